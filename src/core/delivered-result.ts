@@ -3,7 +3,7 @@
 
 import { isObject } from "../lib/json.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
-import type { DeferredCall } from "./deferred-calls.ts";
+import { type DeferredCall, hasResult } from "./deferred-calls.ts";
 import { type Message, textOf, type UserMessage, unanswered, userMessage } from "./message.ts";
 import type { RunStatus } from "./records.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
@@ -15,14 +15,16 @@ const MAX_CHARS = 80_000;
 export const OUTCOME_UNKNOWN =
   "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
 
-export const deliveredResult = (reply: unknown): DoneResult =>
-  replyResult(reply) ?? failed("The tool's server delivered nothing.");
+export const deliveredResult = (call: DeferredCall): DoneResult => ({
+  ...(replyResult(call.reply) ?? failed("The tool's server delivered nothing.")),
+  message_id: deliveryId(call),
+});
 
 /** The same, bounded, for a thread that takes it outside of a tool call. */
-export function boundedResult(reply: unknown): DoneResult {
-  const { output, error } = deliveredResult(reply);
+export function boundedResult(call: DeferredCall): DoneResult {
+  const { output, error, ...result } = deliveredResult(call);
   const text = bounded(textOf(output));
-  return error === undefined ? { status: "done", output: text } : failed(bounded(error), text);
+  return { ...result, output: text, ...(error === undefined ? {} : { error: bounded(error) }) };
 }
 
 function bounded(text: string): string {
@@ -33,31 +35,34 @@ function bounded(text: string): string {
 
 /** A late result, for the thread. The same call gives a message of the same id, so that the thread holds it once. */
 export function lateMessage(call: DeferredCall): UserMessage {
-  const { output, error } = boundedResult(call.reply);
+  const { output, error } = boundedResult(call);
   const about = `the call \`${call.call_id}\` of \`${call.tool}\``;
   const text = [
     `[Not written by the user: the result of ${about}, which was pending, has been delivered.]`,
     ...(error === undefined ? [] : [`The call failed: ${error}`]),
     textOf(output),
   ];
-  return { ...userMessage(text.filter(Boolean).join("\n\n")), id: lateMessageId(call) };
+  return { ...userMessage(text.filter(Boolean).join("\n\n")), id: deliveryId(call) };
 }
 
-const lateMessageId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
+/** Of the message that holds a delivered result, in the call's place or behind it: the thread holds it once. */
+const deliveryId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
 /**
  * What to do about a call that is due, on a thread with these messages whose newest run has ended so: `resume`, the call waits; `tell`,
- * the thread lacks the late result; `ask`, it has it, and its model has not read it; `forget`, the call is settled.
+ * the thread holds another result, or none, and lacks the one that was delivered; `ask`, it has it, and its model has not read it;
+ * `forget`, the call is settled.
  */
 export function nextStep(
   call: DeferredCall,
   messages: readonly Message[],
   ended: RunStatus | undefined,
 ): "resume" | "tell" | "ask" | "forget" {
-  if (call.state !== "late")
-    return unanswered(messages).some(({ id }) => id === call.call_id) ? "resume" : "forget";
-  const at = messages.findIndex(({ id }) => id === lateMessageId(call));
+  if (call.state !== "late" && unanswered(messages).some(({ id }) => id === call.call_id)) return "resume";
+  if (!hasResult(call.state)) return "forget";
+  const at = messages.findIndex(({ id }) => id === deliveryId(call));
   if (at === -1) return "tell";
+  if (messages[at]?.role === "tool") return "forget";
   const isRead = messages.slice(at).some(({ role }) => role === "assistant");
   // A run that has given its answer puts what comes after it into the thread, unread. One that failed or was cancelled is not begun again.
   return isRead || ended !== "success" ? "forget" : "ask";

@@ -132,8 +132,13 @@ export function isHandover({ reason }: AbortSignal): boolean {
   return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 }
 
+/** What a model reads of a call in which the server failed. */
+export const SERVER_FAILED =
+  "Outcome unknown: the server failed while this call was running. It may have taken effect; check before repeating it.";
+
 /** What the result of a call says that this signal has stopped. */
 export function stoppedBecause({ reason }: AbortSignal): string {
+  if (hasCode(reason, "unavailable")) return SERVER_FAILED;
   return reason instanceof AppError ? reason.message : "Cancelled before it finished.";
 }
 

@@ -10,14 +10,7 @@ import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
-import {
-  type AssistantMessage,
-  hasCalledTools,
-  type ToolCall,
-  toolMessage,
-  unanswered,
-  unknownTo,
-} from "./message.ts";
+import { type AssistantMessage, hasCalledTools, type ToolCall, unanswered, unknownTo } from "./message.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { callModel, inOrder, instanceBlock, isEmpty } from "./model-call.ts";
 import { clearedInterrupts, OPEN_ENDED, settledInterrupts, staleAnswers } from "./open-interrupts.ts";
@@ -34,7 +27,7 @@ import {
 } from "./run.ts";
 import { type Agent, registerHookTools, shownTools } from "./runnable-agent.ts";
 import { isStream, type MaybeStream, type Stream, toStream, withNext } from "./stream.ts";
-import { failed, type ToolResult } from "./tool.ts";
+import { failed, resultMessage, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
@@ -235,7 +228,7 @@ function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boo
   return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
 }
 
-/** Every tool call gets a result before the run ends. A call that an earlier attempt started is reported as unknown. */
+/** Every tool call gets a result before the run ends. A call that was started is reported as unknown. */
 async function* answerOpenCalls(
   run: MutableRun,
   input: RunInput,
@@ -243,7 +236,8 @@ async function* answerOpenCalls(
 ): Stream<void> {
   const open = unanswered(run.messages);
   if (open.length === 0) return;
-  const reasonFor = ({ id }: ToolCall) => (input.begun.has(id) ? OUTCOME_UNKNOWN : reason);
+  const hasStarted = ({ id }: ToolCall) => input.begun.has(id) || run.started.has(id);
+  const reasonFor = (call: ToolCall) => (hasStarted(call) ? OUTCOME_UNKNOWN : reason);
   yield* answerCalls(open, run, { reasonFor, input, isGivenUp });
 }
 
@@ -260,8 +254,8 @@ async function* answerCalls(
   { reasonFor, input, isGivenUp }: Answering,
 ): Stream<void> {
   for (const call of calls) {
-    const { output, error } = (await input.standIn?.(call, { isGivenUp })) ?? failed(reasonFor(call));
-    yield appended(run, toolMessage(call, output, error));
+    const result = (await input.standIn?.(call, { isGivenUp })) ?? failed(reasonFor(call));
+    yield appended(run, resultMessage(call, result));
   }
   const ids = calls.map(({ id }) => id);
   for (const event of settledInterrupts(run, ids)) yield event;

@@ -108,6 +108,8 @@ export interface MutableRun extends Run {
   readonly tools: Map<string, Tool>;
   /** Names that no tool is registered under. */
   readonly without: ReadonlySet<string>;
+  /** Calls that this attempt has started and that have no result yet. */
+  readonly started: Set<string>;
   /** The names of the tools that the model was shown last. */
   offeredTools: readonly string[];
   step: number;
@@ -159,6 +161,7 @@ export function mutableRun(
     tools: new Map(),
     values: createValues(),
     without: without ?? new Set(),
+    started: new Set(),
     offeredTools: [],
     answers: input.answers ?? [],
     usage: input.usage,

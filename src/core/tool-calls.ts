@@ -10,18 +10,18 @@ import {
   endsTheRun,
   isCancellation,
   isHandover,
-  messageOf,
   stoppedBecause,
 } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { fittedCall } from "./fitted-arguments.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
-import { type ToolCall, textOf, toolMessage } from "./message.ts";
+import { type ToolCall, textOf } from "./message.ts";
 import { asEdited, settledInterrupts } from "./open-interrupts.ts";
-import { appended, duringCall, type MutableRun, type StandIn } from "./run.ts";
+import { appended, duringCall, type MutableRun, reportFailure, type StandIn } from "./run.ts";
+import { failureText, isStoreFailure } from "./store-failure.ts";
 import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
-import { failed, type ToolResult } from "./tool.ts";
+import { failed, resultMessage, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
 /** How long a tool may take to answer after an abort before it is abandoned. */
@@ -63,6 +63,7 @@ export async function* dispatch(
     const call = fittedCall(asEdited(asked, run), tool);
     const started = performance.now();
     yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
+    run.started.add(call.id);
     const within = trackNestedSpans();
     let result: ToolResult;
     try {
@@ -73,14 +74,17 @@ export async function* dispatch(
         fatal.push(error);
         batch.abort(error);
       }
-      const late = signal.aborted ? await resultOfStopped(call, run, standIn) : undefined;
-      result = late ?? failed(signal.aborted ? stoppedBecause(signal) : messageOf(error));
+      const isOurs = isStoreFailure(error);
+      if (isOurs) reportFailure(run, { what: "tool", error, tool: call.name, call_id: call.id });
+      const known = signal.aborted || isOurs ? await resultOfStopped(call, run, standIn) : undefined;
+      result = known ?? failed(signal.aborted ? stoppedBecause(signal) : failureText(error));
     }
     for (const end of within.ends(CALL_ENDED)) yield end;
+    run.started.delete(call.id);
     yield toolEnd(call, result, performance.now() - started);
     if (result.status === "interrupted") return asked;
     endsRun ||= result.endsRun ?? false;
-    yield appended(run, toolMessage(call, result.output, result.error));
+    yield appended(run, resultMessage(call, result));
     for (const event of settledInterrupts(run, [call.id])) yield event;
     return undefined;
   };
@@ -95,7 +99,7 @@ export async function* dispatch(
   }
 }
 
-/** For a call whose result is delivered later: it may be there, though the call was stopped before it was read. */
+/** For a call whose result is delivered later: it may be there, though the call was stopped, or the store failed, before it was read. */
 async function resultOfStopped(
   call: ToolCall,
   { signal }: MutableRun,

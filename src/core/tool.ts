@@ -6,7 +6,14 @@ import type { Backend } from "./backend.ts";
 import { AppError } from "./errors.ts";
 import type { Owner } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
-import type { Content, Message, ToolCall, Usage } from "./message.ts";
+import {
+  type Content,
+  type Message,
+  type ToolCall,
+  type ToolMessage,
+  toolMessage,
+  type Usage,
+} from "./message.ts";
 import type { ModelSettings } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import { isStream, type MaybeStream, mapResult } from "./stream.ts";
@@ -30,7 +37,14 @@ export interface ToolAnnotations {
  * another model call. `interrupted` means "not yet": the run is suspended and the call stays unanswered.
  */
 export type ToolResult =
-  | { readonly status: "done"; readonly output: Content; readonly error?: string; readonly endsRun?: true }
+  | {
+      readonly status: "done";
+      readonly output: Content;
+      readonly error?: string;
+      readonly endsRun?: true;
+      /** Of the message that it becomes, by which a result that was delivered is known to be there. Default: a new one. */
+      readonly message_id?: string;
+    }
   | { readonly status: "interrupted" };
 
 export type DoneResult = Extract<ToolResult, { status: "done" }>;
@@ -41,6 +55,15 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
   output,
   error,
 });
+/** The message by which the thread holds a call's result. */
+export function resultMessage(
+  call: Pick<ToolCall, "id" | "name">,
+  { output, error, message_id }: DoneResult,
+): ToolMessage {
+  const message = toolMessage(call, output, error);
+  return message_id === undefined ? message : { ...message, id: message_id };
+}
+
 export const interrupted = (): ToolResult => ({ status: "interrupted" });
 
 /**

@@ -180,7 +180,7 @@ export function standIns({ store, thread, onAnswer }: StandInServices): StandIn 
     if (!before || before.tool !== call.name) return undefined;
     const now = await (isGivenUp ? store.close(key) : store.leave(key));
     if (now) onAnswer?.(now);
-    if (now?.state === "delivered") return boundedResult(now.reply);
+    if (now?.state === "delivered") return boundedResult(now);
     return isGivenUp && !(now && hasResult(now.state)) ? cancelled(before) : pending(before);
   };
 }

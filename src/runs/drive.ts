@@ -3,27 +3,19 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../core/bus.ts";
-import { AppError, type ErrorInfo, hasCode } from "../core/errors.ts";
+import { AppError, type ErrorInfo, hasCode, SERVER_FAILED } from "../core/errors.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, interruptedEnd } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { runAgent } from "../core/loop.ts";
-import {
-  areLong,
-  type Message,
-  type ToolCall,
-  toolMessage,
-  type Usage,
-  unanswered,
-  unknownTo,
-} from "../core/message.ts";
+import { areLong, type Message, type ToolCall, type Usage, unanswered, unknownTo } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
 import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
 import type { DeltaSink } from "../core/stream.ts";
-import { failed } from "../core/tool.ts";
+import { failed, resultMessage } from "../core/tool.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
@@ -255,8 +247,7 @@ async function resultsFor(
   const results: Message[] = [];
   for (const call of calls) {
     const found = await standIn(call, { isGivenUp: request.cancel ?? false });
-    const { output, error } = found ?? failed(outcome);
-    results.push(toolMessage(call, output, error));
+    results.push(resultMessage(call, found ?? failed(outcome)));
   }
   return results;
 }
@@ -264,7 +255,8 @@ async function resultsFor(
 /** A run that only cancels open questions succeeds even if its agent cannot be built. */
 function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   const status = cancel ? "cancelled" : "error";
-  const outcome = cancel ? "Cancelled before it was run." : `Outcome unknown: ${error.message}`;
+  const unknown = error.code === "unavailable" ? SERVER_FAILED : `Outcome unknown: ${error.message}`;
+  const outcome = cancel ? "Cancelled before it was run." : unknown;
   const end: StreamEvent = cancel
     ? { event: "done", data: { status: "cancelled", stop_reason: "cancelled", usage } }
     : { event: "error", data: { ...error, usage } };

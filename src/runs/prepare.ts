@@ -23,6 +23,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
 import { EXPIRY, standIns } from "./deferred.ts";
+import { foreignCalls, withForeign } from "./foreign-calls.ts";
 import type { Agents, Control, RunObserver, RunServices } from "./services.ts";
 import { traceparentOfCall } from "./tracing.ts";
 
@@ -66,11 +67,25 @@ export async function prepareRun(
   const state = new Map(Object.entries(slots));
   const open = unanswered(messages).map(({ id }) => id);
   const deferred = await deferredCalls(stores, lease, open);
+  const foreign = await foreignCalls(stores, claim, open);
+  const isForked = measured?.thread.forked_from !== undefined;
   // Deferred calls to forget once their results are in the thread.
   const settled = new Set(deferred.keys());
   const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
   // A call recorded only to expire its question counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
+
+  // If the log is incomplete, every open call may have started, and so may one that a fork has copied. The id of an ended call
+  // may return.
+  const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || (isForked && foreign.has(id));
+  const standIn = standIns({
+    store: stores.deferredCalls,
+    thread: { owner, thread_id },
+    onAnswer({ call_id, state }) {
+      if (state === "delivered") settled.add(call_id);
+      else settled.delete(call_id);
+    },
+  });
 
   const options = optionsOf(agents, definition, claim, state);
   const parts = { tools, items: stores.items, backend, recorder, quotas, subagents };
@@ -94,15 +109,11 @@ export async function prepareRun(
     ...omitUndefined({ replaces: request.replaces }),
     usage,
     answers: request.answers ?? [],
-    // If the log is incomplete, every open call may have started. The id of an ended call may return.
-    begun: new Set(open.filter((id) => !isPending(id) && (!isWhole || begun.includes(id)))),
-    standIn: standIns({
+    begun: new Set(open.filter((id) => !isPending(id) && mayHaveStarted(id))),
+    standIn: withForeign(standIn, foreign, {
       store: stores.deferredCalls,
-      thread: { owner, thread_id },
-      onAnswer({ call_id, state }) {
-        if (state === "delivered") settled.add(call_id);
-        else settled.delete(call_id);
-      },
+      owner,
+      thread: measured?.thread,
     }),
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,

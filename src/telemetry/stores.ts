@@ -2,10 +2,10 @@
 
 import { hasCode } from "../core/errors.ts";
 import type { Stores } from "../core/stores.ts";
+import { type Method, wrappedMethods } from "../lib/wrapped-methods.ts";
 import type { Families } from "./families.ts";
 
 type To = Pick<Families, "storeSeconds" | "storeErrors">;
-type Method = (...args: unknown[]) => unknown;
 
 /** The same stores, timed. The operations are named as the ports name them. */
 export function timed<S extends Stores>(stores: S, to: To): S {
@@ -18,21 +18,8 @@ export function timed<S extends Stores>(stores: S, to: To): S {
   };
 }
 
-function timedPort<P extends object>(name: string, port: P, to: To): P {
-  const known = new Map<PropertyKey, Method>();
-  return new Proxy(port, {
-    get(target, key) {
-      const value: unknown = Reflect.get(target, key, target);
-      if (typeof value !== "function") return value;
-      let method = known.get(key);
-      if (!method) {
-        method = timedMethod(`${name}.${String(key)}`, value.bind(target), to);
-        known.set(key, method);
-      }
-      return method;
-    },
-  });
-}
+const timedPort = <P extends object>(name: string, port: P, to: To): P =>
+  wrappedMethods(port, (key, method) => timedMethod(`${name}.${key}`, method, to));
 
 const timedMethod =
   (operation: string, method: Method, { storeSeconds, storeErrors }: To): Method =>

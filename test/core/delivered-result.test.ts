@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { type CallState, movesOf, stateAfter } from "../../src/core/deferred-calls.ts";
-import { lateMessage, nextStep } from "../../src/core/delivered-result.ts";
+import { deliveredResult, lateMessage, nextStep } from "../../src/core/delivered-result.ts";
 import { conversation } from "../../src/core/message.ts";
+import { resultMessage } from "../../src/core/tool.ts";
 import { newCall } from "../stores/fixture-calls.ts";
 
 const CALL = { id: "call_1", name: "weather", args: {} };
@@ -10,10 +11,18 @@ const answered = asked.tool("call_1", "weather", "Pending").user("Something else
 const callThatIs = (state: CallState) => ({ ...newCall("call_1"), state, reply: { result: "Rain." } });
 
 test("a call that waits lets its thread continue, and is settled once it has its answer", () => {
-  for (const state of ["accepted", "delivered"] as const) {
+  for (const state of ["accepted", "delivered"] as const)
     expect(nextStep(callThatIs(state), asked.messages, "interrupted")).toBe("resume");
-    expect(nextStep(callThatIs(state), answered.messages, "success")).toBe("forget");
-  }
+  expect(nextStep(callThatIs("accepted"), answered.messages, "success")).toBe("forget");
+  const delivered = callThatIs("delivered");
+  const result = resultMessage(CALL, deliveredResult(delivered));
+  expect(nextStep(delivered, [...asked.messages, result], "success")).toBe("forget");
+});
+
+test("a result that was taken joins the thread as a message where the call has another result", () => {
+  const call = callThatIs("delivered");
+  expect(nextStep(call, answered.messages, "success")).toBe("tell");
+  expect(nextStep(call, [...answered.messages, lateMessage(call)], "success")).toBe("ask");
 });
 
 test("a late result joins the thread once", () => {

@@ -269,3 +269,31 @@ test("a result that is very long is cut in its middle", async () => {
   expect(text.length).toBeLessThan(81_000);
   expect(text).toMatch(/begin x+\s+\.\.\. \(truncated \d+ characters\) \.\.\.\s+x+ end$/);
 });
+
+test("the next run of a fork reads that a call which runs in the first thread has an unknown outcome, not that it was not run", async () => {
+  const tool = await callbackTool(() => {});
+  const { url } = await startServer({
+    script: [{ call: [{ tool: "freight" }] }, { say: "I see." }],
+    agents: AGENTS,
+    config: { http_tools: { allow: tool.allow } },
+  });
+  await tool.register(url);
+  await send(`${url}/threads/t/runs`, { input: "go", background: true });
+  await vi.waitUntil(() => tool.calls[0], PATIENCE);
+  expect((await send(`${url}/threads/t/fork`, { id: "copy" })).status).toBe(201);
+  await (await post(`${url}/threads/copy/runs`, { input: "And now?" })).ended();
+  expect(textIn(await messagesOf(url, "copy"), "tool")).toEqual([
+    expect.stringMatching(/^Outcome unknown: .* forked from/),
+  ]);
+  expect(tool.calls).toHaveLength(1);
+});
+
+test("the next run of a fork reads that a call is pending in the first thread", async () => {
+  const { url, tool } = await waiting([{ say: "I see." }]);
+  expect((await send(`${url}/threads/t/fork`, { id: "copy" })).status).toBe(201);
+  await (await post(`${url}/threads/copy/runs`, { input: "And now?" })).ended();
+  expect(textIn(await messagesOf(url, "copy"), "tool")).toEqual([
+    expect.stringMatching(/^Pending in the thread that this one was forked from/),
+  ]);
+  expect(tool.calls).toHaveLength(1);
+});

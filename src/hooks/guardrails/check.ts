@@ -8,6 +8,7 @@ import { warning } from "../../core/event.ts";
 import type { CallModel, HookServices } from "../../core/hook.ts";
 import { userMessage } from "../../core/message.ts";
 import type { Completion, Model, ModelRequest } from "../../core/model.ts";
+import { isStoreFailure } from "../../core/store-failure.ts";
 import { drain, type Stream } from "../../core/stream.ts";
 import { xmlTag } from "../../lib/text.ts";
 import { Seconds } from "../../lib/units.ts";
@@ -59,7 +60,8 @@ export async function judged(judge: Judge, question: Case): Promise<Judgement> {
   } catch (error) {
     if (request.signal.aborted || endsTheRun(error)) throw error;
     if (hasCode(error, "context_overflow")) return "is too long to be judged";
-    throw new Unavailable(AppError.from(error).message, { cause: error });
+    const why = isStoreFailure(error) ? "The server failed." : AppError.from(error).message;
+    throw new Unavailable(why, { cause: error });
   }
 }
 

@@ -3,13 +3,14 @@
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError, endsTheRun, hasCode, isHandover, messageOf } from "../../core/errors.ts";
+import { AppError, endsTheRun, hasCode, isHandover } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { Interrupt } from "../../core/interrupt.ts";
 import { addUsage, NO_USAGE, type ToolCall, type Usage, unanswered } from "../../core/message.ts";
 import { forwardInterrupts, openInterrupts } from "../../core/open-interrupts.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import { countUsage } from "../../core/run.ts";
+import { failureText } from "../../core/store-failure.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { trackNestedSpans } from "../../core/tool-calls.ts";
@@ -97,7 +98,7 @@ export async function* awaitChild(
     if (child.background && !hasCode(error, "not_found")) throw error;
     const report: Report = run.signal.aborted
       ? CANCELLED
-      : { status: hasCode(error, "cancelled") ? "cancelled" : "failed", summary: messageOf(error) };
+      : { status: hasCode(error, "cancelled") ? "cancelled" : "failed", summary: failureText(error) };
     await stopNewest(config, child, run);
     child = yield* recordResult(config, { child, report }, run);
     if (open) yield endEvent(options, report);

@@ -73,11 +73,15 @@ export function reportFor(ending: Ending, runId: string, { messages, state }: Ch
       return { status: "cancelled", summary: withWords(STOPPED) };
     default: {
       const { error, stop_reason = "error" } = ending;
-      const why = error ? `${error.message} (${error.code})` : `It ended at its limit (${stop_reason}).`;
+      const why = error ? whyFailed(error) : `It ended at its limit (${stop_reason}).`;
       return { status: "failed", summary: withWords(why) };
     }
   }
 }
+
+/** How the server could not reach its own parts concerns no model. */
+const whyFailed = ({ code, message }: NonNullable<Ending["error"]>) =>
+  code === "unavailable" ? "The server failed while it worked." : `${message} (${code})`;
 
 /** The report of a child whose end was recorded before. */
 export async function storedReport({ subagents }: SubagentConfig, child: Child, run: Run): Promise<Report> {

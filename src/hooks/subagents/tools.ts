@@ -2,9 +2,10 @@
 // check_tasks, wait_tasks, cancel_task), where the work outlasts the run. A background task's id is its thread's.
 
 import { z } from "zod";
-import { AppError, messageOf } from "../../core/errors.ts";
+import { AppError } from "../../core/errors.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { isSettled } from "../../core/records.ts";
+import { failureText } from "../../core/store-failure.ts";
 import type { Stream } from "../../core/stream.ts";
 import {
   defineTool,
@@ -206,7 +207,7 @@ async function* startInBackground(
     return done(`[${child.name}] agent ${child.agent}: started, id ${child.thread_id}`);
   } catch (error) {
     run.signal.throwIfAborted();
-    const report = { status: "failed", summary: messageOf(error) } as const;
+    const report = { status: "failed", summary: failureText(error) } as const;
     yield* recordResult(config, { child: { ...child, told: true }, report }, run);
     return failed(report.summary);
   }

@@ -54,7 +54,7 @@ export function deferredResult(
       const found = await store.get(key);
       if (found?.tool !== call.name) return undefined;
       if (found.state === "sent") sent = found;
-      if (found.state === "delivered") return deliveredResult(found.reply);
+      if (found.state === "delivered") return deliveredResult(found);
       if (found.state !== "accepted") return undefined;
       return Date.parse(found.expires_at) > Date.now() ? interrupted() : failed(NEVER_CAME);
     },
@@ -68,11 +68,11 @@ export function deferredResult(
     },
     async accept() {
       const found = await store.accept(key);
-      return found?.state === "delivered" ? deliveredResult(found.reply) : interrupted();
+      return found?.state === "delivered" ? deliveredResult(found) : interrupted();
     },
     async close() {
       const found = await store.close(key);
-      return found?.state === "delivered" ? deliveredResult(found.reply) : undefined;
+      return found?.state === "delivered" ? deliveredResult(found) : undefined;
     },
   };
 

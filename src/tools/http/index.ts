@@ -3,7 +3,7 @@
 //
 // The model never reads an address or a header; the log never contains a request or an answer.
 
-import { isHandover, stoppedBecause } from "../../core/errors.ts";
+import { isHandover, SERVER_FAILED, stoppedBecause } from "../../core/errors.ts";
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
@@ -88,8 +88,9 @@ async function* execute(
     isSettled = true;
     if (answer.kind === "result") {
       if (answer.failure) report(tool, answer.failure, execution);
-      // A result that was delivered before this answer was taken, and counts.
-      return (await deferred?.close()) ?? answer.result;
+      // A result that was delivered before this answer was taken, and counts. Where the store cannot be asked, this answer does,
+      // and a result that is delivered becomes a message.
+      return (await deferred?.close().catch(() => undefined)) ?? answer.result;
     }
     if (deferred) return await deferred.accept();
     report(tool, { code: "http_202", message: NO_LATER }, execution);
@@ -134,7 +135,10 @@ async function* send(
     const { aborted } = run.signal;
     if (!(aborted || deadline.aborted) || isHandover(run.signal)) throw error;
     const doubt = isRepeatable ? "" : " What the call did is not known.";
-    if (aborted) return { kind: "result", result: failed(stoppedBecause(run.signal) + doubt) };
+    if (aborted) {
+      const why = stoppedBecause(run.signal);
+      return { kind: "result", result: failed(why === SERVER_FAILED ? why : why + doubt) };
+    }
     const message = `${NO_ANSWER} within ${timeout_ms / 1000} s.`;
     return { kind: "result", result: failed(message + doubt), failure: { code: "timeout", message } };
   }

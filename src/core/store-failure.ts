@@ -1,0 +1,28 @@
+// Tells failures of Skein's own stores from what tools, hooks and other servers throw. Such a failure says nothing of the
+// call in which it happened, so no model reads it as the call's result.
+
+import { AppError, messageOf, SERVER_FAILED } from "./errors.ts";
+
+const FAILURES = new WeakSet<Error>();
+/** How many causes of an error are looked at. */
+const MAX_DEPTH = 8;
+
+/** To be called with what a store throws. Refusals, such as `not_found` or `limit_exceeded`, are no failures. */
+export function markStoreFailure(error: unknown): void {
+  if (!(error instanceof Error)) return;
+  const isRefusal = error instanceof AppError && error.code !== "unavailable" && error.code !== "internal";
+  if (!isRefusal) FAILURES.add(error);
+}
+
+/** Whether a store failed, also when another error was made of its failure. */
+export function isStoreFailure(error: unknown): boolean {
+  let each = error;
+  for (let depth = 0; depth < MAX_DEPTH && each instanceof Error; depth++) {
+    if (FAILURES.has(each)) return true;
+    each = each.cause;
+  }
+  return false;
+}
+
+/** What a model reads of a call that threw this. */
+export const failureText = (error: unknown) => (isStoreFailure(error) ? SERVER_FAILED : messageOf(error));

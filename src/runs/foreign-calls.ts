@@ -1,0 +1,47 @@
+// Open calls that a thread did not make itself: a fork has them of the thread it was copied from, and a thread that was imported,
+// or created with messages, has them of another place. They may have been run there, so no model reads that they were not.
+
+import type { DeferredCallStore } from "../core/deferred-calls.ts";
+import type { Thread } from "../core/records.ts";
+import type { StandIn } from "../core/run.ts";
+import type { Claim, Stores } from "../core/stores.ts";
+import { done, failed } from "../core/tool.ts";
+
+/** Those of `open` that were made elsewhere: nothing here waits for them, and no run came before this one. */
+export async function foreignCalls(
+  { runs }: Pick<Stores, "runs">,
+  { lease: { owner, thread_id }, run }: Claim,
+  open: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (open.length === 0 || run.attempt > 1 || run.resumes !== undefined) return new Set();
+  const first = await runs.begun(owner, thread_id, "");
+  return new Set(first === undefined || first.id === run.id ? open : []);
+}
+
+export interface Origin {
+  readonly store: Pick<DeferredCallStore, "get">;
+  readonly owner: Claim["lease"]["owner"];
+  readonly thread: Pick<Thread, "forked_from"> | undefined;
+}
+
+/** `standIn`, which knows what this thread waits for, and then what is known of the foreign calls. */
+export function withForeign(standIn: StandIn, foreign: ReadonlySet<string>, origin: Origin): StandIn {
+  if (foreign.size === 0) return standIn;
+  const { store, owner, thread } = origin;
+  const source = thread?.forked_from?.thread_id;
+  return async (call, how) => {
+    const own = await standIn(call, how);
+    if (own || !foreign.has(call.id)) return own;
+    if (source === undefined) return failed(MADE_ELSEWHERE);
+    const there = await store.get({ owner, thread_id: source, call_id: call.id });
+    const isPending = there?.tool === call.name && there.state !== "sent";
+    return isPending ? done(PENDING_THERE) : failed(MADE_THERE);
+  };
+}
+
+const MADE_THERE =
+  "Outcome unknown: this call was made in the thread that this one was forked from, and its result was not copied. It may have taken effect, or still be running there; check before repeating it.";
+const PENDING_THERE =
+  "Pending in the thread that this one was forked from: the tool's server has accepted this call, and its result is delivered there, not here. Do not repeat the call.";
+const MADE_ELSEWHERE =
+  "Outcome unknown: this call was made before its messages came to this thread. It may have taken effect; check before repeating it.";

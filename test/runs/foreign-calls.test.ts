@@ -1,0 +1,58 @@
+// Threads that begin with calls which were made elsewhere: no model reads that they were not run.
+
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { conversation, textOf } from "../../src/core/message.ts";
+import { defineTool } from "../../src/core/tool.ts";
+import { startRun } from "../../src/runs/start.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { ADA } from "../stores/fixture.ts";
+import { command, managed } from "./managed.ts";
+
+const { messages } = conversation().user("go").assistant("", { id: "c1", name: "pay", args: {} });
+
+/** A thread `t` that begins with an open call of `pay`, and its fork `copy`. */
+async function begun() {
+  const stores = createMemoryStores();
+  let paid = 0;
+  const pay = defineTool({
+    ...{ name: "pay", description: "Pays.", parameters: z.object({}) },
+    execute: () => {
+      paid++;
+      return "Paid.";
+    },
+  });
+  const { runs, start } = managed(stores, { script: [{ say: "I see." }], tools: [pay] });
+  await runs.open();
+  await stores.threads.create(ADA, { id: "t", metadata: {}, messages });
+  await stores.threads.fork(ADA, "t", { id: "copy", metadata: {} });
+  const results = async (id: string) => {
+    await expect.poll(async () => (await stores.threads.get(ADA, id))?.status).toBe("idle");
+    const all = await stores.threads.messages(ADA, id);
+    return all.flatMap((each) => (each.role === "tool" ? [each.error ?? textOf(each.content)] : []));
+  };
+  return { runs, start, results, paid: () => paid };
+}
+
+test("a new message on a thread that was created with an open call does not say that the call was not run", async () => {
+  const { start, results, paid } = await begun();
+  await start(ADA, "And now?", "t");
+  expect(await results("t")).toEqual([
+    expect.stringMatching(/^Outcome unknown: .* before its messages came/),
+  ]);
+  expect(paid()).toBe(0);
+});
+
+test("a new message on a fork says that a call of the first thread may have been run there", async () => {
+  const { start, results } = await begun();
+  await start(ADA, "And now?", "copy");
+  expect(await results("copy")).toEqual([expect.stringMatching(/^Outcome unknown: .* forked from/)]);
+});
+
+test("a fork does not run the call of the first thread again", async () => {
+  const { runs, results, paid } = await begun();
+  const { request, ...rest } = command("copy", "");
+  await startRun(runs, ADA, { ...rest, request: { ...request, input: [] } });
+  expect(await results("copy")).toEqual([expect.stringMatching(/^Outcome unknown: .* forked from/)]);
+  expect(paid()).toBe(0);
+});
