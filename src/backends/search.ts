@@ -7,6 +7,7 @@ import { type TimeSlices, timeSlices } from "../lib/async.ts";
 import { globMatcher } from "../lib/glob.ts";
 import { type SafeRegex, safeRegex } from "../lib/regex.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
+import { utf16Of } from "../lib/utf16.ts";
 import { toRelative } from "./paths.ts";
 
 const MAX_PATHS = 100;
@@ -50,7 +51,7 @@ export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
       const matches = include === undefined ? () => true : matcher(fromWorkspace(include, tree.workdir));
       const files = await filesBelow(tree, path, include ?? "", matches, signal);
       const found = await searchLines(tree, files.matches.toSorted(), regex, signal);
-      return { matches: found.matches, truncated: found.truncated || files.truncated };
+      return { ...found, truncated: found.truncated || files.truncated };
     },
   };
 }
@@ -111,11 +112,28 @@ async function searchLines(
   signal: AbortSignal,
 ): Promise<Found<GrepMatch>> {
   const search: Search = { regex, clock: timeSlices(signal, MAX_SEARCH_MS), matches: [], truncated: false };
+  let searched = 0;
+  let isOver = false;
   for await (const { path, bytes } of tree.contents(files, MAX_FILE_BYTES, signal)) {
-    if (bytes.subarray(0, BINARY_PROBE_BYTES).includes(0)) continue;
-    if (!(await searchFile(`${tree.workdir}/${path}`, new TextDecoder().decode(bytes), search))) break;
+    const text = textOf(bytes);
+    if (text === undefined) continue;
+    searched++;
+    isOver = !(await searchFile(`${tree.workdir}/${path}`, text, search));
+    if (isOver) break;
   }
-  return { matches: search.matches, truncated: search.truncated };
+  const skipped = isOver ? 0 : files.length - searched;
+  return {
+    matches: search.matches,
+    truncated: search.truncated,
+    ...(skipped > 0 ? { skipped } : {}),
+  };
+}
+
+/** Undefined for a file that is not text. */
+function textOf(bytes: Uint8Array): string | undefined {
+  const order = utf16Of(bytes);
+  if (order) return new TextDecoder(order).decode(bytes);
+  return bytes.subarray(0, BINARY_PROBE_BYTES).includes(0) ? undefined : new TextDecoder().decode(bytes);
 }
 
 /** Adds a file's matches. False when the search is over: too many matches, or out of time. */

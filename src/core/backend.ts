@@ -72,6 +72,8 @@ export interface Found<T> {
   readonly matches: readonly T[];
   /** True when there were more than the limit. */
   readonly truncated: boolean;
+  /** Number of files that were not searched: not text, too large or not readable. */
+  readonly skipped?: number;
 }
 
 export interface ByteRange {
@@ -95,7 +97,10 @@ export interface Backend {
   read(path: string, range: ByteRange, signal: AbortSignal): AsyncIterable<Uint8Array>;
   /** Creates parent folders; the file appears whole or not at all. Returns bytes written. */
   write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
-  /** Replaces the first exact occurrence. Throws `invalid_request` when `oldText` is not in the file. */
+  /**
+   * Replaces the first exact occurrence, else the first that differs in line ends only; `newText` gets the line ends of the place.
+   * Throws `invalid_request` when `oldText` is not in the file.
+   */
   edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
   /** A folder's own entries, by name. */
   list(path: string, signal: AbortSignal): Promise<FileStat[]>;

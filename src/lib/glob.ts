@@ -1,5 +1,5 @@
 // File name patterns: `*` and `?` within a name, `**` over folders, `[a-z]`, `[!a-z]`, `{a,b}`, `\` as an escape. A
-// leading dot is an ordinary character. Matching takes linear time (RE2), because models write patterns.
+// leading dot is an ordinary character. Brackets also match themselves, as in the path `app/[slug]/page.tsx`. Matching takes linear time (RE2), because models write patterns.
 
 import { RE2JS } from "re2js";
 import { MAX_LENGTH, type SafeRegex, safeRegex, tooLong } from "./regex.ts";
@@ -71,5 +71,6 @@ function characterClass(glob: string, at: number): [number, string] {
   const end = glob.indexOf("]", start + 1);
   if (end === -1) throw new SyntaxError("has a `[` without `]`; write `\\[` for the character itself");
   const members = glob.slice(start, end).replace(/[\\[\]^]/g, "\\$&");
-  return [end - at + 1, negated ? `[^/${members}]` : `[${members}]`];
+  const literal = RE2JS.quote(glob.slice(at, end + 1));
+  return [end - at + 1, `(?:[${negated ? "^/" : ""}${members}]|${literal})`];
 }

@@ -1,4 +1,4 @@
-// Finding a text in a text, or bytes in bytes, in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and
+// Finding a text in a text in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and
 // `replaceAll` compare a long needle again at each place: where a text repeats itself, they take the product of both lengths.
 
 /** Shorter needles are left to `indexOf`, which compares at most as many characters at each place. */
@@ -10,11 +10,6 @@ export function indexIn(text: string, needle: string, from = 0): number {
 }
 
 export const isIn = (text: string, needle: string): boolean => indexIn(text, needle) !== -1;
-
-export function indexInBytes(bytes: Buffer, needle: Buffer): number {
-  // Each byte is one character of Latin 1, at the same place.
-  return indexIn(bytes.toString("latin1"), needle.toString("latin1"));
-}
 
 /** As Knuth, Morris and Pratt search: no character of `text` is read twice, but those where the needle may begin. */
 function searchFrom(text: string, needle: string, from: number): number {

@@ -8,6 +8,7 @@ import { defineTool, type Tool } from "../../core/tool.ts";
 import { timeSlices } from "../../lib/async.ts";
 import { firstChars } from "../../lib/text.ts";
 import { hasLongRowOfMarks } from "../../lib/unicode.ts";
+import { utf16Of } from "../../lib/utf16.ts";
 
 const annotations = { readOnly: true, category: "read", requiresPermission: false } as const;
 
@@ -63,7 +64,9 @@ export function grep(backend: Backend): Tool {
       }),
       annotations,
       async execute({ pattern, path, include }, _call, run) {
-        return JSON.stringify(await backend.grep(pattern, path, include, run.signal));
+        const { skipped = 0, ...found } = await backend.grep(pattern, path, include, run.signal);
+        const notice = `${skipped} files were not searched: they are not text, larger than 10 MiB or not readable.`;
+        return JSON.stringify(found) + (skipped > 0 ? `\n\n[${notice}]` : "");
       },
     }),
   );
@@ -102,7 +105,7 @@ export function readFile(backend: Backend): Tool {
   return takingFilePath(
     defineTool({
       name: "read_file",
-      description: `Read a text file, ${DEFAULT_LINES} lines at a time. A file that is not UTF-8 comes as base64: and its first bytes.`,
+      description: `Read a text file, ${DEFAULT_LINES} lines at a time. A file that is not text comes as base64: and its first bytes.`,
       parameters: z.object({
         path,
         offset: z.int().min(1).default(1).describe("First line, from 1."),
@@ -111,23 +114,28 @@ export function readFile(backend: Backend): Tool {
       annotations: { readOnly: true, category: "read", requiresPermission: false },
       async execute({ path, offset, limit }, _call, run) {
         const lines = await readLines(backend, path, { offset, limit }, run.signal);
-        return lines ? shown(lines, path, offset) : readBinary(backend, path, run.signal);
+        const isText = lines !== undefined && !lines.text.includes("\0");
+        return isText ? shown(lines, path, offset) : readBinary(backend, path, run.signal);
       },
     }),
   );
 }
 
-/** Undefined when the part read is not UTF-8. */
+/** Undefined when the part read is neither UTF-8 nor UTF-16 with a byte order mark. */
 async function readLines(
   backend: Backend,
   path: string,
   { offset, limit }: { offset: number; limit: number },
   signal: AbortSignal,
 ): Promise<Lines | undefined> {
-  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let isFirst = true;
   const window = lineWindow(offset, limit, MAX_CHARS);
   const clock = timeSlices(signal, Number.POSITIVE_INFINITY);
   for await (const chunk of backend.read(path, {}, signal)) {
+    const order = isFirst ? utf16Of(chunk) : undefined;
+    if (order) decoder = new TextDecoder(order, { fatal: true });
+    isFirst = false;
     const piece = decoded(decoder, chunk);
     if (piece === undefined) return undefined;
     if (!window.take(piece)) return window.end();
@@ -136,7 +144,7 @@ async function readLines(
   return decoded(decoder) === undefined ? undefined : window.end();
 }
 
-/** Without a chunk: the end. Undefined when it is not UTF-8. */
+/** Without a chunk: the end. Undefined when it is not in the encoding of `decoder`. */
 function decoded(decoder: TextDecoder, chunk?: Uint8Array): string | undefined {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });

@@ -2,6 +2,7 @@
 
 import { relative } from "node:path/posix";
 import { beforeAll, describe, expect, test } from "vitest";
+import { toUtf16 } from "../../../src/lib/utf16.ts";
 import { execute, refuses } from "../../support/backend.ts";
 import type { It } from "./it.ts";
 
@@ -24,6 +25,8 @@ function globbing(it: It): void {
     "src/deep/er/a.ts",
     "src/[x].ts",
     "test/a.ts",
+    "app/[slug]/page.vue",
+    "app/[[...all]]/page.vue",
   ];
   const skipped = ["node_modules/p/a.ts", ".git/a.ts", "src/__pycache__/a.ts", ".venv/a.ts"];
   beforeAll(async () => {
@@ -44,6 +47,9 @@ function globbing(it: It): void {
     ["[!a].js", ["b.js"]],
     ["[a-c].ts*", ["a.ts", "src/a.ts", "src/b.tsx", "src/deep/er/a.ts", "test/a.ts"]],
     ["\\[x\\].ts", ["src/[x].ts"]],
+    ["[x].ts", ["src/[x].ts"]],
+    ["app/[slug]/**", ["app/[slug]/page.vue"]],
+    ["app/[[...all]]/*.vu[ex]", ["app/[[...all]]/page.vue"]],
     [".env", [".env"]],
     ["A.TS", []],
     ["node_modules/**", ["node_modules/p/a.ts"]],
@@ -83,6 +89,7 @@ function grepping(it: It): void {
       "sub/b.md": "a line in b\n",
       "sub/b.bin": "a line\0in b\n",
       "node_modules/c.txt": "a line in c\n",
+      "wide.txt": toUtf16("\ufefffirst\r\na wide word\r\n", "utf-16le"),
       "long.txt": `${"x".repeat(3000)}NEEDLE${"y".repeat(3000)}\n`,
     };
     for (const [path, text] of Object.entries(files))
@@ -98,7 +105,17 @@ function grepping(it: It): void {
         { file: `${it().workdir}/searched/a.txt`, line: 3, text: "third line" },
       ],
       truncated: false,
+      skipped: 1,
     });
+  });
+
+  test("searches files in UTF-16 with a byte order mark, and counts those that are not text", async () => {
+    expect(await grep("wide")).toEqual({
+      matches: [{ file: `${it().workdir}/searched/wide.txt`, line: 2, text: "a wide word" }],
+      truncated: false,
+      skipped: 1,
+    });
+    expect(await grep("a", "searched", "*.txt")).not.toHaveProperty("skipped");
   });
 
   test("searches only the path that is given, and only text files", async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Backend } from "../../../src/core/backend.ts";
 import { toolMessages } from "../../../src/core/message.ts";
 import { filesystem } from "../../../src/hooks/filesystem/index.ts";
+import { toUtf16 } from "../../../src/lib/utf16.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { agentWith, made } from "../made.ts";
@@ -80,6 +81,10 @@ describe("glob and grep", () => {
       matches: [{ file: "/workspace/src/a.ts", line: 2, text: "two" }],
       truncated: false,
     });
+    const binary = await workspace({ "a.txt": "one", "b.bin": "one\0" });
+    expect((await resultOf(binary, "grep", { pattern: "one" })).output).toMatch(
+      /\n\n\[1 files were not searched/,
+    );
     expect((await resultOf(backend, "grep", { pattern: "(" })).error).toContain("not valid RE2");
   });
 
@@ -97,7 +102,7 @@ describe("read_file", () => {
     Array.from({ length: to - from + 1 }, (_, index) => `line ${from + index}\n`).join("");
 
   test("gives a file as it is", async () => {
-    for (const content of ["one\ntwo", "one\r\ntwo\r\n", "\ufeffünï 🧵\n", "\n", "a\0b"])
+    for (const content of ["one\ntwo", "one\r\ntwo\r\n", "\ufeffünï 🧵\n", "\n"])
       expect(await read(content)).toEqual({ output: content, error: undefined });
     expect((await read("")).output).toBe("[The file is empty.]");
   });
@@ -143,6 +148,12 @@ describe("read_file", () => {
     expect(notice).toBe("[The first 45000 of 200000 bytes.]");
     const late = Buffer.concat([Buffer.from("text\n".repeat(20_000)), Buffer.from([0xc3])]);
     expect((await read(late, { offset: 19_999 })).output).toMatch(/^base64:/);
+  });
+
+  test("gives a file in UTF-16 as text, and one that holds NUL as base64", async () => {
+    const wide = toUtf16("\ufeffžluť\r\nkůň\n", "utf-16be");
+    expect((await read(wide, { offset: 2 })).output).toBe("kůň\n");
+    expect((await read("a\0b")).output).toBe("base64:YQBi");
   });
 
   test("takes file_path for path", async () => {

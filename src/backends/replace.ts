@@ -1,0 +1,70 @@
+// The rule of an edit: which text is replaced, and with which line ends.
+
+import { indexIn } from "../lib/search.ts";
+import { fromUtf16, toUtf16, utf16Of } from "../lib/utf16.ts";
+
+/** A file's bytes as characters that can be searched, and back. */
+interface Characters {
+  readonly text: string;
+  /** A text of the edit in the file's encoding. */
+  of(text: string): string;
+  toBytes(text: string): Buffer;
+}
+
+/** A file in another encoding than UTF-16 keeps every byte that is not replaced: each byte is one character. */
+function charactersOf(bytes: Buffer): Characters {
+  const order = utf16Of(bytes);
+  const text = order && fromUtf16(bytes, order);
+  if (order === undefined || text === undefined)
+    return {
+      text: bytes.toString("latin1"),
+      of: (text) => Buffer.from(text).toString("latin1"),
+      toBytes: (text) => Buffer.from(text, "latin1"),
+    };
+  return { text, of: (text) => text, toBytes: (text) => toUtf16(text, order) };
+}
+
+/**
+ * Replaces the first exact occurrence of `oldText`; without one, the first that differs in line ends only. Models write `\n`, so
+ * `newText` gets the line ends of the place. Returns undefined when there is no occurrence.
+ */
+export function replaceFirst(bytes: Buffer, oldText: string, newText: string): Buffer | undefined {
+  const { text, of, toBytes } = charactersOf(bytes);
+  const [old, fresh] = [of(oldText), of(newText)];
+  const exact = indexIn(text, old);
+  const place = exact === -1 ? unlikeInLineEnds(text, old) : { start: exact, end: exact + old.length };
+  if (!place) return undefined;
+  const ends = lineEndAt(text, place);
+  const isGiven = ends === "\n" && exact !== -1;
+  const replacement = isGiven ? fresh : unix(fresh).replaceAll("\n", ends);
+  return toBytes(text.slice(0, place.start) + replacement + text.slice(place.end));
+}
+
+interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+const unix = (text: string) => text.replaceAll("\r\n", "\n");
+
+function unlikeInLineEnds(text: string, old: string): Place | undefined {
+  const [plain, wanted] = [unix(text), unix(old)];
+  const at = indexIn(plain, wanted);
+  if (at === -1) return undefined;
+  const start = inOriginal(text, at);
+  return { start, end: inOriginal(text, at + wanted.length) };
+}
+
+/** The place in `text` of the character that `unix(text)` has at `index`; for a line end its `\r`. */
+function inOriginal(text: string, index: number): number {
+  let at = index;
+  for (let end = text.indexOf("\r\n"); end !== -1 && end < at; end = text.indexOf("\r\n", end + 2)) at++;
+  return at;
+}
+
+/** The line end at or behind the start of the place; at the end of the file, the one before it. */
+function lineEndAt(text: string, { start }: Place): "\n" | "\r\n" {
+  const next = text.indexOf("\n", start);
+  const at = next === -1 ? text.lastIndexOf("\n", start) : next;
+  return at > 0 && text[at - 1] === "\r" ? "\r\n" : "\n";
+}
