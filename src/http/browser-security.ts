@@ -10,7 +10,7 @@ import { accessOf } from "./auth/scopes.ts";
 import { isWirePath } from "./wires/names.ts";
 
 /** The only inline script: it starts the API reference. */
-const START_SCRIPT = "'sha256-NCQbzLgoN9vkyXZ+rs8V6od5d6P4kEJ5UATVWEcMHGM='";
+const START_SCRIPT = "'sha256-dwSaZgbkQvOjoObQr93/MnBtrRm/nVoUSrgSFOKcnhg='";
 
 /** For our own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
 const CONTENT_POLICY = {
@@ -158,6 +158,14 @@ export function refuseCrossSiteWrites({
     );
   };
 }
+
+/** A gateway in front may go by another `Host` than this server (RFC 9112, section 3.2). */
+export async function refuseTwoHosts({ raw: { rawHeaders } }: FastifyRequest): Promise<void> {
+  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
+  if (hosts > 1)
+    throw new AppError("invalid_request", `The request has ${hosts} \`Host\` headers. Send one.`);
+}
+const HOST_NAME = /^host$/i;
 
 const HOST = /^(\[[\da-f:.]+\]|[^\s:,@/[\]]+)(?::\d{1,5})?$/i;
 

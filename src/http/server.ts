@@ -25,6 +25,7 @@ import {
   forbidCaching,
   refuseCrossSiteWrites,
   refuseForeignHosts,
+  refuseTwoHosts,
 } from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { limitConnections } from "./connections.ts";
@@ -157,6 +158,7 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
     ...requestIds,
   });
   server.addHook("onRequest", sendRequestId);
+  server.addHook("onRequest", refuseTwoHosts);
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, { maxEntries: limits.bodyEntries });

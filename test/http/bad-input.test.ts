@@ -214,6 +214,15 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(status).toBe(403);
   });
 
+  test("a request with two hosts is refused, as a gateway may go by the other one", async () => {
+    const { url } = await startServer();
+    const twice = "GET /agents HTTP/1.1\r\nHost: localhost\r\nhOST: localhost\r\nConnection: close\r\n\r\n";
+    expect(await rawAnswer(url, twice)).toMatch(
+      /^HTTP\/1\.1 400 [\s\S]*The request has 2 `Host` headers\. Send one\./,
+    );
+    expect(await rawStatus(url, twice.replace("hOST", "X-Host"))).toBe(200);
+  });
+
   test("a page of another site can read nothing and change nothing", async () => {
     const { url } = await startServer();
     const post = (site: string) =>

@@ -85,7 +85,9 @@ describe("every answer", () => {
     const response = await fetch(`${url}/docs`);
     const page = await response.text();
     const policy = policyOf(response);
-    const inline = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, code = ""]) => code);
+    const inline = [...page.matchAll(/<script type="module">([\s\S]*?)<\/script>/g)].map(
+      ([, code = ""]) => code,
+    );
     expect(inline.length).toBeGreaterThan(0);
     const allowed = inline.map((code) => `'sha256-${hash("sha256", code, "base64")}'`);
     expect(policy.get("script-src")).toEqual(["'self'", ...allowed]);

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { startChromium } from "../support/chromium.ts";
+import { startChromium, type Tab } from "../support/chromium.ts";
+import { httpServer } from "../support/hostile.ts";
 import { needing } from "../support/needing.ts";
 import { installedPackages } from "../support/packages.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
@@ -77,14 +78,38 @@ const chromium = await startChromium();
 afterAll(() => chromium?.close());
 const inBrowser = needing(chromium, "Chromium").test;
 
+inBrowser("/docs sends its requests below the path prefix that a proxy removes", async () => {
+  const { url } = await startServer({ script: [{ say: "Tried out." }] });
+  if (!chromium) return;
+  const proxy = await httpServer(async ({ method, path, body, headers }, response) => {
+    if (!path.startsWith("/skein/")) return response.writeHead(404).end();
+    const sent = {
+      method,
+      headers: { "content-type": headers["content-type"] ?? "" },
+      ...(body && { body }),
+    };
+    const answer = await fetch(url + path.slice("/skein".length), sent);
+    const kept = ["content-type", "content-security-policy"].map((name) => [name, answer.headers.get(name)]);
+    return response.writeHead(answer.status, Object.fromEntries(kept)).end(await answer.text());
+  });
+  const tab = await chromium.open(`${proxy.url}/skein/docs#/runs/createThreadRun`);
+  await executed(tab);
+  expect(proxy.heard.map(({ path }) => path)).toContain("/skein/threads/tried/runs");
+});
+
 inBrowser("/docs sends the request that it suggests, at any address of the server", async () => {
   const { url } = await startServer({ script: [{ say: "Tried out." }] });
   if (!chromium) return;
   const tab = await chromium.open(`${url}/docs#/runs/createThreadRun`);
+  await executed(tab);
+  await tab.screenshot("docs-try-out");
+});
+
+/** Tries the start of a run out, to its end. */
+async function executed(tab: Tab): Promise<void> {
   const operation = tab.page.locator("#operations-runs-createThreadRun");
   await operation.getByRole("button", { name: "Try it out" }).click();
   await operation.getByPlaceholder("thread_id").fill("tried");
   await operation.getByRole("button", { name: "Execute" }).click();
   await operation.locator(".live-responses-table").getByText("Tried out.").first().waitFor();
-  await tab.screenshot("docs-try-out");
-});
+}

@@ -45,6 +45,6 @@ describe("the page", () => {
   test("is absent when the operator does not want it: the API reference is there instead", async () => {
     const { url } = await startServer({ config: { page: false } });
     const answer = await get(url);
-    expect([answer.status, answer.headers.get("location")]).toEqual([302, "/docs"]);
+    expect([answer.status, answer.headers.get("location")]).toEqual([302, "docs"]);
   });
 });

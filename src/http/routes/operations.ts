@@ -103,15 +103,20 @@ const ASSETS: ReadonlyMap<string, string> = new Map([
   ["swagger-ui-bundle.js", "text/javascript"],
 ]);
 
+/** Its addresses are relative to its own: a proxy may remove a path prefix. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <title>Skein API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 <div id="api"></div>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script>SwaggerUIBundle({ url: "/openapi.yaml", dom_id: "#api", deepLinking: true });</script>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script type="module">
+  const spec = await (await fetch("openapi.json")).json();
+  const servers = [{ url: new URL(".", location).href.slice(0, -1) }];
+  SwaggerUIBundle({ spec: { ...spec, servers }, dom_id: "#api", deepLinking: true });
+</script>
 </html>
 `;
 

@@ -53,7 +53,7 @@ export function pageRoutes(
 
   app.get("/", { schema }, async (request, reply) => {
     const page = isOn ? await find("index.html") : undefined;
-    if (!page) return reply.redirect("/docs");
+    if (!page) return reply.redirect("docs");
     reply.header("content-security-policy", contentPolicy(await issuerOf(signIn)));
     return send(page, "no-cache", request, reply);
   });
