@@ -15,14 +15,15 @@ const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])
   .describe("The agents of a Skein server: several of them, or one as the whole file.");
-/** Which hooks plugins bring is known to the server alone. */
-const withPlugins = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+/** Which hooks plugins bring is known to the server alone. Keys of the whole file that begin with `x-` are ignored. */
+const withOwnKeys = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
+  if (jsonSchema.properties?.plugins) jsonSchema.patternProperties = { "^x-": {} };
   if (hooks.every(({ name }) => jsonSchema.properties?.[name]))
     jsonSchema.additionalProperties = {
       type: ["boolean", "object"],
     } as unknown as z.core.JSONSchema.BaseSchema;
 };
-const schema = z.toJSONSchema(file, { io: "input", target: "draft-7", override: withPlugins });
+const schema = z.toJSONSchema(file, { io: "input", target: "draft-7", override: withOwnKeys });
 const text = `${JSON.stringify(schema, null, 2)}\n`;
 
 if (!process.argv.includes("--check")) await writeFile(FILE, text);

@@ -40,8 +40,10 @@ export interface Catalogue {
   readonly backends: z.ZodType;
   /** Opens no connection. Throws an `AppError` for a spec that no provider takes. */
   createModel(spec: ModelSpec): Model;
+  /** Names that the file gives to models. Default: none. */
+  readonly aliases?: readonly string[];
   /** Whether a run may ask for this model besides its agent's own. Absent: every model. */
   readonly modelChoice?: ModelChoice;
-  /** The environment variable that the model's provider needs and that is not set, if any. */
-  missingKey(spec: ModelSpec): string | undefined;
+  /** Why calls to the model, or to one of its fallbacks, will fail as things are: a clause; undefined if no reason is known. */
+  modelDoubt(spec: ModelSpec): string | undefined;
 }

@@ -7,6 +7,8 @@ import { firstChars } from "../lib/text.ts";
 /** A file as it is written: variables are not filled in, `defaults` are part of each agent. */
 export interface WrittenAgents {
   readonly agents: Readonly<Record<string, Fields>>;
+  /** The file's names for models. */
+  readonly models: Readonly<Record<string, unknown>>;
   readonly mcp_servers: Readonly<Record<string, Fields>>;
 }
 type Fields = Readonly<Record<string, unknown>>;
@@ -23,6 +25,7 @@ export interface Change {
 export function changesBetween(before: WrittenAgents, after: WrittenAgents): Change[] {
   return [
     ...changesOf("agent", before.agents, after.agents),
+    ...changesOf("model", asFields(before.models), asFields(after.models)),
     ...changesOf("MCP server", before.mcp_servers, after.mcp_servers),
   ];
 }
@@ -41,6 +44,12 @@ function changesOf(kind: string, before: Record<string, Fields>, after: Record<s
   ];
 }
 
+/** A model may be written as its name alone. */
+const asFields = (models: Readonly<Record<string, unknown>>): Record<string, Fields> =>
+  Object.fromEntries(
+    Object.entries(models).map(([name, spec]) => [name, isObject(spec) ? spec : { model: spec }]),
+  );
+
 const isScalar = (value: unknown) => typeof value !== "object" || value === null;
 
 function fieldChanges(path: readonly string[], before: unknown, after: unknown): string[] {
@@ -52,8 +61,9 @@ function fieldChanges(path: readonly string[], before: unknown, after: unknown):
   return [`${path.join(".")}: ${isSecret(path) ? "changed" : difference(before, after)}`];
 }
 
-/** What a server is sent or gets as its environment. */
-const isSecret = (path: readonly string[]) => path[0] === "headers" || path[0] === "env";
+/** What a server is sent or gets as its environment, and the keys of models. */
+const isSecret = (path: readonly string[]) =>
+  path[0] === "headers" || path[0] === "env" || path.at(-1) === "api_key";
 
 function difference(before: unknown, after: unknown): string {
   const isList = (value: unknown): value is unknown[] => Array.isArray(value) && value.every(isScalar);

@@ -2,8 +2,8 @@
 // each with its place in the file.
 
 import { z } from "zod";
-import { type AgentDefinition, ModelSpec } from "../core/agent.ts";
-import { AppError, messageOf } from "../core/errors.ts";
+import type { AgentDefinition } from "../core/agent.ts";
+import { AppError } from "../core/errors.ts";
 import { PluginList } from "../core/plugin-ref.ts";
 import { type Fault, SELDOM } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
@@ -11,12 +11,14 @@ import { readText } from "../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
 import type { Catalogue, Extend, Extended } from "./catalogue.ts";
+import { doubtsOf, serverDoubts } from "./doubts.ts";
+import { aliasesIn, type ModelAliases, withAliases } from "./model-aliases.ts";
 import { automaticModel } from "./model-choice.ts";
-import { draftsOf, isSingle, type RawAgent } from "./raw-agent.ts";
+import { modelFaults, modelsIn } from "./named-models.ts";
+import { draftsOf, isSingle, namedTools, type RawAgent } from "./raw-agent.ts";
 import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
 import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
-import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface AgentsSource {
   /** Paths in it are relative to its folder. */
@@ -36,6 +38,8 @@ export interface LoadedAgents {
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
   /** With the parts of the file's plugins. */
   readonly catalogue: Catalogue;
+  /** The models that the file names. */
+  readonly models: ModelAliases;
   /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
   /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
@@ -72,13 +76,16 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const drafts = await Promise.all(
     written.map(async (draft) => ({
       ...draft,
-      prompt: await readPrompt(draft.fields, file),
+      prompt: await readPrompt(draft, file),
       rules: await readRuleFiles(permissionsOf(draft).value, file, permissions),
     })),
   );
   const servers = serverNames(document.data);
+  const models = aliasesIn(document.data);
+  const named = withAliases(catalogue, models);
   const faults = [
-    ...drafts.flatMap((draft) => [...faultsOf(draft, catalogue), ...serverFaults(draft, servers)]),
+    ...Object.entries(models).flatMap(([name, spec]) => modelFaults(spec, ["models", name], named)),
+    ...drafts.flatMap((draft) => [...faultsOf(draft, named), ...serverFaults(draft, servers)]),
     ...drafts.flatMap(permissionFaults),
     ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
     ...sharingFaults(drafts),
@@ -87,12 +94,13 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const [first, ...others] = drafts;
   if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.linesOf(problems));
   const defined = (draft: Drafted) => define(draft, schema, env);
-  const doubts = drafts.flatMap((draft) => doubtsOf(draft, catalogue));
+  const doubts = [...drafts.flatMap((draft) => doubtsOf(draft, named)), ...serverDoubts(document.data, env)];
   return {
     definitions: [defined(first), ...others.map(defined)],
     catalogue,
+    models,
     mcpServers: checked.value.mcp_servers ?? {},
-    warnings: document.linesOf(doubts.map(document.problem)),
+    warnings: document.linesOf([...document.doubts, ...doubts.map(document.problem)]),
   };
 }
 
@@ -136,12 +144,8 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
       faults.push({ path: placeOf(field), message: "needs a `backend`: that is where its files are" });
   for (const { path, message } of prompt.faults)
     faults.push({ path: [...placeOf(String(path[0])), ...path.slice(1)], message });
-  const model = modelSpecOf(fields);
-  try {
-    if (model) catalogue.createModel(model);
-  } catch (error) {
-    faults.push({ path: placeOf("model"), message: messageOf(error) });
-  }
+  for (const { spec, path } of modelsIn({ fields, placeOf }, catalogue))
+    faults.push(...modelFaults(spec, path, catalogue));
   return faults;
 }
 
@@ -178,8 +182,6 @@ const serverNames = (data: unknown) =>
   Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
-const namedTools = ({ tools }: RawAgent["fields"]) => z.array(z.string()).safeParse(tools).data ?? [];
-
 /** Agents that name the same container must mean the same one. */
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
@@ -196,41 +198,6 @@ function sharingFaults(drafts: readonly Drafted[]): Fault[] {
 }
 
 const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
-
-/** Problems that do not keep the server from starting. */
-function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
-  const { fields, placeOf } = draft;
-  const doubts = [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue)];
-  const model = modelSpecOf(fields);
-  const key = model && catalogue.missingKey(model);
-  if (!key) return doubts;
-  const message = `environment variable \`${key}\` is not set; until it is, calls to its model will fail`;
-  return [...doubts, { path: placeOf("model"), message }];
-}
-
-/** Names that only tools of tenants may have. */
-function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
-  const builtIn = reservedNames(catalogue);
-  return namedTools(fields).flatMap((name, index) => {
-    if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
-    const meant = didYouMean(name, builtIn) || ".";
-    const message = `\`${name}\` is not a built-in tool${meant} Only tenants that have registered a tool of that name have it.`;
-    return [{ path: [...placeOf("tools"), index], message }];
-  });
-}
-
-/** `subagents` of an agent whose `tools` leave out every tool for delegation. */
-function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] {
-  const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
-  const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
-  const isIdle = needed.length > 0 && needed.every((name) => without.has(name));
-  const hasTeam = Array.isArray(fields.subagents) && fields.subagents.length > 0;
-  if (!hasTeam || !isIdle) return [];
-  const message = `get no tasks: \`tools\` leaves out ${needed.join(", ")}`;
-  return [{ path: placeOf("subagents"), message }];
-}
-
-const modelSpecOf = ({ model }: RawAgent["fields"]) => ModelSpec.safeParse(model, SELDOM).data;
 
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));

@@ -14,14 +14,16 @@ export function automaticModel(env: Variables): ModelSpec {
 }
 
 /**
- * The model that a run asks for. With the agent's own provider, it keeps the agent's address, key and settings. Throws
+ * The model that a run asks for: a name of the file's `models`, or `provider:model`. With the agent's own provider, it keeps the agent's address, key and settings. Throws
  * `invalid_request` for a model that is unknown or not allowed.
  */
 export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogue): ModelSpec {
   const full = fullName(name, catalogue);
-  const { modelChoice, createModel } = catalogue;
+  const { modelChoice, createModel, aliases = [] } = catalogue;
   if (modelChoice && !modelChoice.allows(full) && !namesOf(createModel(own)).includes(full))
     throw new AppError("invalid_request", notAllowed(full, modelChoice.list()));
+  // A name of the file brings its own address, key and settings.
+  if (aliases.includes(name)) return name;
   const [provider = "", model = ""] = full.split(/:(.*)/s);
   if (typeof own === "string" || own.provider !== provider) return `${provider}:${model}`;
   return { ...own, model };

@@ -1,5 +1,6 @@
 // The agents of a file before validation, merged with `defaults`, with the places of their fields.
 
+import { z } from "zod";
 import type { Fault } from "../lib/check.ts";
 import { isObject } from "../lib/json.ts";
 
@@ -20,7 +21,7 @@ export const isSingle = (data: unknown): data is Fields =>
 /** Skips values that are not maps. */
 export function draftsOf(data: unknown): RawAgent[] {
   if (isSingle(data)) {
-    const { name, mcp_servers: _, plugins: __, ...fields } = data;
+    const { name, mcp_servers: _, plugins: __, models: ___, ...fields } = data;
     return [{ name: String(name), fields, placeOf: (field) => [field] }];
   }
   if (!isObject(data) || !isObject(data.agents)) return [];
@@ -41,3 +42,6 @@ function draft(name: string, own: Fields, defaults: Fields): RawAgent {
       field in defaults && !(field in own) ? ["defaults", field] : ["agents", name, field],
   };
 }
+
+/** The names and globs under `tools`. */
+export const namedTools = ({ tools }: Fields) => z.array(z.string()).safeParse(tools).data ?? [];

@@ -11,6 +11,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./build.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
+import { type ModelAliases, withAliases } from "./model-aliases.ts";
 import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
 import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
 import { isReserved } from "./tool-choice.ts";
@@ -91,8 +92,8 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
   };
   const load = async (): Promise<Snapshot> => {
     const loaded = await loadAgents({ ...source, onFiles });
-    const { createModel } = loaded.catalogue;
-    return snapshot(loaded, { ...loaded.catalogue, createModel: memoizeModels(createModel), ...choice });
+    const named = withAliases(loaded.catalogue, loaded.models);
+    return snapshot(loaded, { ...named, createModel: memoizeModels(named.createModel), ...choice });
   };
   let current: Snapshot = await load();
   let reloads = 0;
@@ -142,26 +143,33 @@ interface Snapshot {
   readonly catalogue: Catalogue;
   /** The catalogue as it was loaded: another one when a plugin has changed. */
   readonly parts: Catalogue;
-  /** All models that the file names, fallbacks included. */
+  readonly aliases: ModelAliases;
+  /** All models that the file names, with its own names for them and with fallbacks. */
   readonly models: readonly string[];
   list(): readonly AgentInfo[];
   readonly mcpServers: unknown;
   readonly warnings: readonly string[];
 }
 
-function snapshot({ definitions, catalogue: parts, ...rest }: LoadedAgents, catalogue: Catalogue): Snapshot {
+function snapshot(
+  { definitions, catalogue: parts, models: aliases, ...rest }: LoadedAgents,
+  catalogue: Catalogue,
+): Snapshot {
   const [first] = definitions;
   const agents = new Map(definitions.map((definition) => [definition.name, definition]));
   const standard = agents.get("default") ?? first;
   const list = () => definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
-  const models = [...new Set(definitions.flatMap(({ model }) => namesOf(catalogue.createModel(model))))];
-  return { agents, default: standard, catalogue, parts, models, list, ...rest };
+  const specs = [...definitions.map(({ model }) => model), ...Object.keys(aliases)];
+  const names = specs.flatMap((spec) => namesOf(catalogue.createModel(spec)));
+  const models = [...new Set([...Object.keys(aliases), ...names])];
+  return { agents, default: standard, catalogue, parts, aliases, models, list, ...rest };
 }
 
 function isSame(one: Snapshot, other: Snapshot): boolean {
-  const said = ({ agents, default: standard, mcpServers }: Snapshot) => [
+  const said = ({ agents, default: standard, aliases, mcpServers }: Snapshot) => [
     [...agents],
     standard.name,
+    aliases,
     mcpServers,
   ];
   return one.parts === other.parts && isDeepStrictEqual(said(one), said(other));

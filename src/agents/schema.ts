@@ -17,6 +17,13 @@ const AgentName = z
     "must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
   );
 
+const ModelName = z
+  .string()
+  .regex(
+    /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/,
+    "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -, the first a letter or a digit",
+  );
+
 type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers">;
 
 export type AgentSchema = ReturnType<typeof agentSchema>;
@@ -26,6 +33,10 @@ export function fileSchemas(parts: Parts) {
   const agent = agentSchema(parts);
   const shared = {
     plugins: PluginList.optional(),
+    models: z
+      .record(ModelName, ModelSpec)
+      .optional()
+      .describe("Names for models, which agents, runs and hooks may use where they name a model."),
     mcp_servers: parts.mcpServers
       .optional()
       .describe("Other programs whose tools agents may name as `mcp__<server>__<tool>`."),

@@ -6,6 +6,7 @@ import { AgentFields } from "../core/agent.ts";
 import type { SystemBlock } from "../core/model.ts";
 import { type Fault, SELDOM } from "../lib/check.ts";
 import { xmlTag } from "../lib/text.ts";
+import type { RawAgent } from "./raw-agent.ts";
 import { textBeside } from "./text-beside.ts";
 
 /** Of all texts under `context` together. */
@@ -18,15 +19,17 @@ export interface Prompt {
 }
 
 type Fields = Readonly<Record<string, unknown>>;
-const { system_prompt, identity, context, behavioral_hints } = AgentFields.shape;
+const { system_prompt, identity, description, context, behavioral_hints } = AgentFields.shape;
 
 /**
  * The blocks from an agent's fields in `configFile`. Values of the wrong form give no block: the schema reports them.
  */
-export async function readPrompt(fields: Fields, configFile: string): Promise<Prompt> {
-  const who = identity.safeParse(fields.identity).data;
+export async function readPrompt(
+  { name, fields }: Pick<RawAgent, "name" | "fields">,
+  configFile: string,
+): Promise<Prompt> {
   const parts = [
-    who === undefined ? NOTHING : oneBlock("identity", xmlTag("identity", who)),
+    identityOf(name, fields),
     await instructions(fields.system_prompt, configFile),
     behavioral_hints.safeParse(fields.behavioral_hints).data ? HINTS : NOTHING,
     await projectContext(fields.context, configFile),
@@ -62,6 +65,21 @@ const HINTS = oneBlock(
 - Say what you found and what you did, in few words. If you disagree, say why.`,
   ),
 );
+
+function identityOf(name: string, fields: Fields): Prompt {
+  const who = identity.safeParse(fields.identity).data;
+  if (who === undefined) return NOTHING;
+  const prompt = system_prompt.safeParse(fields.system_prompt, SELDOM).data;
+  // Both would claim the beginning of the prompt.
+  if (Array.isArray(prompt) && prompt.some(({ id }) => id === "identity"))
+    return refused({
+      path: ["identity"],
+      message: "is also a block of `system_prompt`, which comes first there; keep one of them",
+    });
+  if (who !== true) return oneBlock("identity", xmlTag("identity", who));
+  const about = description.safeParse(fields.description).data?.trim();
+  return oneBlock("identity", xmlTag("identity", `You are \`${name}\`.${about ? `\n${about}` : ""}`));
+}
 
 async function instructions(prompt: unknown, configFile: string): Promise<Prompt> {
   const { success, data = "" } = system_prompt.safeParse(prompt, SELDOM);

@@ -8,7 +8,7 @@ import type { Model } from "../core/model.ts";
 import { pluginRefs } from "../core/plugin-ref.ts";
 import type { Tool } from "../core/tool.ts";
 import { hooks } from "../hooks/index.ts";
-import { createModel, missingKey, providerNames } from "../models/index.ts";
+import { createModel, modelDoubt, providerNames } from "../models/index.ts";
 import type { LoadedPlugin, PluginLoader } from "../plugins/load.ts";
 import { collisions, hooksOf, type Names } from "../plugins/names.ts";
 import { McpServerDefinitions } from "../tools/mcp/options.ts";
@@ -46,7 +46,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
     mcpServers: McpServerDefinitions,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,
     createModel: create ?? ((spec) => createModel(spec, env, providers)),
-    missingKey: (spec) => missingKey(spec, env),
+    modelDoubt: (spec) => modelDoubt(spec, env),
   };
 }
 

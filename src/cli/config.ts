@@ -64,7 +64,7 @@ async function written(
 ): Promise<WrittenAgents> {
   const read = await readText(file, MAX_YAML_BYTES);
   if ("fault" in read) throw new AppError("config_invalid", `\`${file}\` ${read.fault}`);
-  const data = readYaml(file, read.text, namesOf(env)).data as { mcp_servers?: WrittenAgents["mcp_servers"] };
+  const data = readYaml(file, read.text, namesOf(env)).data as Partial<WrittenAgents>;
   // A prompt may be in files of its own, which can differ under the same names.
   const prompts = new Map(
     definitions.map(({ name, system }) => [name, system.map(({ text }) => text).join("\n")]),
@@ -73,7 +73,11 @@ async function written(
     const prompt = prompts.get(name) ?? "";
     return [name, prompt ? { ...fields, prompt } : fields] as const;
   });
-  return { agents: Object.fromEntries(agents), mcp_servers: data.mcp_servers ?? {} };
+  return {
+    agents: Object.fromEntries(agents),
+    models: data.models ?? {},
+    mcp_servers: data.mcp_servers ?? {},
+  };
 }
 
 /** Throws `config_invalid` for plugins that cannot be loaded. */

@@ -2,7 +2,7 @@
 
 import { AppError } from "../core/errors.ts";
 import type { Variables } from "../lib/yaml/variables.ts";
-import { loadServerConfig } from "./load.ts";
+import { loadServerConfig, settingsDoubts } from "./load.ts";
 import { ServerConfig } from "./server.ts";
 
 export interface ConfigReport {
@@ -31,7 +31,9 @@ export async function checkConfig(
   const problems = [...new Set([server, plugins, agents])].flatMap((part) =>
     "problems" in part ? part.problems : [],
   );
-  const { definitions, warnings } = "value" in agents ? agents.value : { definitions: [], warnings: [] };
+  const { definitions, warnings: ofAgents } =
+    "value" in agents ? agents.value : { definitions: [], warnings: [] };
+  const warnings = [...(await settingsDoubts(env)), ...ofAgents];
   const summary = problems.length > 0 ? counted(problems, "problem") : `ok: ${counted(definitions, "agent")}`;
   return { problems, warnings, summary };
 }

@@ -34,6 +34,15 @@ export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   throw new AppError("config_invalid", problems.join("\n"));
 }
 
+/** Values of the file that are likely not what was meant; one line each, with its place. Empty for a file that cannot be read. */
+export async function settingsDoubts(env: Variables): Promise<string[]> {
+  const path = env.CONFIG_FILE || DEFAULT_FILE;
+  const read = await readText(path, MAX_YAML_BYTES);
+  if ("fault" in read) return [];
+  const { doubts, linesOf } = readYaml(path, read.text, env);
+  return linesOf(doubts);
+}
+
 async function engineProblems({ host, engines }: ServerConfig["backends"]["docker"]): Promise<string[]> {
   if (!engines) return [];
   const several = "backends.docker.engines: cannot stand beside DOCKER_HOST or `backends.docker.host`";

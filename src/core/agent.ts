@@ -4,14 +4,11 @@ import { z } from "zod";
 import { Duration } from "../lib/units.ts";
 import { shapeOf } from "../lib/untrusted-schema/shape.ts";
 import type { BackendConfig } from "./backend.ts";
+import { AppError } from "./errors.ts";
 import { type Model, ModelSettings, type SystemBlock } from "./model.ts";
 
-const SINGLE = z
-  .string()
-  .regex(
-    /^([a-z0-9_-]+:.+|(claude|gemini|gpt|chatgpt)-.+|o\d.*)$/,
-    "must be provider:model, for example openai:gpt-5",
-  );
+/** `provider:model`, a well-known name alone, or a name of the file's `models`: which ones exist is known where the model is made. */
+const SINGLE = z.string().regex(/^\S(.*\S)?$/, "must be provider:model, for example openai:gpt-5");
 
 /** A model in its map form; the short form is the string `provider:model`, or a well-known name alone. */
 export const ModelConfig = ModelSettings.extend({
@@ -27,18 +24,41 @@ export const ModelConfig = ModelSettings.extend({
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
+/** Models that may be named without their provider. */
+const FAMILIES: readonly (readonly [RegExp, string])[] = [
+  [/^claude-/, "anthropic"],
+  [/^gemini-/, "gemini"],
+  [/^(gpt-|chatgpt-|o\d)/, "openai"],
+];
+
+/** The model of a name: `provider:model`, or a well-known one alone. Throws `config_invalid` for any other text. */
+export function modelNamed(name: string): ModelConfig {
+  const family = FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
+  const colon = name.indexOf(":");
+  if (colon === -1 && family) return { provider: family, model: name };
+  if (colon < 1 || colon === name.length - 1)
+    throw new AppError("config_invalid", `\`${name}\` must be provider:model, for example openai:gpt-5`);
+  return { provider: name.slice(0, colon), model: name.slice(colon + 1) };
+}
+
 /** Makes a model of a provider. Opens no connection. `env` holds the keys; a missing one is an error of the first call. */
 export type ModelFactory = (config: ModelConfig, env: NodeJS.ProcessEnv) => Model;
 
-export const ModelSpec = z.union([
-  SINGLE,
-  ModelConfig.extend({
-    fallback: z
-      .array(z.union([SINGLE, ModelConfig]))
-      .optional()
-      .describe("Tried in order while the models before are unavailable."),
-  }),
-]);
+export const ModelSpec = z.union(
+  [
+    SINGLE,
+    ModelConfig.extend({
+      fallback: z
+        .array(z.union([SINGLE, ModelConfig]))
+        .optional()
+        .describe("Tried in order while the models before are unavailable."),
+    }),
+  ],
+  {
+    error: ({ input }) =>
+      Array.isArray(input) ? "must be one model; others go into its `fallback: [ … ]`" : undefined,
+  },
+);
 export type ModelSpec = z.infer<typeof ModelSpec>;
 
 /** A prompt has spaces. */
@@ -88,12 +108,9 @@ export const AgentFields = z.strictObject({
     .optional()
     .describe("A text, a list of blocks, or `file:` with a path beside this file."),
   identity: z
-    .string()
-    .trim()
-    .min(1)
-    .max(4096)
+    .union([z.literal(true), z.string().trim().min(1).max(4096)])
     .optional()
-    .describe("Who the agent is: the beginning of its prompt."),
+    .describe("Who the agent is: the beginning of its prompt. `true`: its name and description."),
   context: z
     .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
     .min(1)

@@ -126,6 +126,8 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
    * or other users, or that add tools.
    */
   readonly userMay?: UserMay;
+  /** The models that its options name, checked with the agents file. */
+  models?(options: z.output<S>): readonly ModelSpec[];
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
   create(options: z.output<S>, services: HookServices): Hook;
@@ -136,6 +138,7 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
   return {
     ...definition,
     create: (options, services) => definition.create(options as z.output<S>, services),
+    models: (options) => definition.models?.(options as z.output<S>) ?? [],
   };
 }
 

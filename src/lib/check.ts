@@ -92,10 +92,24 @@ const kindOf = (expected: string) => KINDS[expected] ?? expected;
 /** For what is of the wrong type in a way that tells what was meant. */
 function example({ input, inst }: RawIssue): string {
   if (Array.isArray(input)) return ", not a list";
-  if (!(inst instanceof z.ZodDiscriminatedUnion) || typeof input !== "string") return "";
+  if (typeof input !== "string") return "";
+  if (inst instanceof z.ZodObject) return shorthandFor(inst.shape, input);
+  if (!(inst instanceof z.ZodDiscriminatedUnion)) return "";
   const { discriminator } = inst.def;
   const isNamed = mapsIn(inst).some(({ shape }) => accepts(shape[discriminator], input));
   return isNamed ? `: write { ${discriminator}: ${input} }` : "";
+}
+
+/** The map that a text was likely short for: with the only key that takes it, or the only required one. */
+function shorthandFor(shape: Shape, text: string): string {
+  const takes = (schema: unknown, value: unknown) =>
+    schema instanceof z.ZodType && schema.safeParse(value, SELDOM).success;
+  const keys = Object.keys(shape);
+  const taking = keys.filter((key) => takes(shape[key], text));
+  if (taking.length === 1) return `: write { ${taking[0]}: … }`;
+  const required = keys.filter((key) => !takes(shape[key], undefined));
+  const [only = ""] = required;
+  return required.length === 1 && takes(shape[only], [text]) ? `: write { ${only}: [ … ] }` : "";
 }
 
 const accepts = (schema: unknown, value: string) =>
@@ -160,13 +174,16 @@ function faultsOf(issue: Issue, parent: Path): Fault[] {
     case "invalid_key":
       return issue.issues.map(({ message }) => ({ path, message, isKey: true }));
     case "invalid_union":
-      return issue.errors.length > 0
+      return issue.errors.length > 0 && issue.message === ANY_UNION
         ? memberFaults(issue.errors, path, issue.input)
         : [{ path, message: issue.message, isMistyped: true }];
     default:
       return [{ path, message: issue.message, ...(MISTYPED.has(issue.code) ? { isMistyped: true } : {}) }];
   }
 }
+
+/** The message of a union that has none of its own. */
+const ANY_UNION = "Invalid input";
 
 const MISTYPED: ReadonlySet<string> = new Set(["invalid_type", "invalid_value"]);
 

@@ -16,7 +16,7 @@ import { hooks } from "../hooks/index.ts";
 import { permissions, permissionsWith } from "../hooks/permissions/index.ts";
 import { checkSeldom, type Fault } from "../lib/check.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { createModel, missingKey } from "../models/index.ts";
+import { createModel, modelDoubt } from "../models/index.ts";
 import { nativeTools } from "../tools/native.ts";
 import { OWN_BACKEND } from "./backends.ts";
 import type { AgentOptions, HookFactory, LocalAgent, OwnHook, TypedOutput } from "./local-agent.ts";
@@ -74,7 +74,7 @@ function define(options: AgentOptions) {
   const spec = isModel(model) ? model.name : model;
   const catalogue = catalogueOf(options, model, env);
   const blocks = blocksOf(options);
-  const fields = fieldsOf(options, spec, blocks);
+  const fields = { ...fieldsOf(options, blocks), ...(isModel(model) ? {} : { model }) };
   const { hook_settings, permissions } = options;
   const configured = isBackend(backend) ? undefined : backend;
   const { single } = fileSchemas(catalogue);
@@ -106,7 +106,7 @@ function catalogueOf(
     mcpServers: z.never(),
     backends: BackendOptions,
     createModel: memoizeModels((spec) => ownOf(spec) ?? createModel(spec, env)),
-    missingKey: (spec) => (ownOf(spec) ? undefined : missingKey(spec, env)),
+    modelDoubt: (spec) => (ownOf(spec) ? undefined : modelDoubt(spec, env)),
   };
 }
 
@@ -121,14 +121,13 @@ function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[
 }
 
 /** The fields as agents.yaml would have them. Unknown options stay in, so that the check refuses them. */
-function fieldsOf(options: AgentOptions, model: ModelSpec, blocks: readonly Block[]) {
+function fieldsOf({ model: _model, ...options }: AgentOptions, blocks: readonly Block[]) {
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
   const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
   const { permission_rules: _rules, ...fields } = others;
   const { tools, subagents = [], ...rest } = fields;
   return {
     ...rest,
-    model,
     ...omitUndefined({ tools: tools?.map((tool) => (typeof tool === "string" ? tool : tool.name)) }),
     subagents: subagents.map((each) => ("agent" in each ? { ...each, agent: each.agent.name } : each.name)),
     ...(blocks.length > 0 ? { system_prompt: blocks } : {}),
@@ -160,6 +159,8 @@ function faultsOf(options: AgentOptions, model: ModelSpec, { createModel }: Cata
       path: ["system_prompt"],
       message: `has two blocks with the id \`${twice}\`: ids must be unique`,
     });
+  if (options.model !== undefined && isModel(options.model) && !options.model.name)
+    return [...faults, { path: ["model"], message: "needs a `name`, which events and usage show" }];
   try {
     createModel(model);
   } catch (error) {

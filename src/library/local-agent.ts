@@ -33,7 +33,7 @@ export interface AgentOptions
   > {
   /** Unique within a runtime. Default: `agent`. */
   readonly name?: string;
-  /** `provider:model`, a map, or a custom model. Default: by the API key in the environment. */
+  /** `provider:model`, a map, or a custom model under any name. Default: by the API key in the environment. */
   readonly model?: ModelSpec | Model;
   readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
   /**

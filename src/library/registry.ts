@@ -83,12 +83,8 @@ export function localRegistry(
     },
     warnings: () =>
       all.flatMap(({ name, definition, catalogue }) => {
-        const key = catalogue.missingKey(definition.model);
-        return key
-          ? [
-              `agent \`${name}\`: environment variable \`${key}\` is not set; until it is, calls to its model will fail`,
-            ]
-          : [];
+        const doubt = catalogue.modelDoubt(definition.model);
+        return doubt ? [`agent \`${name}\`: ${doubt}`] : [];
       }),
     files: () => [],
     reload: async () => false,

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { ModelConfig, ModelFactory, ModelSpec } from "../core/agent.ts";
+import { type ModelConfig, type ModelFactory, type ModelSpec, modelNamed } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Model } from "../core/model.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
@@ -13,13 +13,6 @@ import { isGateway, PROVIDERS, type Provider } from "./providers.ts";
 import { scriptedFile } from "./scripted.ts";
 
 const SCRIPTED = "scripted";
-
-/** Models that may be named without their provider. */
-const FAMILIES: readonly (readonly [RegExp, string])[] = [
-  [/^claude-/, "anthropic"],
-  [/^gemini-/, "gemini"],
-  [/^(gpt-|chatgpt-|o\d)/, "openai"],
-];
 
 type Single = string | ModelConfig;
 
@@ -37,6 +30,18 @@ export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnPro
   ) as Model; // a chain has at least one link
 }
 
+/** Why calls to `spec`, or to one of its fallbacks, will fail as things are: a clause. */
+export function modelDoubt(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
+  const variable = missingKey(spec, env);
+  if (variable !== undefined)
+    return `environment variable \`${variable}\` is not set; until it is, calls to its model will fail`;
+  return chainOf(spec)
+    .map(configOf)
+    .flatMap(({ provider, model }) => (provider === SCRIPTED && !isBuiltIn(model) ? model : []))
+    .filter((path) => !existsSync(path))
+    .map((path) => `there is no file \`${path}\`; until there is, calls to its model will fail`)[0];
+}
+
 /** The environment variable without which a call to `spec`, or to one of its fallbacks, must fail. */
 export function missingKey(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   return chainOf(spec)
@@ -51,13 +56,7 @@ function chainOf(spec: ModelSpec): Single[] {
   return [first, ...fallback];
 }
 
-function configOf(single: Single): ModelConfig {
-  if (typeof single !== "string") return single;
-  const family = FAMILIES.find(([name]) => name.test(single))?.[1];
-  const colon = single.indexOf(":");
-  if (colon === -1 && family) return { provider: family, model: single };
-  return { provider: single.slice(0, colon), model: single.slice(colon + 1) };
-}
+const configOf = (single: Single): ModelConfig => (typeof single === "string" ? modelNamed(single) : single);
 
 function createOne(
   config: ModelConfig,
@@ -109,9 +108,12 @@ function ofPlugin(name: string, made: Model, fallback: Model | undefined): Model
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** A word names a built-in script; any other text is a path. Throws `config_invalid` for a word that names none. */
+/** A word names a built-in script; any other text is a path. */
+const isBuiltIn = (script: string) => /^[\w-]+$/.test(script);
+
+/** Throws `config_invalid` for a word that names no script. */
 function scriptPath(script: string): string {
-  if (!/^[\w-]+$/.test(script)) return script;
+  if (!isBuiltIn(script)) return script;
   const path = fileURLToPath(new URL(`config/scripts/${script}.yaml`, packageRoot));
   if (existsSync(path)) return path;
   throw new AppError(

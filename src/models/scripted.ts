@@ -1,13 +1,13 @@
 // A model that plays a script, for the demo and tests. It streams, calls tools, thinks and fails like the others.
 
-import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parse } from "yaml";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 import { type Message, type ToolCall, textOf, Usage } from "../core/message.ts";
 import type { Model, ModelReply, ModelRequest, StopReason } from "../core/model.ts";
 import { type DeltaSink, mapEvents, type Stream } from "../core/stream.ts";
+import { readText } from "../lib/read-text.ts";
+import { MAX_YAML_BYTES, readYaml } from "../lib/yaml/document.ts";
 
 /** One answer of the model. `say` may hold `{{user}}`: the text of the newest user message. */
 export const Turn = z.strictObject({
@@ -60,7 +60,7 @@ export function scriptedModel(script: readonly Turn[] | Script, name = "scripted
  * from the history, so it survives restarts.
  */
 export function scriptedFile(path: string, name: string): Model {
-  const turns = readFile(path, "utf8").then((text) => z.array(Turn).min(1).parse(parse(text)));
+  const turns = readScript(path, name);
   turns.catch(() => {}); // reported by the first call
   return {
     name,
@@ -71,6 +71,18 @@ export function scriptedFile(path: string, name: string): Model {
       return yield* notTaken(play(turn, request, call), deltas);
     },
   };
+}
+
+/** Throws `config_invalid` with what is wrong with the file. */
+async function readScript(path: string, name: string): Promise<z.output<typeof Turn>[]> {
+  const read = await readText(path, MAX_YAML_BYTES);
+  if ("fault" in read)
+    throw new AppError("config_invalid", `The script \`${path}\` of the model \`${name}\` ${read.fault}.`);
+  const document = readYaml(path, read.text, {});
+  const checked = document.check(z.array(Turn).min(1));
+  if ("value" in checked) return checked.value;
+  const problems = document.linesOf(checked.problems).join("\n");
+  throw new AppError("config_invalid", `The script of the model \`${name}\` is invalid.\n${problems}`);
 }
 
 const notTaken = <T>(stream: Stream<T>, deltas: DeltaSink | undefined): Stream<T> =>

@@ -97,7 +97,8 @@ function reasonOf(error: unknown, imported: Imported, { module, folder }: Plugin
   if (isOwn) return faultOfImport(error, imported, folder);
   if (isPath(module)) return `there is no file \`${module}\` in ${folder}`;
   if (!isMissing(error)) return `\`${module}\`: ${messageOf(error).split("\n")[0]}`;
-  const meant = existsSync(join(folder, module)) ? `; for the file write \`./${module}\`` : "";
+  const isFile = existsSync(join(folder, module)) || /\.[cm]?[jt]s$/.test(module);
+  const meant = isFile ? `; for the file write \`./${module}\`` : "";
   return `cannot find the package \`${module}\` from ${folder}${meant || "; install it there"}`;
 }
 

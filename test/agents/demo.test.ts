@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from "vitest";
 import { createRegistry } from "../../src/agents/registry.ts";
 import { BackendOptions } from "../../src/backends/index.ts";
 import { hooks } from "../../src/hooks/index.ts";
-import { createModel, missingKey } from "../../src/models/index.ts";
+import { createModel, modelDoubt } from "../../src/models/index.ts";
 import { McpServerDefinitions } from "../../src/tools/mcp/options.ts";
 import { type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
@@ -20,7 +20,7 @@ const registry = (env: Record<string, string>) =>
     catalogue: {
       ...{ hooks, tools: () => [], mcpServers: McpServerDefinitions, backends: BackendOptions },
       createModel: (spec) => createModel(spec, env),
-      missingKey: (spec) => missingKey(spec, env),
+      modelDoubt: (spec) => modelDoubt(spec, env),
     },
   });
 

@@ -62,7 +62,8 @@ export const catalogue: Catalogue = {
       `There is no provider for \`${name}\`. Use \`scripted\` or \`acme\`.`,
     );
   },
-  missingKey: (spec) => (typeof spec === "string" ? undefined : spec.api_key_env),
+  modelDoubt: (spec) =>
+    typeof spec === "string" || !spec.api_key_env ? undefined : `needs ${spec.api_key_env}`,
 };
 
 /** The path of a file with this text, in a folder of its own with `others` beside it. */

@@ -4,8 +4,10 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { Catalogue } from "../../src/agents/catalogue.ts";
 import { loadAgents } from "../../src/agents/load.ts";
-import type { AgentDefinition } from "../../src/core/agent.ts";
+import { withAliases } from "../../src/agents/model-aliases.ts";
+import type { AgentDefinition, ModelSpec } from "../../src/core/agent.ts";
 import { filesystem } from "../../src/hooks/filesystem/index.ts";
+import { guardrails } from "../../src/hooks/guardrails/index.ts";
 import { subagents } from "../../src/hooks/subagents/index.ts";
 import { agentsFile, catalogue } from "./kit.ts";
 
@@ -13,12 +15,17 @@ async function load(
   text: string,
   options: { files?: Record<string, string>; env?: Record<string, string>; hooks?: Catalogue["hooks"] } = {},
 ) {
-  const { definitions, warnings } = await loadAgents({
+  const {
+    definitions,
+    warnings,
+    models,
+    catalogue: parts,
+  } = await loadAgents({
     file: await agentsFile(text, options.files),
     catalogue: { ...catalogue, hooks: [...catalogue.hooks, ...(options.hooks ?? [])] },
     env: options.env ?? {},
   });
-  return { definitions, warnings: warnings.map(withoutFolder) };
+  return { definitions, models, catalogue: parts, warnings: warnings.map(withoutFolder) };
 }
 
 async function only(text: string, options: Parameters<typeof load>[1] = {}): Promise<AgentDefinition> {
@@ -157,6 +164,18 @@ test.each([
     "agents.yaml:3:12: the indentation is wrong: keys of one map begin in the same column",
   ],
   [
+    "agents:\n  a:\n    system_prompt: Rule one: be brief",
+    "agents.yaml:3:20: a text with `: ` in it must be in quotes",
+  ],
+  [
+    "agents: { a: { model: ['openai:gpt-5', 'acme:x'] } }",
+    "agents.yaml:1:16: agents.a.model: must be one model; others go into its `fallback: [ … ]`",
+  ],
+  [
+    "agents: { a: { backend: { type: local }, memory: AGENTS.md } }",
+    "agents.yaml:1:50: agents.a.memory: `AGENTS.md` must be a map: write { paths: [ … ] }",
+  ],
+  [
     "mcp_servers: { m: { command: npx -y foo } }\nagents: { a: {} }",
     expect.stringContaining("must be one program: put what follows it in `args`"),
   ],
@@ -191,9 +210,7 @@ test("an agent without a model takes what there is a key or an address for", asy
 
 test("warns of a key that is not in the environment, with its place", async () => {
   const text = "agents:\n  a:\n    model: { provider: acme, model: x, api_key_env: ACME_KEY }\n  b: {}\n";
-  expect((await load(text)).warnings).toEqual([
-    "agents.yaml:3:5: agents.a.model: environment variable `ACME_KEY` is not set; until it is, calls to its model will fail",
-  ]);
+  expect((await load(text)).warnings).toEqual(["agents.yaml:3:5: agents.a.model: needs ACME_KEY"]);
 });
 
 test("warns of a tool that is not built in, as a tenant may have registered it; never of one that a hook brings", async () => {
@@ -202,6 +219,22 @@ test("warns of a tool that is not built in, as a tenant may have registered it; 
     "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool of that name have it.",
     "agents.yaml:3:33: agents.a.tools[2]: `read_fle` is not a built-in tool; did you mean `read_file`? Only tenants that have registered a tool of that name have it.",
     "agents.yaml:3:61: agents.a.tools[5]: `execute_query` is not a built-in tool; did you mean `execute`? Only tenants that have registered a tool of that name have it.",
+  ]);
+});
+
+test("warns of an MCP server whose program or folder is not there, and of variables as others write them", async () => {
+  const text = `mcp_servers:
+  none: { command: no-such-program, cwd: ./none }
+  key: { command: ./server.js, env: { KEY: $KEY } }
+  ok: { command: sh, cwd: / }
+agents: { a: {} }
+`;
+  const until = "until there is, the MCP server cannot be started";
+  expect((await load(text, { env: { PATH: process.env.PATH ?? "" } })).warnings).toEqual([
+    `agents.yaml:2:20: mcp_servers.none.command: there is no program \`no-such-program\`; ${until}`,
+    `agents.yaml:2:42: mcp_servers.none.cwd: there is no folder \`./none\`; ${until}`,
+    `agents.yaml:3:19: mcp_servers.key.command: there is no program \`./server.js\`; ${until}`,
+    expect.stringMatching(/^agents.yaml:3:44: mcp_servers.key.env.KEY: `\$KEY` is used as it is written/),
   ]);
 });
 
@@ -227,6 +260,75 @@ test("keeps the blocks of a system prompt in their order and as they are", async
   expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
     "agents.yaml:1:16: agents.a.system_prompt: has two blocks `a`; give each an id of its own",
   ]);
+});
+
+test("knows the models that the file names, in agents, fallbacks and hooks", async () => {
+  const text = `
+models:
+  fast: acme:small
+  smart: { provider: acme, model: large, fallback: [fast, acme:tiny] }
+  best: smart
+agents:
+  a: { model: best }
+  b: { model: { provider: acme, model: own, fallback: [fast] } }
+`;
+  const { definitions, models, catalogue } = await load(text);
+  const made: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    made.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const named = withAliases({ ...catalogue, createModel }, models);
+  for (const { model } of definitions) named.createModel(model);
+  expect(made).toEqual([
+    { provider: "acme", model: "large", fallback: ["acme:small", "acme:tiny"] },
+    { provider: "acme", model: "own", fallback: ["acme:small"] },
+  ]);
+  expect(named.createModel("fast").name).toBe("acme:small");
+});
+
+test("refuses a name for a model that is misspelt or leads back to itself, at its own place", async () => {
+  const text = `
+models:
+  fast: acme:small
+  loop: round
+  round: loop
+  judge: { provider: acme, model: m, fallback: [acme:x, fsat] }
+agents:
+  a: { model: fsat }
+  b:
+    model: fast
+    hooks: { guardrails: { input: { judge: { policy: Be kind., model: unknown:m } } } }
+`;
+  expect(await problemsOf(load(text, { hooks: [guardrails] }))).toEqual([
+    "agents.yaml:4:9: models.loop: `round` leads back to itself: round → loop → round.",
+    "agents.yaml:5:10: models.round: `loop` leads back to itself: loop → round → loop.",
+    "agents.yaml:6:57: models.judge.fallback[1]: There is no model `fsat` under `models`; did you mean `fast`?",
+    "agents.yaml:8:15: agents.a.model: There is no model `fsat` under `models`; did you mean `fast`?",
+    "agents.yaml:11:14: agents.b.hooks.guardrails: There is no provider for `unknown:m`. Use `scripted` or `acme`.",
+  ]);
+});
+
+test("refuses `identity` beside a block of that name, which both would be the beginning of the prompt", async () => {
+  const blocks = "[{ id: header, text: First. }, { id: identity, text: Ada. }]";
+  expect(await problemsOf(load(`agents: { a: { identity: Eve., system_prompt: ${blocks} } }`))).toEqual([
+    "agents.yaml:1:26: agents.a.identity: is also a block of `system_prompt`, which comes first there; keep one of them",
+  ]);
+});
+
+test("begins the prompt with the agent's name and description where `identity` is true", async () => {
+  const text = `
+defaults: { identity: true }
+agents:
+  ada: { description: Writes code., system_prompt: Be brief. }
+  bob: {}
+`;
+  const [ada, bob] = (await load(text)).definitions;
+  expect(ada?.system.map((block) => block.text)).toEqual([
+    "<identity>\nYou are `ada`.\nWrites code.\n</identity>",
+    "Be brief.",
+  ]);
+  expect(bob?.system.map((block) => block.text)).toEqual(["<identity>\nYou are `bob`.\n</identity>"]);
 });
 
 test("takes a system prompt out of a file beside the agents file, or below", async () => {

@@ -27,6 +27,11 @@ describe("/tmp of a sandbox", () => {
   });
 });
 
+test("a memory without a unit is bytes, and the error says what was likely meant", () => {
+  expect(read({ memory: 512 }).error?.issues[0]?.message).toContain("did you mean `512m`?");
+  expect(read({ memory: "1m" }).error?.issues[0]?.message).toBe("must be at least 48m, for example 96m");
+});
+
 test("a sandbox without an image is refused with an example", () => {
   const { error } = DockerOptions.safeParse({ type: "docker" });
   expect(error?.issues).toMatchObject([

@@ -88,7 +88,7 @@ agents: { writer: { description: Writes. }, coder: {} }
 test("an agent may have any name that an object's members have", () => {
   const agents = (names: string[]) => ({
     agents: Object.fromEntries(names.map((name) => [name, {}])),
-    mcp_servers: {},
+    ...{ models: {}, mcp_servers: {} },
   });
   expect(changesBetween(agents(["a"]), agents(["a", "toString", "constructor"]))).toMatchObject([
     { kind: "added", what: "agent toString" },

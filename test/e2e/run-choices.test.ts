@@ -63,6 +63,33 @@ describe("with authentication", () => {
     },
   );
 
+  test("a run may ask for a model by the name that agents.yaml gives it, with its own address and key", async () => {
+    const provider = await startFakeProvider();
+    onTestFinished(() => provider.close());
+    const agents = `
+models:
+  cheap: { provider: openai, model: small, base_url: "${provider.url}/v1", api_key: sk-of-the-alias-0123456789 }
+agents: { helper: { model: "scripted:demo" } }
+`;
+    const { url } = await startServer({ realModels: true, agents, config: HEADER });
+    const headers = { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" };
+    const run = await fetch(`${url}/threads/t/runs`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json", accept: "application/json" },
+      body: JSON.stringify({ input: "hi", model: "cheap" }),
+    });
+    expect(await run.json()).toMatchObject({ status: "success" });
+    const { headers: sent, body } = await provider.request(0);
+    expect(sent.authorization).toBe("Bearer sk-of-the-alias-0123456789");
+    expect(sentBody({ body })).toMatchObject({ model: "small" });
+    const messages = await (await fetch(`${url}/threads/t/messages`, { headers })).json();
+    expect(messages).toMatchObject({ items: [{}, { role: "assistant", model: "openai:small" }] });
+    const agent = await (await fetch(`${url}/agents/helper`, { headers })).json();
+    expect(agent).toMatchObject({
+      choices: { models: { any: false, names: ["scripted:demo", "cheap", "openai:small"] } },
+    });
+  });
+
   test("the models that a page may offer are those that agents.yaml names, the agent's own first", async () => {
     const { models, run } = await serve(HEADER);
     const names = ["scripted:demo", "ollama:qwen3", "openai:gpt-5-mini"];

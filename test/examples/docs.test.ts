@@ -78,6 +78,23 @@ test("no link of the documentation leads nowhere", () => {
   expect(dead).toEqual([]);
 });
 
+test("every row of a table stands below a head", () => {
+  const files = [
+    ...globSync("{docs,examples,test}/**/*.md", { cwd: ROOT }),
+    ...globSync("*.md", { cwd: ROOT }),
+  ];
+  const isRow = (line = "") => line.startsWith("|");
+  const headless = files.flatMap((file) => {
+    const lines = read(file)
+      .replaceAll(/^```[\s\S]*?^```/gm, "")
+      .split("\n");
+    return lines
+      .filter((line, at) => isRow(line) && !isRow(lines[at - 1]) && !/^\|[\s:|-]+$/.test(lines[at + 1] ?? ""))
+      .map((line) => `${file}: ${line}`);
+  });
+  expect(headless).toEqual([]);
+});
+
 /** Whether a test of this file has this title. `…` stands for any text, ` > ` for a test within a `describe`. */
 function hasTest(file: string, title: string): boolean {
   if (!existsSync(join(ROOT, file))) return false;
@@ -178,7 +195,15 @@ test("configuration.md lists every key of an agent", () => {
   });
   const told = firstNames(rows("docs/configuration.md", "## Agents"));
   expect(told.toSorted()).toEqual(
-    ["agents", "defaults", "mcp_servers", "plugins", "version", ...Object.keys(agent.shape)].toSorted(),
+    [
+      "agents",
+      "defaults",
+      "mcp_servers",
+      "models",
+      "plugins",
+      "version",
+      ...Object.keys(agent.shape),
+    ].toSorted(),
   );
 });
 

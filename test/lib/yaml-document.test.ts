@@ -144,6 +144,10 @@ test("refuses what is no good YAML, with its place", () => {
   expect(problem("servers: !secret x")).toMatch(/^a\.yaml:1:10: Unresolved tag/);
   expect(problem("servers: {}\n---\nservers: {}")).toMatch(/^a\.yaml:2:1: a second document begins here/);
   expect(problem("servers:\n  __proto__: {}")).toMatch(/^a\.yaml:2:3: `__proto__` cannot be a key/);
+  expect(problem("a: one: two")).toBe("a.yaml:1:4: a text with `: ` in it must be in quotes");
+  expect(problem("servers:\n  a: {}\n b: {}")).toBe(
+    "a.yaml:3:2: the indentation is wrong: keys of one map begin in the same column, and `b` does not",
+  );
   expect(problem("")).toBe("a.yaml:1:1: is empty: must be a map");
 });
 
@@ -153,6 +157,43 @@ test("lets an alias stand for its anchor, and finds what is wrong behind it", ()
   expect(problemsOf(text)).toEqual([
     "a.yaml:4:18: servers.c.tags[0]: `No` must be lower-case letters",
     "a.yaml:4:18: servers.d.tags[0]: `No` must be lower-case letters",
+  ]);
+});
+
+test("merges maps with `<<` out of keys that begin with `x-`, and finds what is wrong behind them", () => {
+  const text = `x-base: &base { port: "\${PORT}", name: x }
+servers:
+  a: { <<: *base, name: y }
+  b:
+    <<: [{ tags: [No] }, *base]
+`;
+  const { data } = readYaml("a.yaml", text, { PORT: "80" });
+  expect(data).toEqual({
+    servers: { a: { port: "80", name: "y" }, b: { port: "80", name: "x", tags: ["No"] } },
+  });
+  expect(problemsOf(text, { PORT: "80" })).toEqual([
+    "a.yaml:5:19: servers.b.tags[0]: `No` must be lower-case letters",
+  ]);
+  expect(problemsOf("servers:\n  a: { <<: 5 }")).toEqual([
+    "a.yaml:2:8: `<<` takes a map or a list of maps, such as `<<: *name` for a map marked `&name`",
+  ]);
+});
+
+test("doubts a value that names a variable as other programs write it", () => {
+  const text = `a: $OPENAI_API_KEY
+b: { authorization: Bearer $TOKEN }
+c: "%KEY%"
+d: os.environ/KEY
+e: costs $5, or $USD 5 a \${KEY:-month}
+`;
+  const { doubts, linesOf } = readYaml("a.yaml", text, {});
+  const right = (name: string) =>
+    `is used as it is written; for the environment variable write \`\${${name}}\``;
+  expect(linesOf(doubts)).toEqual([
+    `a.yaml:1:4: a: \`$OPENAI_API_KEY\` ${right("OPENAI_API_KEY")}`,
+    `a.yaml:2:21: b.authorization: \`Bearer $TOKEN\` ${right("TOKEN")}`,
+    `a.yaml:3:4: c: \`%KEY%\` ${right("KEY")}`,
+    `a.yaml:4:4: d: \`os.environ/KEY\` ${right("KEY")}`,
   ]);
 });
 

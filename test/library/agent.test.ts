@@ -52,6 +52,19 @@ describe("an agent in one's own program", () => {
     expect(offered[1]).toEqual(["double", "read_file"]);
   });
 
+  test("runs a custom model under any name; one without a name is refused", async () => {
+    const model = scriptedModel([{ say: "ok" }], "my model");
+    const agent = createAgent({ model });
+    const { message } = await agent.run("Go.").result;
+    expect(message).toMatchObject({ content: "ok", model: "my model" });
+    expect(() => createAgent({ model: { ...model, name: "" } })).toThrow(
+      "agent `agent`: model needs a `name`, which events and usage show",
+    );
+    expect(() => createAgent({ model: "large" })).toThrow(
+      "agent `agent`: model `large` must be provider:model, for example openai:gpt-5",
+    );
+  });
+
   test("decides calls by conditions of the program's own, and by rules out of a file", async () => {
     const file = join(await temporaryFolder(), "rules.json");
     const [ofFile] = z.array(RuleSpec).parse([{ deny: "double", arguments: { of: 3 } }]);

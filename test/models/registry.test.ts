@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ModelSpec } from "../../src/core/agent.ts";
-import { createModel, missingKey } from "../../src/models/index.ts";
+import { createModel, missingKey, modelDoubt } from "../../src/models/index.ts";
 import { ask, failing, fakeProvider } from "./providers.ts";
 
 const fake = fakeProvider();
@@ -20,8 +20,10 @@ describe("a model's name", () => {
     expect(createModel(ModelSpec.parse(spec), {}).name).toBe(name);
   });
 
-  test.each(["", "llama", "claude", ":x", "openai:"])("`%s` is refused", (spec) => {
-    expect(ModelSpec.safeParse(spec).success).toBe(false);
+  test.each(["llama", "claude", ":x", "openai:"])("`%s` is refused", (spec) => {
+    expect(() => createModel(spec, {})).toThrow(
+      `\`${spec}\` must be provider:model, for example openai:gpt-5`,
+    );
   });
 
   test("of a provider that does not exist is refused, with those that do", () => {
@@ -116,6 +118,25 @@ test("fallbacks stand behind the model in their order", () => {
     if (!model.fallback) break;
   }
   expect(names).toEqual(["anthropic:claude-sonnet-4-5", "openai:gpt-5-mini", "ollama:qwen3"]);
+});
+
+test("a script that is missing or invalid fails its runs with the file's name and what is wrong with it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "skein-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "turns.yaml");
+  const spec = `scripted:${file}`;
+  expect(modelDoubt(spec, {})).toBe(
+    `there is no file \`${file}\`; until there is, calls to its model will fail`,
+  );
+  expect(await failing(createModel(spec, {}))).toMatchObject({
+    code: "config_invalid",
+    message: `The script \`${file}\` of the model \`${spec}\` does not exist.`,
+  });
+  await writeFile(file, "- say: Hello\n- sya: Hello\n");
+  expect(modelDoubt(spec, {})).toBeUndefined();
+  expect((await failing(createModel(spec, {}))).message).toContain(
+    `${file}:2:3: [1]: unknown key \`sya\`; did you mean \`say\`?`,
+  );
 });
 
 test("a script file is a model too", async () => {

@@ -109,7 +109,9 @@ test("every fault of every plugin is reported with its place", async () => {
   expect(said(14)).toHaveLength(3);
   expect(said(BROKEN.length)).toEqual([expect.stringMatching(/^there is no file `\.\/absent\.ts` in \//)]);
   expect(said(BROKEN.length + 1)).toEqual([
-    expect.stringMatching(/^cannot find the package `absent\.ts` from \S+; install it there$/),
+    expect.stringMatching(
+      /^cannot find the package `absent\.ts` from \S+; for the file write `\.\/absent\.ts`$/,
+    ),
   ]);
   expect(said(BROKEN.length + 2)).toEqual([
     expect.stringMatching(/^cannot find the package `nowhere` from \S+; install it there$/),

@@ -18,7 +18,12 @@ const roomForTmp = (memory: number) => Math.floor(memory * MAX_TMP_SHARE) - SHM_
 const EXAMPLE_IMAGE = "for example python:3.12-slim";
 
 const atLeast = (mib: number) =>
-  Size.refine((bytes) => bytes >= mib * MIB, `must be at least ${mib}m, for example ${mib * 2}m`);
+  Size.refine((bytes) => bytes >= mib * MIB, {
+    error: ({ input }) =>
+      typeof input === "number" && input < MIB && Number.isInteger(input)
+        ? `must be at least ${mib}m, and a number alone is in bytes: did you mean \`${input}m\`?`
+        : `must be at least ${mib}m, for example ${mib * 2}m`,
+  });
 const Keep = z.union([z.literal("forever").transform(() => null), Duration]);
 
 export const DockerOptions = z

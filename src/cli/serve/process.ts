@@ -2,6 +2,7 @@
 
 import { createLogger } from "../../app/logger.ts";
 import { createApp } from "../../app.ts";
+import { settingsDoubts } from "../../config/load.ts";
 import type { ServerConfig } from "../../config/server.ts";
 import { hasImported } from "../../plugins/import.ts";
 import { bannerOf } from "./banner.ts";
@@ -21,6 +22,7 @@ export async function serveHere(
     if (!hasImported()) throw err;
     logger.error({ err }, "a promise was rejected and nothing handled it; a plugin should await or catch it");
   });
+  for (const doubt of await settingsDoubts(env)) logger.warn(doubt);
   const app = await createApp({
     config,
     env,

@@ -43,6 +43,8 @@ export const guardrails = defineHook({
   name: "guardrails",
   options: Options,
   activeByDefault: () => false,
+  models: ({ input, output, tool_args }) =>
+    [input, output, tool_args].flatMap((checks) => checks?.judge?.model ?? []),
   create({ message: words, ...checks }, services) {
     const guard = (stage: Stage) => checks[stage] && guardOf(stage, checks[stage], services);
     const input = guard("input");

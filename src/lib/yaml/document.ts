@@ -13,6 +13,8 @@ export interface YamlDocument {
   readonly data: unknown;
   /** The parsed value, or every problem. */
   check<S extends z.ZodType>(schema: S): { readonly value: z.output<S> } | { readonly problems: Problem[] };
+  /** Values that are likely not what was meant. Nothing that keeps the document from being used. */
+  readonly doubts: readonly Problem[];
   /** A fault as a problem with its position. */
   problem(fault: Fault): Problem;
   /** One line each, in the order of the text, without duplicates; at most 100. */
@@ -23,7 +25,13 @@ export type Problem = Located;
 
 export const MAX_YAML_BYTES = 1024 * 1024;
 /** The parser's search for duplicate keys is quadratic; `treeFaults` does it instead. */
-const OPTIONS = { version: "1.2", stringKeys: true, uniqueKeys: false, prettyErrors: false } as const;
+const OPTIONS = {
+  version: "1.2",
+  merge: true,
+  stringKeys: true,
+  uniqueKeys: false,
+  prettyErrors: false,
+} as const;
 
 const MAX_PROBLEMS = 100;
 
@@ -38,7 +46,7 @@ export function readYaml(file: string, text: string, variables: Variables): Yaml
   const broken = treeFaults(tree, text);
   if (broken.length > 0) {
     const problem = ({ message }: Fault) => ({ offset: 0, message });
-    return { data: undefined, check: () => ({ problems: broken }), problem, linesOf };
+    return { data: undefined, check: () => ({ problems: broken }), doubts: [], problem, linesOf };
   }
   const filled = fillIn(tree, variables);
   return {
@@ -52,6 +60,7 @@ export function readYaml(file: string, text: string, variables: Variables): Yaml
       const problems = [...filled.faults, ...known.map((fault) => locate(fault, tree, filled))];
       return "value" in checked && problems.length === 0 ? checked : { problems };
     },
+    doubts: filled.doubts,
     problem: (fault) => locate(fault, tree, filled),
     linesOf,
   };

@@ -9,11 +9,13 @@ import {
   isScalar,
   isSeq,
   type Node,
+  type Pair,
   type ParsedNode,
   visit,
   type YAMLError,
   type YAMLMap,
 } from "yaml";
+import { isObject } from "../json.ts";
 
 export type Tree = Document.Parsed<ParsedNode>;
 export type DataPath = readonly PropertyKey[];
@@ -28,12 +30,22 @@ const MAX_ALIASES = 50;
 const UNQUOTED = `a variable inside \`{ }\` or \`[ ]\` must be in quotes: "\${NAME}"`;
 const TOO_DEEP = "nested too deeply; no configuration needs that";
 
-/** Plain data. Throws while there are `treeFaults`. */
-export const dataOf = (tree: Tree): unknown => tree.toJS({ maxAliasCount: MAX_ALIASES });
+/**
+ * Plain data, without the keys of the whole document that begin with `x-`: they hold what others refer to (`*name`, `<<`). Throws
+ * while there are `treeFaults`.
+ */
+export function dataOf(tree: Tree): unknown {
+  const data: unknown = tree.toJS({ maxAliasCount: MAX_ALIASES });
+  if (!isObject(data)) return data;
+  return Object.fromEntries(Object.entries(data).filter(([key]) => !key.startsWith("x-")));
+}
 
 /** Faults that a schema cannot see: bad syntax, tags, aliases and keys. */
 export function treeFaults(tree: Tree, text: string): Located[] {
-  const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text));
+  const deeper = new Set(
+    tree.errors.filter(({ code }) => code === DEEPER).map(({ pos: [offset] }) => offset),
+  );
+  const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text, deeper));
   // These make the parser report further errors that are none.
   const confusing = syntax.find(({ message }) => message === TOO_DEEP || message === UNQUOTED);
   if (syntax.length > 0) return confusing ? [confusing] : syntax;
@@ -41,16 +53,34 @@ export function treeFaults(tree: Tree, text: string): Located[] {
   return nodes.length > 0 ? nodes : expansionFaults(tree);
 }
 
-/** What the parser makes of a line that stands deeper than the keys beside it. */
-const INDENTATION: ReadonlySet<string> = new Set(["BLOCK_AS_IMPLICIT_KEY", "MULTILINE_IMPLICIT_KEY"]);
+/** What the parser makes of a line that stands deeper than the keys beside it, and of a second `: ` in a line. */
+const NESTED = "BLOCK_AS_IMPLICIT_KEY";
+/** Only of a line that stands deeper, at the same place. */
+const DEEPER = "MULTILINE_IMPLICIT_KEY";
+/** Of a line that stands less deep. */
+const LESS_DEEP = /^All (?:mapping|sequence) items must start at the same column/;
 const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
 
-function syntaxFault({ code, message, pos: [offset] }: YAMLError, text: string): Located {
+/** `deeper`: where lines stand deeper than the keys beside them. */
+function syntaxFault(
+  { code, message, pos: [offset] }: YAMLError,
+  text: string,
+  deeper: ReadonlySet<number>,
+): Located {
   if (text.startsWith("${", offset - 1)) return { offset, message: UNQUOTED };
   if (code === "RESOURCE_EXHAUSTION") return { offset, message: TOO_DEEP };
   if (code === "MULTIPLE_DOCS") return { offset, message: "a second document begins here; write only one" };
-  if (INDENTATION.has(code)) return { offset, message: MISINDENTED };
+  if (code === NESTED && !deeper.has(offset))
+    return { offset, message: "a text with `: ` in it must be in quotes" };
+  if (code === NESTED || code === DEEPER) return { offset, message: MISINDENTED };
+  if (LESS_DEEP.test(message)) return lessDeep(offset, text);
   return { offset, message: message.replace(/\s+/g, " ") };
+}
+
+function lessDeep(offset: number, text: string): Located {
+  const [blank = "", key = ""] = /^\s*([^\s:]*)/.exec(text.slice(offset, offset + 200)) ?? [];
+  const at = offset + blank.length - key.length;
+  return { offset: at, message: key ? `${MISINDENTED}, and \`${key}\` does not` : MISINDENTED };
 }
 
 function nodeFaults(tree: Tree): Located[] {
@@ -68,11 +98,12 @@ function nodeFaults(tree: Tree): Located[] {
 
 function keyFaults(map: YAMLMap): Located[] {
   const seen = new Set<unknown>(["__proto__"]);
-  return map.items.flatMap(({ key }) => {
-    const name = isScalar(key) ? key.value : key;
+  return map.items.flatMap(({ key, value }) => {
+    const name = isScalar(key) ? nameOf(key.value) : key;
     if (!seen.has(name)) {
       seen.add(name);
-      return [];
+      const isWrong = name === MERGE && !isMergeable(value);
+      return isWrong ? [{ offset: startOf(key), message: NOT_MERGEABLE }] : [];
     }
     const message =
       name === "__proto__"
@@ -80,6 +111,17 @@ function keyFaults(map: YAMLMap): Located[] {
         : `duplicate key \`${name}\`; keep one of them`;
     return [{ offset: startOf(key), message }];
   });
+}
+
+const MERGE = "<<";
+const NOT_MERGEABLE = "`<<` takes a map or a list of maps, such as `<<: *name` for a map marked `&name`";
+
+/** The parser has a symbol for `<<`. */
+const nameOf = (value: unknown) => (typeof value === "symbol" ? value.description : value);
+
+function isMergeable(value: unknown): boolean {
+  if (isSeq(value)) return value.items.every((each) => !isSeq(each) && isMergeable(each));
+  return isMap(value) || isAlias(value);
 }
 
 function aliasFault(
@@ -115,7 +157,7 @@ export function placeOf(tree: Tree, path: DataPath): Place {
   for (const step of path) {
     const parent = place.node;
     if (isMap(parent)) {
-      const pair = parent.items.find(({ key }) => isScalar(key) && key.value === step);
+      const pair = pairOf(parent, step, tree);
       if (!pair) return { ...place, offset: place.keyOffset, node: undefined };
       node = pair.value;
       place = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(pair.key) };
@@ -125,6 +167,19 @@ export function placeOf(tree: Tree, path: DataPath): Place {
     } else return { ...place, offset: place.keyOffset, node: undefined };
   }
   return place;
+}
+
+/** A key's pair in a map, or in the first of the maps that are merged into it. */
+function pairOf(map: YAMLMap, step: PropertyKey, tree: Tree): Pair | undefined {
+  const own = map.items.find(({ key }) => isScalar(key) && key.value === step);
+  if (own) return own;
+  const merged = map.items.find(({ key }) => isScalar(key) && nameOf(key.value) === MERGE)?.value;
+  for (const each of isSeq(merged) ? merged.items : [merged]) {
+    const source = followed(each, tree);
+    const pair = isMap(source) ? pairOf(source, step, tree) : undefined;
+    if (pair) return pair;
+  }
+  return undefined;
 }
 
 const followed = (node: unknown, tree: Tree): Node | undefined =>

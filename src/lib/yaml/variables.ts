@@ -8,6 +8,8 @@ import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
   readonly faults: readonly Located[];
+  /** Values that name a variable as others write it. */
+  readonly doubts: readonly Located[];
   /** No value has variables. */
   readonly isEmpty: boolean;
   /** Whether a value has variables in it, and whether one of them is missing. */
@@ -24,17 +26,19 @@ const MIN_MASKED = 6;
 /** Changes the scalars of `tree`. */
 export function fillIn(tree: Tree, variables: Variables): Filled {
   const faults: Located[] = [];
+  const doubts: Located[] = [];
   const state = new Map<Node, "filled" | "missing">();
   const used = new Map<string, string>();
   visit(tree, {
     Scalar(key, scalar, ancestors) {
-      if (key === "key" || typeof scalar.value !== "string" || !scalar.value.includes("${")) return;
+      if (key === "key" || typeof scalar.value !== "string") return;
+      const doubt = foreignVariable(scalar.value);
+      const path = pathThrough(ancestors, scalar);
+      if (doubt) doubts.push({ offset: startOf(scalar), message: sentence({ path, message: doubt }) });
+      if (!scalar.value.includes("${")) return;
       const filled = interpolate(scalar.value, variables);
       for (const message of filled.faults)
-        faults.push({
-          offset: startOf(scalar),
-          message: sentence({ path: pathThrough(ancestors, scalar), message }),
-        });
+        faults.push({ offset: startOf(scalar), message: sentence({ path, message }) });
       for (const [name, value] of filled.used) if (value.length >= MIN_MASKED) used.set(value, `\${${name}}`);
       state.set(scalar, filled.faults.length > 0 ? "missing" : "filled");
       scalar.value = filled.text;
@@ -42,6 +46,7 @@ export function fillIn(tree: Tree, variables: Variables): Filled {
   });
   return {
     faults,
+    doubts,
     isEmpty: state.size === 0,
     stateOf: (node) => (node && state.get(node)) ?? "none",
     retype(node) {
@@ -51,6 +56,15 @@ export function fillIn(tree: Tree, variables: Variables): Filled {
     },
     mask: (text) => replacingAll(used)(text),
   };
+}
+
+/** `$NAME` of shells, `%NAME%` of Windows, `os.environ/NAME` of LiteLLM; also behind a word, as in `Bearer $NAME`. */
+const FOREIGN =
+  /^(?:\w+ )?(?:\$([A-Z][A-Z0-9_]*)|\$\(([A-Z][A-Z0-9_]*)\)|%([A-Z][A-Z0-9_]*)%|os\.environ\/([A-Z][A-Z0-9_]*))$/;
+
+function foreignVariable(text: string): string | undefined {
+  const name = FOREIGN.exec(text)?.slice(1).find(Boolean);
+  return name && `\`${text}\` is used as it is written; for the environment variable write \`\${${name}}\``;
 }
 
 const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i;
