@@ -52,7 +52,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         .describe("JSON files beside this one, each a list of such rules; they come before `rules`."),
     }),
     activeByDefault: () => own.length > 0,
-    create({ mode, rules, files }, { agent, recorder, items }) {
+    create({ mode, rules, files }, { agent, recorder, items, backend }) {
       // The loader of agents.yaml replaces `files` by the rules they hold.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
@@ -76,7 +76,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
 
       /** A user's rule never overrides a refusal by the agent: asking would let the user approve the call. */
       function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
-        const subject = subjectOf(call, tool);
+        const subject = subjectOf(call, tool, backend?.workdir);
         const verdict = decideOn(subject, policy);
         if (verdict.decision === "deny" || !verdict.rule || configured.includes(verdict.rule)) return verdict;
         const without = decideOn(subject, base);

@@ -1,27 +1,18 @@
 // Files whose content is executed without being named in a command: by git, by a shell that starts, by an editor that opens
-// the folder. Who may write them may run anything.
+// the folder. Who may write them may run anything. A name that begins with a dot is such a file or a folder of such files: no
+// list of them is complete.
 
 import type { ToolCall } from "../../core/message.ts";
 import { compatibleForm } from "../../lib/unicode.ts";
 
-/** Everything below them counts, and they themselves. */
-const FOLDERS = new Set(
-  ".git git~1 .hg .husky .githooks .vscode .idea .devcontainer .ssh .direnv .claude .cursor autostart".split(
-    " ",
-  ),
-);
+/** Nothing runs what they say. */
+const HARMLESS =
+  /^\.(?:gitignore|gitkeep|keep|nojekyll|dockerignore|npmignore|prettierignore|eslintignore|editorconfig|env(?:\.[\w-]+)?)$/;
 
-/** In any folder. A folder that has a `HEAD` may be taken for a repository, with hooks and a configuration. */
-const FILES = new Set(
-  (
-    "head .gitconfig .gitmodules .gitattributes .envrc .mcp.json .pre-commit-config.yaml lefthook.yml " +
-    ".profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout " +
-    ".kshrc .cshrc .tcshrc .login .logout .inputrc .vimrc .exrc .nvimrc .emacs .npmrc .yarnrc .yarnrc.yml .pnpmfile.cjs " +
-    "sitecustomize.py usercustomize.py .pythonrc .irbrc .pryrc .gdbinit .lldbinit .mailcap .xprofile .xsession .xinitrc"
-  ).split(" "),
-);
+/** A folder that has a `HEAD` may be taken for a repository, with hooks and a configuration. Python runs the others when it starts. */
+const OTHERS = /^(?:head|.*\.git|git~1|sitecustomize\.py|usercustomize\.py|.*\.pth|lefthook\.ya?ml)$/;
 
-const isOne = (name: string) => FOLDERS.has(name) || FILES.has(name) || name.endsWith(".pth");
+const isOne = (name: string) => (name.startsWith(".") && !HARMLESS.test(name)) || OTHERS.test(name);
 
 /** What files hold, as tools that write call it. */
 const CONTENTS = new Set(["content", "old_text", "new_text"]);
@@ -33,13 +24,14 @@ export function selfRunningFile({ args }: ToolCall): string | undefined {
     .find(runsByItself);
 }
 
-function runsByItself(path: string): boolean {
+/** Whether the path names such a file, or leads through such a folder. */
+export function runsByItself(path: string): boolean {
   // As file systems read names that ignore case, characters that cannot be seen, and dots and blanks at the end.
   const plain = compatibleForm(path)
     .replace(/\p{Cf}/gu, "")
     .toLowerCase();
   const names = plain.split(/[/\\]/).map((name) => endless(name.split(":", 1)[0] ?? ""));
-  return names.some(isOne) || /(^|[/\\])\.config[/\\](git|fish)([/\\]|$)/.test(plain);
+  return names.some(isOne);
 }
 
 /** Without the dots and blanks at its end. */

@@ -45,7 +45,10 @@ interface Spoken {
   readonly programs: readonly string[];
 }
 
-export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
+/** Where commands run unless a backend says otherwise. */
+const WORKDIR = "/workspace";
+
+export function subjectOf(call: ToolCall, tool: Tool | undefined, workdir = WORKDIR): Subject {
   const lines = once(() => commandsIn(call.args));
   let spent = 0;
   const spend = (work: number) => {
@@ -55,7 +58,9 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
   const readings = once((): Understanding[] => {
     // A list of words is read as one line, and each word by itself.
     const isTooLong = lines().join("").length > 2 * MAX_COMMAND_CHARS;
-    return isTooLong ? [{ doubt: `more than ${MAX_COMMAND_CHARS} characters` }] : lines().map(understood);
+    return isTooLong
+      ? [{ doubt: `more than ${MAX_COMMAND_CHARS} characters` }]
+      : lines().map((line) => understood(line, workdir));
   });
   const command = once(() => onlyCommand(call, tool));
   const plain = once(() => mapped(command(), plainReading));
@@ -73,7 +78,7 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined): Subject {
       spent = 0;
     },
     plain,
-    allowable: once(() => mapped(command(), allowableReading)),
+    allowable: once(() => mapped(command(), (line) => allowableReading(line, workdir))),
     doubt,
     spoken,
     texts: once(() => [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { INTRUSIONS, REMOVALS } from "./attacks.ts";
+import { CONNECTIONS, INTRUSIONS, REMOVALS } from "./attacks.ts";
 import { HARMLESS, SMUGGLED } from "./commands.ts";
 import { type Spec, verdict, verdictOn } from "./given.ts";
 import { HONEST, NAMED } from "./honest.ts";
@@ -152,7 +152,7 @@ describe("a prefix that denies", () => {
 
   test.each([
     ["git push", "git commit -m push"],
-    ["git push", "git pull"],
+    ["git push", "git fetch"],
     ["rm -rf", "rm -r src"],
     ["rm -rf", "rm *.o"],
     ["rm --recursive", "rm --recursively src"],
@@ -204,6 +204,11 @@ describe("the rules of a coding agent", () => {
     for (const mode of ["bypass", "default", "accept_edits"] as const)
       expect(verdictOn(command, [denied], mode).decision).toBe("deny");
     expect(verdictOn(command, [{ deny: "execute", regex: "rm" }], "bypass").decision).toBe("deny");
+  });
+
+  test.each(CONNECTIONS)("that deny `curl` deny %j, in every mode", (command) => {
+    const curl: Spec = { deny: "execute", command_prefix: ["curl"] };
+    expect(verdictOn(command, [curl], "bypass").decision).toBe("deny");
   });
 
   const lines = ["npm test", "python3 x.py", "make all"];

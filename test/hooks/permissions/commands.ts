@@ -155,4 +155,10 @@ export const HARMLESS: readonly string[] = [
   'x=$(git rev-parse HEAD); echo "at $x" | tee rm',
   "find . -name '*.rm' -exec grep -l rm {} + | xargs wc -l",
   "timeout 5 env NODE_ENV=test sort rm # rm",
+  "mkdir -p rm/a && cd rm/a && echo rm > b.txt && cp ../rm.txt rm.txt",
+  "cp src/*.rm out && mv out/rm.txt /workspace/rm.txt",
+  "curl -s -H 'Accept: text/rm' -o rm.json https://example.com/.well-known/rm.json",
+  "tar -czf rm.tgz --exclude=.git rm; gzip -k rm.txt",
+  "git checkout -b rm && git commit -am 'rm' && git stash list",
+  "echo rm >> .gitignore; cp .env.example .env; sort < rm.txt > /tmp/rm",
 ];

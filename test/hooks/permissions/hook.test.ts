@@ -95,7 +95,7 @@ test("a denied call does not run, and the model reads why", async () => {
     { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
     { deny: "execute", command_prefix: ["git"], id: "no-git" },
   ];
-  const { messages, outcome } = await running(["sudo rm x", "git pull"], { mode: "bypass", rules });
+  const { messages, outcome } = await running(["sudo rm x", "git fetch"], { mode: "bypass", rules });
   expect(ran).toEqual([]);
   expect(toolMessages(messages).map(({ error }) => error)).toEqual([
     "Nothing is removed here.",

@@ -81,6 +81,8 @@ describe("the mode, when no rule speaks", () => {
       ".npmrc",
     ],
     ...[".config/git/config", "lib/sitecustomize.py", "venv/x.pth"],
+    ...[".vim/plugin/x.vim", ".github/workflows/ci.yml", ".gitlab-ci.yml", ".less", ".mise.toml", "x/.any"],
+    ...["lefthook.yaml", ".local/bin/ls", "r.git/config"],
   ])("accept_edits asks about %j, which is executed without being named in a command", (path) => {
     const asked = verdict({ name: "write_file", args: { path, content: "" } }, [], "accept_edits");
     expect(asked).toMatchObject({ decision: "ask", why: expect.stringContaining("is executed without") });
@@ -89,7 +91,7 @@ describe("the mode, when no rule speaks", () => {
     ).toBe("ask");
   });
 
-  test.each(["src/git.ts", ".gitignore", ".github/workflows/test.yml", "docs/head.md", "package.json"])(
+  test.each(["src/git.ts", ".gitignore", "sub/.editorconfig", ".env", "docs/head.md", "package.json"])(
     "accept_edits writes %j, and any content",
     (path) => {
       const args = { path, content: ".git/hooks/pre-commit" };

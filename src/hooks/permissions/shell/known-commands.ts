@@ -177,6 +177,8 @@ class Scanner {
     const target = this.#word(depth) ?? doubt("a redirection without a file");
     if (/[<>]&$/.test(operator) && target.isBare && /^(\d+|-)$/.test(target.text)) return [];
     const isRead = /^\d*<(<<)?$/.test(operator);
+    // Some shells open a connection for `/dev/tcp/host/port`.
+    if (!operator.includes("<<<") && mayBeSocket(target)) doubt("a redirection that may open a connection");
     return isRead || (target.isLiteral && /^\/dev\/(null|std(out|err)|tty)$/.test(target.text))
       ? []
       : [target];
@@ -295,6 +297,9 @@ class Scanner {
     this.list(depth + 1);
   }
 }
+
+const mayBeSocket = ({ text, isLiteral, isWhole }: Word) =>
+  isLiteral ? /^\/dev\/(tcp|udp)\//.test(text) : !isWhole || text.startsWith("/");
 
 const NAMES: ReadonlyMap<string, string> = new Map([
   ["`", "a substitution (`` ` ``)"],

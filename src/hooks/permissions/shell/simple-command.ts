@@ -2,8 +2,9 @@
 // touch no file. Anything else makes the whole line doubtful, so a line that is read means the same to every shell and runs only
 // the commands returned. Linear in the text; throws nothing.
 
-import { changesWhatRuns, isHarmless, isKnown, isPlaceThatRuns } from "./harmless.ts";
+import { isHarmless, isKnown, obeysInput } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
+import { isPlaceThatRuns, type Writing, watchTargets } from "./targets.ts";
 
 /** Longer lines are not read. */
 export const MAX_COMMAND_CHARS = 32_768;
@@ -20,14 +21,24 @@ export interface PlainWord {
 export type PlainCommand = readonly PlainWord[];
 
 /** `doubt` completes the sentence "The command is not fully understood: it has …". */
-export type PlainReading = { readonly commands: readonly PlainCommand[] } | { readonly doubt: string };
+export type PlainReading =
+  | {
+      readonly commands: readonly PlainCommand[];
+      /** Those that read what another one prints. */
+      readonly fed: ReadonlySet<PlainCommand>;
+    }
+  | { readonly doubt: string };
 
 /** What an allow rule may let run: each program is known to run no other one with its arguments, or is named by the rule. */
-export function allowableReading(line: string): PlainReading {
+export function allowableReading(line: string, workdir: string): PlainReading {
   const reading = plainReading(line);
   if ("doubt" in reading) return reading;
-  const doubt = reading.commands.map(doubtAbout).find((each) => each !== undefined);
-  return doubt === undefined ? reading : { doubt };
+  const changesWhatRuns = watchTargets(workdir);
+  for (const command of reading.commands) {
+    const doubt = doubtAbout(command, { changesWhatRuns, isFed: reading.fed.has(command) });
+    if (doubt !== undefined) return { doubt };
+  }
+  return reading;
 }
 
 const START = /[ \t\n]*/y;
@@ -48,6 +59,7 @@ export function plainReading(line: string): PlainReading {
   if (line.length > MAX_COMMAND_CHARS) return { doubt: `more than ${MAX_COMMAND_CHARS} characters` };
   if (!line.isWellFormed() || /[^\P{Cc}\t\n]/u.test(line)) return { doubt: "a control character" };
   const commands: PlainWord[][] = [];
+  const fed = new Set<PlainCommand>();
   let words: PlainWord[] = [];
   let separator = "";
   for (let at = end(START, line, 0); end(END, line, at) !== line.length; ) {
@@ -62,6 +74,7 @@ export function plainReading(line: string): PlainReading {
       commands.push(words);
       words = [];
       separator = line.slice(at, over);
+      if (separator === "|") fed.add(words);
       at = over;
       continue;
     }
@@ -74,7 +87,7 @@ export function plainReading(line: string): PlainReading {
   if (words.length > 0) commands.push(words);
   else if (separator !== ";" && separator !== "&") return { doubt: "a command without words" };
   const doubt = commands.map(doubtAboutName).find((each) => each !== undefined);
-  return doubt === undefined ? { commands } : { doubt };
+  return doubt === undefined ? { commands, fed } : { doubt };
 }
 
 /** Where the token that begins at `at` ends; 0 when there is none. */
@@ -134,10 +147,16 @@ const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);
 
-function doubtAbout([name, ...args]: PlainCommand): string | undefined {
+interface Place {
+  changesWhatRuns(command: Writing): boolean;
+  readonly isFed: boolean;
+}
+
+function doubtAbout([name, ...args]: PlainCommand, { changesWhatRuns, isFed }: Place): string | undefined {
   if (name === undefined) return "a command without words";
   if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
-  if (changesWhatRuns(name.text, args, [])) return "a file that may say what is run";
+  if (changesWhatRuns({ name: name.text, args, outputs: [] })) return "a file that may say what is run";
+  if (isFed && obeysInput(name.text, args)) return `\`${name.text}\`, which may run what it is given to read`;
   if (isHarmless(name.text, args)) return undefined;
   if (isKnown(name.text) || !args.every(isPlain))
     return `\`${name.text}\` with arguments that may make it run or write something else`;

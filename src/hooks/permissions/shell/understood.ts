@@ -1,72 +1,71 @@
 // For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. Any
 // other command makes the whole line doubtful, and a doubtful line counts as anything.
 
-import {
-  type Argument,
-  changesWhatRuns,
-  isHarmless,
-  isInert,
-  isKnown,
-  runsProject,
-  unpacks,
-} from "./harmless.ts";
+import { type Argument, isHarmless, isInert, isKnown, openEnd } from "./harmless.ts";
 import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
+import { type Writing, watchTargets } from "./targets.ts";
 import { isHarmlessVariable } from "./uses/index.ts";
 
 /** The words of each command; one that runs another is followed by it. */
 export type Understanding = { readonly commands: readonly (readonly Word[])[] } | { readonly doubt: string };
 
-export function understood(line: string): Understanding {
+/** `workdir`: the workspace, as commands may name it. */
+export function understood(line: string, workdir: string): Understanding {
   const reading: Reading = fullReading(line);
   if ("doubt" in reading) return reading;
-  const commands: (readonly Word[])[] = [];
+  const found: (readonly Word[])[] = [];
+  const context: Line = { found, changesWhatRuns: watchTargets(workdir) };
   for (const command of reading.commands) {
-    const doubt = doubtAbout(command, commands);
+    const doubt = doubtAbout(command, context);
     if (doubt !== undefined) return { doubt };
   }
-  return { commands };
+  return { commands: found };
 }
 
-/** Adds the command, and those that it runs, to `found`. */
-function doubtAbout(
-  { assignments, words, outputs }: Command,
-  found: (readonly Word[])[],
-): string | undefined {
+interface Line {
+  /** Its commands, and those that they run. */
+  readonly found: (readonly Word[])[];
+  changesWhatRuns(command: Writing): boolean;
+}
+
+/** Adds the command, and those that it runs, to those that were found. */
+function doubtAbout({ assignments, words, outputs }: Command, line: Line): string | undefined {
   const assignment = assignments.find(
     ({ name, value }) => !isHarmlessVariable(name) || /[`$]/.test(value.text),
   );
   if (assignment) return `the variable \`${assignment.name}\`, which may change what runs`;
   const [name, ...args] = words;
   if (name?.text === "for" && name.isBare) return loopDoubt(args);
-  if (changesWhatRuns(name?.text ?? "", args, outputs)) return "a file that may say what is run";
-  return name ? doubtAboutWords(words, found) : undefined;
+  if (line.changesWhatRuns({ name: name?.text ?? "", args, outputs })) return PLACE;
+  return name ? doubtAboutWords(words, line) : undefined;
 }
 
 /** Deeper than any honest line. */
 const MAX_RUNNERS = 4;
 
-function doubtAboutWords(words: readonly Word[], found: (readonly Word[])[], depth = 0): string | undefined {
+function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string | undefined {
   const [name, ...args] = words;
   if (!name?.isLiteral) return "a command whose name is not written out";
   const program = programIn(name.text);
   if (program === undefined) return `the program \`${name.text}\`, which is not one of the system`;
-  found.push(words);
+  line.found.push(words);
   const inner = depth < MAX_RUNNERS ? innerCommand(program, args) : undefined;
   if (inner) {
-    const [next] = inner.words;
+    const [next, ...others] = inner.words;
     if (inner.hasMore && !(next?.isLiteral && isInert(next.text)))
       return `\`${program}\` with arguments that are not known`;
-    if (next && changesWhatRuns(next.text, inner.words.slice(1), []))
-      return "a file that may say what is run";
-    return doubtAboutWords(inner.words, found, depth + 1);
+    if (next && line.changesWhatRuns({ name: next.text, args: others, outputs: [] })) return PLACE;
+    return doubtAboutWords(inner.words, line, depth + 1);
   }
   if (isHarmless(program, args)) {
-    if (unpacks(program, args)) return `\`${program}\`, which writes what an archive holds`;
-    return runsProject(program) ? `\`${program}\`, which runs what files say` : undefined;
+    const end = openEnd(program, args);
+    return end && `\`${program}\`, which ${end}`;
   }
   if (!isKnown(program)) return `\`${program}\`, which may run anything`;
   return `\`${program}\` with arguments that may make it run something else`;
 }
+
+const PLACE = "a file that may say what is run";
 
 /** Its name; undefined for a program outside the folders of the system. */
 const programIn = (text: string): string | undefined =>

@@ -1,7 +1,7 @@
 // git: for each subcommand, the options that run no other program. A bare repository is not made: its hooks and its configuration
 // would be files of a folder like any other.
 
-import type { Use } from "./use.ts";
+import { PRINTS, type Use } from "./use.ts";
 
 const GIT_LONG = `
   abbrev abbrev-commit abbrev-ref after all all-match allow-empty allow-empty-message amend and author author-date-order base
@@ -34,76 +34,123 @@ const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}):
   flags,
   valued,
   long: GIT_LONG,
+  ...PRINTS,
   ...more,
 });
+/** Its arguments say where it writes. */
+const WRITES: Pick<Use, "targets"> = { targets: (args) => args };
+/** It writes files as a patch or a commit calls them. */
+const UNPACKS = () => "writes what a patch or a repository holds";
+const WRITES_TREE = { openEnd: UNPACKS };
+const BRANCH_ONLY = /^-[bBcC]$/;
+/** Only a new branch at the same commit leaves all files alone. */
+const SWITCHES = {
+  openEnd: (args: readonly string[]) =>
+    args.length === 2 && BRANCH_ONLY.test(args[0] ?? "") ? undefined : UNPACKS(),
+};
+const OPENS_EDITOR = "opens an editor, or asks what to do";
+const isPatch = (args: readonly string[]) =>
+  args.some((arg) => /^-[a-zA-Z]*[pie]|^--(patch|interactive|edit)$/.test(arg));
+/** It obeys what is typed, which may come out of a pipe. */
+const asking = (asks: (args: readonly string[]) => boolean): Omit<Use, "flags" | "valued"> => ({
+  openEnd: (args) => (asks(args) ? OPENS_EDITOR : undefined),
+  obeysInput: asks,
+});
+const MESSAGE = /^-[a-zA-Z]*[mFC]|^--(message|file|reuse-message|fixup|no-edit)/;
+const hasNoMessage = (args: readonly string[]) => !args.some((arg) => MESSAGE.test(arg));
+
 /** `ext::…` runs a command. */
 const ADDRESS_OF_REPOSITORY = { operand: /^(?!.*::)/s };
 
 const DIFFS = "pusabcRtwWzmMCDBr0123456789";
 export const GIT: Use = {
   long: "no-pager version no-optional-locks",
+  ...PRINTS,
   subcommands: {
-    add: git("AufnNvp"),
-    am: git("q3"),
-    apply: git("Rv3z", "p", { long: `${GIT_LONG} reject 3way numstat` }),
+    add: git("AufnNvp", "", asking(isPatch)),
+    am: git("q3", "", WRITES_TREE),
+    apply: git("Rv3z", "p", { long: `${GIT_LONG} reject 3way numstat`, ...WRITES_TREE }),
     blame: git("bltscwMCfenps", "LSM"),
     branch: git("adDrvflmMcCqit", "u"),
     "cat-file": git("petsP", "", { long: "batch batch-check allow-unknown-type" }),
-    checkout: git("fqtlmp23dN", "bB"),
+    checkout: git("fqtlmp23dN", "bB", SWITCHES),
     "check-ignore": git("vqnz"),
     cherry: git("v"),
-    "cherry-pick": git("xn", "m"),
+    "cherry-pick": git("xn", "m", WRITES_TREE),
     "count-objects": git("vH"),
     clean: git("dfnqxX", "e"),
     clone: git("qvnl", "bj", {
       ...ADDRESS_OF_REPOSITORY,
+      ...WRITES_TREE,
+      ...WRITES,
       long: "quiet verbose progress no-checkout depth branch single-branch no-tags shallow-since",
     }),
-    commit: git("aqvsnpi0z", "mFC", { long: `${GIT_LONG} file fixup reuse-message` }),
+    commit: git("aqvsnpi0z", "mFC", {
+      ...asking(
+        (args) =>
+          hasNoMessage(args) || args.some((arg) => /^-[aqvsn0z]*[pi]|^--(patch|interactive)$/.test(arg)),
+      ),
+      long: `${GIT_LONG} file fixup reuse-message`,
+    }),
     config: {
       long: "get get-all get-regexp list local global show-origin show-scope name-only null",
       flags: "lz",
       check: isGitConfigRead,
+      ...PRINTS,
     },
     describe: git("", "", { long: `${GIT_LONG} always dirty candidates match` }),
     diff: git(DIFFS, "GSUlO"),
     "diff-tree": git(`${DIFFS}v`, "GSUl"),
     fetch: git("aptnqvf46u", "j", ADDRESS_OF_REPOSITORY),
     "for-each-ref": git(),
-    "format-patch": git("nNks0123456789", "o"),
+    "format-patch": git("nNks0123456789", "o", WRITES),
     grep: git("niIlLcwvhHoqpEFPWzar0123456789", "efABCm"),
-    init: git("qb", "b", { long: "quiet initial-branch" }),
+    init: git("qb", "b", { ...WRITES, long: "quiet initial-branch" }),
     log: git(`${DIFFS}gqiEFP`, "nGSULl"),
     "ls-files": git("cdmoisuktvz", "x"),
     "ls-remote": git("hbtq", "", ADDRESS_OF_REPOSITORY),
     "ls-tree": git("drtlz"),
-    merge: git("nqve", "mF"),
+    merge: git("nqve", "mF", WRITES_TREE),
     "merge-base": git("a"),
-    mv: git("fknv"),
+    mv: git("fknv", "", WRITES),
     "name-rev": git(),
-    pull: git("qvrnapft46", "j", ADDRESS_OF_REPOSITORY),
+    pull: git("qvrnapft46", "j", { ...ADDRESS_OF_REPOSITORY, ...WRITES_TREE }),
     push: git("undfqv46", "", ADDRESS_OF_REPOSITORY),
-    rebase: git("qvfn"),
+    rebase: git("qvfn", "", WRITES_TREE),
     reflog: git(`${DIFFS}g`, "n"),
     remote: git("v", "", ADDRESS_OF_REPOSITORY),
-    reset: git("qNp"),
-    restore: git("SWqpm", "s"),
+    reset: git("qNp", "", {
+      obeysInput: isPatch,
+      openEnd: (args) =>
+        args.some((arg) => /^-[qN]*p|^--(hard|merge|keep|patch)/.test(arg)) ? UNPACKS() : undefined,
+    }),
+    restore: git("SWqpm", "s", { ...WRITES_TREE, obeysInput: isPatch }),
     "rev-list": git("gi0123456789", "n"),
     "rev-parse": git("q"),
-    revert: git("ns", "m"),
+    revert: git("ns", "m", WRITES_TREE),
     rm: git("fnrq"),
     shortlog: git("nsec", "w"),
     show: git(`${DIFFS}q`, "nGSUL"),
     "show-branch": git("ar"),
     "show-ref": git("dhsq"),
-    "sparse-checkout": git(),
-    stash: git(`${DIFFS}qkna`, "m"),
+    "sparse-checkout": git("", "", WRITES_TREE),
+    stash: git(`${DIFFS}qkna`, "m", {
+      obeysInput: isPatch,
+      openEnd: (args) => (/^(list|show|drop|clear)$/.test(args[0] ?? "") ? undefined : UNPACKS()),
+    }),
     status: git("sbvuzM", "u"),
-    switch: git("dfqtm", "cC"),
-    tag: git("afldnvi0123456789", "mF"),
+    switch: git("dfqtm", "cC", SWITCHES),
+    tag: git(
+      "afldnvi0123456789",
+      "mF",
+      asking((args) => args.some((arg) => /^-[fnvi]*a/.test(arg)) && hasNoMessage(args)),
+    ),
     "symbolic-ref": git("q"),
     version: {},
-    worktree: git("fdvb", "bB"),
+    worktree: git("fdvb", "bB", {
+      ...WRITES,
+      openEnd: ([verb]) => (verb === "add" ? UNPACKS() : undefined),
+    }),
   },
 };
 

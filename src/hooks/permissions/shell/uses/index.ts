@@ -4,8 +4,8 @@
 
 import { GIT } from "./git.ts";
 import { PROJECT_USES } from "./projects.ts";
-import { isSimpleAwk, isSimpleSed } from "./scripts.ts";
-import { follows, type Use } from "./use.ts";
+import { isSimpleAwk, isSimpleSed, sedTargets } from "./scripts.ts";
+import { follows, listed, PRINTS, type Use } from "./use.ts";
 
 /** Each word is one of these, or no option. */
 const FIND = `-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -depth -d
@@ -21,30 +21,43 @@ const RG = `after-context before-context context count count-matches color color
   no-filename one-file-system only-matching passthru pcre2 path-separator pretty quiet regexp replace smart-case sort sortr stats text
   threads trim type type-list type-not unrestricted version vimgrep with-filename word-regexp`;
 
+const always = () => true;
+const reading = (use: Use): Use => ({ ...use, ...PRINTS });
+
+/** The name of the file is what is left of the archive's: not one that the archive holds. */
+const COMPRESSOR: Use = {
+  flags: "cdfklnqrtvz0123456789eT",
+  long: "stdout to-stdout decompress uncompress compress force keep list no-name quiet recursive test verbose fast best threads extreme rm",
+};
+
 export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ["git", GIT],
-  ["find", { words: FIND }],
+  ["find", reading({ words: FIND })],
   [
     "fd",
-    {
+    reading({
       flags: "HIsiguFapLl0q1",
       valued: "dtesSEc",
       long: "hidden no-ignore case-sensitive ignore-case glob regex fixed-strings absolute-path follow full-path max-depth min-depth type extension size exclude color max-results",
-    },
+    }),
   ],
-  ["rg", { flags: "acFHhiIlLnNopqsSUuvwxzP0.", valued: "ABCEefgjmMrtTd", long: RG }],
-  ["tar", { check: isTar, unpacks: doesTarUnpack }],
-  ["unzip", { check: () => true, unpacks: (args) => !args.some((arg) => /^-[lptvZ]/.test(arg)) }],
+  ["rg", reading({ flags: "acFHhiIlLnNopqsSUuvwxzP0.", valued: "ABCEefgjmMrtTd", long: RG })],
+  ["tar", { check: isTar, openEnd: unpacking(doesTarUnpack) }],
+  ["unzip", { check: always, openEnd: unpacking((args) => !args.some((arg) => /^-[lptvZ]/.test(arg))) }],
+  ...listed("gzip gunzip bzip2 bunzip2 xz unxz zstd zstdcat").map((name): [string, Use] => [
+    name,
+    COMPRESSOR,
+  ]),
   [
     "sort",
-    {
+    reading({
       flags: "bdfgiMhnRrVcCmsuz",
       valued: "ktST",
       long: "reverse unique numeric-sort key field-separator human-numeric-sort version-sort stable ignore-case zero-terminated check",
-    },
+    }),
   ],
-  ["sed", { check: isSimpleSed }],
-  ...["awk", "gawk", "mawk"].map((name): [string, Use] => [name, { check: isSimpleAwk }]),
+  ["sed", { check: isSimpleSed, targets: sedTargets }],
+  ...["awk", "gawk", "mawk"].map((name): [string, Use] => [name, reading({ check: isSimpleAwk })]),
   [
     "split",
     {
@@ -60,17 +73,21 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   [
     "curl",
     {
-      flags: "sSfLIivgkGNOJRBa0#64lpn",
+      // `-J` takes the name of the file from the answer.
+      flags: "sSfLIivgkGNORBa0#64lpn",
       valued: "oXHdFAeubcwmCrTxz",
+      targets: (args) =>
+        args.some((arg) => /^-\w*[oOcTw]|^--(out|remote|cookie-j|upload|write)/.test(arg)) ? args : [],
       long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
     },
   ],
   [
     "wget",
     {
-      flags: "qvcNSkrpmxbdEHKL46",
-      valued: "OPoTtwUlARDiI",
-      long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data recursive level no-parent no-clobber timestamping spider progress show-progress",
+      // Folders and files are called as pages say: not `-r`, `-m`, `-p`, `-x`, `-i`.
+      flags: "qvcNSkbdEHKL46",
+      valued: "OPoTtwUlARDI",
+      long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data level no-parent no-clobber timestamping spider progress show-progress",
     },
   ],
   [
@@ -93,22 +110,25 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ],
   [
     "less",
-    {
+    reading({
       flags: "NSRFXiIgGMmnsEeqQ",
       long: "quit-if-one-screen RAW-CONTROL-CHARS chop-long-lines",
       operand: /^[^+]/,
-    },
+    }),
   ],
-  ["more", { flags: "dflpcsu0123456789", operand: /^[^+]/ }],
-  ["man", { flags: "fkaw", long: "whatis apropos all where", operand: /^\w[\w.:-]*$/ }],
-  ["printf", { check: ([format = ""]) => !format.startsWith("-") }],
-  ["test", { check: isTest }],
-  ["[", { check: (args) => args.at(-1) === "]" && isTest(args.slice(0, -1)) }],
-  ["read", { flags: "r", operand: /^[a-z_][a-z\d_]*$/ }],
-  ["wait", { operand: /^\d+$/ }],
-  ["command", { check: ([option = ""]) => /^-[vV]$/.test(option) }],
-  ["set", { flags: "eux", valued: "o", operand: /^(pipefail|errexit|nounset|\+[eux]+)$/ }],
-  ["export", { check: (args) => args.every((arg) => isHarmlessVariable(arg.split("=", 1)[0] ?? "")) }],
+  ["more", reading({ flags: "dflpcsu0123456789", operand: /^[^+]/ })],
+  ["man", reading({ flags: "fkaw", long: "whatis apropos all where", operand: /^\w[\w.:-]*$/ })],
+  ["printf", reading({ check: ([format = ""]) => !format.startsWith("-") })],
+  ["test", reading({ check: isTest })],
+  ["[", reading({ check: (args) => args.at(-1) === "]" && isTest(args.slice(0, -1)) })],
+  ["read", reading({ flags: "r", operand: /^[a-z_][a-z\d_]*$/ })],
+  ["wait", reading({ operand: /^\d+$/ })],
+  ["command", reading({ check: ([option = ""]) => /^-[vV]$/.test(option) })],
+  ["set", reading({ flags: "eux", valued: "o", operand: /^(pipefail|errexit|nounset|\+[eux]+)$/ })],
+  [
+    "export",
+    reading({ check: (args) => args.every((arg) => isHarmlessVariable(arg.split("=", 1)[0] ?? "")) }),
+  ],
   ...PROJECT_USES,
 ]);
 
@@ -126,9 +146,14 @@ const TAR: Use = {
   long: "create extract list append update file directory exclude verbose gzip bzip2 xz zstd strip-components one-top-level keep-old-files overwrite wildcards totals get",
 };
 
+/** For what writes files whose names an archive holds. */
+function unpacking(unpacks: (args: readonly string[]) => boolean) {
+  return (args: readonly string[]) => (unpacks(args) ? "writes what an archive holds" : undefined);
+}
+
 function doesTarUnpack(args: readonly string[]): boolean {
   return args.some(
-    (arg, at) => /^--(?:ex|get)/.test(arg) || (at === 0 ? /^-?\w*x/ : /^-[^-fCbXLNV]*x/).test(arg),
+    (arg, at) => /^--(?:ext|get)/.test(arg) || (at === 0 ? /^-?\w*x/ : /^-[^-fCbXLNV]*x/).test(arg),
   );
 }
 
@@ -142,6 +167,6 @@ function isTest(args: readonly string[]): boolean {
 
 /** No shell and no program takes them for what to run or where to look for it. */
 export const isHarmlessVariable = (name: string): boolean =>
-  /^([a-z][a-z\d_]*|NODE_ENV|CI|LANG|LC_[A-Z]+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|LOG_LEVEL|PORT|HOST|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|DEBIAN_FRONTEND|TESTS|SEED)$/.test(
+  /^([a-z][a-z\d_]*|NODE_ENV|CI|LANG|LC_[A-Z]+|TZ|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|LOG_LEVEL|PORT|HOST|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|DEBIAN_FRONTEND|TESTS|SEED)$/.test(
     name,
   ) && !/^(path|cdpath|fpath|module_path|manpath|mailpath|ifs|[a-z]+_proxy)$/.test(name);

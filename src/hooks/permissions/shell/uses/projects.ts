@@ -1,33 +1,91 @@
 // Languages, package managers and build tools: with these arguments they run what files of the workspace say, and nothing else.
 
-import { listed, type Use } from "./use.ts";
+import { follows, listed, PRINTS, type Use } from "./use.ts";
 
-const isScript = /^(?!-)(?!\/(dev|proc)\/)[^\0]+$/;
+/** Whether nothing in a word leads out of the workspace. */
+const staysInside = (word: string): boolean =>
+  word.split(/[=:,]/).every((part) => !/^(?:-\w)?(?:[/~]|\.\.(?:\/|$))|\/\.\.(?:\/|$)/.test(part));
 
-/** Options, the file of the program, and its arguments. */
+/** A file that the workspace itself holds: not one of its packages, nor an address. */
+const isOwnFile = (word: string | undefined): boolean =>
+  word !== undefined &&
+  /^[^-]/.test(word) &&
+  staysInside(word) &&
+  !/^\w+:|(?:^|\/)(?:node_modules|site-packages|dist-packages)\//.test(word);
+
+type Check = (args: readonly string[]) => boolean;
+
+/** Options, then the file of the program with its arguments, or `-m` and one of the modules with arguments that it may have. */
 const script =
-  (flags: RegExp, modules?: RegExp) =>
-  (args: readonly string[]): boolean => {
+  (flags: RegExp, modules: Readonly<Record<string, Check>> = {}): Check =>
+  (args) => {
     const at = args.findIndex((arg) => !flags.test(arg));
-    const [file, module] = [args[at], args[at + 1]];
-    if (file === undefined) return args.some((arg) => /^(-V|-v|--version|--test)$/.test(arg));
-    if (file === "-m" && modules) return module !== undefined && modules.test(module);
-    return isScript.test(file);
+    const [file, module = "", ...others] = args.slice(at);
+    if (at === -1) return args.some((arg) => /^(-V|-v|--version|--test)$/.test(arg));
+    if (file === "-m") return Object.hasOwn(modules, module) && modules[module]?.(others) === true;
+    return isOwnFile(file) && !/^(inspect|debug)$/.test(file ?? "");
   };
 
-const project = (use: Use): Use => ({ ...use, runsProject: true });
-const PYTHON = project({
-  check: script(
-    /^-[uBIEsSOvV]+$|^--version$/,
-    /^(pytest|unittest|json\.tool|py_compile|compileall|venv|mypy|ruff|black|flake8|pylint|isort|coverage|build)$/,
+/** What it writes is its project's matter. */
+const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
+/** It may read the program that it runs from its input. */
+const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
+
+/** Names of tests below the workspace: never those of a module that Python has. */
+const UNITTEST = /^(?:discover|[\w./-]+\.py|(?:tests|test_\w+)(?:\.\w+)*)$/;
+const UNITTEST_OPTION = /^-(?:[vqfcbk]|-verbose|-quiet|-failfast|-catch|-buffer|-locals)$/;
+/** Options that have a folder or a pattern behind them. */
+const UNITTEST_PLACE = /^(?:-[spt]|--start-directory|--pattern|--top-level-directory)$/;
+const isUnittest: Check = (args) =>
+  args.every(
+    (arg, at) =>
+      staysInside(arg) &&
+      (UNITTEST.test(arg) ||
+        UNITTEST_OPTION.test(arg) ||
+        UNITTEST_PLACE.test(arg) ||
+        args[at - 1] === "-k" ||
+        (UNITTEST_PLACE.test(args[at - 1] ?? "") && /^(?:\.|tests$|[\w.-]+\/|[\w.*-]*\*[\w.*-]*)/.test(arg))),
+  );
+
+const ownFiles =
+  (flags: RegExp): Check =>
+  (args) =>
+    args.every((arg) => (arg.startsWith("-") ? flags.test(arg) : isOwnFile(arg)));
+
+const PYTHON_FLAG = /^-[uBIEsSOvV]+$|^--version$/;
+const isCoverage: Check = ([verb = "", ...rest]) =>
+  verb === "run"
+    ? script(/^--(?:branch|append|parallel-mode|source=[\w,./-]+)$/, MODULES)(rest)
+    : /^(?:report|html|xml|json|combine|erase)$/.test(verb) && areToolArguments(rest);
+
+/** What may stand behind `-m`. */
+const MODULES: Readonly<Record<string, Check>> = {
+  pytest: (args) => areToolArguments(args),
+  unittest: isUnittest,
+  "json.tool": ownFiles(/^--(?:sort-keys|compact|json-lines|no-ensure-ascii|indent|tab)$/),
+  py_compile: ownFiles(/^-q$/),
+  compileall: ownFiles(/^-[qfl]$/),
+  venv: (args) =>
+    args.every(
+      (arg) =>
+        staysInside(arg) && /^(?:--(?:clear|upgrade|without-pip|system-site-packages)|[^-].*)$/s.test(arg),
+    ),
+  coverage: (args) => isCoverage(args),
+  ...Object.fromEntries(
+    listed("mypy ruff black flake8 pylint isort build").map((name) => [
+      name,
+      (args) => areToolArguments(args),
+    ]),
   ),
-});
-const NODE = project({
-  check: script(
+};
+
+const PYTHON = interpreter(script(PYTHON_FLAG, MODULES));
+const NODE = interpreter(
+  script(
     /^(-v|--version|--check|-c|--test|--watch|--experimental-strip-types|--enable-source-maps|--no-warnings|--test-reporter=(spec|tap|dot))$/,
   ),
-});
-const LANGUAGE = project({ check: script(/^(-w|-W|-v|-V|--version)$/) });
+);
+const LANGUAGE = interpreter(script(/^(-w|-W|-v|-V|--version)$/));
 
 const NPM: Use = project({
   long: "silent workspace workspaces json version",
@@ -54,25 +112,42 @@ const NPM_OPTIONS = new Set(
 /** They run the tests, the plugins and the build of the workspace, with any arguments. */
 const PROJECT_TOOLS = listed("pytest tsc jest vitest mocha eslint prettier biome ruff black mypy");
 
-/** Options that name a program, or hold one. */
+/** Options that name a program, hold one, or read one from the input. */
 const RUNNING =
-  /^--?(config|exec|toolexec|vettool|runner|shell|script|python-executable|init|eval|require|import|override|plugin)/;
+  /^--?(config|exec|toolexec|vettool|runner|shell|script|python-executable|init|eval|require|import|override|plugin|pdb|trace$)/;
 const isToolOption = (arg: string) => /^--?[\w-]+(=[\w.,/:@*+-]*)?$/.test(arg) && !RUNNING.test(arg);
-const areToolArguments = (args: readonly string[]) =>
-  args.every((arg) => !arg.startsWith("-") || arg === "--" || isToolOption(arg));
+const areToolArguments: Check = (args) =>
+  args.every((arg) => staysInside(arg) && (!arg.startsWith("-") || arg === "--" || isToolOption(arg)));
 const tool = (subcommands: RegExp): Use =>
   project({ check: ([verb = "", ...rest]) => subcommands.test(verb) && areToolArguments(rest) });
 const CARGO = tool(
   /^(build|b|test|t|check|c|clippy|fmt|run|r|doc|bench|tree|metadata|update|clean|--version)$/,
 );
-const GO = tool(/^(build|test|vet|fmt|run|mod|list|version|doc|clean)$/);
+/** A file or a task of the workspace: an address would be fetched and run. */
+const SCRIPTS = interpreter(
+  ([verb = "", ...rest]) =>
+    verb === "--version" ||
+    (/^(run|test|task|check|lint|fmt|install|build)$/.test(verb) &&
+      areToolArguments(rest) &&
+      rest.every((arg) => arg.startsWith("-") || isOwnFile(arg))),
+);
+const GO: Use = project({
+  check: ([verb = "", ...rest]) => {
+    // A path of modules would be fetched and run.
+    const [file] = rest.filter((arg) => !arg.startsWith("-"));
+    return verb === "run"
+      ? areToolArguments(rest) && /^\.|\.go$/.test(file ?? "")
+      : /^(build|test|vet|fmt|mod|list|version|doc|clean)$/.test(verb) && areToolArguments(rest);
+  },
+});
 
-const MAKE = project({
+const MAKE_OPTIONS: Use = {
   flags: "kisnBqwtd0123456789S",
   valued: "jlCW",
   long: "silent quiet keep-going dry-run just-print always-make jobs no-print-directory print-directory output-sync directory version question",
   operand: /^[\w./%+-]+$/,
-});
+};
+const MAKE = project({ check: (args) => args.every(staysInside) && follows(MAKE_OPTIONS, args) });
 
 const COMPILERS: ReadonlySet<string> = new Set(listed("cc gcc c++ g++ clang clang++"));
 /** `gcc-14` is `gcc`. */
@@ -85,7 +160,7 @@ const COMPILER_FEATURE =
   /^-f(PIC|PIE|pic|pie|lto|openmp|exceptions|rtti|wrapv|sanitize=[\w,]+|visibility=\w+|no-[\w-]+|stack-protector[\w-]*|diagnostics-color(=\w+)?)$/;
 const isCompilerArgument = (arg: string) =>
   !/^[@-]/.test(arg) || COMPILER_OPTION.test(arg) || COMPILER_FEATURE.test(arg);
-const COMPILER = project({ check: (args) => args.every(isCompilerArgument) });
+const COMPILER: Use = { check: (args) => args.every(isCompilerArgument), runsProject: true };
 
 export const PROJECT_USES: readonly (readonly [program: string, use: Use])[] = [
   ["npm", NPM],
@@ -97,8 +172,9 @@ export const PROJECT_USES: readonly (readonly [program: string, use: Use])[] = [
   ["pypy", PYTHON],
   ["node", NODE],
   ["nodejs", NODE],
-  ...["ruby", "perl", "php", "lua"].map((name) => [name, LANGUAGE] as const),
+  ...["tsx", "ts-node", "ruby", "perl", "php", "lua", "tclsh"].map((name) => [name, LANGUAGE] as const),
   ...[...COMPILERS].map((name) => [name, COMPILER] as const),
+  ...["deno", "bun"].map((name) => [name, SCRIPTS] as const),
   ["cargo", CARGO],
   ["go", GO],
   ...PROJECT_TOOLS.map((name) => [name, project({ check: areToolArguments })] as const),

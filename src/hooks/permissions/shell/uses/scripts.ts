@@ -29,25 +29,40 @@ function isSedScript(script: string): boolean {
   }
 }
 
-/** Printing, deleting and replacing lines are known not to. */
-export function isSimpleSed(args: readonly string[]): boolean {
-  const scripts: string[] = [];
-  const others: string[] = [];
+interface SedArguments {
+  readonly scripts: readonly string[];
+  readonly options: readonly string[];
+  readonly files: readonly string[];
+}
+
+function sedArguments(args: readonly string[]): SedArguments {
+  const [scripts, options, files]: [string[], string[], string[]] = [[], [], []];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? "";
     if (/^-[nErsuz]*e$/.test(arg)) scripts.push(args[++at] ?? "e");
     else if (/^--expression=/.test(arg)) scripts.push(arg.slice(13));
-    else if (arg.startsWith("-") && arg !== "-") {
-      if (
-        !/^(-[nErsuz]*(i(\.\w+)?)?|--(quiet|silent|regexp-extended|in-place(=\.\w+)?|separate|null-data|posix))$/.test(
-          arg,
-        )
-      )
-        return false;
-    } else others.push(arg);
+    else if (arg.startsWith("-") && arg !== "-") options.push(arg);
+    else files.push(arg);
   }
-  if (scripts.length === 0) scripts.push(others.shift() ?? "e");
-  return scripts.every(isSedScript);
+  if (scripts.length === 0) scripts.push(files.shift() ?? "e");
+  return { scripts, options, files };
+}
+
+/** The name of what `-i` keeps ends as its letters say. */
+const SED_OPTION =
+  /^-(?:[nErsuz]*(?:i(?:\.(?:bak|old|orig|tmp))?)?|-(?:quiet|silent|regexp-extended|in-place(?:=\.(?:bak|old|orig|tmp))?|separate|null-data|posix))$/;
+
+/** Printing, deleting and replacing lines are known not to. */
+export function isSimpleSed(args: readonly string[]): boolean {
+  const { scripts, options } = sedArguments(args);
+  return options.every((option) => SED_OPTION.test(option)) && scripts.every(isSedScript);
+}
+
+/** The files that it writes: it prints, unless it edits them in place. */
+export function sedTargets(args: readonly string[]): readonly string[] {
+  const { options, files } = sedArguments(args);
+  const editsInPlace = options.some((option) => /^-[nErsuz]*i|^--in-place/.test(option));
+  return editsInPlace ? files : [];
 }
 
 export function isSimpleAwk(args: readonly string[]): boolean {

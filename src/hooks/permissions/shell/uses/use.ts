@@ -16,13 +16,34 @@ export interface Use {
   readonly check?: (args: readonly string[]) => boolean;
   /** The first word that is no option names one of these. */
   readonly subcommands?: Readonly<Record<string, Use>>;
-  /** Whether it writes files that only an archive names, such as git's hooks. A rule that denies takes that for anything. */
-  readonly unpacks?: (args: readonly string[]) => boolean;
+  /**
+   * Why a rule that denies takes it for anything with these arguments, although a rule may allow it by name: that it writes files
+   * that only an archive names, such as git's hooks, or opens an editor.
+   */
+  readonly openEnd?: (args: readonly string[]) => string | undefined;
+  /** Whether its input may say what it runs: it is not allowed at the end of a pipe. */
+  readonly obeysInput?: (args: readonly string[]) => boolean;
+  /** Those of its arguments that may say what it writes. Default: all. */
+  readonly targets?: (args: readonly string[]) => readonly string[];
   /** Runs what files of the workspace say. A rule may allow it by name; a rule that denies takes it for anything. */
   readonly runsProject?: true;
 }
 
+/** For what only prints. */
+export const PRINTS: Pick<Use, "targets"> = { targets: () => [] };
+
 export const listed = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
+
+/** The use of the subcommand that the arguments name, and its own arguments; the program's own when they name none that is listed. */
+export function leafOf(
+  use: Use,
+  args: readonly string[],
+): { readonly use: Use; readonly args: readonly string[] } {
+  const at = args.findIndex((arg) => !arg.startsWith("-"));
+  const name = args[at] ?? "";
+  const next = use.subcommands && Object.hasOwn(use.subcommands, name) ? use.subcommands[name] : undefined;
+  return next ? { use: next, args: args.slice(at + 1) } : { use, args };
+}
 
 /** Whether these arguments of the program are all listed. */
 export function follows(use: Use, args: readonly string[]): boolean {
@@ -33,8 +54,8 @@ export function follows(use: Use, args: readonly string[]): boolean {
     const { subcommands: _, ...before } = use;
     if (!follows(before, own)) return false;
     if (at === -1) return true;
-    const next = Object.hasOwn(use.subcommands, args[at] ?? "") ? use.subcommands[args[at] ?? ""] : undefined;
-    return next !== undefined && follows(next, args.slice(at + 1));
+    const leaf = leafOf(use, args);
+    return leaf.use !== use && follows(leaf.use, leaf.args);
   }
   return args.every((arg) =>
     arg.startsWith("-") && arg !== "-" ? isOption(use, arg) : (use.operand?.test(arg) ?? true),

@@ -1,0 +1,14 @@
+// Programs that write no file and run no other program, with any arguments.
+
+import { listed } from "./use.ts";
+
+/** A file or a folder that is made empty, or removed, says nothing. */
+export const READERS: ReadonlySet<string> = new Set(
+  listed(`
+    : true false echo printenv pwd cd sleep exit break continue shift yes arch cal date df du free groups hostname id nproc ps pgrep
+    stat tty uname uptime whoami which type getconf locale users cat tac head tail wc nl od hexdump strings cut paste tr rev
+    fold fmt expand unexpand column comm join seq look tsort basename dirname dir vdir ls realpath readlink
+    file cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum base32 base64 diff cmp grep egrep fgrep jq expr
+    numfmt factor touch mkdir rmdir mktemp rm unlink zcat bzcat xzcat
+  `),
+);
