@@ -1,6 +1,8 @@
 // A store that goes away while runs are at work, on Redis also at every call that a run makes, and while there are none.
 
 import { readdir } from "node:fs/promises";
+import { Redis } from "ioredis";
+import pg from "pg";
 import { type Logger, pino } from "pino";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { checkGrammar } from "../../src/core/grammar.ts";
@@ -138,6 +140,62 @@ const OUTAGES: readonly Outage[] = [
   },
 ];
 
+/** How a store refuses every write and yet answers, until that is over. */
+interface StoreRefusal {
+  readonly how: string;
+  readonly begin: (direct: string) => Promise<unknown>;
+  readonly end: (direct: string) => Promise<unknown>;
+}
+
+const askRedis = async (direct: string, ...commands: string[][]) => {
+  // A busy Redis refuses what clients usually ask first.
+  const client = new Redis(Number(new URL(direct).port), { enableReadyCheck: false });
+  for (const [name = "", ...args] of commands) await client.call(name, ...args).catch(() => {});
+  client.disconnect();
+};
+const askPostgres = async (direct: string, sql: string) => {
+  const client = new pg.Client({ connectionString: direct });
+  await client.connect();
+  await client.query(sql).finally(() => client.end());
+};
+const setting = (name: string, during: string, after: string) => ({
+  begin: (direct: string) => askRedis(direct, ["CONFIG", "SET", name, during]),
+  end: (direct: string) => askRedis(direct, ["CONFIG", "SET", name, after]),
+});
+/** As a full disk and the like answer: from below the statement that writes. */
+const failing = (code: string): Omit<StoreRefusal, "how"> => ({
+  begin: (direct) =>
+    askPostgres(
+      direct,
+      `SET search_path = skein;
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'refused for a test' USING ERRCODE = '${code}'; END $$;
+      CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON events EXECUTE FUNCTION refuse();
+      CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON turns EXECUTE FUNCTION refuse();
+      CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON runs EXECUTE FUNCTION refuse()`,
+    ),
+  end: (direct) => askPostgres(direct, "DROP FUNCTION skein.refuse() CASCADE"),
+});
+const STORE_REFUSALS: Readonly<Record<SharedStore["kind"], readonly StoreRefusal[]>> = {
+  redis: [
+    { how: "has lost its replicas", ...setting("min-replicas-to-write", "1", "0") },
+    { how: "is full", ...setting("maxmemory", "1", "0") },
+    {
+      how: "is busy with a script",
+      begin: async (direct) => {
+        await askRedis(direct, ["CONFIG", "SET", "busy-reply-threshold", "1"]);
+        void askRedis(direct, ["EVAL", "while true do end", "0"]);
+      },
+      end: (direct) =>
+        askRedis(direct, ["SCRIPT", "KILL"], ["CONFIG", "SET", "busy-reply-threshold", "5000"]),
+    },
+  ],
+  postgres: [
+    { how: "has a full disk", ...failing("53100") },
+    { how: "cannot read its disk", ...failing("58030") },
+  ],
+};
+
 interface Line {
   readonly level: number;
   readonly msg: string;
@@ -168,6 +226,13 @@ function expectOneCause(lines: readonly Line[], cause: RegExp): void {
 }
 
 const readiness = (url: string) => async () => (await fetch(`${url}/ready`)).status;
+
+const startOf = (url: string, thread: string) =>
+  fetch(`${url}/threads/${thread}/runs`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ input: "Hi", background: true }),
+  });
 
 /** Resolves once the server has said to everyone who asks that its store is away. */
 async function refused(url: string): Promise<void> {
@@ -254,6 +319,27 @@ for (const { start, program } of SHARED_STORES) {
         expect(textSeen(await viewer.ended())).toBe("two");
         expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({ message_count: 4 });
         expectOneCause(lines(), cause);
+      });
+    }
+
+    for (const { how, begin, end } of STORE_REFUSALS[shared?.kind ?? "redis"]) {
+      test(`or ${how} for a while: refuses what is new at once, and every run waits and succeeds`, async () => {
+        const { url, direct } = await behindProxy(present(), { script: [{ say: WORDS, delay_ms: 50 }] });
+        const viewer = await post(`${url}/threads/t/runs`, { input: "go" });
+        await viewer.until(({ event }) => event === "on_chat_model_stream");
+        await begin(direct);
+        try {
+          await expect.poll(async () => (await startOf(url, "u")).status).toBe(503);
+          const answer = await startOf(url, "u");
+          expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+          expect(await answer.json()).toMatchObject({ code: "unavailable" });
+        } finally {
+          await end(direct);
+        }
+        const events = await viewer.ended();
+        expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
+        expect(textSeen(events)).toBe(WORDS);
+        expect((await startOf(url, "u")).status).toBe(202);
       });
     }
   });

@@ -219,6 +219,8 @@ needing(forgetful, "redis-server").describe("a Redis without a disk", () => {
   });
 
   test("that is full says so, changes nothing by halves, and takes the end of a run", async () => {
+    await stores.close();
+    await open(forgetful?.url, { deadlineMs, leaseMs: deadlineMs });
     const claim = await claimed(stores, "t");
     await stores.runs.steer(ADA, "t", claim.run.id, userMessage("left"));
     const free = forgetful?.ask("CONFIG", "GET", "maxmemory").split("\n")[1] ?? "0";

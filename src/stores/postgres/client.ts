@@ -3,7 +3,7 @@
 import { hash } from "node:crypto";
 import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
 import { AppError } from "../../core/errors.ts";
-import { withTimeout } from "../shared/outages.ts";
+import { type Chance, withTimeout } from "../shared/outages.ts";
 import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
 
 export interface Access {
@@ -111,26 +111,38 @@ function placeOf(url: string): string {
 function ignore(): void {}
 
 // What PostgreSQL answers, by its codes.
-/** The same may be taken a moment later: it starts or stops, another transaction was in the way, or a thread was just deleted. */
-const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014)/;
-const READ_ONLY = "25006";
+/**
+ * The same may be taken a moment later: it starts or stops, another transaction was in the way, a thread was just deleted, or another
+ * connection must be used.
+ */
+const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P05)/;
+/** Once an operator, or time, has cured it: disk, memory and connections, the system below, rights, an object in use. */
+const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
+/** The statement may succeed on another connection: the server is a replica now, or this one's prepared statements are not its own. */
+const SPOILT = /^(25006|0A000|26000|42P05)/;
+const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 
 /** What only an operator can fix: the start of the code, and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^53/, "PostgreSQL is full. Try again later."],
   [/^(28|42501|3D000)/, "PostgreSQL does not let this server in."],
+  [/^(55|57|58|XX000)/, "PostgreSQL takes no statements at present. Try again later."],
 ];
 
-const codeOf = (error: unknown): string | undefined =>
-  error instanceof Error && "severity" in error && "code" in error ? String(error.code) : undefined;
+export const isAnswer = (error: unknown): error is Error & { severity: unknown; code?: unknown } =>
+  error instanceof Error && "severity" in error;
 
-/** The server on the other end is a replica now. */
-export const isReadOnly = (error: unknown) => codeOf(error) === READ_ONLY;
+const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undefined);
 
-/** Whether the same may succeed a little later. What is no answer of PostgreSQL is trouble on the way to it. */
-export function mayPass(error: unknown): boolean {
+/** PostgreSQL has answered, and its connection may be used again. */
+export const leavesConnection = (error: unknown) =>
+  isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
+
+/** When the same may succeed. What is no answer of PostgreSQL is trouble on the way to it. */
+export function chanceOf(error: unknown): Chance {
   const code = codeOf(error);
-  return code === undefined || PASSES.test(code);
+  if (code === undefined || PASSES.test(code)) return "soon";
+  return LASTS.test(code) || (isAnswer(error) && ENDED.has(error.severity)) ? "later" : "never";
 }
 
 /** Translates a refusal for the caller. */

@@ -1,5 +1,5 @@
 // Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline: a short one, or inside a run as
-// long as a lease lasts. It begins when PostgreSQL is asked: those whose turn has not come yet wait while it answers others.
+// long as a lease lasts; there a refusal that may pass is retried as well. It begins when PostgreSQL is asked: those whose turn has not come yet wait while it answers others.
 //
 // A transaction sends its statements without waiting for the answers to those before, so it costs two round trips: one for what
 // is decided upon, one for what is written.
@@ -10,7 +10,7 @@ import { hasCode } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
-import { destroy, isReadOnly, mayPass, noAnswer, refusal, statementName } from "./client.ts";
+import { chanceOf, destroy, isAnswer, leavesConnection, noAnswer, refusal, statementName } from "./client.ts";
 import { type Leave, Line, Locks } from "./lines.ts";
 import { lockNumber } from "./locks.ts";
 
@@ -187,12 +187,13 @@ export class Database {
       } catch (error) {
         this.assertOpen();
         if (error instanceof Thrown) throw error.cause;
-        if (!mayPass(error)) throw refusal(error);
+        const chance = chanceOf(error);
+        if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
         // The last one may only say that the time is over.
         first ??= error;
         const left = until === undefined ? 0 : until - performance.now();
-        if (left < PAUSE_MS) throw noAnswer(first);
+        if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(first);
         // Who began first gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
       }
@@ -225,7 +226,7 @@ export class Database {
       client.release();
       return result;
     } catch (error) {
-      const isUseful = error instanceof Thrown || (isAnswer(error) && !isReadOnly(error));
+      const isUseful = error instanceof Thrown || leavesConnection(error);
       if (!isUseful) destroy(client);
       client.release(!isUseful);
       throw error;
@@ -239,8 +240,6 @@ class Thrown extends Error {
     super("The transaction was given up.", { cause });
   }
 }
-
-const isAnswer = (error: unknown) => error instanceof Error && "severity" in error;
 
 async function ask<Row>(client: PoolClient, sql: string, values: readonly unknown[]): Promise<Row[]> {
   const { rows } = await client.query<QueryResultRow>(

@@ -3,7 +3,7 @@
 
 import { Cluster, Redis, type RedisOptions } from "ioredis";
 import { AppError } from "../../core/errors.ts";
-import { withTimeout } from "../shared/outages.ts";
+import { type Chance, withTimeout } from "../shared/outages.ts";
 
 const OLDEST_VERSION = 7;
 
@@ -170,15 +170,20 @@ function ignore(): void {}
 
 // What it means when Redis refuses, or does not answer.
 /** Redis will take the same a moment later: it loads its data, or another of its servers has just become the first. */
-const PASSES = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) /;
+const PASSES =
+  /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) |^ERR max number of clients/;
 
-/** What only an operator can fix: the start of Redis's answer, and its meaning. */
+/** The command itself is wrong. Every other code names a state of Redis, which may change. */
+const MISTAKES = /^(ERR|WRONGTYPE|NOSCRIPT|CROSSSLOT|EXECABORT|NOPROTO) /;
+
+/** States that last until Redis or an operator ends them: the start of Redis's answer, and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^OOM /, "Redis is full. Try again later."],
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
   [/^NOREPLICAS /, "Redis has lost its replicas. Try again later."],
   [/^BUSY /, "Redis is busy. Try again later."],
   [/^(NOAUTH|WRONGPASS|NOPERM) /, "Redis does not let this server in."],
+  [/^(?!ERR)[A-Z]+ /, "Redis takes no commands at present. Try again later."],
 ];
 
 /** Redis has answered, with a refusal. */
@@ -191,12 +196,15 @@ export const isUnknownScript = (error: unknown) => isReply(error) && error.messa
 /** The server on the other end is a replica now. */
 export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
 
-/** Whether the same command may succeed a little later. What is no answer of Redis is trouble on the way to it. */
-export const mayPass = (error: unknown) => !isReply(error) || PASSES.test(error.message);
+/** When the same command may succeed. What is no answer of Redis is trouble on the way to it. */
+export function chanceOf(error: unknown): Chance {
+  if (!isReply(error) || PASSES.test(error.message)) return "soon";
+  return MISTAKES.test(error.message) ? "never" : "later";
+}
 
 /** Translates Redis's refusal for the caller. */
 export function refusal(error: unknown): unknown {
-  if (!isReply(error)) return error;
+  if (!isReply(error) || chanceOf(error) === "never") return error;
   const [, meaning] = REFUSALS.find(([start]) => start.test(error.message)) ?? [];
   return meaning === undefined ? error : new AppError("unavailable", meaning, { cause: error });
 }

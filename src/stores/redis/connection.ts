@@ -1,6 +1,6 @@
 // Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`,
 // within its deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is
-// as long as a lease lasts; elsewhere it is short. What asks for much data or brings it has a connection of its own, on which
+// as long as a lease lasts, and a refusal that may pass is repeated as well; elsewhere it is short. What asks for much data or brings it has a connection of its own, on which
 // tenants take turns: other commands never wait behind it.
 
 import { hash } from "node:crypto";
@@ -9,7 +9,7 @@ import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
 import { createTurns } from "../shared/turns.ts";
-import { type Clients, isReplica, isReply, isUnknownScript, mayPass, noAnswer, refusal } from "./client.ts";
+import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, refusal } from "./client.ts";
 
 /** A readiness probe does not wait longer. */
 const PING_MS = 2_000;
@@ -102,7 +102,7 @@ export class Connection {
     try {
       await withTimeout(Math.min(PING_MS, this.#deadlineMs), this.#client.ping());
     } catch (error) {
-      throw mayPass(error) ? noAnswer(this.#trouble ?? error) : refusal(error);
+      throw chanceOf(error) === "soon" ? noAnswer(this.#trouble ?? error) : refusal(error);
     }
   }
 
@@ -181,13 +181,14 @@ export class Connection {
         return await withTimeout(until - performance.now(), ask(client));
       } catch (error) {
         this.assertOpen();
-        if (!mayPass(error)) throw refusal(error);
+        const chance = chanceOf(error);
+        if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         // The last one may only say that the time is over.
         first ??= error;
         if (performance.now() + pause >= until) {
           // What is asked next must not wait for the rest of an answer that no one takes.
           if (client === this.#bulk && !isReply(error)) this.#bulk.disconnect(true);
-          throw noAnswer(this.#trouble ?? first);
+          throw chance === "later" ? refusal(error) : noAnswer(this.#trouble ?? first);
         }
         // Behind the same name there may be another server by now.
         if (isReplica(error)) this.#reconnect();

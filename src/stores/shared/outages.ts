@@ -3,6 +3,12 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
+/**
+ * When a call that failed may succeed: `soon`, so everyone tries it again; `later`, when something outside has been cured, such as
+ * a full disk: only runs wait for that; or `never`.
+ */
+export type Chance = "soon" | "later" | "never";
+
 export class Deadlines {
   readonly #shortMs: number;
   readonly #inRunMs: number;
@@ -22,6 +28,11 @@ export class Deadlines {
   /** Whether the caller works for a run. */
   get isInRun(): boolean {
     return this.#run.getStore() === true;
+  }
+
+  /** Whether the caller tries again what has failed with this chance, while its time is not over. */
+  isWorthwhile(chance: Chance): boolean {
+    return chance === "soon" || (chance === "later" && this.isInRun);
   }
 
   /** Every call that `work` makes, directly or not, has the deadline of a run. */
