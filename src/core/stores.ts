@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import type { EventBus } from "./bus.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
+import type { AppError } from "./errors.ts";
 import type { EventName, StreamEvent } from "./event.ts";
 import type { Owner } from "./ids.ts";
 import type { ItemStore } from "./items.ts";
@@ -274,6 +275,8 @@ export interface EventLog {
     after: number | Cursor,
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[], void, void>;
+  /** Those who read the run in this process and wait for its next entry get \`why\`. The log stays as it is. */
+  fail(run: RunKey, why: AppError): void;
 }
 
 /** The stores that runs and their viewers use. */

@@ -106,12 +106,17 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
       for (const each of listeners) each.onLost?.();
       throw error;
     }
-    await hold?.release();
-    const failure = AppError.from(error);
-    services.onFailed?.(run, failure);
-    await recount({ threads: stores.threads, quotas }, lease);
-    const end = await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
-    if (end) for (const each of listeners) await each.afterWrite?.(end);
+    const settled = failViewersLater(claim, services);
+    try {
+      await hold?.release();
+      const failure = AppError.from(error);
+      services.onFailed?.(run, failure);
+      await recount({ threads: stores.threads, quotas }, lease);
+      const end = await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
+      if (end) for (const each of listeners) await each.afterWrite?.(end);
+    } finally {
+      settled();
+    }
     throw error;
   } finally {
     hold?.leave();
@@ -210,6 +215,22 @@ async function settleAsFailed(
     }
   }
   return undefined;
+}
+
+/**
+ * Tells those who read a failed run in this process that its end is not stored, unless the returned function is called within a
+ * lease. They need not wait for a store that refuses it.
+ */
+function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): () => void {
+  const timer = setTimeout(() => {
+    const { run_id, thread_id } = lease;
+    logger.warn({ run_id, thread_id }, "the end of a run cannot be stored; it is tried again");
+    stores.events.fail(
+      lease,
+      new AppError("unavailable", "The end of this run could not be stored. Try again later."),
+    );
+  }, stores.runs.leaseMs);
+  return () => clearTimeout(timer);
 }
 
 /**

@@ -24,6 +24,9 @@ export function memoryEvents(memory: MemoryThreads): EventLog {
       return run ? seenOf(logOf(run).held, cursor) : 0;
     },
 
+    // Memory refuses no write.
+    fail() {},
+
     read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
   };
 

@@ -5,6 +5,7 @@ import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "
 import { AppError } from "../../core/errors.ts";
 import { type Chance, withTimeout } from "../shared/outages.ts";
 import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
+import { checkSessions, NO_SESSIONS } from "./sessions.ts";
 
 export interface Access {
   readonly url: string;
@@ -69,8 +70,9 @@ async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void>
   await client.query(`SET search_path = skein; SET idle_in_transaction_session_timeout = ${silenceMs}`);
 }
 
-async function checked(pool: Pool, { deadlineMs }: Access): Promise<void> {
+async function checked(pool: Pool, access: Access): Promise<void> {
   const client = await pool.connect();
+  const another = newClient(access);
   try {
     const { rows } = await client.query("SHOW server_version_num");
     const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
@@ -79,9 +81,12 @@ async function checked(pool: Pool, { deadlineMs }: Access): Promise<void> {
         "config_invalid",
         `PostgreSQL ${version} is too old. Use ${OLDEST_VERSION} or newer.`,
       );
-    await prepareSchema(client, deadlineMs);
+    await another.connect();
+    await checkSessions({ client, another, deadlineMs: (2 / 3) * access.deadlineMs });
+    await prepareSchema(client, access.deadlineMs);
   } finally {
     client.release();
+    void another.end().catch(ignore);
   }
 }
 
@@ -120,6 +125,11 @@ const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P0
 const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
 /** The statement may succeed on another connection: the server is a replica now, or this one's prepared statements are not its own. */
 const SPOILT = /^(25006|0A000|26000|42P05)/;
+/** What usually passes, and its meaning when it does not. A prepared statement is lost where connections share sessions. */
+const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
+  [/^25006/, "PostgreSQL takes no writes at present. Try again later."],
+  [/^(26000|42P05)/, NO_SESSIONS],
+];
 const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 
 /** What only an operator can fix: the start of the code, and its meaning. */
@@ -153,5 +163,8 @@ export function refusal(error: unknown): unknown {
 }
 
 export function noAnswer(cause: unknown): AppError {
-  return new AppError("unavailable", "PostgreSQL does not answer. Try again later.", { cause });
+  const code = codeOf(cause) ?? "";
+  const [, meaning = "PostgreSQL does not answer. Try again later."] =
+    PERSISTENT.find(([start]) => start.test(code)) ?? [];
+  return new AppError("unavailable", meaning, { cause });
 }

@@ -6,6 +6,7 @@
 // characters. Times are milliseconds since 1970.
 
 import type { ClientBase } from "pg";
+import { AppError } from "../../core/errors.ts";
 import { type Format, join } from "../format.ts";
 import { lockNumber } from "./locks.ts";
 
@@ -246,9 +247,9 @@ export async function prepareSchema(client: ClientBase, deadlineMs: number): Pro
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
     const { rows } = await client.query("SELECT to_regclass('skein.schema_version') IS NOT NULL AS is_there");
+    if (!rows[0]?.is_there) await createSchema(client);
     if (!rows[0]?.is_there)
       await client.query(`
-        CREATE SCHEMA IF NOT EXISTS skein;
         CREATE TABLE skein.schema_version (version integer NOT NULL);
         INSERT INTO skein.schema_version VALUES (0)`);
     const found = await formatOf(client);
@@ -268,6 +269,25 @@ export async function prepareSchema(client: ClientBase, deadlineMs: number): Pro
     throw error;
   }
 }
+
+/** Unless it is there: its maker need not be the server's user, who then needs no right on the database. */
+async function createSchema(client: ClientBase): Promise<void> {
+  const { rows } = await client.query(
+    "SELECT to_regnamespace('skein') IS NOT NULL AS is_there, current_user AS name, current_database() AS database",
+  );
+  const { is_there, name, database } = rows[0] ?? {};
+  if (is_there) return;
+  await client.query("CREATE SCHEMA skein").catch((cause: unknown) => {
+    if ((cause as { code?: unknown }).code !== NOT_ALLOWED) throw cause;
+    throw new AppError(
+      "config_invalid",
+      `PostgreSQL's user \`${name}\` may not create a schema in database \`${database}\`. Let its owner run: CREATE SCHEMA skein AUTHORIZATION "${name}"`,
+      { cause },
+    );
+  });
+}
+
+const NOT_ALLOWED = "42501";
 
 /** Undefined before there are tables. The first processes said nothing of who can read them. */
 async function formatOf(client: ClientBase): Promise<Format | undefined> {

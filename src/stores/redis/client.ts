@@ -117,11 +117,24 @@ async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise
     await withTimeout(deadlineMs, new Promise<void>((resolve) => commands.once("ready", resolve)));
     // It has refused something, such as the number of the database, but would be used anyway.
     if (isReply(last)) throw last;
-    return parse(await withTimeout(deadlineMs, commands.info()));
+    return await withTimeout(deadlineMs, described(commands));
   } catch (error) {
     const cause = last ?? error;
     const why = cause instanceof Error ? ` (${cause.message})` : "";
     throw new AppError("unavailable", `Redis at ${placeOf(url)} cannot be used${why}.`, { cause });
+  }
+}
+
+/** The greeting names the version and the mode for a user without `INFO`. */
+async function described(commands: Redis): Promise<Record<string, string>> {
+  try {
+    return parse(await commands.info());
+  } catch (error) {
+    if (!isReply(error) || !error.message.startsWith("NOPERM")) throw error;
+    // Names and values in turn; the client's types leave it open.
+    const greeting = (await commands.call("HELLO")) as unknown[];
+    const of = (name: string) => String(greeting[greeting.indexOf(name) + 1]);
+    return { redis_version: of("version"), redis_mode: of("mode") };
   }
 }
 
@@ -174,7 +187,7 @@ const PASSES =
   /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) |^ERR max number of clients/;
 
 /** The command itself is wrong. Every other code names a state of Redis, which may change. */
-const MISTAKES = /^(ERR|WRONGTYPE|NOSCRIPT|CROSSSLOT|EXECABORT|NOPROTO) /;
+const MISTAKES = /^(ERR(?! The user executing the script)|WRONGTYPE|NOSCRIPT|CROSSSLOT|EXECABORT|NOPROTO) /;
 
 /** States that last until Redis or an operator ends them: the start of Redis's answer, and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
@@ -182,7 +195,7 @@ const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
   [/^NOREPLICAS /, "Redis has lost its replicas. Try again later."],
   [/^BUSY /, "Redis is busy. Try again later."],
-  [/^(NOAUTH|WRONGPASS|NOPERM) /, "Redis does not let this server in."],
+  [/^(NOAUTH|WRONGPASS|NOPERM|ERR The user executing the script) /, "Redis does not let this server in."],
   [/^(?!ERR)[A-Z]+ /, "Redis takes no commands at present. Try again later."],
 ];
 

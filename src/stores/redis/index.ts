@@ -31,8 +31,9 @@ import { createLifetime, ignoreErrors } from "./lifetime.ts";
 import { redisOwners } from "./owners.ts";
 import { redisQuotas } from "./quotas.ts";
 import { createReplicas, NO_REPLICAS, type Replicas } from "./replicas.ts";
+import { checkRights } from "./rights.ts";
 import { createSchedule } from "./schedule.ts";
-import { createChannels, Subscriber } from "./subscriber.ts";
+import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
 
 /** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
 export interface RedisStoreOptions extends StoreOptions {
@@ -54,6 +55,8 @@ export interface RedisStoreOptions extends StoreOptions {
 const KEPT = { threadTtlMs: 30 * 86_400_000, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const PROBE_MS = 1_000;
+/** A readiness probe does not wait longer for replicas. */
+const READY_MS = 2_000;
 
 /**
  * Throws `unavailable` when Redis cannot be reached, or has a newer version's format that this one cannot read; `config_invalid` for
@@ -69,13 +72,15 @@ export async function createRedisStores({
   const clients = await openClients(url, deadlineMs);
   const redis = new Connection(clients, limits.leaseMs, options.now);
   try {
+    const channels = await checkRights(redis, { ...clients, waits: waitReplicas > 0 });
     await joinRedis(redis);
     const deployment = await nameOf(redis, DEPLOYMENT, randomId());
     const secret = await nameOf(redis, SECRET, randomId() + randomId());
     await importSandboxes(clients.commands, redis, redisDocuments({ redis }));
     const replicas = replicasOf(clients, waitReplicas, limits);
     const warnings = await warningsOf(clients);
-    return { ...assemble({ clients, redis, limits, replicas }, { deployment, secret }), warnings };
+    const delivery = createChannels(clients, channels);
+    return { ...assemble({ clients, redis, limits, replicas, delivery }, { deployment, secret }), warnings };
   } catch (error) {
     redis.close();
     clients.messages.disconnect();
@@ -100,14 +105,14 @@ interface Services {
   readonly redis: Connection;
   readonly replicas: Replicas;
   readonly limits: Limits;
+  readonly delivery: Channels;
 }
 
 function assemble(
-  { clients, redis, replicas, limits }: Services,
+  { clients, redis, replicas, limits, delivery }: Services,
   shared: NonNullable<AllStores["shared"]>,
 ): AllStores {
   const hub = new Subscriber(clients);
-  const delivery = createChannels(clients);
   const owners = redisOwners(redis);
   const lifetime = createLifetime(redis, limits, owners);
   const calls = createCalls(redis, hub, delivery);
@@ -171,7 +176,9 @@ function assemble(
     async ping() {
       await redis.ping();
       // A Redis that is full, or cannot write to its disk, refuses this as it does new things.
-      await redis.ask((client) => client.set(PROBE, "", "PX", PROBE_MS));
+      const { publish, channelOfProbe: channel } = delivery;
+      await redis.run(writeProbe, { probe: PROBE }, { ms: PROBE_MS, publish, channel });
+      await replicas.confirm(READY_MS);
     },
     close() {
       closed ??= end();
@@ -191,6 +198,16 @@ function assemble(
     redis.close();
   }
 }
+
+// A write and a message, as those of a run.
+const writeProbe = script<number>()({
+  kind: "adds",
+  keys: ["probe"],
+  args: ["ms", "publish", "channel"],
+  lua: `
+redis.call('SET', probe, '', 'PX', ms)
+return redis.call(publish, channel, '')`,
+});
 
 // What all processes of a database know under a key: what the first one brought. Always the same from then on.
 const nameOnce = script<string>()({

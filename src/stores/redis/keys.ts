@@ -163,11 +163,20 @@ export const PROBE = "sk:{probe}";
 /** What is written for replicas to have it. */
 export const REPLICATED = "sk:{replicated}";
 
-/** Channels belong to the server, not to one of its databases. */
-export const runChannel = (database: number, thread: string, runId: string) =>
-  `sk${database}:{${thread}}:${runId}`;
-export const userChannel = (database: number, owner: Owner) => `sk${database}:{${ownerTag(owner)}}`;
-export const callChannel = (database: number) => `sk${database}:{calls}`;
+/**
+ * How the names of channels begin, which belong to the server and not to one of its databases. Earlier releases know the ones
+ * beside the keys only. Those under the keys' own prefix are for a user with rights on `sk:*` alone.
+ */
+export const CHANNELS = {
+  beside: (database: number) => `sk${database}`,
+  under: (database: number) => `sk:${database}`,
+};
+export const runChannel = (channels: string, thread: string, runId: string) =>
+  `${channels}:{${thread}}:${runId}`;
+export const userChannel = (channels: string, owner: Owner) => `${channels}:{${ownerTag(owner)}}`;
+export const callChannel = (channels: string) => `${channels}:{calls}`;
+/** No process listens to it: a message proves that messages can be sent. */
+export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**
  * What a tenant and one of its users use. All keys of a tenant are in one slot, since they change together. `rate`: text, when

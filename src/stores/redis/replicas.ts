@@ -13,8 +13,8 @@ const PAUSE_MS = 50;
 const MARK_TTL_MS = 60_000;
 
 export interface Replicas {
-  /** Resolves when all that was written before is on them. Throws `unavailable`. */
-  confirm(): Promise<void>;
+  /** Resolves when all that was written before is on them. Throws `unavailable` when it is not in time. */
+  confirm(withinMs?: number): Promise<void>;
   close(): void;
 }
 
@@ -27,8 +27,8 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
   let isClosed = false;
 
   return {
-    async confirm() {
-      for (const until = performance.now() + patienceMs; !(await joined()); )
+    async confirm(withinMs = patienceMs) {
+      for (const until = performance.now() + withinMs; !(await joined()); )
         if (isClosed || performance.now() >= until) throw missingReplicas(count);
     },
     close() {

@@ -4,7 +4,7 @@
 import type { Cluster, Redis } from "ioredis";
 import type { Owner } from "../../core/ids.ts";
 import type { Clients } from "./client.ts";
-import { callChannel, runChannel, userChannel } from "./keys.ts";
+import { callChannel, probeChannel, runChannel, userChannel } from "./keys.ts";
 
 export interface Listener {
   onMessage(message: string): void;
@@ -88,14 +88,17 @@ export interface Channels {
   channelOfUser(owner: Owner): string;
   /** What is asked of all processes comes here. */
   readonly channelOfCalls: string;
+  readonly channelOfProbe: string;
 }
 
-export function createChannels({ isCluster, database }: Clients): Channels {
+/** `channels`: as \`checkRights\` has found it. */
+export function createChannels({ isCluster }: Pick<Clients, "isCluster">, channels: string): Channels {
   return {
     isCluster,
     publish: isCluster ? "SPUBLISH" : "PUBLISH",
-    channelOf: (thread, runId) => runChannel(database, thread, runId),
-    channelOfUser: (owner) => userChannel(database, owner),
-    channelOfCalls: callChannel(database),
+    channelOf: (thread, runId) => runChannel(channels, thread, runId),
+    channelOfUser: (owner) => userChannel(channels, owner),
+    channelOfCalls: callChannel(channels),
+    channelOfProbe: probeChannel(channels),
   };
 }

@@ -34,6 +34,8 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
       return found ? seenOf(found.held, cursor) : 0;
     },
 
+    fail: (run, why) => feeds.fail(run, why),
+
     async *read(run, after, signal) {
       let cursor = cursorOf(after);
       for (let isFirst = true; !signal.aborted; isFirst = false) {

@@ -1,6 +1,7 @@
 // The newest events of the runs that are followed in this process: one subscription and one short log for each run, for any
 // number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
 
+import type { AppError } from "../../core/errors.ts";
 import { isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
 import { eventsExpired, storeClosed } from "../errors.ts";
@@ -76,8 +77,16 @@ export class LiveTails {
   }
 
   leave(feed: LiveTail): void {
-    if (--feed.readers > 0 || feed.isStale) return;
+    if (--feed.readers > 0 || this.#feeds.get(feed.run.owner, place(feed.run)) !== feed) return;
     this.#close(feed);
+  }
+
+  /** Readers of the run who wait get `why`; those who come later read the store. */
+  fail(run: RunKey, why: AppError): void {
+    const feed = this.#feeds.get(run.owner, place(run));
+    if (!feed) return;
+    this.#close(feed);
+    feed.log.close(why);
   }
 
   /** Readers who wait get `unavailable`. */

@@ -50,6 +50,8 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
       return found ? seenOf(heldOf(key, found), cursor) : 0;
     },
 
+    fail: (key, why) => live.find(key)?.log.close(why),
+
     read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
   };
 
