@@ -114,6 +114,16 @@ function threadMethods({ call }: Pick<Requests, "call">) {
     /** A new thread with the messages up to one of them. */
     fork: (threadId: string, options: Body<"POST /threads/{thread_id}/fork"> = {}, signal?: Signal) =>
       call("POST /threads/{thread_id}/fork", { ...of(threadId), body: options }, signal),
+    /** What it held before messages were replaced, newest first; each is a thread. */
+    branches: async (threadId: string, signal?: Signal) =>
+      (await call("GET /threads/{thread_id}/branches", of(threadId), signal)).items,
+    /** Brings a branch back. What the thread has in its place becomes a branch. */
+    restore: (threadId: string, branchId: string, signal?: Signal) =>
+      call(
+        "POST /threads/{thread_id}/branches/{branch_id}/restore",
+        { path: { thread_id: threadId, branch_id: branchId } },
+        signal,
+      ),
     usage: (threadId: string, signal?: Signal) =>
       call("GET /threads/{thread_id}/usage", of(threadId), signal),
   };

@@ -366,6 +366,8 @@ export type Parent = {
   call_id: string;
   /** Whether it continues after the parent's run. */
   background: boolean;
+  /** Of a branch: the message that the parent's run replaced. The branch has it and all that followed it. */
+  replaced?: string | undefined;
 };
 
 export type ForkedFrom = {
@@ -1284,6 +1286,18 @@ export interface Operations {
   "GET /threads/{thread_id}/usage": {
     path: { thread_id: string };
     answer: ThreadUsage;
+  };
+  /** What a thread held before messages of it were replaced, newest first. */
+  "GET /threads/{thread_id}/branches": {
+    path: { thread_id: string };
+    answer: {
+      items: Thread[];
+    };
+  };
+  /** Bring a branch back; what the thread has in its place becomes a branch. */
+  "POST /threads/{thread_id}/branches/{branch_id}/restore": {
+    path: { thread_id: string; branch_id: string };
+    answer: Run;
   };
   /** Follow a thread across its runs. */
   "GET /threads/{thread_id}/events": {

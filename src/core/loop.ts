@@ -43,12 +43,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
   try {
     yield* receive(run, input);
     run.signal.throwIfAborted();
-    for (const tool of agent.tools) registerTool(run, tool);
-    for (const hook of agent.hooks) registerHookTools(hook, run);
-    for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
-    outcome = agent.loop
-      ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
-      : yield* iterate(agent, run, input);
+    outcome = input.restores ? RESTORED : yield* work(agent, run, input);
   } catch (error) {
     // The run continues on another process, so this one must not report its end.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
@@ -60,9 +55,20 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
       reason: whyNotRun(outcome),
       isGivenUp: outcome.status === "cancelled",
     });
-  yield* afterAgent(agent, run, outcome);
+  if (!input.restores) yield* afterAgent(agent, run, outcome);
   yield closing(run, outcome);
   return outcome;
+}
+
+const RESTORED: Outcome = { status: "success", stop_reason: "end_turn" };
+
+async function* work(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
+  for (const tool of agent.tools) registerTool(run, tool);
+  for (const hook of agent.hooks) registerHookTools(hook, run);
+  for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
+  return agent.loop
+    ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
+    : yield* iterate(agent, run, input);
 }
 
 async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
@@ -147,7 +153,7 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
-    yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
+    if (!begin.restores) yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
     for (const event of clearedInterrupts(run)) yield event;
   }
   // They are stored with the run already.

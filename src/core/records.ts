@@ -22,6 +22,12 @@ export const Parent = z
     run_id: z.string(),
     call_id: z.string(),
     background: z.boolean().describe("Whether it continues after the parent's run."),
+    replaced: z
+      .string()
+      .optional()
+      .describe(
+        "Of a branch: the message that the parent's run replaced. The branch has it and all that followed it.",
+      ),
   })
   .meta({ id: "Parent" });
 export type Parent = z.infer<typeof Parent>;
@@ -142,5 +148,7 @@ export const RunRequest = z.object({
   origin: Origin.optional(),
   /** The run only cancels its thread's waiting calls: no model is asked. */
   cancel: z.literal(true).optional(),
+  /** The id of the branch whose messages are the input: they become the thread's, and no model is asked. With `cancel`. */
+  restores: z.string().optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;

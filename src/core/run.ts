@@ -62,6 +62,8 @@ export interface RunInput extends RunIdentity {
   readonly input: readonly Message[];
   /** The id of the message that the run has replaced. */
   readonly replaces?: string;
+  /** The input is what the thread held before: the run ends once it is appended, and asks no model. */
+  readonly restores?: boolean;
   /** Answers to interrupts of the thread. */
   readonly answers?: readonly Answer[];
   /** Of earlier attempts. */

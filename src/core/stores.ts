@@ -45,6 +45,8 @@ export interface NewRun {
    * have the message (else `invalid_request`).
    */
   readonly rewind_to?: string;
+  /** With `rewind_to`: the thread must still end with this message (else `thread_busy`), up to which a copy of it is kept. */
+  readonly kept_to?: string;
 }
 
 export interface NewThread {

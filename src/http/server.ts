@@ -39,6 +39,7 @@ import { adminRoutes } from "./routes/admin.ts";
 import { adminUserRoutes } from "./routes/admin-users.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
+import { branchRoutes } from "./routes/branches.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
 import {
@@ -70,6 +71,7 @@ const ROUTES = [
   agentRoutes,
   threadRoutes,
   threadActionRoutes,
+  branchRoutes,
   threadEventRoutes,
   runRoutes,
   interruptRoutes,

@@ -12,6 +12,7 @@ import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../core
 import { serially } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import type { Logger } from "../lib/logger.ts";
+import { isBranch } from "../runs/branches.ts";
 import { getRun, keyOf, settledRun } from "../runs/control.ts";
 import type { Runs } from "../runs/executor.ts";
 import { currentPhase, followThread } from "../runs/follow.ts";
@@ -224,7 +225,8 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
     },
     async children() {
       const { items } = await stores.threads.list(owner, { parent: id, limit: CHILDREN });
-      return Promise.all(items.map((thread) => services.attach(owner, thread)));
+      const subagents = items.filter((thread) => !isBranch(thread));
+      return Promise.all(subagents.map((thread) => services.attach(owner, thread)));
     },
   };
 

@@ -10,6 +10,7 @@ import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../core/s
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
+import { isBranch } from "./branches.ts";
 import { openOn } from "./start.ts";
 
 const PAGE = 50;
@@ -25,7 +26,7 @@ export interface RunsQuery {
   readonly since?: string;
 }
 
-/** The user's threads, last changed first; with `since`, ISO 8601 in UTC, only those that changed then or later. */
+/** The user's threads without branches, last changed first; with `since`, ISO 8601 in UTC, only those that changed then or later. */
 export async function listThreads(
   threads: Pick<ThreadStore, "list">,
   owner: Owner,
@@ -33,7 +34,8 @@ export async function listThreads(
 ): Promise<Page<Thread>> {
   const page = await threads.list(owner, query);
   const items = page.items.filter(({ updated_at }) => updated_at >= since);
-  return items.length < page.items.length ? { items } : page;
+  const shown = items.filter((thread) => !isBranch(thread));
+  return items.length < page.items.length ? { items: shown } : { ...page, items: shown };
 }
 
 /**

@@ -78,6 +78,8 @@ export async function prepareRun(
   // If the log is incomplete, every open call may have started, and so may one that a fork has copied. The id of an ended call
   // may return.
   const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || (isForked && foreign.has(id));
+  // What became of a call in the thread as it was once, no one knows now.
+  const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
   const standIn = standIns({
     store: stores.deferredCalls,
     thread: { owner, thread_id },
@@ -101,15 +103,19 @@ export async function prepareRun(
     threadId: thread_id,
     owner,
     attempt: run.attempt,
-    signal: request.cancel ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
+    signal:
+      request.cancel && !request.restores ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
     messages,
     state,
     settings: options.settings,
     input: request.input,
-    ...omitUndefined({ replaces: request.replaces }),
+    ...omitUndefined({
+      replaces: request.replaces,
+      restores: request.restores === undefined ? undefined : true,
+    }),
     usage,
     answers: request.answers ?? [],
-    begun: new Set(open.filter((id) => !isPending(id) && mayHaveStarted(id))),
+    begun: new Set([...open.filter((id) => !isPending(id) && mayHaveStarted(id)), ...restored]),
     standIn: withForeign(standIn, foreign, {
       store: stores.deferredCalls,
       owner,

@@ -2,7 +2,7 @@
 
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
-import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
+import type { Answer, Interrupt } from "../core/interrupt.ts";
 import { areLong, type Message, unanswered } from "../core/message.ts";
 import { inCallOrder, openInterrupts } from "../core/open-interrupts.ts";
 import { type ClientTool, isSettled, type Lineage, type Origin, type RunRecord } from "../core/records.ts";
@@ -12,6 +12,8 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { admit } from "../quotas/holds.ts";
 import { checkClientTools } from "../tools/client.ts";
+import { checkAnswers } from "./answers.ts";
+import { type BranchServices, keepBranch } from "./branches.ts";
 import { getRun, newestRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
@@ -130,7 +132,7 @@ async function cancelWaiting(runs: Runs, owner: Owner, waiting: RunRecord): Prom
   const { id: resumes, thread_id, agent, metadata } = waiting;
   const request: NewRun["request"] = { input: [], settings: {}, cancel: true };
   return runOf(
-    await accept(runs, owner, { id: newRunId(), thread_id, agent, metadata, resumes, request }, "reject"),
+    await acceptRun(runs, owner, { id: newRunId(), thread_id, agent, metadata, resumes, request }, "reject"),
   );
 }
 
@@ -165,7 +167,8 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const agent = agents.find(name ?? found?.thread.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
   checkNames(agents, request.tools ?? []);
-  if (request.tools && on_busy === "reject") await assertFree(stores, owner, thread_id);
+  const isRefusedBusy = rewind_to !== undefined || (request.tools && on_busy === "reject");
+  if (isRefusedBusy) await assertFree(stores, owner, thread_id);
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
@@ -183,7 +186,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     await checkClientTools(owner.tenant, request.tools ?? []);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
     if (areLong(request.input)) await ownTurn(owner.tenant);
-    return accept(runs, owner, run, WHEN_BUSY[on_busy]);
+    return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };
   const added = { bytes, isNew: found === undefined };
@@ -206,7 +209,7 @@ async function countWaiting({ stores, quotas }: Runs, owner: Owner, run: RunReco
   if (!now || isSettled(now.status)) await quotas?.release(owner, "runs", run.id);
 }
 
-const runOf = (result: StartResult) => (result.outcome === "claimed" ? result.claim.run : result.run);
+export const runOf = (result: StartResult) => (result.outcome === "claimed" ? result.claim.run : result.run);
 
 function assertOpen({ executor }: Runs): void {
   if (executor.isClosing)
@@ -229,8 +232,24 @@ function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
   throw new AppError("invalid_request", message);
 }
 
+/** As `acceptRun`. What the run takes away from its thread is kept first, as a branch. */
+export async function acceptReplacing(
+  runs: Runs,
+  owner: Owner,
+  run: NewRun,
+  whenBusy: WhenBusy,
+): Promise<StartResult> {
+  const { thread_id, rewind_to: replaced, idempotency_key: key } = run;
+  if (replaced === undefined) return acceptRun(runs, owner, run, whenBusy);
+  const known = key === undefined ? undefined : await runs.stores.runs.known(owner, thread_id, key);
+  if (known) return { outcome: "known", run: known };
+  const services: BranchServices = { threads: runs.stores.threads, quotas: runs.quotas };
+  const kept_to = await keepBranch(services, { owner, thread_id, replaced, run_id: run.id });
+  return acceptRun(runs, owner, { ...run, ...omitUndefined({ kept_to }) }, whenBusy);
+}
+
 /** Stores the run. Executes it at once if its thread is free and this process has a slot. */
-async function accept(
+async function acceptRun(
   { stores, executor }: Runs,
   owner: Owner,
   run: NewRun,
@@ -272,13 +291,6 @@ function checkReplaced(message: Message | undefined, id: string): void {
   throw new AppError("invalid_request", `replaces: ${what}. ${right}`);
 }
 
-/** The decisions that each kind of interrupt takes. */
-const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
-  approval: ["approve", "deny", "edit", "respond"],
-  question: ["respond", "deny"],
-  tool: ["respond", "deny"],
-};
-
 /** The thread's open interrupts, in the order of their calls. */
 export async function openOn(threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> {
   const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
@@ -289,33 +301,4 @@ export async function openOn(threads: ThreadStore, owner: Owner, threadId: strin
     open.filter(({ call_id }) => calls.includes(call_id)),
     calls,
   );
-}
-
-/** Throws `interrupt_closed` for an interrupt that is not open, `invalid_request` for an answer that does not fit it. */
-function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
-  if (new Set(answers.map(({ id }) => id)).size < answers.length)
-    throw new AppError("invalid_request", "answers: each interrupt has one answer.");
-  for (const answer of answers) {
-    const interrupt = open.find(({ id }) => id === answer.id);
-    if (!interrupt)
-      throw new AppError(
-        "interrupt_closed",
-        `Interrupt \`${answer.id}\` is closed: it was already answered or its run has ended.`,
-      );
-    const fault = faultOf(answer, interrupt);
-    if (fault) throw new AppError("invalid_request", `answers: \`${answer.id}\` ${fault}.`);
-  }
-}
-
-function faultOf({ decision, args, remember, message }: Answer, interrupt: Interrupt): string | undefined {
-  const { kind, one_of_options, options = [] } = interrupt;
-  const fits = DECISIONS[kind];
-  if (!fits.includes(decision)) return `takes ${fits.join(", ")}; not ${decision}`;
-  if ((decision === "edit") !== (args !== undefined)) return "takes `args` with `edit`, and only with it";
-  const canBeKept = kind === "approval" && (decision === "approve" || decision === "deny");
-  if (remember !== undefined && !canBeKept)
-    return "takes `remember` with the `approve` or `deny` of an approval only";
-  if (decision === "respond" && one_of_options && !options.includes(message ?? ""))
-    return `takes one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
-  return undefined;
 }

@@ -17,12 +17,10 @@ import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 import type { Quotas } from "../quotas/index.ts";
+import { branchIds, copiedState } from "./branches.ts";
 import { notFound } from "./control.ts";
 import type { Agents } from "./services.ts";
 import { counting } from "./thread-bytes.ts";
-
-/** State that a fork copies. Open questions, subagents and permissions stay with the original. */
-const FORKED = ["todos", "files"];
 
 export interface Fork {
   /** The last message to copy. Default: the thread's last. */
@@ -53,7 +51,7 @@ export async function forkThread(
     const copy = {
       id,
       metadata,
-      state: Object.fromEntries(Object.entries(state).filter(([key]) => FORKED.includes(key))),
+      state: copiedState(state),
       ...omitUndefined({ agent, title: title ?? thread.title }),
     };
     const bytes = await threads.bytes(owner, threadId);
@@ -181,11 +179,11 @@ interface ThreadServices {
 }
 
 /**
- * Deletes a thread and the threads of its subagents. False if it does not exist. Throws `thread_busy`, before it deletes
+ * Deletes a thread, its branches and the threads of its subagents. False if it does not exist. Throws `thread_busy`, before it deletes
  * anything, if one of them has an active or queued run.
  */
 export async function deleteThreadTree(services: ThreadServices, owner: Owner, id: string): Promise<boolean> {
-  const below = await descendants(services.threads, owner, id);
+  const below = await threadsBelow(services.threads, owner, id);
   if (below.length > 0) await assertFree(services.threads, owner, id);
   for (const child of below) await deleteThread(services, owner, child);
   return deleteThread(services, owner, id);
@@ -193,7 +191,7 @@ export async function deleteThreadTree(services: ThreadServices, owner: Owner, i
 
 /** Does the same, but keeps the thread itself, empty. */
 export async function clearThreadTree(services: ThreadServices, owner: Owner, id: string): Promise<boolean> {
-  const below = await descendants(services.threads, owner, id);
+  const below = await threadsBelow(services.threads, owner, id);
   if (below.length > 0) await assertFree(services.threads, owner, id);
   for (const child of below) await deleteThread(services, owner, child);
   const isCleared = await services.threads.clear(owner, id);
@@ -212,7 +210,16 @@ export async function deleteThread(
   return isDeleted;
 }
 
-/** The threads of all subagents, deepest first, so that a repeated deletion finds the rest. Throws `thread_busy`. */
+/** What is deleted with a thread, before it, so that a repeated deletion finds the rest. Throws `thread_busy`. */
+async function threadsBelow(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {
+  const [branches, subagents] = await Promise.all([
+    branchIds(threads, { owner, thread_id: id }),
+    descendants(threads, owner, id),
+  ]);
+  return [...branches, ...subagents];
+}
+
+/** The threads of all subagents, deepest first. Throws `thread_busy`. */
 async function descendants(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {
   const found = new Set<string>([id]);
   for (const parent of found)

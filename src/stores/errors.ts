@@ -77,6 +77,14 @@ export function changedMeanwhile(threadId: string): AppError {
   );
 }
 
+/** Of a thread whose rest is to be replaced, and has been copied first. */
+export function grownMeanwhile(threadId: string): AppError {
+  return new AppError(
+    "thread_busy",
+    `Thread \`${threadId}\` got a message while what it held was kept as a branch. Try again.`,
+  );
+}
+
 /** Of a run that is to begin again from there. */
 export function cannotRewind(id: string): AppError {
   return new AppError("invalid_request", `There is no message \`${id}\` in this thread to go back to.`);

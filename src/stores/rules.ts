@@ -18,6 +18,7 @@ import { jsonCopy } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import {
   cannotRewind,
+  grownMeanwhile,
   inboxFull,
   leaseLost,
   noSuchThread,
@@ -42,7 +43,7 @@ import {
 
 const nothing = <R>(result: R): Decision<R> => ({ writes: [], result: () => result });
 
-/** Accepts a run and claims it if its thread is free. Looks up `key`, `run`, `message` and `calls` for a rewind. */
+/** Accepts a run and claims it if its thread is free. Looks up `key`, `run`, and `message`, `last` and `calls` for a rewind. */
 export function start(view: View, { owner, run, whenBusy, limits }: StartCommand): Decision<StartResult> {
   const { known, writes, ahead } = accept(view, { owner, run, whenBusy, limits });
   if (known) return nothing({ outcome: "known", run: known });
@@ -82,11 +83,12 @@ function accept(view: View, { run, whenBusy, limits }: StartCommand) {
   const { head, known } = view;
   if (known) return { known, writes: [], ahead: undefined };
   if (view.run) throw runExists(run.id);
-  const { rewind_to } = run;
+  const { rewind_to, kept_to } = run;
   const ahead = head && runAhead(head);
   if (head && ahead !== undefined)
     assertMayWait(head, ahead, rewind_to === undefined ? whenBusy : "reject", limits);
   if (rewind_to !== undefined && !view.hasMessage) throw cannotRewind(rewind_to);
+  if (rewind_to !== undefined && kept_to !== undefined && !view.isLast) throw grownMeanwhile(run.thread_id);
   const writes: Write[] = [];
   if (!head) writes.push({ write: "create_thread", thread: { id: run.thread_id, metadata: {} } });
   if (rewind_to !== undefined) writes.push(...rewound(view, rewind_to));

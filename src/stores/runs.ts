@@ -26,12 +26,13 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     start(owner, run, whenBusy) {
-      const { id, thread_id, idempotency_key: key, rewind_to: message } = run;
+      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
       const isLikelyNew = message === undefined;
       const lookups = {
         key,
         run: id,
         message,
+        last,
         calls: isLikelyNew ? undefined : (true as const),
         isLikelyNew,
       };
@@ -41,11 +42,12 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     enqueue(owner, run, whenBusy) {
-      const { id, thread_id, idempotency_key: key, rewind_to: message } = run;
+      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
       const lookups = {
         key,
         run: id,
         message,
+        last,
         calls: message === undefined ? undefined : (true as const),
         busyThreads: true as const,
       };

@@ -44,6 +44,8 @@ export interface Lookups {
   readonly next?: true | undefined;
   /** A message's id: `View.hasMessage`. */
   readonly message?: string | undefined;
+  /** A message's id: `View.isLast`. */
+  readonly last?: string | undefined;
   /** The messages left for the active run: `View.inbox`. */
   readonly inbox?: true | undefined;
   /** A deferred call's id: `View.call`. */
@@ -69,6 +71,7 @@ export interface View {
   readonly run?: StoredRun | undefined;
   readonly next?: StoredRun | undefined;
   readonly hasMessage?: boolean | undefined;
+  readonly isLast?: boolean | undefined;
   /** The ids of the messages. */
   readonly inbox?: readonly string[] | undefined;
   readonly call?: DeferredCall | undefined;

@@ -78,6 +78,27 @@ export function rewindContract(open: Open): void {
         expect(await readAll(stores, key)).toHaveLength(8);
       }));
 
+    test("that have kept a copy up to a message are refused when the thread has another one since", () =>
+      inWorld(open, async ({ stores }) => {
+        const ids = await told(stores, 4);
+        const [first = "", second = "", , fourth = ""] = ids;
+        for (const kept_to of [second, "msg_unknown", ""])
+          await expect(begin(stores, { rewind_to: first, kept_to })).rejects.toMatchObject({
+            code: "thread_busy",
+          });
+        expect(await idsIn(stores)).toEqual(ids);
+        await taken(stores, await begin(stores, { rewind_to: second, kept_to: fourth })).then((lease) =>
+          stores.events.append(lease, [done()]),
+        );
+        await expect(begin(stores, { rewind_to: first, kept_to: fourth })).rejects.toMatchObject({
+          code: "thread_busy",
+        });
+        expect(await begin(stores, { rewind_to: first, kept_to: first })).toMatchObject({
+          outcome: accepted,
+        });
+        expect(await idsIn(stores)).toEqual([]);
+      }));
+
     test("continue from there, also with a message that was forgotten", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await told(stores, 4);

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../stores/fixture.ts";
+import { branchContract } from "./branches.ts";
 import { releasedRunsContract } from "./runs-released.ts";
 import { resumedRunsContract } from "./runs-resumed.ts";
 import { rewindContract } from "./runs-rewind.ts";
@@ -18,6 +19,7 @@ export function runsContract(open: Open): void {
   takenOverRunsContract(open);
   resumedRunsContract(open);
   rewindContract(open);
+  branchContract(open);
   describe("runs", () => {
     test("are claimed when their thread is free, and make the thread", () =>
       inWorld(open, async ({ stores }) => {

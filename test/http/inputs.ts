@@ -33,6 +33,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "POST /threads id": "thread",
   "POST /threads/{thread_id}/fork id": "thread",
   message_id: "message",
+  branch_id: "thread",
   replaces: "message",
   parent: "thread",
   "POST /tickets path": "stream",

@@ -37,6 +37,8 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /threads/:thread_id/state": "read",
   "GET /threads/:thread_id/events": "ticket",
   "POST /threads/:thread_id/fork": "run",
+  "GET /threads/:thread_id/branches": "read",
+  "POST /threads/:thread_id/branches/:branch_id/restore": "run",
   "POST /threads/:thread_id/title": "run",
   "GET /threads/:thread_id/usage": "read",
 

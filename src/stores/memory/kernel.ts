@@ -194,7 +194,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
   };
 
   function viewOf(thread: ThreadEntry | undefined, owner: Owner, lookups: Lookups): View {
-    const { key, run, next, message, inbox, call, calls: all, busyThreads } = lookups;
+    const { key, run, next, message, last, inbox, call, calls: all, busyThreads } = lookups;
     const found = run === undefined ? undefined : thread && runOf(thread, run);
     const ahead = next && thread && runAhead(thread.head);
     const taken = ahead === undefined || !thread ? undefined : runOf(thread, ahead);
@@ -209,6 +209,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       run: found && storedRun(found),
       next: taken && storedRun(taken),
       hasMessage: message !== undefined && thread !== undefined && idsOf(thread).has(message),
+      isLast: last !== undefined && thread?.messages.at(-1)?.id === last,
       inbox: active?.work?.inbox.map(({ id }) => id),
       call: kept && jsonCopy(kept.call),
       calls: all && thread?.deferred && [...thread.deferred.values()].map(({ call }) => call),

@@ -31,6 +31,7 @@ interface ViewRow {
   readonly run: StoredRow | null;
   readonly next: StoredRow | null;
   readonly has_message: boolean;
+  readonly is_last: boolean | null;
   readonly inbox: readonly string[] | null;
   readonly call: RepliedRow | null;
   readonly calls: readonly CallRow[] | null;
@@ -67,7 +68,8 @@ const SELECT_VIEW = `SELECT ${timeOf(3)} AS now,
     AND run_id = (SELECT run_id FROM turns WHERE ${THREAD})) END AS inbox,
   CASE WHEN $9::text IS NOT NULL THEN ${one(`${CALL_COLUMNS}, reply`, "deferred_calls", "call_id = $9")} END AS call,
   CASE WHEN $10 THEN ${all("found", "deferred_calls", "call_id")}) END AS calls,
-  CASE WHEN $11::text IS NOT NULL THEN (SELECT count(*) FROM turns WHERE tenant = $11) END AS busy_threads`;
+  CASE WHEN $11::text IS NOT NULL THEN (SELECT count(*) FROM turns WHERE tenant = $11) END AS busy_threads,
+  $12::text IS NOT NULL AND $12 = (SELECT id FROM messages WHERE ${THREAD} ORDER BY position DESC LIMIT 1) AS is_last`;
 
 export interface Loading {
   readonly clock: number | null;
@@ -82,7 +84,7 @@ export async function loadView(
   lookups: Lookups,
   { clock, tenant }: Loading,
 ): Promise<View> {
-  const { key, run, next, message, inbox, call, calls, busyThreads } = lookups;
+  const { key, run, next, message, last, inbox, call, calls, busyThreads } = lookups;
   if (next) void tx.rows(`SELECT 1 FROM turns WHERE ${THREAD} FOR UPDATE`, thread);
   const [row] = await tx.rows<ViewRow>(SELECT_VIEW, [
     ...thread,
@@ -95,6 +97,7 @@ export async function loadView(
     call === undefined ? null : JSON.stringify(call),
     calls ?? false,
     busyThreads ? tenant : null,
+    last === undefined ? null : JSON.stringify(last),
   ]);
   if (!row) throw new Error("A statement without a table has one row.");
   const head = row.is_there ? headOf(thread, row) : undefined;
@@ -106,6 +109,7 @@ export async function loadView(
     run: row.run ? storedOf(row.run) : undefined,
     next: head && runAhead(head) !== undefined && row.next ? storedOf(row.next) : undefined,
     hasMessage: message === undefined ? undefined : row.has_message,
+    isLast: last === undefined ? undefined : row.is_last === true,
     inbox: row.inbox?.map((id) => JSON.parse(id) as string),
     call: row.call ? repliedOf(row.call) : undefined,
     calls: row.calls?.map(callOf),

@@ -245,7 +245,7 @@ function tenantOf({ owner }: ThreadRef): string {
   return tenantTag(owner);
 }
 
-function argsOf({ key, run, next, message, inbox, call, calls }: Lookups) {
+function argsOf({ key, run, next, message, last, inbox, call, calls }: Lookups) {
   return {
     key: key ?? "",
     run: run ?? "",
@@ -254,6 +254,7 @@ function argsOf({ key, run, next, message, inbox, call, calls }: Lookups) {
     wants_inbox: inbox ? 1 : "",
     call: call ?? "",
     wants_calls: calls ? 1 : "",
+    last: last ?? "",
   };
 }
 

@@ -31,7 +31,7 @@ export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "
 
 /** `graceMs`: how much longer than its time the lease lasts. */
 export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisView {
-  const [now, head, known, run, next, hasMessage, inbox, call, calls] = reply;
+  const [now, head, known, run, next, hasMessage, inbox, call, calls, isLast] = reply;
   if (!head) return { ...NO_THREAD, now };
   return {
     ...headViewOf(id, head, graceMs),
@@ -40,6 +40,7 @@ export function viewOf(id: string, reply: ThreadReply, graceMs: number): RedisVi
     run: storedRun(id, run),
     next: storedRun(id, next),
     hasMessage: hasMessage === 1,
+    isLast: isLast === 1,
     inbox: inbox ?? undefined,
     call: call ? callOf(call) : undefined,
     calls: calls?.map(callOf),

@@ -40,10 +40,14 @@ export type ThreadReply = [
   inbox?: string[] | null,
   call?: CallReply | null,
   calls?: CallReply[] | null,
+  isLast?: 0 | 1 | null,
 ];
 
 /** What a thread is loaded with. An empty argument is not looked up. */
-export const LOOKUPS = ["key", "run", "wants_next", "message", "wants_inbox", "call", "wants_calls"] as const;
+export const LOOKUPS = [
+  ...["key", "run", "wants_next", "message"],
+  ...["wants_inbox", "call", "wants_calls", "last"],
+] as const;
 
 /** `head()`: a HeadReply. Uses queue and what `headOf` makes. */
 const HEAD_VIEW = `
@@ -75,6 +79,10 @@ local function all_calls()
   for _, call in ipairs(redis.call('HKEYS', deferred)) do found[#found + 1] = call_view(call) end
   return found
 end
+local function is_last()
+  local place = tonumber(redis.call('HGET', ids, last) or '')
+  return place and place == redis.call('HLEN', ids) - 1 and 1 or 0
+end
 local function load_thread()
   if not about[1] then return { time() } end
   local head = head()
@@ -82,7 +90,8 @@ local function load_thread()
   return { time(), head, known_run and run_view(known_run),
     run ~= '' and stored_run(run), wants_next ~= '' and stored_run(held[1] or head[5][1]),
     message ~= '' and redis.call('HEXISTS', ids, message), wants_inbox ~= '' and redis.call('HKEYS', inbox),
-    call ~= '' and call_view(call), wants_calls ~= '' and all_calls() }
+    call ~= '' and call_view(call), wants_calls ~= '' and all_calls(),
+    last ~= '' and is_last() }
 end`;
 
 /** Output: the thread with what was looked up. Atomicity: all of it is of one moment. */

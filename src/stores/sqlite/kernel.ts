@@ -47,6 +47,9 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     `SELECT ${RUN_COLUMNS}, request FROM runs WHERE ${RUN}`,
   );
   const selectMessage = database.query(`SELECT 1 FROM messages WHERE ${THREAD} AND id = ?`);
+  const selectLast = database.query<{ id: string }>(
+    `SELECT id FROM messages WHERE ${THREAD} ORDER BY position DESC LIMIT 1`,
+  );
   const selectInbox = database.query<{ id: string }>(
     `SELECT id FROM inbox WHERE ${THREAD} AND run_id = ? ORDER BY number`,
   );
@@ -160,7 +163,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 
   function viewOf(thread: ThreadKey, lookups: Lookups): View {
-    const { key, run, next, message, inbox, call, calls, busyThreads } = lookups;
+    const { key, run, next, message, last, inbox, call, calls, busyThreads } = lookups;
     const head = selectThread.get(...thread) ? headOf(thread) : undefined;
     const active = head?.active;
     const ahead = next && head && runAhead(head);
@@ -175,6 +178,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       run: run === undefined ? undefined : storedRun(thread, run),
       next: ahead === undefined ? undefined : storedRun(thread, ahead),
       hasMessage: message !== undefined && selectMessage.get(...thread, message) !== undefined,
+      isLast: last !== undefined && selectLast.get(...thread)?.id === last,
       inbox: inbox && active && selectInbox.all(...thread, active.run).map(({ id }) => id),
       call: call === undefined ? undefined : reads.call(thread, call),
       calls: calls && reads.calls(thread),

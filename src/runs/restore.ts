@@ -1,0 +1,69 @@
+// Brings a branch back into its thread. One run takes the rest of the thread away and puts in what the branch has: it is accepted in one
+// step, so that a crash leaves the thread as it was, or a run that continues.
+
+import { AppError } from "../core/errors.ts";
+import { newRunId, type Owner } from "../core/ids.ts";
+import { areLong, type Message } from "../core/message.ts";
+import type { RunRecord } from "../core/records.ts";
+import { ownTurn } from "../lib/async.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import { isBranch, isSame } from "./branches.ts";
+import { notFound } from "./control.ts";
+import type { Runs } from "./executor.ts";
+import { acceptReplacing, runOf } from "./start.ts";
+
+export interface Restoration {
+  readonly thread_id: string;
+  readonly branch_id: string;
+  readonly idempotency_key?: string | undefined;
+}
+
+/**
+ * Starts a run that asks no model and costs no quota. What the thread holds in place of the branch becomes a branch itself. Throws
+ * `not_found`, `invalid_request` when the thread has all of the branch, `thread_busy`, `limit_exceeded`.
+ */
+export async function restoreBranch(
+  runs: Runs,
+  owner: Owner,
+  { thread_id, branch_id, idempotency_key }: Restoration,
+): Promise<RunRecord> {
+  const { threads } = runs.stores;
+  const [thread, branch] = await Promise.all([threads.get(owner, thread_id), threads.get(owner, branch_id)]);
+  if (!thread) throw notFound("thread", thread_id);
+  if (!branch || !isBranch(branch) || branch.parent?.thread_id !== thread_id)
+    throw new AppError("not_found", `Thread \`${thread_id}\` has no branch \`${branch_id}\`.`);
+  const ours = await threads.messages(owner, thread_id);
+  const theirs = await threads.messages(owner, branch_id);
+  if (areLong(ours) || areLong(theirs)) await ownTurn(owner.tenant);
+  const shared = sharedBeginning(ours, theirs);
+  const input = theirs.slice(shared);
+  if (input.length === 0)
+    throw new AppError(
+      "invalid_request",
+      `Thread \`${thread_id}\` has all of branch \`${branch_id}\` already.`,
+    );
+  const run = {
+    id: newRunId(),
+    thread_id,
+    agent: runs.agents.find(thread.agent).name,
+    metadata: {},
+    request: {
+      input,
+      settings: {},
+      cancel: true as const,
+      restores: branch_id,
+      ...omitUndefined({ replaces: ours[shared]?.id }),
+    },
+    ...omitUndefined({ rewind_to: ours[shared]?.id, idempotency_key }),
+  };
+  return runOf(await acceptReplacing(runs, owner, run, "reject"));
+}
+
+/** The number of messages with which both begin. */
+function sharedBeginning(ours: readonly Message[], theirs: readonly Message[]): number {
+  const at = theirs.findIndex((message, index) => {
+    const other = ours[index];
+    return !other || !isSame(other, message);
+  });
+  return at < 0 ? theirs.length : at;
+}
