@@ -13,6 +13,7 @@ import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorde
 import { ownTurn, sharedTurn } from "../../lib/async.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
+import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
@@ -57,6 +58,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
       const configured = [...own, ...rules];
+      const instructs = backend && instructionsOf(agent, backend.workdir);
       let known: (Policies & { readonly grants: unknown }) | undefined;
       let user: KeptRules | undefined;
       let session: KeptRules | undefined;
@@ -66,7 +68,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       function policiesFor(run: Run): Policies {
         const grants = run.state.get(SESSION_RULES);
         if (!known || known.grants !== grants) {
-          const place = { agent: agent.name, session: run.threadId };
+          const place = { agent: agent.name, session: run.threadId, ...(instructs ? { instructs } : {}) };
           const all = [...configured, ...sessionRules(run.state), ...remembered];
           const base = makePolicy({ mode, rules: configured, ...place });
           known = { grants, base, policy: makePolicy({ mode, rules: all, ...place }) };

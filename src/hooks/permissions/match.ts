@@ -35,6 +35,8 @@ export interface CompiledRule {
   doubts(subject: Subject): string | undefined;
   /** Whether its prefixes name each command of the line, which is written out plainly. */
   names(subject: Subject): boolean;
+  /** Whether it denies commands or asks about them. */
+  readonly guardsCommands: boolean;
   /** Whether it matches calls of this tool for all arguments, for some, or for none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
@@ -69,6 +71,7 @@ function newlyCompiled(rule: Rule): CompiledRule {
   };
   return {
     rule,
+    guardsCommands: decision !== "allow" && isAboutExecute(matcher),
     matches(subject, isNamed = () => false) {
       return decision === "allow"
         ? attempt(() => conditions.every(({ strict }) => strict(subject)), false)
@@ -94,6 +97,13 @@ function newlyCompiled(rule: Rule): CompiledRule {
       return forArguments.length === 0 ? "all" : "some";
     },
   };
+}
+
+/** An expression may be about the arguments of other tools. */
+function isAboutExecute({ command_prefix, regex, tool, category }: Matcher): boolean {
+  if (command_prefix) return true;
+  const isForExecute = tool === undefined || globMatcher(`./${tool}`)("execute");
+  return regex !== undefined && isForExecute && (category ?? "execute") === "execute";
 }
 
 function toolConditions({ tool, category }: Pick<Matcher, "tool" | "category">): Condition[] {

@@ -5,6 +5,8 @@
 //    then in the given order;
 // 3. the mode.
 //
+// Where rules deny commands or ask about them, a tool that writes a file that may say what commands run is decided as they are.
+//
 // Pure and synchronous; throws nothing once the policy is made.
 
 import { z } from "zod";
@@ -13,7 +15,7 @@ import type { Tool } from "../../core/tool.ts";
 import { firstChars } from "../../lib/text.ts";
 import { type CompiledRule, compileRule } from "./match.ts";
 import type { Decision, Rule, Scope } from "./rule.ts";
-import { selfRunningFile } from "./self-running.ts";
+import { namedFile, runsByItself } from "./self-running.ts";
 import { type Subject, subjectOf } from "./subject.ts";
 
 export const Mode = z.enum(["default", "plan", "accept_edits", "dont_ask", "bypass"]);
@@ -25,10 +27,13 @@ export interface PolicyInput {
   /** Rules that name another agent or session are left out. */
   readonly agent: string;
   readonly session: string;
+  /** Whether the agent reads a file as its instructions. */
+  readonly instructs?: (path: string) => boolean;
 }
 
 export interface Policy {
   readonly mode: Mode;
+  instructs(path: string): boolean;
   /** Denies that nothing overrides. */
   readonly absolute: readonly CompiledRule[];
   /** All others, in the order in which they are asked. */
@@ -49,13 +54,14 @@ const SCOPES = ["user", "session", "agent", "global"] as const;
 type Kind = (typeof SCOPES)[number];
 
 /** Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
-export function makePolicy({ mode, rules, agent, session }: PolicyInput): Policy {
+export function makePolicy({ mode, rules, agent, session, instructs = () => false }: PolicyInput): Policy {
   const compiled = rules.filter(({ scope }) => isOf(scope, { agent, session })).map(compileRule);
   const ordered = compiled.toSorted(
     (a, b) => rank(a.rule) - rank(b.rule) || b.rule.priority - a.rule.priority,
   );
   return {
     mode,
+    instructs,
     absolute: ordered.filter(({ rule }) => isAbsolute(rule)),
     ordered: ordered.filter(({ rule }) => !isAbsolute(rule)),
   };
@@ -91,7 +97,8 @@ export function decideOn(subject: Subject, policy: Policy): Verdict {
   const found =
     policy.absolute.find(({ matches }) => matches(subject, isNamedByOperator)) ??
     policy.ordered.find(({ matches }) => matches(subject, isNamed));
-  const verdict = found ? byRule(found.rule) : byMode(policy.mode, subject);
+  const own = found ? byRule(found.rule) : byMode(policy, subject);
+  const verdict = (own.decision === "allow" && asCommand(subject, policy, own.rule)) || own;
   if (verdict.decision === "ask" && policy.mode === "dont_ask")
     return { ...verdict, decision: "deny", why: `${verdict.why}, and mode dont_ask does not ask` };
   if (verdict.decision === "allow") return verdict;
@@ -134,7 +141,23 @@ function byRule(rule: Rule): Verdict {
 
 const PLAN = "Plan mode: write operations not allowed";
 
-function byMode(mode: Mode, { call, tool }: Subject): Verdict {
+/** How a rule about commands decides on a file that may say what they run. A rule for this very call comes before it. */
+function asCommand({ call, tool }: Subject, policy: Policy, allowing?: Rule): Verdict | undefined {
+  if (tool?.annotations.category !== "write") return undefined;
+  const guard = [...policy.absolute, ...policy.ordered].find(({ guardsCommands }) => guardsCommands);
+  const file = guard && namedFile(call, runsByItself);
+  if (!guard || file === undefined) return undefined;
+  const isMeant = allowing?.matcher.arguments !== undefined || allowing?.matcher.regex !== undefined;
+  if (allowing && isMeant && (isOperators(allowing) || guard.rule.decision === "ask")) return undefined;
+  const { why, ...verdict } = byRule(guard.rule);
+  return {
+    ...verdict,
+    why: `\`${firstChars(file, 100)}\` may say what commands run: ${why}`,
+    message: undefined,
+  };
+}
+
+function byMode({ mode, instructs }: Policy, { call, tool }: Subject): Verdict {
   const { readOnly, requiresPermission, category, destructive } = tool?.annotations ?? {};
   const because = (decision: Decision, why: string) => ({ decision, why: `mode ${mode}: ${why}` });
   if (mode === "bypass") return because("allow", "everything is allowed");
@@ -144,9 +167,16 @@ function byMode(mode: Mode, { call, tool }: Subject): Verdict {
       : { ...because("deny", "the tool may change something"), message: PLAN };
   if (requiresPermission === false) return because("allow", "the tool needs no permission");
   if (mode === "accept_edits" && category === "write" && !destructive) {
-    const file = selfRunningFile(call);
-    if (file === undefined) return because("allow", "the tool edits files");
-    return because("ask", `\`${firstChars(file, 100)}\` is executed without being named in a command`);
+    const running = namedFile(call, runsByItself);
+    if (running !== undefined)
+      return because("ask", `\`${firstChars(running, 100)}\` is executed without being named in a command`);
+    const instructing = namedFile(call, instructs);
+    if (instructing !== undefined)
+      return because(
+        "ask",
+        `\`${firstChars(instructing, 100)}\` is what the agent reads as its instructions`,
+      );
+    return because("allow", "the tool edits files");
   }
   return because(mode === "dont_ask" ? "deny" : "ask", "no rule speaks of it");
 }

@@ -17,11 +17,11 @@ const isOne = (name: string) => (name.startsWith(".") && !HARMLESS.test(name)) |
 /** What files hold, as tools that write call it. */
 const CONTENTS = new Set(["content", "old_text", "new_text"]);
 
-/** The file that a call names and that would run by itself; undefined when there is none. */
-export function selfRunningFile({ args }: ToolCall): string | undefined {
+/** The first of the paths that a call names for which this is so. */
+export function namedFile({ args }: ToolCall, isOne: (path: string) => boolean): string | undefined {
   return Object.entries(args)
     .flatMap(([key, value]) => (CONTENTS.has(key) ? [] : textsIn(value)))
-    .find(runsByItself);
+    .find(isOne);
 }
 
 /** Whether the path names such a file, or leads through such a folder. */

@@ -66,6 +66,18 @@ test("what is allowed runs", async () => {
   expect(outcome.status).toBe("success");
 });
 
+test("a person is asked before the agent's own instructions are written", async () => {
+  const backend = await workspace({});
+  const hook = made(permissions, {
+    ...{ backend, options: { mode: "accept_edits" }, agent: { memory: { paths: ["AGENTS.md"] } } },
+  });
+  const call = ["AGENTS.md", "notes.md"].map((command) => ({ tool: "write_file", args: { command } }));
+  const { outcome } = await play({ script: [{ call }, { say: "ok" }], tools, hooks: [hook] });
+  expect(outcome.status).toBe("interrupted");
+  expect(ran).toContain("notes.md");
+  expect(ran).not.toContain("AGENTS.md");
+});
+
 test("rules that take long to prepare leave turns of the event loop to others before the run begins", async () => {
   let turns = 0;
   const busy: Hook = {

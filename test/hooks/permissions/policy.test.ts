@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { instructionsOf } from "../../../src/hooks/permissions/instructions.ts";
 import { decide, isDeniedForGood, type Mode, makePolicy } from "../../../src/hooks/permissions/policy.ts";
 import { type Rule, ruleOf, type Scope } from "../../../src/hooks/permissions/rule.ts";
 import { ruleFor } from "../../../src/hooks/permissions/stored-rules.ts";
@@ -99,6 +100,30 @@ describe("the mode, when no rule speaks", () => {
     },
   );
 
+  test.each([
+    ["AGENTS.md", "ask"],
+    ["/workspace/agents.md", "ask"],
+    ["docs/../AGENTS.md", "ask"],
+    ["skills/new/SKILL.md", "ask"],
+    ["docs/AGENTS.md", "allow"],
+    ["skills/new/notes.md", "allow"],
+    ["other/SKILL.md", "allow"],
+  ])("accept_edits asks about what the agent reads as its instructions: %s", (path, decision) => {
+    const instructs = instructionsOf(
+      { memory: { paths: ["AGENTS.md"] }, skills: { paths: ["./skills/"] } } as never,
+      "/workspace",
+    );
+    const policy = makePolicy({
+      mode: "accept_edits",
+      rules: [],
+      agent: "coder",
+      session: "th_1",
+      instructs,
+    });
+    const decided = decide(callOf("write_file", { path, content: "" }), toolNamed("write_file"), policy);
+    expect(decided.decision).toBe(decision);
+  });
+
   test("a rule may allow such a file by its arguments", () => {
     const args = { path: ".git/config", content: "" };
     const rule: Spec = { allow: "write_file", arguments: args };
@@ -127,6 +152,52 @@ describe("the mode, when no rule speaks", () => {
       decision: "deny",
       why: "rule `careful` of agent scope asks for it, and mode dont_ask does not ask",
     });
+  });
+});
+
+describe("a file that may say what commands run is decided as they are", () => {
+  const written = (path: string) => ({ name: "write_file", args: { path, content: "" } });
+  const deny: Spec = { deny: "execute", command_prefix: ["rm"], id: "no-rm", message: "Use the trash." };
+  const ask: Spec = { ask: "*", regex: "rm" };
+
+  test.each([".git/config", ".gitconfig", "r/HEAD", ".less", ".github/workflows/ci.yml", "x.git/config"])(
+    "%s",
+    (path) => {
+      for (const rules of [[deny], [{ allow: "write_file" }, deny]] as const)
+        expect(verdict(written(path), rules, "bypass")).toMatchObject({
+          decision: "deny",
+          message: undefined,
+        });
+      expect(verdict(written(path), [ask], "bypass").decision).toBe("ask");
+      expect(verdict(written(path), [ask], "dont_ask").decision).toBe("deny");
+      expect(verdict(written(path), [], "bypass").decision).toBe("allow");
+    },
+  );
+
+  test("no other file, and no reading", () => {
+    for (const path of ["src/a.ts", ".gitignore", "docs/head.md"])
+      expect(verdict(written(path), [deny], "bypass").decision).toBe("allow");
+    const read = { name: "read_file", args: { path: ".git/config" } };
+    expect(verdict(read, [deny], "bypass").decision).toBe("allow");
+  });
+
+  test("unless a rule of the operator's allows this very call; a person's may answer what is asked", () => {
+    const call = written(".github/workflows/ci.yml");
+    const by = (scope: "agent" | "user"): Spec => ({ allow: "write_file", arguments: call.args, scope });
+    expect(verdict(call, [deny, by("agent")]).decision).toBe("allow");
+    expect(verdict(call, [deny, by("user")]).decision).toBe("deny");
+    expect(verdict(call, [ask, by("user")]).decision).toBe("allow");
+  });
+
+  test("which a rule about other tools, or for all commands, has no say in", () => {
+    for (const other of [{ deny: "look_up", regex: "rm" }, { deny: "execute" }] as const)
+      expect(verdict(written(".git/config"), [other], "bypass").decision).toBe("allow");
+  });
+
+  test("and the model reads why", () => {
+    expect(verdict(written(".git/config"), [deny], "bypass").why).toBe(
+      "`.git/config` may say what commands run: rule `no-rm` of agent scope denies it",
+    );
   });
 });
 
