@@ -66,7 +66,7 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ "prom-client": "telemetry", "@opentelemetry": "telemetry" },
   ...{ jose: "http", "@modelcontextprotocol": "tools/mcp", standardwebhooks: "lib" },
   ...{ "@agentclientprotocol": "cli/acp" },
-  ...{ ajv: "lib", "ipaddr.js": "lib", "eventsource-parser": "lib" },
+  ...{ ajv: "lib", "ipaddr.js": "lib" },
 };
 
 type Sources = Readonly<Record<string, string>>;

@@ -1,20 +1,17 @@
 // One model call over HTTP: opens it, reads it to its end and leaves the connection as it should be.
 
 import type { IncomingMessage } from "node:http";
-import { z } from "zod";
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
-import { readCapped, readWhile, release } from "../lib/http-fetch.ts";
-import { type SseParser, sseParser } from "../lib/sse-parser.ts";
-import { awsFrames } from "./aws-frames.ts";
-import { failureOf, ProviderError } from "./failure.ts";
+import { readWhile, release } from "../lib/http-fetch.ts";
+import { failureOf, ProviderError, refused } from "./failure.ts";
+import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
 
 /** A reply of the longest models, thoughts and framing included, is a quarter of that. */
 const MAX_REPLY_BYTES = 128 * 1024 * 1024;
-const MAX_ERROR_BYTES = 64 * 1024;
 
 export interface Exchange {
   readonly reader: ReplyReader;
@@ -49,12 +46,15 @@ async function* run(
   signal.throwIfAborted();
   let body: IncomingMessage | undefined;
   let isRefused = false;
+  let isWhole = false;
   const cut = () => controller.abort();
   signal.addEventListener("abort", cut, { once: true });
   controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
   try {
-    body = await checked(await open(controller.signal));
-    return yield* read(body, { reader, deltas }, controller.signal);
+    body = await open(controller.signal);
+    const reply = yield* read(body, { reader, deltas }, controller.signal);
+    isWhole = true;
+    return reply;
   } catch (error) {
     isRefused = error instanceof ProviderError && error.body !== undefined;
     signal.throwIfAborted();
@@ -62,7 +62,7 @@ async function* run(
     throw failureOf(error, { model: model.name, secret });
   } finally {
     signal.removeEventListener("abort", cut);
-    if (body && reader.ended) release(body);
+    if (body && isWhole) release(body);
     else if (body) {
       body.destroy();
       const { usage } = reader;
@@ -82,29 +82,53 @@ async function* read(
   signal: AbortSignal,
 ): Stream<ModelReply> {
   const events: StreamEvent[] = [];
-  const take = (data: string) => reader.take(data, events);
-  const isFramed = body.headers["content-type"]?.includes("vnd.amazon.eventstream");
-  const parser = isFramed ? awsFrames(take) : sseParser(take);
+  const frames = framesTo(listenerOf(reader, events), body.headers["content-type"] ?? "");
   let bytes = 0;
   /** What is to be yielded. */
   let left: readonly StreamEvent[] = [];
-  const takeIn = (piece: Buffer) => {
-    bytes += piece.length;
-    if (bytes > MAX_REPLY_BYTES)
-      throw new ProviderError(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
-    push(parser, piece);
+  const show = () => {
     left = untaken(joined(events), deltas, signal);
     events.length = 0;
+  };
+  const takeIn = (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes > MAX_REPLY_BYTES) throw refused(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
+    frames.push(piece);
+    show();
     return left.length === 0 && !reader.ended;
   };
-  while (!reader.ended) {
-    if (await readWhile(body, takeIn)) throw new ProviderError("the stream ended before the reply did");
-    for (const event of left) {
-      if (!deltas?.(event)) yield event;
-      signal.throwIfAborted();
+  for (let isOver = false; !isOver; isOver ||= reader.ended) {
+    isOver = await readWhile(body, takeIn);
+    if (isOver) {
+      frames.end();
+      show();
     }
+    yield* offered(left, deltas, signal);
   }
-  return reader.finish();
+  const reply = reader.finish(events);
+  show();
+  yield* offered(left, deltas, signal);
+  return reply;
+}
+
+/** What follows the end of a reply in the same packet is no part of it. */
+const listenerOf = (reader: ReplyReader, events: StreamEvent[]): Listener => ({
+  get ended() {
+    return reader.ended;
+  },
+  event: (event) => reader.take(event, events),
+  close: () => reader.close(),
+});
+
+async function* offered(
+  events: readonly StreamEvent[],
+  deltas: DeltaSink | undefined,
+  signal: AbortSignal,
+): Stream<void> {
+  for (const event of events) {
+    if (!deltas?.(event)) yield event;
+    signal.throwIfAborted();
+  }
 }
 
 /** The events from the first one on that `deltas` does not take. */
@@ -135,31 +159,4 @@ function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
   }
   flush();
   return result;
-}
-
-function push(parser: Pick<SseParser, "push">, chunk: Buffer): void {
-  try {
-    parser.push(chunk);
-  } catch (cause) {
-    if (cause instanceof ProviderError) throw cause;
-    throw new ProviderError("the stream holds something that is not one of its events", { cause });
-  }
-}
-
-/** Throws for an answer that is no event stream. */
-async function checked(answer: IncomingMessage): Promise<IncomingMessage> {
-  const type = answer.headers["content-type"] ?? "";
-  if (!/json|html/.test(type)) return answer;
-  const text = await readCapped(answer, MAX_ERROR_BYTES);
-  const message = `answered with ${type} instead of an event stream; check base_url`;
-  throw new ProviderError(message, { body: errorIn(text) ?? { code: 400, message } });
-}
-
-/** Some gateways send their errors with status 200. */
-function errorIn(text: string): unknown {
-  try {
-    return z.object({ error: z.unknown() }).safeParse(JSON.parse(text)).data?.error;
-  } catch {
-    return undefined;
-  }
 }

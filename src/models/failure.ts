@@ -3,6 +3,8 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { isObject } from "../lib/json.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
 import { replacingAll } from "../lib/replacer.ts";
 
 /**
@@ -23,6 +25,9 @@ export class ProviderError extends Error {
     this.refusal = refusal;
   }
 }
+
+/** What no repetition changes: an answer that is none, or that breaks a bound. */
+export const refused = (message: string) => new ProviderError(message, { body: { code: 400, message } });
 
 /** An answer with another status than 2xx. */
 interface Refusal {
@@ -69,26 +74,19 @@ const SAYS = {
   model_unreachable: "could not be reached, or broke off",
 } satisfies Partial<Record<ErrorCode, string>>;
 
-/** The names that providers give to a conversation that is too long. Matched against the whole error. */
+/** How servers say that a conversation is too long. Matched against the whole error. */
 const OVERFLOW: readonly RegExp[] = [
-  /prompt is too long/i, // Anthropic
-  /input length and `?max_tokens`? exceed context limit/i, // Anthropic
-  /context_length_exceeded|maximum context length/i, // OpenAI, Azure, OpenRouter, DeepSeek, vLLM, Mistral
-  /exceeds the context window/i, // OpenAI
-  /longer than the maximum model length/i, // vLLM
-  /exceed_context_size|exceeds the available context size/i, // llama.cpp
-  /exceeds the context length|exceeded max context length/i, // Ollama
-  /greater than the context length/i, // LM Studio
-  /input token count.*exceeds the maximum/i, // Gemini
+  // Most speak of a context, and of what is wrong with its length, in either order.
+  /context[ _-]?(window|length|size|limit)\b.{0,60}?(exceed|overflow|\bfull\b|too (small|long)|reached|is only)/is,
+  /(exceed|overflow|longer than|larger than|greater than|too (long|large|big)).{0,80}?\bcontext[ _-]?(window|length|size|limit)\b/is,
+  /context_length_exceeded|exceed_context_size|maximum context length|ContextWindowExceeded|context overflow/i,
+  /(prompt|input|request) (is )?too long\b/i, // Anthropic, Ollama, Bedrock
+  /(prompt|input)( tokens?)?( length| count)?( of)?( \(?[\d,]+( tokens)?\)?)? exceeds? .{0,30}?\b(max(imum)?|limit)\b/i, // Gemini, Z.ai, SGLang
   /request payload size exceeds the limit/i, // Gemini
+  /longer than the maximum model length|maximum prompt length/i, // vLLM, xAI
   /reduce the length of (the|your) (messages|prompt|input)/i, // Groq, Cerebras
-  /maximum prompt length/i, // xAI
-  /tokens \+ `?max_new_tokens`? must be <=|longer than the model's context length/i, // Together
-  /input is too long for requested model/i, // Bedrock
-  /prompt token count of \d+ exceeds/i, // GitHub Copilot
-  /exceeded model token limit/i, // Moonshot
-  /context window exceeds limit/i, // MiniMax
-  /prompt exceeds max length/i, // Z.ai
+  /tokens \+ `?max_new_tokens`? must be <=/i, // Together
+  /exceeded (model token limit|max context length)/i, // Moonshot, Ollama
 ];
 
 /** Error types and codes that come without a status of their own, or say more than it. */
@@ -110,6 +108,23 @@ const TYPES: Readonly<Record<string, number>> = {
   throttlingException: 429,
   modelStreamErrorException: 500,
   internalServerException: 500,
+  // Google
+  INVALID_ARGUMENT: 400,
+  UNAUTHENTICATED: 401,
+  PERMISSION_DENIED: 403,
+  NOT_FOUND: 404,
+  RESOURCE_EXHAUSTED: 429,
+  INTERNAL: 500,
+  UNAVAILABLE: 503,
+  DEADLINE_EXCEEDED: 504,
+  // Moonshot
+  invalid_authentication_error: 401,
+  exceeded_current_quota_error: 402,
+  rate_limit_reached_error: 429,
+  engine_overloaded_error: 529,
+  // llama.cpp
+  exceed_context_size_error: 400,
+  unavailable_error: 503,
   serviceUnavailableException: 503,
   modelTimeoutException: 504,
 };
@@ -140,13 +155,13 @@ function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
   if (status === undefined) return /timed? ?out/i.test(whole) ? "model_timeout" : "model_unreachable";
   // A quota that is used up looks like a rate limit, but no waiting helps.
   if (types.includes("insufficient_quota")) return "model_auth";
-  if (/API_KEY_INVALID|API key not valid/.test(whole)) return "model_auth"; // Gemini, with status 400
+  if (/API_KEY_INVALID|API key not valid|login fail/.test(whole)) return "model_auth"; // Gemini with status 400, MiniMax
   if (status !== 429 && OVERFLOW.some((pattern) => pattern.test(whole))) return "context_overflow";
   return STATUSES[status] ?? (status >= 500 ? "model_overloaded" : "model_rejected");
 }
 
 const Word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
-const Said = z.object({ message: Word, type: Word, code: Word });
+const Said = z.object({ message: Word, type: Word, code: Word, status: Word });
 /** How the errors of both SDKs look; they share their makers. */
 const Thrown = z.object({
   status: z.number(),
@@ -175,21 +190,30 @@ function disconnected(error: Error): Facts {
 }
 
 function said(body: unknown, fallback: string): Facts & { status: number } {
-  const { message = fallback, type, code } = wordsOf(body);
-  const types = [code, type].filter((word) => word !== undefined);
+  const { message = fallback, type, code, status: word } = wordsOf(body);
+  const types = [code, type, word].filter((each) => each !== undefined);
   const statuses = types.map((word) => TYPES[word] ?? Number(word));
   const status = statuses.find((number) => number >= 400 && number < 600) ?? 500;
   return { status, types, message, whole: `${fallback} ${JSON.stringify(body)}` };
 }
 
-/** Anthropic: `{error: {type, message}}`. OpenAI: that object's inside. Others: flat, a string, or a list of one. */
+/** Anthropic: `{error: {type, message}}`. OpenAI: that object's inside. Others: flat, a string, a list of one, under other names. */
 function wordsOf(body: unknown): z.infer<typeof Said> {
   if (typeof body === "string") return { message: body };
   if (Array.isArray(body)) return wordsOf(body[0]);
-  const inner = z.object({ error: z.unknown() }).safeParse(body).data?.error;
-  if (inner) return wordsOf(inner);
-  return Said.safeParse(body).data ?? {};
+  if (!isObject(body)) return {};
+  const inner = body.error ?? body.errors ?? (typeof body.message === "string" ? undefined : body.detail);
+  if (inner) return { ...flat(body), ...omitUndefined(wordsOf(inner)) };
+  return flat(body);
 }
+
+const flat = (body: Readonly<Record<string, unknown>>) =>
+  Said.parse({
+    message: body.message ?? body.msg ?? body.error_msg ?? body.error_message ?? body.status_msg,
+    type: body.type,
+    code: body.code ?? body.error_code ?? body.status_code,
+    status: body.status,
+  });
 
 /** Errors that no network failure throws. */
 const isBug = (error: Error) =>

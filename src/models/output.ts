@@ -58,18 +58,24 @@ function asText(reader: ReplyReader, name: string): ReplyReader {
     return args_delta === "" ? [] : [{ event: "on_chat_model_stream", data: { delta: args_delta } }];
   };
   return {
-    take(data, out) {
+    take(event, out) {
       const events: StreamEvent[] = [];
-      reader.take(data, events);
-      for (const event of events) out.push(...show(event));
+      reader.take(event, events);
+      out.push(...events.flatMap(show));
     },
+    close: () => reader.close(),
     get ended() {
       return reader.ended;
     },
     get usage() {
       return reader.usage;
     },
-    finish: () => withAnswer(reader.finish(), name),
+    finish(out) {
+      const events: StreamEvent[] = [];
+      const reply = withAnswer(reader.finish(events), name);
+      out.push(...events.flatMap(show));
+      return reply;
+    },
   };
 }
 

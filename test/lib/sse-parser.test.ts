@@ -38,6 +38,13 @@ describe("server-sent events", () => {
     expect(parse("\uFEFFdata: x\ndatabase: y\nevents: z\nretry: 5\n:c\nnonsense\n\n")).toEqual([["", "x"]]);
   });
 
+  test("hand on the lines that are no field, to who wants them", () => {
+    const others: string[] = [];
+    const parser = sseParser(() => {}, { onOther: (line) => others.push(line) });
+    parser.push(Buffer.from(': c\ndata: x\nerror: {"code": 500}\n\n{"bare": 1}\nid: 7\n'));
+    expect(others).toEqual(['error: {"code": 500}', '{"bare": 1}']);
+  });
+
   test("that never ended are left out", () => {
     expect(parse("data: whole\n\ndata: half")).toEqual([["", "whole"]]);
     expect(parse("data: whole\n\ndata: half\n")).toEqual([["", "whole"]]);
@@ -48,7 +55,7 @@ describe("server-sent events", () => {
     ["a line that comes to its end", `data: ${"x".repeat(200)}\n\n`],
     ["many lines", "data: x\n".repeat(200)],
   ])("may not be endless: %s", (_, text) => {
-    const parser = sseParser(() => {}, 100);
+    const parser = sseParser(() => {}, { maxLength: 100 });
     const bytes = Buffer.from(text);
     expect(() => {
       for (let start = 0; start < bytes.length; start += 10) parser.push(bytes.subarray(start, start + 10));

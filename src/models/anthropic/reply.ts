@@ -1,169 +1,121 @@
-// The Messages API's stream, read into events and a reply. Pure.
+// The Messages API's stream, read into events and a reply. Pure. Takes no value for what its type says before it was looked at.
 
-import type { Anthropic } from "@anthropic-ai/sdk";
 import type { StreamEvent } from "../../core/event.ts";
-import { NO_USAGE, type Reasoning, type Usage } from "../../core/message.ts";
-import type { StopReason } from "../../core/model.ts";
-import { ProviderError } from "../failure.ts";
-import { countIn, jsonIn, type OpenCall, openCall, type ReplyReader, settle, textIn } from "../reply.ts";
+import type { Reasoning } from "../../core/message.ts";
+import { isObject } from "../../lib/json.ts";
+import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
+import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 
-type Event = Anthropic.RawMessageStreamEvent | { type: "error"; error: unknown } | { type: "ping" };
-
-/** Where in the reply a thought stands; a stored reply holds its text and its calls apart. */
-interface Thought {
-  text: string;
+/** A thought, and where in the reply it stands; a stored reply holds its text and its calls apart. */
+interface Placed {
+  readonly thought: Thought;
   signature: string;
   readonly redacted?: string;
   readonly afterText: number;
   readonly afterCalls: number;
 }
 
-/** A block by its index in the stream, while it is open. */
-type OpenBlock = { readonly call: OpenCall; readonly slot: number } | { readonly thought: Thought };
-
-/** A `pause_turn` is not among them: only the provider's own tools pause a turn, and none is ever offered. */
-const STOP_REASONS: ReadonlyMap<string, StopReason> = new Map([
-  ["tool_use", "tool_use"],
-  ["max_tokens", "max_tokens"],
-  ["model_context_window_exceeded", "max_tokens"],
-  ["stop_sequence", "stop_sequence"],
-  ["refusal", "refusal"],
-]);
-
 export function anthropicReply(): ReplyReader {
-  let text = "";
-  let usage: Usage = NO_USAGE;
-  let stop = "end_turn";
-  let ended = false;
-  const calls: OpenCall[] = [];
-  const thoughts: Thought[] = [];
-  const blocks = new Map<number, OpenBlock>();
+  const draft = replyDraft();
+  const thoughts: Placed[] = [];
+  /** Those that are still open, by the place of their block. */
+  const open = new Map<unknown, Placed>();
 
-  const start = (
-    { index, content_block: block }: Anthropic.RawContentBlockStartEvent,
-    out: StreamEvent[],
-  ) => {
+  const start = (place: unknown, block: ProviderEvent, out: StreamEvent[]) => {
     switch (block.type) {
       case "text":
-        say(block.text, out);
+        draft.say(block.text, out);
         break;
       case "thinking":
       case "redacted_thinking": {
-        const thought: Thought = {
-          text: "",
-          signature: "",
+        const placed: Placed = {
+          thought: openThought(),
+          signature: textIn(block.signature),
           ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
-          afterText: text.length,
-          afterCalls: calls.length,
+          afterText: draft.text.length,
+          afterCalls: draft.callCount,
         };
-        thoughts.push(thought);
-        blocks.set(index, { thought });
-        if (block.type === "thinking") think(thought, block.thinking, out);
+        thoughts.push(placed);
+        open.set(place, placed);
+        draft.think(placed.thought, block.thinking, out);
         break;
       }
       case "tool_use": {
+        const { id, name, input } = block;
         // Compatible servers may send the whole input at once; the vendor sends `{}` and then the pieces.
-        const json = Object.keys(block.input ?? {}).length > 0 ? JSON.stringify(block.input) : "";
-        const call = openCall({ id: block.id, name: block.name, json });
-        const slot = calls.push(call) - 1;
-        blocks.set(index, { call, slot });
-        out.push(calling({ index: slot, id: call.id, name: call.name, args_delta: json }));
+        const args = isObject(input) && Object.keys(input).length === 0 ? "" : input;
+        draft.call({ place, id, name, args, begins: true }, out);
         break;
       }
     }
   };
 
-  const grow = ({ index, delta }: Anthropic.RawContentBlockDeltaEvent, out: StreamEvent[]) => {
-    if (delta.type === "text_delta") return say(delta.text, out);
-    const open = blocks.get(index);
-    if (!open) return;
-    if ("call" in open) {
-      const args_delta = delta.type === "input_json_delta" ? jsonIn(delta.partial_json) : "";
-      if (args_delta === "") return;
-      open.call.json += args_delta;
-      out.push(calling({ index: open.slot, args_delta }));
-    } else if (delta.type === "thinking_delta") {
-      think(open.thought, delta.thinking, out);
-    } else if (delta.type === "signature_delta") {
-      open.thought.signature += textIn(delta.signature);
+  const grow = (place: unknown, delta: ProviderEvent, out: StreamEvent[]) => {
+    const placed = open.get(place);
+    switch (delta.type) {
+      case "text_delta":
+        draft.say(delta.text, out);
+        break;
+      case "input_json_delta":
+        draft.call({ place, args: delta.partial_json }, out);
+        break;
+      case "thinking_delta":
+        if (placed) draft.think(placed.thought, delta.thinking, out);
+        break;
+      case "signature_delta":
+        if (placed) placed.signature += textIn(delta.signature);
+        break;
     }
   };
 
-  const think = (thought: Thought, words: unknown, out: StreamEvent[]) => {
-    const reasoning_delta = textIn(words);
-    if (reasoning_delta === "") return;
-    thought.text += reasoning_delta;
-    out.push({ event: "on_chat_model_stream", data: { reasoning_delta } });
-  };
-
-  const say = (words: unknown, out: StreamEvent[]) => {
-    const delta = textIn(words);
-    if (delta === "") return;
-    text += delta;
-    out.push({ event: "on_chat_model_stream", data: { delta } });
+  /** A reply that comes at once, in answer to a request for a stream. */
+  const whole = ({ content, usage, stop_reason }: ProviderEvent, out: StreamEvent[]) => {
+    if (Array.isArray(content))
+      for (const [place, block] of content.entries()) if (isObject(block)) start(place, block, out);
+    draft.counts.take(usage);
+    draft.ending.take(stop_reason);
+    draft.close();
   };
 
   return {
-    take(data, out) {
-      const event: Event = JSON.parse(data);
-      switch (event.type) {
+    take(event, out) {
+      const { type, index, content_block: block, delta, message } = event;
+      switch (type) {
         case "content_block_delta":
-          return grow(event, out);
+          if (isObject(delta)) grow(index, delta, out);
+          break;
         case "content_block_start":
-          return start(event, out);
+          if (isObject(block)) start(index, block, out);
+          break;
         case "message_start":
-          usage = counted(usage, event.message?.usage);
-          return;
+          if (isObject(message)) draft.counts.take(message.usage);
+          break;
         case "message_delta":
-          usage = counted(usage, event.usage);
-          stop = event.delta?.stop_reason ?? stop;
-          return;
+          draft.counts.take(event.usage);
+          if (isObject(delta)) draft.ending.take(delta.stop_reason);
+          break;
+        case "message":
+          whole(event, out);
+          break;
         case "message_stop":
-          ended = true;
-          return;
-        case "error":
-          throw new ProviderError("the stream ended with an error", { body: event });
+          draft.close();
+          break;
       }
     },
+    close: () => draft.close(),
     get ended() {
-      return ended;
+      return draft.isClosed;
     },
     get usage() {
-      return usage;
+      return draft.counts.usage;
     },
-    finish() {
-      const reasoning = thoughts.map(toReasoning);
-      return { content: text, reasoning, usage, ...settle(STOP_REASONS.get(stop) ?? "end_turn", calls) };
-    },
+    finish: (out) => draft.finish(() => thoughts.map(toReasoning), out),
   };
 }
 
-type CallDelta = { index: number; id?: string; name?: string; args_delta: string };
-
-const calling = (tool_call: CallDelta): StreamEvent => ({
-  event: "on_chat_model_stream",
-  data: { tool_call },
-});
-
-type Counts = Partial<Record<keyof Anthropic.MessageDeltaUsage, unknown>>;
-
-/** The provider counts tokens read from the cache and written to it beside `input_tokens`. */
-function counted(before: Usage, now: Counts | undefined): Usage {
-  const cache_read_tokens = countIn(now?.cache_read_input_tokens) ?? before.cache_read_tokens;
-  const cache_write_tokens = countIn(now?.cache_creation_input_tokens) ?? before.cache_write_tokens;
-  const uncached =
-    countIn(now?.input_tokens) ?? before.input_tokens - before.cache_read_tokens - before.cache_write_tokens;
+function toReasoning({ thought, signature, redacted, afterText, afterCalls }: Placed): Reasoning {
   return {
-    input_tokens: uncached + cache_read_tokens + cache_write_tokens,
-    output_tokens: countIn(now?.output_tokens) ?? before.output_tokens,
-    cache_read_tokens,
-    cache_write_tokens,
-  };
-}
-
-function toReasoning({ text, signature, redacted, afterText, afterCalls }: Thought): Reasoning {
-  return {
-    text,
+    text: thought.text,
     metadata: {
       ...(signature ? { signature } : {}),
       ...(redacted === undefined ? {} : { redacted }),

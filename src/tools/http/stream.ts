@@ -34,7 +34,7 @@ async function* linesOf(chunks: Chunks, maxLength: number): Texts {
 
 async function* eventsOf(chunks: Chunks, maxLength: number): Texts {
   let complete: string[] = [];
-  const parser = sseParser((data) => complete.push(data), maxLength);
+  const parser = sseParser((data) => complete.push(data), { maxLength });
   for await (const chunk of chunks) {
     push(parser, chunk, maxLength);
     const ready = complete;

@@ -102,7 +102,7 @@ function fairBody(): TransformStream<Uint8Array, Uint8Array> {
 function fairEvents(): TransformStream<Uint8Array, Uint8Array> {
   const take = messageAllowance();
   let events = 0;
-  const parser = sseParser(() => events++, MAX_MESSAGE_BYTES);
+  const parser = sseParser(() => events++, { maxLength: MAX_MESSAGE_BYTES });
   return new TransformStream({
     async transform(chunk, controller) {
       events = 0;

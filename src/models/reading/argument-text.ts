@@ -1,0 +1,107 @@
+// The arguments of one call, put together from the pieces of a stream.
+
+import { wholeCharacters } from "./halves.ts";
+
+export interface ArgumentText {
+  /** `empty`: nothing yet, or `{}`. `open`: more has to come. `whole`: a JSON object or list has come to its end. */
+  readonly state: "empty" | "open" | "whole";
+  /** The arguments, with what came behind them, unless that says nothing new. */
+  readonly text: string;
+  /** Adds a piece. Returns what is new for those who watch; an empty object waits, as the arguments may follow it. */
+  take(piece: string): string;
+  /** What waits to be shown when the reply has ended. */
+  rest(): string;
+  /** Whether `piece` begins as the arguments do: proxies send all of them once more. */
+  repeats(piece: string): boolean;
+}
+
+export function argumentText(): ArgumentText {
+  let value = "";
+  let waiting = "";
+  let behind = "";
+  let end = jsonEnd();
+  const whole = wholeCharacters();
+
+  const take = (piece: string): string => {
+    if (end.isReached) {
+      if (!isEmptyObject(value)) {
+        behind += piece;
+        return "";
+      }
+      if (piece.trim() === "") return "";
+      [value, waiting, end] = ["", "", jsonEnd()];
+    }
+    const at = end.find(piece);
+    const own = at === undefined ? piece : piece.slice(0, at);
+    value += own;
+    waiting += own;
+    if (at !== undefined && at < piece.length) return show() + take(piece.slice(at));
+    return show();
+  };
+
+  const show = () => {
+    if (isEmptyObject(waiting) || waiting.trim() === "") return "";
+    const shown = whole(waiting);
+    waiting = "";
+    return shown;
+  };
+
+  return {
+    get state() {
+      if (end.isReached) return isEmptyObject(value) ? "empty" : "whole";
+      return value.trim() === "" ? "empty" : "open";
+    },
+    get text() {
+      const saysMore = !(behind.trim() === "" || isEmptyObject(behind) || behind.trim() === value.trim());
+      return saysMore ? value + behind : value;
+    },
+    take,
+    rest: () => waiting,
+    repeats: (piece) => value.startsWith(piece.trim()),
+  };
+}
+
+/** Longer texts are not looked into: they are put together of many pieces. */
+const SHORT = 32;
+
+/** An empty object, or the beginning of one. */
+const isEmptyObject = (text: string) => text.length <= SHORT && /^\s*\{\s*\}?\s*$/.test(text);
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Looks for the end of the JSON object or list that a text begins with, piece by piece. No other text has an end. */
+function jsonEnd() {
+  let state: "before" | "inside" | "in a string" | "escaped" | "reached" | "none" = "before";
+  let depth = 0;
+  const step = (unit: number) => {
+    if (state === "escaped") state = "in a string";
+    else if (state === "in a string") {
+      if (unit === BACKSLASH) state = "escaped";
+      else if (unit === QUOTE) state = "inside";
+    } else if (opens(unit)) {
+      state = "inside";
+      depth++;
+    } else if (state === "before") {
+      if (!isBlank(unit)) state = "none";
+    } else if (unit === QUOTE) state = "in a string";
+    else if (closes(unit) && --depth === 0) state = "reached";
+  };
+  return {
+    get isReached() {
+      return state === "reached";
+    },
+    /** The index in `piece` behind the end. */
+    find(piece: string): number | undefined {
+      for (let at = 0; at < piece.length && state !== "none"; at++) {
+        step(piece.charCodeAt(at));
+        if (state === "reached") return at + 1;
+      }
+      return undefined;
+    },
+  };
+}
+
+const opens = (unit: number) => unit === 0x7b || unit === 0x5b; // { [
+const closes = (unit: number) => unit === 0x7d || unit === 0x5d; // } ]
+const isBlank = (unit: number) => unit === 0x20 || (unit >= 0x09 && unit <= 0x0d);

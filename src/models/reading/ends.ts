@@ -1,0 +1,115 @@
+// Why a reply ended. The words of all dialects stand in one list, because gateways translate one into another and miss some.
+
+import type { StopReason } from "../../core/model.ts";
+import { textIn } from "../reply.ts";
+
+/** `failed`: the provider gave up in the middle, and the same question may succeed. */
+type End = StopReason | "failed";
+
+/** From the gravest to the least: where a server names several, the first of them counts. */
+const WORDS: readonly (readonly [End, readonly string[]])[] = [
+  [
+    "failed",
+    [
+      ...["error", "network_error", "server_error", "internal_error", "model_error", "api_error", "failed"],
+      ...[
+        "abort",
+        "aborted",
+        "cancelled",
+        "canceled",
+        "timeout",
+        "time_limit",
+        "interrupted",
+        "disconnected",
+      ],
+      ...["overloaded", "engine_overloaded", "insufficient_system_resource", "rate_limit"],
+      // Gemini takes back a call that it wrote wrong, and says nothing else: asked again, it writes a better one.
+      ...["function_call_filter", "malformed_function_call", "malformed_response", "unexpected_tool_call"],
+    ],
+  ],
+  [
+    "refusal",
+    [
+      ...["content_filter", "content_filtered", "refusal", "refused", "sensitive", "safety", "recitation"],
+      ...["prohibited_content", "blocklist", "spii", "language", "image_safety", "guardrail_intervened"],
+      ...["moderation", "policy_violation"],
+    ],
+  ],
+  [
+    "max_tokens",
+    [
+      ...[
+        "length",
+        "max_tokens",
+        "model_length",
+        "max_output_tokens",
+        "max_completion_tokens",
+        "token_limit",
+      ],
+      ...["model_context_window_exceeded", "context_length_exceeded", "max_length", "incomplete"],
+    ],
+  ],
+  ["tool_use", ["tool_calls", "tool_call", "tool_use", "function_call", "function_calls", "toolcalls"]],
+  ["stop_sequence", ["stop_sequence"]],
+  [
+    "end_turn",
+    // A `pause_turn` is for the provider's own tools, and none is ever offered.
+    [
+      "stop",
+      "end_turn",
+      "eos",
+      "eos_token",
+      "end",
+      "done",
+      "complete",
+      "completed",
+      "finished",
+      "pause_turn",
+    ],
+  ],
+];
+
+const ENDS: ReadonlyMap<string, End> = new Map(
+  WORDS.flatMap(([end, words]) => words.map((word) => [word, end] as const)),
+);
+const GRAVITY = WORDS.map(([end]) => end);
+
+export interface Ending {
+  /** Takes a reason as a provider sends it, with each piece or once. */
+  take(reason: unknown): void;
+  /** The gravest one, in the provider's word. */
+  readonly word: string | undefined;
+  readonly end: End | undefined;
+  /** Whether the provider's word for it is in no list. */
+  readonly isUnknown: boolean;
+}
+
+export function ending(): Ending {
+  let said: string | undefined;
+  let end: End | undefined;
+  let isUnknown = false;
+  return {
+    take(reason) {
+      const word = textIn(reason).trim();
+      if (word === "" || word === "null") return;
+      const known = ENDS.get(plain(word));
+      const next = known ?? "end_turn";
+      if (end !== undefined && GRAVITY.indexOf(end) <= GRAVITY.indexOf(next)) return;
+      [said, end, isUnknown] = [word.slice(0, MAX_LENGTH), next, known === undefined];
+    },
+    get word() {
+      return said;
+    },
+    get end() {
+      return end;
+    },
+    get isUnknown() {
+      return isUnknown;
+    },
+  };
+}
+
+const MAX_LENGTH = 100;
+
+/** `STOP` and `tool-calls` are words of the list in another coat; Google adds a reason of its own behind a colon. */
+const plain = (word: string) => (word.split(":", 1)[0] ?? "").toLowerCase().replace(/[\s-]+/g, "_");
