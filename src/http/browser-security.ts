@@ -58,10 +58,11 @@ const WIRE_ALLOWED_HEADERS = [
   ),
   ...["X-Stainless-Helper-Method", "A2A-Version", "A2A-Extensions", "X-CopilotCloud-Public-Api-Key"],
   ...["Mcp-Session-Id", "Mcp-Protocol-Version", "Mcp-Method", "Mcp-Name"],
+  ...["X-Conversation-Id", "X-Thread-Id", "Anthropic-Version"],
 ];
 const WIRE_EXPOSED_HEADERS = [
   ...["Content-Location", "X-Pagination-Total", "X-Pagination-Next"],
-  ...["X-Vercel-AI-UI-Message-Stream", "Mcp-Session-Id"],
+  ...["X-Vercel-AI-UI-Message-Stream", "Mcp-Session-Id", "X-Ignored-Parameters"],
 ];
 
 /** Call it before any hook that may refuse a request, so that pages can read the refusal. */

@@ -17,7 +17,7 @@ import { checksHosts } from "./auth/config.ts";
 import { guard, limitRequests, spreadRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { operators } from "./auth/operator.ts";
-import { routesAt } from "./auth/scopes.ts";
+import { isOauthPath, routesAt } from "./auth/scopes.ts";
 import { createSignIn } from "./auth/sign-in.ts";
 import { createTickets } from "./auth/tickets.ts";
 import {
@@ -61,6 +61,7 @@ import { createStreams } from "./sse.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
 import { withZod } from "./validation.ts";
 import { wireRoutes } from "./wires/index.ts";
+import { withoutNeedlessSlashes } from "./wires/names.ts";
 
 export type HttpServer = FastifyInstance;
 
@@ -151,8 +152,8 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
     http: headTimeout(limits.requestMs),
     loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
-    // The HEAD route of an event stream would never end.
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
+    rewriteUrl: ({ url = "/" }) => withoutNeedlessSlashes(url),
     frameworkErrors: sendProblem,
     clientErrorHandler: refuseConnection,
     routerOptions: { maxParamLength: 4096 },
@@ -161,6 +162,10 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   });
   server.addHook("onRequest", sendRequestId);
   server.addHook("onRequest", refuseTwoHosts);
+  server.addHook("onRoute", ({ method, url, sse }) => {
+    if (method === "HEAD" && sse)
+      throw new Error(`An answer to \`HEAD ${url}\`, an event stream, would never end.`);
+  });
   // JSON only: a page of another site can send forms and plain text without asking.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, { maxEntries: limits.bodyEntries });
@@ -182,6 +187,11 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
 }
 
 function noRoute(method: string, path: string, allow: readonly string[]): AppError {
+  if (allow.length === 0 && isOauthPath(path))
+    return new AppError(
+      "not_found",
+      `There is no route ${method} ${path}: no OAuth server belongs to this one. Send a key or token in \`Authorization: Bearer …\`.`,
+    );
   if (allow.length === 0) return new AppError("not_found", `There is no route ${method} ${path}.`);
   return new AppError("method_not_allowed", `${path} takes ${allow.join(", ")}, not ${method}.`);
 }

@@ -10,7 +10,7 @@ import type { Quotas } from "../../quotas/index.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
 import type { Principal, Scope } from "./principal.ts";
-import { type Access, accessOf, requireScope } from "./scopes.ts";
+import { type Access, accessOf, isOauthPath, requireScope } from "./scopes.ts";
 import type { Tickets } from "./tickets.ts";
 
 const PRINCIPAL = "principal";
@@ -56,9 +56,13 @@ function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principa
   return scopes.includes("operator") ? "operator" : "admin";
 }
 
-/** Undefined when there is no such route. */
-export const accessTo = ({ method, routeOptions }: FastifyRequest): Access | undefined =>
-  accessOf(method, routeOptions.url ?? "", routeOptions.config);
+/** Undefined when there is no such route, unless everybody may know that. */
+export function accessTo(request: FastifyRequest): Access | undefined {
+  const { method, routeOptions } = request;
+  const isUnknown = routeOptions.url === undefined;
+  if (isUnknown && isOauthPath(pathOf(request))) return "public";
+  return accessOf(method, routeOptions.url ?? "", routeOptions.config);
+}
 
 const why = (url: string) =>
   url.startsWith("/plugins/")

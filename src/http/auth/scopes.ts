@@ -193,6 +193,10 @@ export function accessOf(method: string, route: string, config: unknown = {}): A
   return ROUTES[`${method === "HEAD" ? "GET" : method} ${route}`];
 }
 
+/** Where clients look for an OAuth server when their key is refused. Without a route, the answer is 404 to everybody. */
+const OAUTH = /^\/(?:[^/]{1,64}\/)?\.well-known\/|^\/(?:register|authorize|token)$/;
+export const isOauthPath = (path: string): boolean => OAUTH.test(path);
+
 const PATHS = Object.keys(ROUTES).map((route) => {
   const [method = "", url = ""] = route.split(" ");
   const pattern = url.replace(/[.]/g, "\\.").replace(/:\w+/g, "[^/]+").replace("*", ".*");

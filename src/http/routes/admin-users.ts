@@ -137,6 +137,8 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
   app.get(
     "/admin/tenants/:tenant/users/:user/export",
     {
+      // It would read everything.
+      exposeHeadRoute: false,
       schema: {
         summary: "Export everything of a user",
         description:

@@ -109,6 +109,8 @@ function fileRoutes(
   app.get(
     "/backend/files/*",
     {
+      // It would read the file.
+      exposeHeadRoute: false,
       schema: {
         ...schema,
         querystring: ReadQuery,

@@ -25,6 +25,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
     "/events",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Subscribe to the user's backend and run events",
         description:
@@ -68,6 +69,7 @@ export function threadEventRoutes(app: App, { stores, streams }: RouteServices):
     "/threads/:thread_id/events",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Follow a thread across its runs",
         description:

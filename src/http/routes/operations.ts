@@ -34,7 +34,6 @@ export function healthRoutes(app: App, services: RouteServices): void {
   app.get(
     "/health",
     {
-      exposeHeadRoute: true,
       schema: {
         summary: "Liveness check",
         tags,
@@ -47,7 +46,6 @@ export function healthRoutes(app: App, services: RouteServices): void {
   app.get(
     "/ready",
     {
-      exposeHeadRoute: true,
       schema: {
         summary: "Readiness: the store and the backends are reachable",
         description:

@@ -140,6 +140,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs/:run_id/events",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Follow a run",
         description:

@@ -25,6 +25,17 @@ export const SERVER_CARD = "/.well-known/agent-card.json";
 
 export const prefixOf = (name: WireName) => PREFIXES[name];
 
+/**
+ * The URL of a wire without doubled slashes and slashes at its end. People paste such a base URL, and clients add a path to it. A native
+ * path stays as it is: a file's name may end so.
+ */
+export function withoutNeedlessSlashes(url: string): string {
+  const [path = ""] = url.split("?", 1);
+  if (path.length < 2 || !(path.endsWith("/") || path.includes("//"))) return url;
+  const plain = path.replaceAll(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+  return isWirePath(plain) ? plain + url.slice(path.length) : url;
+}
+
 /** Whether a path belongs to a wire, so that stock clients may send their headers there. */
 export function isWirePath(url: string): boolean {
   const [path = ""] = url.split("?", 1);

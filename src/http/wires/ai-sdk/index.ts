@@ -81,6 +81,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     "/:agent/chat/:id/stream",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Follow the turn in progress from its beginning",
         description: "Or the turn that has just ended. 204 when there is neither.",

@@ -106,6 +106,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs/:run_id/stream",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Follow a run, also one that has ended",
         description:

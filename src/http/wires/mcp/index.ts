@@ -101,6 +101,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     "",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "Come back to the stream of a call",
         description: "After `Last-Event-ID`. 405 without it: this server has nothing to say between calls.",

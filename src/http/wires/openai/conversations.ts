@@ -191,12 +191,13 @@ export function createConversations(
     return { thread_id, isAnonymous: false, start };
   }
 
-  /** Deletes the thread of one request, unless it waits for the client. */
-  async function forget(owner: Owner, thread_id: string): Promise<void> {
+  /** Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers by the whole chat, or not at all. */
+  async function forget(owner: Owner, thread_id: string, { isLast = false } = {}): Promise<void> {
     try {
       const newest = await newestRun(stores.runs, owner, thread_id);
       const run = newest && (await settledRun(runs, keyOf(owner, newest), AbortSignal.timeout(LAST_MS)));
-      if (run?.status !== "interrupted") await deleteThreadTree({ threads, quotas }, owner, thread_id);
+      if (isLast || run?.status !== "interrupted")
+        await deleteThreadTree({ threads, quotas }, owner, thread_id);
     } catch (error) {
       log.warn({ err: error, thread_id }, "the thread of an anonymous chat was not deleted");
     }

@@ -30,6 +30,12 @@ export function wordsOf(
   return (content ?? []).flatMap(({ text }) => text ?? []).join("\n");
 }
 
+const EFFORTS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 32_768, max: 32_768 } as const;
+
+/** The tokens that a model may think for an effort; none for an unknown one. */
+export const thinkingOf = (effort: string | null | undefined): number | undefined =>
+  effort && Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort as keyof typeof EFFORTS] : undefined;
+
 /** A function that the client carries out, as both APIs describe one. */
 export interface GivenTool {
   readonly name: string;
@@ -59,6 +65,21 @@ export function outputSchema(
   if (type === "json_object") return { type: "object" };
   if (type === "json_schema" && schema) return schema;
   throw refused(param, "only `text`, `json_object` and `json_schema` with its `schema` are supported.");
+}
+
+/** Names the fields of a request that nothing here reads. */
+export const IGNORED = "x-ignored-parameters";
+
+/** Of the fields that are named in an answer. */
+const MAX_NAMED = 20;
+const FIELD = /^[\w.-]{1,64}$/;
+
+/** For the header: without it a client would not learn that its `top_p` does nothing. */
+export function ignoredFields(body: object, known: Readonly<Record<string, unknown>>): string | undefined {
+  const names = Object.entries(body).flatMap(([name, value]) =>
+    Object.hasOwn(known, name) || value === null || !FIELD.test(name) ? [] : [name],
+  );
+  return names.length === 0 ? undefined : names.slice(0, MAX_NAMED).join(", ");
 }
 
 /** Throws `invalid_request` for what is no part of a message. */

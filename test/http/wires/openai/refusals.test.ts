@@ -2,6 +2,8 @@
 
 import type OpenAI from "openai";
 import { describe, expect, test } from "vitest";
+import { postJson } from "../../../support/native.ts";
+import { startServer } from "../../../support/server.ts";
 import { model, started } from "./responses.ts";
 
 describe("a request is refused in OpenAI's shape", () => {
@@ -11,7 +13,8 @@ describe("a request is refused in OpenAI's shape", () => {
     ["text.format", { text: { format: { type: "grammar" } } }, "json_schema"],
     ["prompt", { prompt: { id: "pmpt_1" } }, "configured on the server"],
     ["max_tool_calls", { max_tool_calls: 3 }, "configured on the server"],
-    ["tool_choice", { tool_choice: "required" }, "only `auto`"],
+    ["tool_choice", { tool_choice: { type: "web_search" } }, "a function of `tools`"],
+    ["tool_choice", { tool_choice: { type: "function", name: "x" } }, "names `x`"],
     ["previous_response_id", { previous_response_id: "resp_x", conversation: "c" }, "together"],
     ["background", { background: true, store: false }, "not stored"],
     ["input", { input: [] }, "there is none"],
@@ -36,6 +39,8 @@ describe("a request is refused in OpenAI's shape", () => {
 
   test.each([
     ["n", { n: 2 }, "only 1"],
+    ["functions", { functions: [{ name: "f", parameters: {} }] }, "Send `tools`"],
+    ["tool_choice", { tool_choice: { type: "function", function: { name: "x" } } }, "names `x`"],
     ["response_format", { response_format: { type: "grammar" } }, "json_schema"],
     [
       "messages",
@@ -55,6 +60,25 @@ describe("a request is refused in OpenAI's shape", () => {
       ...change,
     } as OpenAI.ChatCompletionCreateParamsNonStreaming;
     await expect(client.chat.completions.create(body)).rejects.toThrow(words);
+  });
+
+  test("or in Anthropic's, where its client asks", async () => {
+    const { url } = await started([]);
+    const { url: locked } = await startServer({ config: { auth: { scheme: "api_key" } } });
+    const body = { model, max_tokens: 10, messages: [{ role: "user", content: "hi" }] };
+    const headers = { "anthropic-version": "2023-06-01", "x-api-key": "sk-ant-x" };
+    for (const [address, sent, status, type, words] of [
+      [`${url}/v1/messages`, headers, 404, "not_found_error", "/v1/chat/completions"],
+      [`${url}/v1/messages/count_tokens`, {}, 404, "not_found_error", "not spoken here"],
+      [`${url}/v1/chat/completions`, headers, 404, "not_found_error", "There is no model"],
+      [`${locked}/v1/messages`, headers, 401, "authentication_error", "API key"],
+      [`${locked}/v1/chat/completions`, headers, 401, "authentication_error", "API key"],
+    ] as const) {
+      const answer = await postJson(address, { ...body, model: "claude" }, { ...sent });
+      expect(answer.status, address).toBe(status);
+      const message = expect.stringContaining(words);
+      expect(await answer.json()).toMatchObject({ type: "error", error: { type, message } });
+    }
   });
 
   test("for a model, a response, a conversation and a route that do not exist", async () => {

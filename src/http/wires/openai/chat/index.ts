@@ -15,18 +15,20 @@ import { type Fold, foldedFrames } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import { ANONYMOUS, type Beginning, type Conversations, type Said } from "../conversations.ts";
-import { conversationOf, isSystem, wordsOf } from "../given.ts";
+import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../models.ts";
 import { type Asked, isBesideChat, sideAnswer, sideRequest } from "../side-requests.ts";
+import type { Choice } from "../tool-choice.ts";
 import {
   answersInResults,
   ChatCompletionBody,
+  choiceIn,
   historyOf,
   refuseUnsupported,
   schemaOf,
-  toolsOf,
+  settingsOf,
 } from "./input.ts";
-import { collect, project } from "./project.ts";
+import { collect, type ProjectOptions, project } from "./project.ts";
 
 const Completion = z.looseObject({ id: z.string(), object: z.literal("chat.completion") });
 const Chunks = z
@@ -63,23 +65,26 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
           { details: { param: "messages" } },
         );
       const { name: model } = findAgent(services.agents, body.model);
+      reply.headers(omitUndefined({ [IGNORED]: ignoredFields(body, ChatCompletionBody.shape) }));
       const owner = ownerOf(request);
       const side = sideRequest(request.headers, askedIn(body));
       if (side) {
         const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
         return sendSide(reply, body, { job: side.job, model, content: sideAnswer(side, title) });
       }
-      const chat = await chatOf(owner, request);
-      const outputOnly = schemaOf(body) !== undefined;
+      const choice = choiceIn(body);
+      const chat = await chatOf(owner, request, choice);
+      const outputOnly = choice.answer !== undefined || schemaOf(body) !== undefined;
+      const answer = { model, outputOnly, ...omitUndefined({ answersAs: choice.answer?.name }) };
       try {
-        if (!body.stream) return reply.send(await whole(reply, owner, { chat, model, outputOnly }));
+        if (!body.stream) return reply.send(await whole(reply, owner, { chat, answer }));
         const includesUsage = body.stream_options?.include_usage === true;
-        const fold = project({ model, includesUsage, outputOnly });
-        const framesOf = framesFor(owner, fold);
+        const framesOf = framesFor(owner, project({ ...answer, includesUsage }));
         await streamRun(services, reply, { owner, start: chat.start, framesOf, cancelsOnLeave: true });
         return undefined;
       } finally {
-        if (chat.isAnonymous) void conversations.forget(owner, chat.thread_id);
+        const isLast = choice.answer !== undefined;
+        if (chat.isAnonymous) void conversations.forget(owner, chat.thread_id, { isLast });
       }
     },
   );
@@ -96,9 +101,10 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   async function chatOf(
     owner: Owner,
     request: FastifyRequest<{ Body: ChatCompletionBody }>,
+    choice: Choice,
   ): Promise<Beginning> {
     const { body, headers } = request;
-    const said = await saidIn(request);
+    const said = await saidIn(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
     if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
     // No one can be asked on a thread that only this request knows.
@@ -113,11 +119,11 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   async function whole(
     reply: FastifyReply,
     owner: Owner,
-    { chat, model, outputOnly }: { chat: Beginning; model: string; outputOnly: boolean },
+    { chat, answer }: { chat: Beginning; answer: Omit<ProjectOptions, "includesUsage"> },
   ) {
-    const all = collect({ model, outputOnly });
-    const framesOf = framesFor(owner, (event) => {
-      all.see(event);
+    const all = collect(answer);
+    const framesOf = framesFor(owner, (event, run) => {
+      all.see(event, run);
       return [];
     });
     const run = await readRun(services, reply, { owner, start: chat.start, framesOf, cancelsOnLeave: true });
@@ -130,21 +136,17 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   }
 }
 
-async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>): Promise<Said> {
+async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>, choice: Choice): Promise<Said> {
   const { body } = request;
-  const { temperature, max_tokens, max_completion_tokens } = body;
-  const settings = omitUndefined({
-    temperature: temperature ?? undefined,
-    max_tokens: max_completion_tokens ?? max_tokens ?? undefined,
-  });
+  const output_schema = choice.answer?.schema ?? schemaOf(body);
   return {
     agent: body.model,
     messages: await historyOf(ownerOf(request).tenant, body.messages),
     answersTo: (open) => answersInResults(body.messages, open),
     endsWithAnswer: body.messages.at(-1)?.role === "tool",
     request: {
-      settings,
-      ...omitUndefined({ tools: toolsOf(body), output_schema: schemaOf(body), ...sentBy(request) }),
+      settings: settingsOf(body, choice),
+      ...omitUndefined({ tools: choice.tools, output_schema, ...sentBy(request) }),
     },
     metadata: {},
     ...omitUndefined({ idempotency_key: idempotencyKey(request) }),

@@ -13,10 +13,13 @@ import {
   toolMessage,
   userMessage,
 } from "../../../../core/message.ts";
+import type { ModelSettings } from "../../../../core/model.ts";
 import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../../lib/bounded-schemas.ts";
+import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { readDataUrl } from "../../messages.ts";
-import { argumentsOf, clientTools, contentFrom, outputSchema, partFrom, refused } from "../given.ts";
+import { argumentsOf, contentFrom, outputSchema, partFrom, refused, thinkingOf } from "../given.ts";
+import { type Choice, choiceOf } from "../tool-choice.ts";
 
 const SentPart = z.looseObject({
   type: z.string(),
@@ -55,26 +58,44 @@ export const ChatCompletionBody = z.looseObject({
   temperature: z.number().min(0).max(2).nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
+  reasoning_effort: z.string().max(64).nullish(),
+  reasoning: z.looseObject({ effort: z.string().max(64).nullish() }).nullish(),
   tools: boundedList(Tool, 64).nullish(),
   tool_choice: z.unknown().optional(),
+  functions: z.unknown().optional(),
   n: z.int().nullish(),
   response_format: z.looseObject({ type: z.string(), json_schema: NamedSchema.nullish() }).nullish(),
   metadata: boundedMap(z.string(), z.unknown(), 1000).nullish(),
+  user: z.unknown().optional().describe("Not read: the credentials say who asks."),
 });
 export type ChatCompletionBody = z.infer<typeof ChatCompletionBody>;
 
 /** Throws `invalid_request` for what an agent cannot do, where leaving it out would change the meaning. */
-export function refuseUnsupported({ n, tool_choice }: ChatCompletionBody): void {
+export function refuseUnsupported({ n, functions }: ChatCompletionBody): void {
   if (n !== undefined && n !== null && n !== 1) throw refused("n", "only 1 is supported.");
-  if (typeof tool_choice === "object" && tool_choice !== null)
-    throw refused("tool_choice", "only `auto` is supported.");
+  if (functions !== undefined && functions !== null)
+    throw refused("functions", "this is the old form of `tools`. Send `tools` and `tool_choice`.");
 }
 
 export const schemaOf = ({ response_format: format }: ChatCompletionBody) =>
   format ? outputSchema(format, format.json_schema?.schema, "response_format") : undefined;
 
-export const toolsOf = ({ tools }: ChatCompletionBody) =>
-  clientTools((tools ?? []).map(({ function: given }) => given));
+/** Throws `invalid_request`. */
+export const choiceIn = ({ tools, tool_choice }: ChatCompletionBody): Choice =>
+  choiceOf(
+    (tools ?? []).map(({ function: given }) => given),
+    tool_choice,
+  );
+
+export function settingsOf(body: ChatCompletionBody, { tool_choice }: Choice): ModelSettings {
+  const { temperature, max_tokens, max_completion_tokens, reasoning_effort, reasoning } = body;
+  return omitUndefined({
+    temperature: temperature ?? undefined,
+    max_tokens: max_completion_tokens ?? max_tokens ?? undefined,
+    thinking: thinkingOf(reasoning_effort ?? reasoning?.effort),
+    tool_choice,
+  });
+}
 
 /** Throws `invalid_request` for URLs, audio and files by id. */
 export function contentOf({ content }: SentMessage): Content {

@@ -14,6 +14,8 @@ export interface ProjectOptions {
   readonly includesUsage: boolean;
   /** The client wants the run's output and no other text: it comes at the end, when it is known to fit. */
   readonly outputOnly: boolean;
+  /** The client's function whose arguments the output is. */
+  readonly answersAs?: string;
 }
 
 interface Delta {
@@ -31,10 +33,10 @@ interface Step {
 }
 
 /** The stream's frames: chunks, then `[DONE]`; a failure ends with an `error` in its place. */
-export function project({ model, includesUsage, outputOnly }: ProjectOptions): Fold {
-  const stepOf = createFold(outputOnly);
+export function project({ model, includesUsage, ...answer }: ProjectOptions): Fold {
+  const stepOf = createFold(answer);
   return (event, run) => {
-    const step = stepOf(event);
+    const step = stepOf(event, run);
     const base = { ...headOf(run, model), object: "chat.completion.chunk" };
     const usage = includesUsage ? { usage: null } : {};
     const chunk = (delta: Delta, finish_reason: string | null) => ({
@@ -55,15 +57,15 @@ export function project({ model, includesUsage, outputOnly }: ProjectOptions): F
 }
 
 /** Adds up a whole completion. `completion` is complete after the run's last event. */
-export function collect({ model, outputOnly }: Omit<ProjectOptions, "includesUsage">) {
-  const stepOf = createFold(outputOnly);
+export function collect({ model, ...answer }: Omit<ProjectOptions, "includesUsage">) {
+  const stepOf = createFold(answer);
   let content = "";
   let reasoning = "";
   let last: Step = { deltas: [] };
   const calls: object[] = [];
   return {
-    see(event: StreamEvent): void {
-      last = stepOf(event);
+    see(event: StreamEvent, run: RunRecord): void {
+      last = stepOf(event, run);
       for (const delta of last.deltas) {
         content += delta.content ?? "";
         reasoning += delta.reasoning_content ?? "";
@@ -111,7 +113,10 @@ const usageOf = (usage: Usage = NO_USAGE) => ({
 
 const FINISH: Readonly<Record<string, string>> = { max_tokens: "length", refusal: "content_filter" };
 
-function createFold(outputOnly: boolean): (event: StreamEvent) => Step {
+function createFold({
+  outputOnly,
+  answersAs,
+}: Pick<ProjectOptions, "outputOnly" | "answersAs">): (event: StreamEvent, run: RunRecord) => Step {
   let hasText = false;
   let isNewText = false;
   let isFailed = false;
@@ -124,18 +129,23 @@ function createFold(outputOnly: boolean): (event: StreamEvent) => Step {
     isNewText = false;
     return [{ content: gap + text }];
   };
+  const call = (id: string, name: string, args: object): Delta[] => {
+    const made = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
+    toolCalls.push(made);
+    return [{ tool_calls: [{ index: toolCalls.length - 1, ...made }] }];
+  };
+  const answer = (output: object, { id }: RunRecord): Delta[] =>
+    answersAs === undefined
+      ? say(JSON.stringify(output))
+      : call(`call_${id.replace(/^run_/, "")}`, answersAs, output);
   const ask = (question: Interrupt): Delta[] => {
     const { kind, call_id, name, args, asked_by } = question;
-    if (kind === "tool" && !asked_by) {
-      const call = { id: call_id, type: "function", function: { name, arguments: JSON.stringify(args) } };
-      toolCalls.push(call);
-      return [{ tool_calls: [{ index: toolCalls.length - 1, ...call }] }];
-    }
+    if (kind === "tool" && !asked_by) return call(call_id, name, args);
     isNewText = true;
     return say(kind === "approval" ? approvalText(question) : questionText(question));
   };
 
-  return (event) => {
+  return (event, run) => {
     if (event.path) return { deltas: [] };
     switch (event.event) {
       case "run_start":
@@ -167,8 +177,9 @@ function createFold(outputOnly: boolean): (event: StreamEvent) => Step {
           isNewText = true;
           return { deltas: say(`The run has reached a limit: ${stop_reason}.`), finish: "stop", usage };
         }
+        const deltas = outputOnly && output ? answer(output, run) : [];
         return {
-          deltas: outputOnly && output ? say(JSON.stringify(output)) : [],
+          deltas,
           finish: toolCalls.length > 0 ? "tool_calls" : (FINISH[stop_reason] ?? "stop"),
           usage,
         };

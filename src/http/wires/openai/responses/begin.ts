@@ -18,6 +18,7 @@ import { threadIdOf } from "../../messages.ts";
 import { ANONYMOUS, type Beginning, type Conversations, type Said, UNNAMED } from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
+import type { Choice } from "../tool-choice.ts";
 import { noConversation } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
 import {
@@ -30,7 +31,6 @@ import {
   type ResponseBody,
   schemaOf,
   settingsOf,
-  toolsOf,
 } from "./input.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
@@ -41,9 +41,9 @@ export function beginnings(
 ) {
   const { threads, runs } = stores;
 
-  async function beginningOf(owner: Owner, request: ResponseRequest): Promise<Beginning> {
+  async function beginningOf(owner: Owner, request: ResponseRequest, choice: Choice): Promise<Beginning> {
     const { body, headers } = request;
-    const said = await saidIn(request);
+    const said = await saidIn(request, choice);
     const { previous_response_id, conversation, metadata } = body;
     if (previous_response_id) return after(owner, previous_response_id, onlyNew(said, body));
     if (conversation) {
@@ -128,8 +128,9 @@ export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Pr
   return input;
 }
 
-async function saidIn(request: ResponseRequest): Promise<Said> {
+async function saidIn(request: ResponseRequest, choice: Choice): Promise<Said> {
   const { body } = request;
+  const output_schema = choice.answer?.schema ?? schemaOf(body);
   const items = itemsOf(body);
   const last = items.at(-1);
   if (!last) throw refused("input", "there is none. Send a text or items.");
@@ -139,8 +140,8 @@ async function saidIn(request: ResponseRequest): Promise<Said> {
     answersTo: (open) => answersIn(items, open),
     endsWithAnswer: isAnswer(last),
     request: {
-      settings: settingsOf(body),
-      ...omitUndefined({ tools: toolsOf(body), output_schema: schemaOf(body), ...sentBy(request) }),
+      settings: settingsOf(body, choice),
+      ...omitUndefined({ tools: choice.tools, output_schema, ...sentBy(request) }),
     },
     metadata: body.metadata ?? {},
     ...omitUndefined({ agent: body.model ?? undefined, idempotency_key: idempotencyKey(request) }),

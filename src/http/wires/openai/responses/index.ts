@@ -16,13 +16,13 @@ import type { App } from "../../../validation.ts";
 import { foldedFrames, foldSoFar } from "../../fold.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import type { Conversations } from "../conversations.ts";
-import { conversationOf } from "../given.ts";
+import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
 import { findAgent } from "../models.ts";
 import { sideAnswer, sideRequest } from "../side-requests.ts";
 import { beginnings, inputOf, messagesSince } from "./begin.ts";
 import { conversationRoutes, ItemList, ListQuery, listOf } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
-import { askedIn, ResponseBody, refuseUnsupported } from "./input.ts";
+import { askedIn, choiceIn, ResponseBody, refuseUnsupported } from "./input.ts";
 import { inputItem, messageItem, textPart } from "./items.ts";
 import { type Echo, type ProjectOptions, project } from "./project.ts";
 
@@ -68,26 +68,29 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
       refuseUnsupported(body);
       if (services.refusesSystemMessages) refuseSystemMessages(body);
       if (body.model) findAgent(services.agents, body.model);
+      reply.headers(omitUndefined({ [IGNORED]: ignoredFields(body, ResponseBody.shape) }));
       const owner = ownerOf(request);
       const side = sideRequest(request.headers, askedIn(body));
       if (side) {
         const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
         return sideResponse(body, side.job, sideAnswer(side, title));
       }
-      const beginning = await beginningOf(owner, request);
+      const choice = choiceIn(body);
+      const beginning = await beginningOf(owner, request, choice);
       const { start, isAnonymous, thread_id } = beginning;
       const echo = echoOf(body);
+      const options = { echo, ...omitUndefined({ answersAs: choice.answer?.name }) };
       const cancelsOnLeave = !body.background;
       try {
         if (body.stream) {
-          const framesOf = (run: RunRecord) => framesFor(owner, run, { echo });
+          const framesOf = (run: RunRecord) => framesFor(owner, run, options);
           await streamRun(services, reply, { owner, start, framesOf, cancelsOnLeave });
           return undefined;
         }
-        if (body.background) return reply.send(project({ echo }).response(await start()));
-        return reply.send(await whole(reply, { owner, start, echo }));
+        if (body.background) return reply.send(project(options).response(await start()));
+        return reply.send(await whole(reply, { owner, start, options }));
       } finally {
-        if (isAnonymous) void conversations.forget(owner, thread_id);
+        if (isAnonymous) void conversations.forget(owner, thread_id, { isLast: choice.answer !== undefined });
       }
     },
   );
@@ -96,6 +99,7 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     "/responses/:response_id",
     {
       sse: "manual",
+      exposeHeadRoute: false,
       schema: {
         summary: "A response; with `stream=true` its events, from the first or after a number",
         description: "404 with the code `events_expired` when events after the number are no longer kept.",
@@ -220,12 +224,12 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
   interface Asked {
     readonly owner: Owner;
     readonly start: () => Promise<RunRecord>;
-    readonly echo: Echo;
+    readonly options: ProjectOptions;
   }
 
   /** Waits for the end of the run. A client that leaves cancels it. */
-  async function whole(reply: FastifyReply, { owner, start, echo }: Asked) {
-    const { see, response } = project({ echo });
+  async function whole(reply: FastifyReply, { owner, start, options }: Asked) {
+    const { see, response } = project(options);
     const framesOf = (run: RunRecord) => foldedFrames(stores, readerOf(owner, run, see));
     const run = await readRun(services, reply, { owner, start, framesOf, cancelsOnLeave: true });
     return response(run);

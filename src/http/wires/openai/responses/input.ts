@@ -21,15 +21,16 @@ import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
   argumentsOf,
-  clientTools,
   contentFrom,
   isSystem,
   outputSchema,
   partFrom,
   refused,
+  thinkingOf,
   wordsOf,
 } from "../given.ts";
 import type { Asked } from "../side-requests.ts";
+import { type Choice, choiceOf } from "../tool-choice.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
 const SentPart = z.looseObject({
@@ -63,8 +64,6 @@ const SentTool = z.looseObject({
   parameters: z.record(z.string(), z.unknown()).nullish(),
 });
 
-const EFFORTS = { low: 2048, medium: 8192, high: 16_384, xhigh: 32_768 } as const;
-
 export const ResponseBody = z.looseObject({
   model: z.string().min(1).max(256).nullish().describe("The name of an agent."),
   input: z.union([z.string(), boundedList(SentItem, 10_000)]).nullish(),
@@ -91,6 +90,7 @@ export const ResponseBody = z.looseObject({
   prompt: z.unknown().optional(),
   max_tool_calls: z.unknown().optional(),
   metadata: Metadata.nullish(),
+  user: z.unknown().optional().describe("Not read: the credentials say who asks."),
 });
 export type ResponseBody = z.infer<typeof ResponseBody>;
 
@@ -98,15 +98,13 @@ const isGiven = (value: unknown) => value !== undefined && value !== null;
 
 /** Throws `invalid_request` for what an agent cannot do, where leaving it out would change the meaning. */
 export function refuseUnsupported(body: ResponseBody): void {
-  const { tools, tool_choice, prompt, max_tool_calls, background, store } = body;
+  const { tools, prompt, max_tool_calls, background, store } = body;
   const foreign = (tools ?? []).findIndex(({ type }) => type !== "function");
   if (foreign >= 0)
     throw refused(
       `tools[${foreign}]`,
       `\`${tools?.[foreign]?.type}\` is not supported: the agent's tools are configured on the server. Send \`function\` tools only.`,
     );
-  if (isGiven(tool_choice) && tool_choice !== "auto")
-    throw refused("tool_choice", "only `auto` is supported.");
   if (isGiven(prompt)) throw refused("prompt", "the agent's prompt is configured on the server.");
   if (isGiven(max_tool_calls))
     throw refused("max_tool_calls", "the agent's limits are configured on the server.");
@@ -119,17 +117,23 @@ export function refuseUnsupported(body: ResponseBody): void {
 export const schemaOf = ({ text }: ResponseBody) =>
   text?.format ? outputSchema(text.format, text.format.schema, "text.format") : undefined;
 
-export const toolsOf = ({ tools }: ResponseBody) =>
-  clientTools((tools ?? []).map(({ name = "", ...given }) => ({ name, ...given })));
+/** Throws `invalid_request`. */
+export const choiceIn = ({ tools, tool_choice }: ResponseBody): Choice =>
+  choiceOf(
+    (tools ?? []).map(({ name = "", ...given }) => ({ name, ...given })),
+    tool_choice,
+  );
 
-export function settingsOf({ temperature, max_output_tokens, reasoning }: ResponseBody): ModelSettings {
-  const effort = reasoning?.effort ?? "none";
-  return omitUndefined({
+export const settingsOf = (
+  { temperature, max_output_tokens, reasoning }: ResponseBody,
+  { tool_choice }: Choice,
+): ModelSettings =>
+  omitUndefined({
     temperature: temperature ?? undefined,
     max_tokens: max_output_tokens ?? undefined,
-    thinking: effort in EFFORTS ? EFFORTS[effort as keyof typeof EFFORTS] : undefined,
+    thinking: thinkingOf(reasoning?.effort),
+    tool_choice,
   });
-}
 
 /** The items of a request; a text is a message of the user. */
 export function itemsOf({ input }: ResponseBody): readonly SentItem[] {

@@ -9,6 +9,7 @@ import type { Fold } from "../../fold.ts";
 import { responseIdOf } from "./ids.ts";
 import {
   callItem,
+  functionCall,
   type Item,
   type ItemStatus,
   messageItem,
@@ -35,6 +36,8 @@ export interface ProjectOptions {
   readonly echo?: Echo;
   /** The number of the last event that this reader has. */
   readonly after?: number;
+  /** The client's function whose arguments the run's output is: then what the agent says besides is not shown. */
+  readonly answersAs?: string;
 }
 
 export interface ResponseFold {
@@ -62,7 +65,7 @@ interface Outcome {
   readonly incomplete?: { readonly reason: string };
 }
 
-export function project({ echo = {}, after = -1 }: ProjectOptions): ResponseFold {
+export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): ResponseFold {
   let sequence = 0;
   let frames: Frame[] = [];
   let isBegun = false;
@@ -122,6 +125,7 @@ export function project({ echo = {}, after = -1 }: ProjectOptions): ResponseFold
   };
   const say = (delta: string) => {
     closeReasoning("completed");
+    if (answersAs !== undefined) return;
     message ??= openMessage(messageId);
     grow("response.output_text.delta", message, delta, ',"logprobs":[]');
   };
@@ -186,12 +190,16 @@ export function project({ echo = {}, after = -1 }: ProjectOptions): ResponseFold
       return;
     }
     if (question.kind === "approval") return finish(add(done), done);
-    const index = add({ ...done, status: "in_progress", arguments: "" });
-    const place = { item_id: done.id, output_index: index };
-    const text = JSON.stringify(question.args);
+    call(done, question);
+  };
+  /** A call of a function of the client's. */
+  const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
+    const index = add({ ...item, status: "in_progress", arguments: "" });
+    const place = { item_id: item.id, output_index: index };
+    const text = JSON.stringify(args);
     emit("response.function_call_arguments.delta", { ...place, delta: text });
-    emit("response.function_call_arguments.done", { ...place, name: question.name, arguments: text });
-    finish(index, done);
+    emit("response.function_call_arguments.done", { ...place, name, arguments: text });
+    finish(index, item);
   };
 
   const begin = (run: RunRecord) => {
@@ -214,6 +222,10 @@ export function project({ echo = {}, after = -1 }: ProjectOptions): ResponseFold
     // It continues when its deferred result arrives.
     if (status === "interrupted" && stop_reason === "tool_use" && asked.size === 0) return;
     if (status === "interrupted") for (const question of asked.values()) ask(question);
+    if (answersAs !== undefined && data.output) {
+      const id = `call_${run.id.replace(/^run_/, "")}`;
+      call(functionCall(id, answersAs, data.output, "completed"), { name: answersAs, args: data.output });
+    }
     end(run, outcomeOf(data));
   };
 
