@@ -27,22 +27,31 @@ export const RPC = {
   internal: -32603,
 } as const;
 
+interface RpcErrorOptions {
+  readonly data?: unknown;
+  readonly status?: number;
+}
+
 /** A refusal with a code of the protocol itself, in place of the one that its `AppError` code has. */
 export class RpcError extends AppError {
   readonly rpcCode: number;
   readonly data: unknown;
+  /** The HTTP status of the answer to a call. Default: 200. */
+  readonly status: number;
 
-  constructor(rpcCode: number, message: string, data?: unknown) {
+  constructor(rpcCode: number, message: string, { data, status = 200 }: RpcErrorOptions = {}) {
     super("invalid_request", message);
     this.rpcCode = rpcCode;
     this.data = data;
+    this.status = status;
   }
 }
 
-export const unknownMethod = (method: string, known: readonly string[]) =>
+export const unknownMethod = (method: string, known: readonly string[], options: RpcErrorOptions = {}) =>
   new RpcError(
     RPC.unknownMethod,
     `There is no method \`${method}\`. Use one of: ${known.map((name) => `\`${name}\``).join(", ")}.`,
+    options,
   );
 
 /** Throws `RpcError` for what is no request and no notification. */
@@ -80,7 +89,7 @@ export interface ErrorCodes {
  */
 export function rpcErrors({ codes, dataOf }: ErrorCodes) {
   return (error: Error, request: FastifyRequest, reply: FastifyReply) => {
-    const isBefore = error instanceof AppError && BEFORE.has(error.code);
+    const isBefore = error instanceof AppError && isBeforeCalls(error);
     if (isBefore || request.method !== "POST") return sendProblem(error, request, reply);
     const { code, detail, status } = refuse(error, request, reply);
     const id = idIn(request.body);
@@ -93,7 +102,7 @@ export function rpcErrors({ codes, dataOf }: ErrorCodes) {
           ? RPC.parse
           : (codes[code as ErrorCode] ?? otherwise);
     const data = dataOf(rpcCode, error);
-    if (id !== null) reply.code(200);
+    if (id !== null) reply.code(error instanceof RpcError ? error.status : 200);
     return reply.type("application/json").send(
       JSON.stringify({
         jsonrpc: "2.0",
@@ -103,6 +112,19 @@ export function rpcErrors({ codes, dataOf }: ErrorCodes) {
     );
   };
 }
+
+/** The answer to one call of several: the others have answers of their own. */
+export const rpcFailure = (id: RpcId, error: AppError) => ({
+  jsonrpc: "2.0" as const,
+  id,
+  error: {
+    code: error instanceof RpcError ? error.rpcCode : RPC.invalidParams,
+    message: error.message,
+  },
+});
+
+/** Refusals of the whole request. */
+export const isBeforeCalls = (error: AppError) => BEFORE.has(error.code);
 
 const BEFORE: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",

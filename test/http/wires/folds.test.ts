@@ -245,7 +245,7 @@ describe("what a client's list of messages means", () => {
       sent("a", "x"),
       { as: "replacement", of: "b" },
     ],
-    ["unknown ids count by their order", thread("a", "b"), sent("x", "y"), { as: "replacement", of: "b" }],
+    ["unknown ids alone are new", thread("a", "b"), sent("x", "y"), { as: "new" }],
     ["unknown ids, one more than there are, are new", thread("a", "b"), sent("x", "y", "z"), { as: "new" }],
   ] as const)("%s", (_, known, list, alignment) => {
     expect(align(known, list, whole)).toEqual(alignment);

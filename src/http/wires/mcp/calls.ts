@@ -15,10 +15,11 @@ import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
 import { idempotencyKey } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
+import type { Frame, Frames, LongFrame } from "../../sse.ts";
 import { foldedFrames } from "../fold.ts";
 import { RPC, RpcError, RpcId, readParams, rpcResult } from "../json-rpc.ts";
 import { threadIdOf } from "../messages.ts";
-import { streamRun } from "../reply.ts";
+import { readRun, streamRun } from "../reply.ts";
 import { answerIn, questionOf } from "./elicitation.ts";
 import { outcomeOf, type ProjectOptions, project, toolError, toolResult } from "./project.ts";
 import { type ClientOfCall, cursorOf } from "./protocol.ts";
@@ -58,14 +59,11 @@ export function createCalls(services: RouteServices) {
     params: unknown,
     { client, request, reply }: Exchange & { readonly client: ClientOfCall },
   ) {
-    const read = readParams(CallParams, params);
-    const name = TOOL_NAMES.find((each) => each === read.name);
-    if (!name) throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);
+    const { name, read } = namedCall(params);
     const answered = (result: object) =>
       reply.send(rpcResult(id, client.namesType ? { resultType: "complete", ...result } : result));
     try {
       if (name === "run_agent" || name === "answer") {
-        requireScope(principalOf(request), "run");
         const start = await toStart(name, read, { id, client, request });
         return await streamed(start, {
           id,
@@ -77,19 +75,45 @@ export function createCalls(services: RouteServices) {
       }
       return answered(toolResult(await atOnce(name, read.arguments, request)));
     } catch (error) {
-      if (reply.raw.headersSent || !(error instanceof AppError) || !FOR_THE_MODEL.has(error.code))
-        throw error;
+      if (reply.raw.headersSent || !isForTheModel(error)) throw error;
       return answered(toolError(error.message));
     }
   }
 
-  type Start = (stream: string) => Promise<RunRecord>;
+  /** The result of a call in one piece, once its agent has ended or asks: for a batch, whose answers come together. */
+  async function whole(id: RpcId, params: unknown, { request, reply }: Exchange): Promise<object> {
+    const { name, read } = namedCall(params);
+    const client = { session: undefined, asking: "never", comesBack: false, namesType: false } as const;
+    try {
+      if (name !== "run_agent" && name !== "answer")
+        return rpcResult(id, toolResult(await atOnce(name, read.arguments, request)));
+      const start = await toStart(name, read, { id, client, request });
+      const projection = projected({ id, progressToken: undefined, ...client });
+      const owner = ownerOf(request);
+      let last: Frame | LongFrame | undefined;
+      const framesOfRun = (from: RunRecord): Frames =>
+        async function* (signal) {
+          for await (const batch of framesOf(owner, from, projection)(signal)) {
+            last = batch.at(-1) ?? last;
+            yield batch;
+          }
+        };
+      await readRun(services, reply, { owner, start, framesOf: framesOfRun, cancelsOnLeave: true });
+      return JSON.parse(String(last?.data)) as object;
+    } catch (error) {
+      if (!isForTheModel(error)) throw error;
+      return rpcResult(id, toolError(error.message));
+    }
+  }
+
+  type Start = (stream?: string) => Promise<RunRecord>;
 
   async function toStart(
     name: "run_agent" | "answer",
     params: CallParams,
     { id, client, request }: { id: RpcId; client: ClientOfCall; request: FastifyRequest },
   ): Promise<Start> {
+    requireScope(principalOf(request), "run");
     const owner = ownerOf(request);
     const { session } = client;
     const sender = sentBy(request);
@@ -118,7 +142,7 @@ export function createCalls(services: RouteServices) {
       request: { input: [userMessage(message)], settings: {}, ...omitUndefined(sender) },
       ...known,
     };
-    return (stream) => startRun(runs, owner, { ...command, stream });
+    return (stream) => startRun(runs, owner, { ...command, ...omitUndefined({ stream }) });
   }
 
   interface Answered {
@@ -132,7 +156,7 @@ export function createCalls(services: RouteServices) {
   function resuming(owner: Owner, answered: Answered): Start {
     return async (stream) => {
       const { id: run_id } = await newestOf(owner, answered.thread_id);
-      return resumeRun(runs, owner, { ...answered, run_id, stream });
+      return resumeRun(runs, owner, { ...answered, run_id, ...omitUndefined({ stream }) });
     };
   }
 
@@ -199,7 +223,12 @@ export function createCalls(services: RouteServices) {
     ]);
     const said = messages.findLast(({ role, content }) => role === "assistant" && content !== "");
     const text = said?.role === "assistant" ? said.content : "";
-    return outcomeOf(run, { status: run.status, text, open: isSettled(run.status) ? open : [] });
+    return outcomeOf(run, {
+      status: run.status,
+      text,
+      open: isSettled(run.status) ? open : [],
+      ...omitUndefined({ error: run.error }),
+    });
   }
 
   /** Throws `not_found`. */
@@ -250,7 +279,7 @@ export function createCalls(services: RouteServices) {
     }
   }
 
-  return { call, takeForm, cancel, projected, framesOf };
+  return { call, whole, takeForm, cancel, projected, framesOf };
 }
 
 /** What a client's model can do something about. Other refusals are errors of the protocol. */
@@ -263,6 +292,17 @@ const FOR_THE_MODEL: ReadonlySet<ErrorCode> = new Set([
   "run_not_active",
   "interrupt_closed",
 ]);
+
+const isForTheModel = (error: unknown): error is AppError =>
+  error instanceof AppError && FOR_THE_MODEL.has(error.code);
+
+/** Throws `RpcError`. */
+function namedCall(params: unknown): { readonly name: ToolName; readonly read: CallParams } {
+  const read = readParams(CallParams, params);
+  const name = TOOL_NAMES.find((each) => each === read.name);
+  if (name) return { name, read };
+  throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);
+}
 
 function answerTo(
   open: readonly Interrupt[],

@@ -2,6 +2,8 @@
 // few and nothing of a session is kept, so that any process answers any of them.
 
 import { z } from "zod";
+import { AppError } from "../../../core/errors.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { getRun } from "../../../runs/control.ts";
 import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
@@ -10,17 +12,21 @@ import type { RouteServices } from "../../services.ts";
 import type { Frames } from "../../sse.ts";
 import type { App } from "../../validation.ts";
 import {
+  isBeforeCalls,
   RPC,
   RpcError,
   RpcId,
   readParams,
   readRequest,
   rpcErrors,
+  rpcFailure,
   rpcResult,
   unknownMethod,
 } from "../json-rpc.ts";
 import { createCalls, type Exchange } from "./calls.ts";
 import {
+  BATCHES,
+  type ClientOfCall,
   clientOf,
   InitializeParams,
   newSession,
@@ -42,6 +48,8 @@ const Message = z.looseObject({
     })
     .optional(),
 });
+/** Revision 2025-03-26 has batches, and no later one. */
+const Batch = boundedList(Message, 50).min(1);
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Messages = z
   .string()
@@ -74,10 +82,13 @@ export function mcpRoutes(app: App, services: RouteServices): void {
           "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/wires/mcp.md.",
         tags,
         headers: SessionHeaders,
-        body: Message,
+        body: z.union([Message, Batch]),
         response: {
           200: {
-            content: { "text/event-stream": { schema: Messages }, "application/json": { schema: RpcAnswer } },
+            content: {
+              "text/event-stream": { schema: Messages },
+              "application/json": { schema: z.union([RpcAnswer, z.array(RpcAnswer)]) },
+            },
           },
           202: z.null(),
         },
@@ -85,15 +96,9 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     },
     async (request, reply) => {
       const { body } = request;
-      if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
-        requireScope(principalOf(request), "run");
-        await calls.takeForm(body, request);
-        return reply.code(202).send(null);
-      }
-      const { id, method, params } = readRequest(body);
-      if (id !== undefined) return answer({ id, method, params }, { request, reply });
-      if (method === "notifications/cancelled") await cancel(params, request);
-      return reply.code(202).send(null);
+      if (Array.isArray(body)) return answerBatch(body, { request, reply });
+      const call = await taken(body, request);
+      return call ? answer(call, { request, reply }) : reply.code(202).send(null);
     },
   );
 
@@ -148,6 +153,45 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     readonly params: unknown;
   }
 
+  /** Carries out what wants no answer. Undefined then. */
+  async function taken(
+    body: z.infer<typeof Message>,
+    request: Exchange["request"],
+  ): Promise<Call | undefined> {
+    if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
+      requireScope(principalOf(request), "run");
+      await calls.takeForm(body, request);
+      return undefined;
+    }
+    const { id, method, params } = readRequest(body);
+    if (id !== undefined) return { id, method, params };
+    if (method === "notifications/cancelled") await cancel(params, request);
+    return undefined;
+  }
+
+  /** One after the other, so that a batch starts no more runs at once than a call does. */
+  async function answerBatch(batch: readonly z.infer<typeof Message>[], { request, reply }: Exchange) {
+    const spoken = request.headers["mcp-protocol-version"] ?? BATCHES;
+    if (spoken !== BATCHES)
+      throw new RpcError(RPC.invalidRequest, `Revision ${spoken} has no batches. Send one message.`);
+    const answers: object[] = [];
+    for (const each of batch) {
+      const call = await taken(each, request);
+      if (call) answers.push(await answerInBatch(call, { request, reply }));
+    }
+    return answers.length > 0 ? reply.send(answers) : reply.code(202).send(null);
+  }
+
+  async function answerInBatch({ id, method, params }: Call, exchange: Exchange): Promise<object> {
+    try {
+      if (method === "tools/call") return await calls.whole(id, params, exchange);
+      return rpcResult(id, plainAnswer(method, { namesType: false }));
+    } catch (error) {
+      if (!(error instanceof AppError) || isBeforeCalls(error)) throw error;
+      return rpcFailure(id, error);
+    }
+  }
+
   async function answer({ id, method, params }: Call, { request, reply }: Exchange) {
     if (method === "initialize") {
       const { protocolVersion, capabilities } = readParams(InitializeParams, params);
@@ -160,9 +204,9 @@ export function mcpRoutes(app: App, services: RouteServices): void {
         }),
       );
     }
-    const client = clientOf(request, params);
+    const client = clientOf(request, { method, params });
     if (method === "tools/call") return calls.call(id, params, { client, request, reply });
-    const result = plainAnswer(method);
+    const result = plainAnswer(method, client);
     const told = client.namesType
       ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
       : result;
@@ -171,7 +215,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
 
   const serverInfo = { name: "skein", version };
 
-  function plainAnswer(method: string): object {
+  function plainAnswer(method: string, { namesType }: Pick<ClientOfCall, "namesType">): object {
     if (method === "ping") return {};
     if (method === "tools/list") return { tools: toolList(agents.list().map(({ name }) => name)) };
     if (method === "server/discover")
@@ -181,7 +225,8 @@ export function mcpRoutes(app: App, services: RouteServices): void {
         instructions: INSTRUCTIONS,
         _meta: { "io.modelcontextprotocol/serverInfo": serverInfo },
       };
-    throw unknownMethod(method, METHODS);
+    // Its older revisions say nothing of a status.
+    throw unknownMethod(method, METHODS, namesType ? { status: 404 } : {});
   }
 
   const Cancelled = z.looseObject({ requestId: RpcId });

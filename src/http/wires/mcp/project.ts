@@ -3,6 +3,7 @@
 import type { EventName, StreamEvent } from "../../../core/event.ts";
 import type { Interrupt } from "../../../core/interrupt.ts";
 import type { RunRecord } from "../../../core/records.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { firstChars } from "../../../lib/text.ts";
 import { trackTurn } from "../../../runs/turn.ts";
 import type { Frame } from "../../sse.ts";
@@ -40,6 +41,7 @@ export interface CallOutcome {
   readonly status: string;
   readonly text: string;
   readonly interrupts?: readonly object[];
+  readonly error?: { readonly code: string; readonly message: string };
 }
 
 type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
@@ -50,6 +52,8 @@ export function project(options: ProjectOptions): CallProjection {
   let sent = 0;
   let beats = 0;
   let text = "";
+  /** What the message that is being written says. */
+  let partial = "";
   let questions: Interrupt[] = [];
 
   const frame = (message: object): Frame => {
@@ -71,7 +75,8 @@ export function project(options: ProjectOptions): CallProjection {
   const answered = (result: object) => [
     frame(rpcResult(id, namesType ? { resultType: "complete", ...result } : result)),
   ];
-  const failed = (message: string) => answered(toolError(message));
+  const failed = (run: RunRecord, error: { readonly code: string; readonly message: string }) =>
+    answered(failedResult(outcomeOf(run, { status: "error", text: partial || text, open: [], error })));
   /** An empty frame whose id lets the client come back before there is another one. */
   const opened = (run: RunRecord): Frame[] => {
     if (!cursorOf || cursor !== undefined) return [];
@@ -81,8 +86,12 @@ export function project(options: ProjectOptions): CallProjection {
   };
 
   const ended = ({ status, stop_reason }: DataOf<"done">, run: RunRecord): Frame[] => {
-    if (status === "error") return failed(`The run has reached a limit: ${stop_reason}.`);
-    if (status === "cancelled") return failed("The run was cancelled.");
+    if (status === "error")
+      return failed(run, { code: stop_reason, message: `The run has reached a limit: ${stop_reason}.` });
+    if (status === "cancelled") {
+      const error = { code: "cancelled", message: "The run was cancelled." };
+      return answered(failedResult(outcomeOf(run, { status, text: partial || text, open: [], error })));
+    }
     const isOpen = status === "interrupted" && questions.length > 0;
     // The call continues when a deferred result arrives.
     if (status === "interrupted" && !isOpen && stop_reason === "tool_use") return [];
@@ -106,7 +115,11 @@ export function project(options: ProjectOptions): CallProjection {
         questions = [];
         return opened(run);
       case "on_chat_model_start":
+        partial = "";
         return progressed(`${run.agent} thinks`);
+      case "on_chat_model_stream":
+        if ("delta" in event.data) partial += event.data.delta;
+        return [];
       case "on_tool_start":
         return progressed(`${run.agent} calls ${event.name}`);
       case "on_subagent_start":
@@ -120,7 +133,7 @@ export function project(options: ProjectOptions): CallProjection {
         questions.push(event.data);
         return [];
       case "error":
-        return failed(event.data.message);
+        return failed(run, { code: event.data.code, message: event.data.message });
       case "done":
         return ended(event.data, run);
       default:
@@ -170,7 +183,8 @@ export function outcomeOf(
     status,
     text,
     open,
-  }: { readonly status: string; readonly text: string; readonly open: readonly Interrupt[] },
+    error,
+  }: Pick<CallOutcome, "status" | "text" | "error"> & { readonly open: readonly Interrupt[] },
 ): CallOutcome {
   return {
     thread_id,
@@ -178,6 +192,7 @@ export function outcomeOf(
     status,
     text,
     ...(open.length > 0 ? { interrupts: open.map(shownInterrupt) } : {}),
+    ...omitUndefined({ error }),
   };
 }
 
@@ -186,6 +201,9 @@ export const toolResult = (structuredContent: object) => ({
   content: [{ type: "text", text: JSON.stringify(structuredContent) }],
   structuredContent,
 });
+
+/** A run that failed or was cancelled: its thread can continue, and what it said is not lost. */
+const failedResult = (outcome: CallOutcome) => ({ ...toolResult(outcome), isError: true });
 
 const MAX_ERROR = 4000;
 

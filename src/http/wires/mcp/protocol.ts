@@ -5,13 +5,17 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { Id } from "../../../core/ids.ts";
 import { randomId } from "../../../lib/random-id.ts";
+import { firstChars } from "../../../lib/text.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
 import type { Asking } from "./project.ts";
 
 /** Every request says all of its client; a closed connection is a cancelled call. */
 const STATELESS = "2026-07-28";
+/** The only revision that has batches; also that of a client that names none. */
+export const BATCHES = "2025-03-26";
+
 /** With sessions that begin with `initialize`, newest first. */
-const WITH_SESSIONS = ["2025-11-25", "2025-06-18", "2025-03-26"] as const;
+const WITH_SESSIONS = ["2025-11-25", "2025-06-18", BATCHES] as const;
 export const VERSIONS: readonly string[] = [STATELESS, ...WITH_SESSIONS];
 
 /** From this revision on, clients take an event that has an id and no data. */
@@ -58,17 +62,27 @@ const Envelope = z.looseObject({
   }),
 });
 
-/** Throws `RpcError` for a revision that is not supported. */
-export function clientOf(request: FastifyRequest, params: unknown): ClientOfCall {
-  const { _meta } = Envelope.safeParse(params).data ?? {};
+/** A call as it was sent. */
+export interface SentCall {
+  readonly method: string;
+  readonly params: unknown;
+}
+
+/**
+ * Throws `RpcError` for a revision that is not supported, and for headers that say something else than the body: what stands before this server
+ * decides by them.
+ */
+export function clientOf(request: FastifyRequest, call: SentCall | undefined): ClientOfCall {
+  const spoken = headerOf(request, "mcp-protocol-version") ?? "";
+  const { _meta } = Envelope.safeParse(call?.params).data ?? {};
   const version = _meta?.["io.modelcontextprotocol/protocolVersion"];
-  if (_meta && version !== undefined) {
-    if (version !== STATELESS) throw unsupported(version);
-    const shows = showsForms(_meta["io.modelcontextprotocol/clientCapabilities"]);
+  for (const each of [version, spoken || undefined])
+    if (each !== undefined && !VERSIONS.includes(each)) throw unsupported(each);
+  if (call && (version !== undefined || spoken === STATELESS)) {
+    checkHeaders(request, call, version);
+    const shows = showsForms(_meta?.["io.modelcontextprotocol/clientCapabilities"]);
     return { session: undefined, asking: shows ? "as_result" : "never", comesBack: false, namesType: true };
   }
-  const spoken = headerOf(request, "mcp-protocol-version") ?? "";
-  if (spoken !== "" && !VERSIONS.includes(spoken)) throw unsupported(spoken);
   const session = sessionOf(request);
   return {
     session,
@@ -79,13 +93,45 @@ export function clientOf(request: FastifyRequest, params: unknown): ClientOfCall
 }
 
 const UNSUPPORTED_VERSION = -32022;
+const HEADER_MISMATCH = -32020;
 
 const unsupported = (requested: string) =>
   new RpcError(
     UNSUPPORTED_VERSION,
     `This revision of MCP is not supported. Use one of: ${VERSIONS.join(", ")}.`,
-    { supported: VERSIONS, requested },
+    { data: { supported: VERSIONS, requested }, status: 400 },
   );
+
+const NamedParams = z.looseObject({ name: z.string() });
+
+function checkHeaders(
+  request: FastifyRequest,
+  { method, params }: SentCall,
+  version: string | undefined,
+): void {
+  const expected = {
+    "MCP-Protocol-Version": version,
+    "Mcp-Method": method,
+    ...(method === "tools/call" ? { "Mcp-Name": NamedParams.safeParse(params).data?.name } : {}),
+  };
+  for (const [name, inBody] of Object.entries(expected)) {
+    const sent = plain(headerOf(request, name.toLowerCase()));
+    if (sent === inBody) continue;
+    const words = sent === undefined ? "is missing" : `is \`${shown(sent)}\``;
+    const said = inBody === undefined ? "the body has none" : `the body says \`${shown(inBody)}\``;
+    throw new RpcError(HEADER_MISMATCH, `The header \`${name}\` ${words}, and ${said}.`, { status: 400 });
+  }
+}
+
+const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
+
+/** A value that a header cannot hold comes encoded. */
+function plain(value: string | undefined): string | undefined {
+  const [, encoded] = ENCODED.exec(value ?? "") ?? [];
+  return encoded === undefined ? value : Buffer.from(encoded, "base64").toString();
+}
+
+const shown = (text: string) => firstChars(text, 128);
 
 /** The session of a request; undefined for a text that is no session's id. */
 export function sessionOf(request: FastifyRequest): string | undefined {

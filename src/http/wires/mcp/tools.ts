@@ -24,7 +24,7 @@ const Nothing = z.object({});
 const Outcome = z.object({
   thread_id: z.string(),
   run_id: z.string(),
-  status: z.string().describe("`success`, or `interrupted` when it waits for `answer`."),
+  status: z.string().describe("`success`, `interrupted` when it waits for `answer`, `error` or `cancelled`."),
   text: z.string().describe("What the agent said last."),
   interrupts: z
     .array(
@@ -39,6 +39,10 @@ const Outcome = z.object({
     )
     .optional()
     .describe("What the agent asks."),
+  error: z
+    .object({ code: z.string(), message: z.string() })
+    .optional()
+    .describe("Why the run ended without an answer. The conversation can continue."),
 });
 const Agents = z.object({
   agents: z.array(z.object({ name: z.string(), description: z.string().optional() })),

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { gate, gated, WITH_GATE } from "../../../support/gate.ts";
 import { asUser, BEHIND_GATEWAY } from "../../../support/gateway.ts";
-import { allStatuses } from "../../../support/native.ts";
+import { allStatuses, runsOf } from "../../../support/native.ts";
 import { startServer } from "../../../support/server.ts";
 import { ASKS, connected, outcomeOf, run, SLOW, started, textIn } from "./client.ts";
 
@@ -92,10 +92,26 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
 
   test("gets the provider's error, not half an answer for a whole one", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
-    const client = await connected(await started([{ say: "Half", fail }]), { era });
+    const client = await connected(await started([{ say: "Half", fail }, { say: "Well." }]), { era });
     const failed = await client.callTool(run("go"));
     expect(failed.isError).toBe(true);
-    expect(textIn(failed)).toBe("The provider said no.");
+    expect(JSON.parse(textIn(failed))).toEqual(failed.structuredContent);
+    expect(failed.structuredContent).toMatchObject({ status: "error", text: "Half", error: fail });
+    const { thread_id, run_id } = outcomeOf(failed);
+    const read = await client.callTool({ name: "get_run", arguments: { thread_id } });
+    expect(read.structuredContent).toMatchObject({ run_id, status: "error", error: fail });
+    expect(outcomeOf(await client.callTool(run("again", { thread_id })))).toMatchObject({ text: "Well." });
+  });
+
+  test("gets the thread of a call that another client cancels", async () => {
+    const url = await started(SLOW);
+    const client = await connected(url, { era });
+    const call = client.callTool(run("go", { thread_id: "mine" }));
+    await expect.poll(async () => (await runsOf(url, "mine"))[0]?.status).toBe("running");
+    await client.callTool({ name: "cancel_run", arguments: { thread_id: "mine" } });
+    const cancelled = await call;
+    expect(cancelled.isError).toBe(true);
+    expect(cancelled.structuredContent).toMatchObject({ thread_id: "mine", status: "cancelled" });
   });
 
   test.each([
