@@ -27,7 +27,7 @@ import {
 } from "./run.ts";
 import { type Agent, registerHookTools, shownTools } from "./runnable-agent.ts";
 import { isStream, type MaybeStream, type Stream, toStream, withNext } from "./stream.ts";
-import { failed, resultMessage, type ToolResult } from "./tool.ts";
+import { failed, resultMessage, type Tool, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
@@ -63,13 +63,19 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
 const RESTORED: Outcome = { status: "success", stop_reason: "end_turn" };
 
 async function* work(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
-  for (const tool of agent.tools) registerTool(run, tool);
+  for (const tool of agent.tools) {
+    if (tool.fault === undefined) registerTool(run, tool);
+    else yield leftOut(tool, tool.fault);
+  }
   for (const hook of agent.hooks) registerHookTools(hook, run);
   for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
   return agent.loop
     ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
     : yield* iterate(agent, run, input);
 }
+
+const leftOut = ({ name }: Tool, fault: string) =>
+  warning("tool_left_out", `This run has no tool \`${name}\`: its parameters ${fault}.`);
 
 async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
   const callModel = modelOnion(agent, run);

@@ -56,7 +56,7 @@ function hides(hook: Hook, tool: Tool, run: MutableRun): boolean {
 
 /** What a run of this agent offers at its beginning. Nothing is read and nothing started. */
 export function toolsOffered(agent: Agent, run: MutableRun): Tool[] {
-  for (const tool of agent.tools) registerTool(run, tool);
+  for (const tool of agent.tools) if (tool.fault === undefined) registerTool(run, tool);
   for (const hook of agent.hooks) registerHookTools(hook, run);
   return shownTools(agent, run);
 }

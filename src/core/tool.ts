@@ -75,6 +75,8 @@ export interface Tool {
   /** Product text: the model reads it. */
   readonly description: string;
   readonly parameters: JsonSchema;
+  /** Why models cannot be shown its parameters: completes "its parameters …". Runs leave such a tool out, with a warning. */
+  readonly fault?: string | undefined;
   readonly annotations: ToolAnnotations;
   /** Defined by the client with the run: its name, description and parameters are the user's words. */
   readonly fromClient?: boolean;

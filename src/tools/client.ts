@@ -8,14 +8,12 @@ import type { Stream } from "../core/stream.ts";
 import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
 import { ownTurn } from "../lib/async.ts";
 import { loadSchemaEngine, type SchemaChecker, type SchemaEngine } from "../lib/untrusted-schema/index.ts";
+import { usableParameters } from "./parameters.ts";
 
 /** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
 const MAX_PARTS = 500;
 
-/**
- * Checks what a request of a tenant brings. Throws `invalid_request` for parameters that are no JSON Schema of an object, and
- * for too many of them.
- */
+/** Checks what a request of a tenant brings. Throws `invalid_request` for parameters that are no JSON Schema, and for too many. */
 export async function checkClientTools(tenant: string, definitions: readonly ClientTool[]): Promise<void> {
   if (definitions.length === 0) return;
   const engine = await loadSchemaEngine();
@@ -32,10 +30,11 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
 }
 
 function partsOf(name: string, parameters: ClientTool["parameters"], engine: SchemaEngine): number {
-  if (parameters.type !== "object")
-    throw new AppError("invalid_request", `tools: \`${name}\` needs parameters with "type": "object".`);
+  const usable = usableParameters(parameters);
+  // A tool that cannot be used is left out of the run.
+  if ("fault" in usable) return 0;
   try {
-    return engine.validate(parameters);
+    return engine.validate(usable.schema);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new AppError(
@@ -49,7 +48,12 @@ function partsOf(name: string, parameters: ClientTool["parameters"], engine: Sch
 export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
   if (definitions.length === 0) return [];
   const { checker } = await loadSchemaEngine();
-  return definitions.map((definition) => clientTool(definition, checker(definition.parameters)));
+  return definitions.map((definition) => {
+    const usable = usableParameters(definition.parameters);
+    if ("fault" in usable)
+      return { ...clientTool({ ...definition, parameters: { type: "object" } }), fault: usable.fault };
+    return clientTool({ ...definition, parameters: usable.parameters }, checker(usable.schema));
+  });
 }
 
 /** Its result comes with `resume`: a text, or a refusal with a reason. */

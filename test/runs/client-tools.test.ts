@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
+import { post } from "../support/sse.ts";
 
 const tool = (name: string, properties: object) => ({
   name,
@@ -60,4 +62,31 @@ test("a run that is refused anyway is refused before the schemas of its tools ar
   expect((await start(url, "t", [tool("a", {})])).status).toBe(202);
   expect(await start(url, "t", faulty)).toMatchObject({ status: 409, problem: { code: "thread_busy" } });
   expect((await start(url, "u", faulty)).status).toBe(400);
+});
+
+test("a tool that models cannot be shown is left out with a warning, and the run has the others", async () => {
+  const { url } = await startServer({ script: [{ call: [{ tool: "b" }] }] });
+  const tools = [tool("a", { "filter[id]": { type: "string" } }), tool("b", {})];
+  const events = await (await post(`${url}/threads/t/runs`, { input: "go", tools })).ended();
+  expect(dataOf(events, "warning")).toEqual([
+    { code: "tool_left_out", message: expect.stringMatching(/no tool `a`: its parameters .*"filter\[id\]"/) },
+  ]);
+  expect(dataOf(events, "done")).toMatchObject([{ status: "interrupted" }]);
+});
+
+test("a tool whose parameters are alternatives is offered, and its calls are checked against them", async () => {
+  const branch = (kind: string) => ({
+    type: "object",
+    properties: { kind: { const: kind } },
+    required: ["kind"],
+  });
+  const either = { name: "either", description: "d", parameters: { anyOf: [branch("a"), branch("b")] } };
+  const call = (kind: string) => ({ call: [{ tool: "either", args: { kind } }] });
+  const { url } = await startServer({ script: [call("c"), call("b")] });
+  const events = await (await post(`${url}/threads/t/runs`, { input: "go", tools: [either] })).ended();
+  expect(dataOf(events, "on_tool_end").map(({ error = "" }) => error)).toEqual([
+    expect.stringMatching(/^Invalid arguments/),
+    "",
+  ]);
+  expect(dataOf(events, "done")).toMatchObject([{ status: "interrupted" }]);
 });

@@ -10,8 +10,10 @@ import { reportFailure } from "../../core/run.ts";
 import { mapEvents, type Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { type Mask, maskedValue } from "../../lib/mask.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
+import { usableParameters } from "../parameters.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
@@ -34,11 +36,16 @@ export async function createHttpTools(
   if (tools.length === 0) return [];
   const { checker } = await loadSchemaEngine();
   return tools.map((tool) => {
-    const { prepare, check } = checker(tool.parameters);
+    const usable = usableParameters(tool.parameters);
+    // Earlier releases took any schema at registration.
+    const fault = "fault" in usable ? usable.fault : undefined;
+    const { parameters, schema } = "fault" in usable ? NO_PARAMETERS : usable;
+    const { prepare, check } = checker(schema);
     return {
       name: tool.name,
       description: tool.description,
-      parameters: tool.parameters,
+      parameters,
+      ...omitUndefined({ fault }),
       annotations: annotationsOf(tool, services.trustAnnotations ?? false),
       prepare,
       parse(args) {
@@ -49,6 +56,8 @@ export async function createHttpTools(
     };
   });
 }
+
+const NO_PARAMETERS = { parameters: { type: "object" }, schema: { type: "object" } };
 
 /** Endpoints may repeat what they were sent: progress, which is one text, and result are masked. */
 async function* masked(call: ToolCall, stream: Stream<ToolResult>, mask: Mask): Stream<ToolResult> {

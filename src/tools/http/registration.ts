@@ -10,6 +10,7 @@ import { globMatcher } from "../../lib/glob.ts";
 import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
+import { usableParameters } from "../parameters.ts";
 
 const MAX_HEADERS = 20;
 /** Servers take no more of a request's head, and each text that an endpoint answers is searched for all of it. */
@@ -200,10 +201,12 @@ operator allow this one: HTTP_TOOLS_ALLOW, or http_tools.allow in the server's c
 
 async function checkSchema(parameters: Record<string, unknown>): Promise<void> {
   const { compile } = await loadSchemaEngine();
+  const usable = usableParameters(parameters);
   try {
-    await compile(parameters);
+    await compile("fault" in usable ? parameters : usable.schema);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new AppError("invalid_request", `parameters: the schema ${error.message}`);
   }
+  if ("fault" in usable) throw new AppError("invalid_request", `parameters: they ${usable.fault}.`);
 }

@@ -74,6 +74,16 @@ describe("a registration is refused", () => {
     });
   });
 
+  test("for parameters that models cannot be shown, with the reason", async () => {
+    const parameters = { type: "object", properties: { "filter[id]": { type: "string" } } };
+    await expect(made({ parameters })).rejects.toMatchObject({
+      code: "invalid_request",
+      message: expect.stringMatching(
+        /^parameters: they have a name .*"filter\[id\]"; use 1 to 64 characters/,
+      ),
+    });
+  });
+
   test("for the name of a tool of the server itself", async () => {
     await expect(made({ name: "read_file" }, (name) => name === "read_file")).rejects.toMatchObject({
       code: "already_exists",
