@@ -3,6 +3,7 @@
 import { LARGE_BYTES } from "../lib/async.ts";
 import { isoTime } from "../lib/iso-time.ts";
 import { newMessageId } from "./ids.ts";
+import { typedByBytes } from "./media-type.ts";
 import {
   type AssistantMessage,
   type Content,
@@ -43,7 +44,7 @@ export function systemMessage(content: Content): SystemMessage {
 }
 
 export function userMessage(content: Content): UserMessage {
-  return { ...stamp(), role: "user", content };
+  return { ...stamp(), role: "user", content: typedByBytes(content) };
 }
 
 export function assistantMessage(content: string, ...toolCalls: ToolCall[]): AssistantMessage {
@@ -64,7 +65,7 @@ export function toolMessage(
   return {
     ...stamp(),
     role: "tool",
-    content,
+    content: typedByBytes(content),
     tool_call_id: call.id,
     name: call.name,
     ...(error === undefined ? {} : { error }),

@@ -10,6 +10,7 @@ import { notes } from "./notes.ts";
 import { permissions } from "./permissions/index.ts";
 import { metering } from "./quota-enforcement.ts";
 import { reflections } from "./reflections.ts";
+import { refusedFiles } from "./refused-files.ts";
 import { retry } from "./retry.ts";
 import { budgets } from "./run-limits.ts";
 import { failureReflection, loopDetection, progressReminder, stallDetection } from "./self-control.ts";
@@ -54,6 +55,8 @@ export const hooks: readonly HookDefinition[] = [
   progressReminder,
   // Cut long results at the source, so that no outer hook holds them.
   eviction,
+  // Each attempt is counted and timed.
+  refusedFiles,
   // Counts every call, including those that outer hooks make.
   metering,
   // Times the call itself, without any waiting outside of it.

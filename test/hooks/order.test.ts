@@ -27,6 +27,7 @@ test("hooks surround an agent in one order, the first outermost", () => {
     "reflections",
     "progress_reminder",
     "eviction",
+    "refused_files",
     "metering",
     "timeout",
   ]);
@@ -41,6 +42,7 @@ test("an agent without files has those that need none", () => {
     "todos",
     "subagents",
     "eviction",
+    "refused_files",
     "metering",
     "timeout",
   ]);
