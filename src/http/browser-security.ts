@@ -161,8 +161,10 @@ export function refuseCrossSiteWrites({
 }
 
 /** A gateway in front may go by another `Host` than this server (RFC 9112, section 3.2). */
-export async function refuseTwoHosts({ raw: { rawHeaders } }: FastifyRequest): Promise<void> {
-  const hosts = rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
+export async function refuseTwoHosts({ raw }: FastifyRequest): Promise<void> {
+  const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
+  if (hosts === 0 && raw.httpVersion === "1.1")
+    throw new AppError("invalid_request", "The request has no `Host` header. Send one.");
   if (hosts > 1)
     throw new AppError("invalid_request", `The request has ${hosts} \`Host\` headers. Send one.`);
 }

@@ -1,6 +1,8 @@
 // Errors as replies: RFC 9457 problem+json with our error code. The only place that maps codes to statuses.
 
+import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
@@ -96,14 +98,16 @@ export function refuse(
   const status = STATUS[error.code];
   // While a store is away there may be thousands: a line each, without the stack.
   if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
+  // Clients are expected to meet it.
+  else if (error.code === "shutting_down") request.log.info({ reason: error.message }, "request refused");
   else if (status >= 500) request.log.error({ err: thrown }, "request failed");
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
   // No hook runs for a path that cannot be read.
   reply.header("x-request-id", request.id);
-  // The rest of the request would be read as another one.
-  if (status === 408) reply.header("connection", "close");
+  // The rest of the request would be read as another one, or the next one refused as well.
+  if (status === 408 || error.code === "shutting_down") reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
   // Without the query, which may hold a ticket.
   const [path = "/"] = request.url.split("?");
@@ -131,6 +135,18 @@ const UNREADABLE: Readonly<Record<string, Refusal>> = {
     "The head of the request took too long to arrive.",
   ],
 };
+const TUNNEL: Refusal = [
+  405,
+  "method_not_allowed",
+  "method not allowed",
+  "This server is no proxy: it does not take CONNECT.",
+];
+const EXPECTATION: Refusal = [
+  417,
+  "invalid_request",
+  "expectation failed",
+  "The header `Expect` may be `100-continue` only.",
+];
 const NO_REQUEST: Refusal = [400, "invalid_request", "invalid request", "This is not a valid HTTP request."];
 
 /** Answers bytes that are no HTTP request, and closes the connection. */
@@ -141,7 +157,16 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
     socket.destroySoon();
     return;
   }
-  const [status, code, title, detail] = UNREADABLE[error.code ?? ""] ?? NO_REQUEST;
+  refuseOn(socket, UNREADABLE[error.code ?? ""] ?? NO_REQUEST);
+}
+
+/** Answers the requests that Node would answer without a body, or not at all, and closes their connections. */
+export function refuseOddRequests(server: Server): void {
+  server.on("connect", (_request, socket) => refuseOn(socket, TUNNEL));
+  server.on("checkExpectation", ({ socket }) => refuseOn(socket, EXPECTATION));
+}
+
+function refuseOn(socket: Duplex, [status, code, title, detail]: Refusal): void {
   const body = JSON.stringify({ title, status, code, detail, instance: "" });
   const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nConnection: close`;
   socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);

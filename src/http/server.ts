@@ -29,7 +29,7 @@ import {
 } from "./browser-security.ts";
 import { cutStalledAnswers } from "./client-disconnect.ts";
 import { limitConnections } from "./connections.ts";
-import { refuseConnection, sendProblem } from "./errors.ts";
+import { refuseConnection, refuseOddRequests, sendProblem } from "./errors.ts";
 import { boundIncomingBodies } from "./incoming-bodies.ts";
 import { readJsonBodies } from "./json-body.ts";
 import { endLongAnswers } from "./long-answers.ts";
@@ -102,6 +102,8 @@ export async function createServer(
   const tickets = createTickets(auth.ticket_secret);
   server.addHook("onRequest", forbidCaching);
   await browserHeaders(server, origins);
+  // Pages of other origins may read the refusals.
+  closeConnections(server);
   if (checksHosts(auth)) server.addHook("onRequest", refuseForeignHosts({ hosts: auth.hosts, publicUrl }));
   const { trusted_proxies: trustedProxies } = auth;
   server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
@@ -149,7 +151,10 @@ function onlyZod(): never {
 
 function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   const server = fastify({
-    http: headTimeout(limits.requestMs),
+    // Node answers what is refused here without a body: `refuseTwoHosts` does it.
+    http: { ...headTimeout(limits.requestMs), requireHostHeader: false },
+    // The same: `closeConnections` does it.
+    return503OnClosing: false,
     loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
     exposeHeadRoutes: true,
@@ -170,8 +175,8 @@ function bare({ limits }: HttpServices, logger: FastifyBaseLogger) {
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, { maxEntries: limits.bodyEntries });
   boundBodies(server.server, limits.requestMs);
+  refuseOddRequests(server.server);
   if (limits.connections) limitConnections(server.server, limits.connections, logger);
-  closeConnections(server);
   server.setErrorHandler<Error>(sendProblem);
   server.setNotFoundHandler((request, reply) => {
     const [path = ""] = request.url.split("?");
@@ -199,9 +204,12 @@ function noRoute(method: string, path: string, allow: readonly string[]): AppErr
 /** How long answers in progress may take once the server closes, in ms. */
 const LAST_ANSWERS_MS = 1000;
 
-/** On shutdown, lets answers in progress finish, then closes idle and unresponsive connections. */
+/** On shutdown, refuses new requests, lets answers in progress finish, then closes idle and unresponsive connections. */
 function closeConnections(server: FastifyInstance): void {
   let isClosing = false;
+  server.addHook("onRequest", (_request, _reply, next) =>
+    next(isClosing ? new AppError("shutting_down", "The server is shutting down. Try again.") : undefined),
+  );
   server.addHook("preClose", async () => {
     isClosing = true;
     setTimeout(() => server.server.closeAllConnections(), LAST_ANSWERS_MS).unref();

@@ -1,11 +1,20 @@
 import { globSync } from "node:fs";
 import { connect } from "node:net";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
+import type { App } from "../../src/app.ts";
 import { startServer } from "../support/server.ts";
 
+/** The head of a request, to which headers can be added. */
+const HEALTH = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
 const JSON_TYPE = { "content-type": "application/json" };
 const run = "/threads/t1/runs";
+
+/** Whether a client is connected. */
+const isOpen = async ({ server: { server } }: App) =>
+  (await promisify(server.getConnections.bind(server))()) > 0;
 
 interface Problem {
   status: number;
@@ -244,6 +253,52 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(await rawStatus(url, huge)).toBe(431);
     const { problem } = await refusal(`${url}/threads/%zz`, {});
     expect(problem).toMatchObject({ status: 400, code: "invalid_request" });
+  });
+
+  test.each([
+    ["without a host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400, /no `Host` header/],
+    ["that expects something else", `${HEALTH}Expect: 200-ok\r\n\r\n`, 417, /`Expect`/],
+    ["for a tunnel", "CONNECT other:443 HTTP/1.1\r\nHost: other\r\n\r\n", 405, /no proxy/],
+    ["of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, /not a valid HTTP request/],
+    ["in TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, /not a valid HTTP request/],
+    [
+      "with two lengths",
+      `${HEALTH}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      400,
+      /not a valid HTTP request/,
+    ],
+    ["of an unknown method", HEALTH.replace("GET", "FROB"), 400, /not a valid HTTP request/],
+    ["with very many headers", `${HEALTH}${"X: y\r\n".repeat(9_000)}\r\n`, 431, /headers are larger/],
+  ] as const)("a request %s gets a problem, and its connection ends", async (_, bytes, status, detail) => {
+    const { url } = await startServer();
+    const answer = await rawAnswer(url, bytes);
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+    expect(answer).toMatch(/content-type: application\/problem\+json/i);
+    expect(JSON.parse(answer.slice(answer.indexOf("\r\n\r\n")))).toMatchObject({
+      status,
+      code: expect.stringMatching(/^(invalid_request|method_not_allowed)$/),
+      detail: expect.stringMatching(detail),
+    });
+  });
+
+  test("a request that arrives while the server closes is refused as that, quietly, and may be sent again", async () => {
+    const lines: string[] = [];
+    const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    const { url, app } = await startServer({ logger });
+    const { port } = new URL(url);
+    const socket = connect(Number(port), "127.0.0.1");
+    const answer = text(socket);
+    socket.write("POST /threads HTTP/1.1\r\nHost: localhost\r\n");
+    await expect.poll(() => isOpen(app)).toBe(true);
+    const closed = app.close();
+    await expect.poll(() => fetch(`${url}/health`).then(String, () => "refused")).toBe("refused");
+    socket.end("Content-Length: 0\r\n\r\n");
+    expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*"code":"shutting_down"/);
+    expect(await answer).toMatch(/\r\nconnection: close\r\n/i);
+    expect(await answer).toMatch(/\r\nretry-after: \d+\r\n/i);
+    expect(await answer).toMatch(/\r\ncontent-type: application\/problem\+json/i);
+    await closed;
+    expect(lines).toEqual([]);
   });
 
   test.each(["constructor", "__proto__", "toString"])(
