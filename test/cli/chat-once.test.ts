@@ -98,11 +98,13 @@ test("a wrong use starts no run", async () => {
   expect(await (await fetch(`${url}/threads`)).json()).toMatchObject({ items: [] });
 });
 
-test("Ctrl-C cancels the run and exits with 130", async () => {
+test("Ctrl-C, which npm passes on a second time, cancels the run and exits with 130", async () => {
   const { tool, entered } = gate();
   const { url } = await startServer({ script: gated, agents: WITH_GATE, tools: [tool] });
   const { child, ended } = sending(url, ["--thread", "t1", "go"]);
   await entered;
+  child.kill("SIGINT");
+  await once(child.stderr, "data");
   child.kill("SIGINT");
   expect(await ended).toEqual([130, null]);
   const { items } = (await (await fetch(`${url}/threads/t1/runs`)).json()) as { items: RunRecord[] };

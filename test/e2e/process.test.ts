@@ -8,7 +8,7 @@ import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { NODE_ENV } from "../support/node.ts";
-import { serve, skein } from "../support/process.ts";
+import { type Skein, serve, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { numbers, post, reconnect, type Seen, view } from "../support/sse.ts";
 
@@ -143,6 +143,39 @@ describe("SIGTERM", () => {
     server.child.kill("SIGTERM");
     expect(textSeen(await viewer.ended())).toBe("a b c d e f");
     expect(await server.exited).toBe(0);
+  });
+});
+
+/** The output of a process once `text` is in it. */
+const untilSaid = ({ output }: Pick<Skein, "output">, text: string) =>
+  expect.poll(output, { interval: 5 }).toContain(text);
+
+describe("Ctrl-C at a terminal, or a signal to the group of `npm start`", () => {
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "reaches the server as two of %s at once, and the run at work still ends first",
+    async (name) => {
+      const dir = await temporaryFolder();
+      const server = await serve(dir, `- { say: ${"word ".repeat(60)}, delay_ms: 40 }`);
+      const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+      await viewer.until((event) => event.event === "on_chat_model_stream");
+      server.child.kill(name);
+      await untilSaid(server, "shutting down");
+      server.child.kill(name);
+      expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+      expect(await server.exited).toBe(0);
+    },
+  );
+
+  test("ends the process at once when another signal follows", async () => {
+    const dir = await temporaryFolder();
+    const server = await serve(dir, `- { say: ${"word ".repeat(1000)}, delay_ms: 40 }`);
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until((event) => event.event === "on_chat_model_stream");
+    server.child.kill("SIGINT");
+    await untilSaid(server, "shutting down");
+    server.child.kill("SIGTERM");
+    expect(await server.exited).toBe(1);
+    await viewer.ended().catch(() => {});
   });
 });
 

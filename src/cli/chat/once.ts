@@ -6,6 +6,7 @@ import { textOf } from "../../core/message.ts";
 import { answersTo, asked, askingAt } from "../answering.ts";
 import { paintFor, visible } from "../paint.ts";
 import { isSpeech, renderer } from "../render.ts";
+import { onSignals } from "../signals.ts";
 import { type Connected, type Ending, runTurn, sending } from "./turn.ts";
 
 const CODES: Readonly<Record<Ending, number>> = {
@@ -52,10 +53,7 @@ export async function sendOnce({ input, json, ...connected }: Message): Promise<
 }
 
 /** Calls `press` for each Ctrl-C, and for each SIGINT from elsewhere. */
-function onInterrupt(press: () => void): () => void {
-  process.on("SIGINT", press);
-  return () => void process.off("SIGINT", press);
-}
+const onInterrupt = (press: () => void) => onSignals(["SIGINT"], press);
 
 /** Asks when a person is at the terminal; else shows what waits. */
 async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | undefined> {

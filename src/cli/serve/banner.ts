@@ -3,6 +3,7 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import type { ServerConfig } from "../../config/server.ts";
 import { kindOf, type SchemeKind } from "../../http/auth/config.ts";
+import type { Stop } from "../signals.ts";
 
 export function bannerOf(config: ServerConfig, address: string): string {
   const scheme = kindOf(config.auth.scheme);
@@ -13,6 +14,12 @@ Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.age
 ${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
 
 `;
+}
+
+/** For a person at the terminal, who has pressed Ctrl-C. */
+export function closingNotice(signal: Stop): string {
+  if (signal !== "SIGINT" || !process.stdout.isTTY) return "";
+  return "Shutting down: runs at work may end first. Press Ctrl-C again to quit at once.\n";
 }
 
 /** The credentials of the example request. */

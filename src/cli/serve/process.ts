@@ -5,8 +5,8 @@ import { createApp } from "../../app.ts";
 import { settingsDoubts } from "../../config/load.ts";
 import type { ServerConfig } from "../../config/server.ts";
 import { hasImported } from "../../plugins/import.ts";
-import { bannerOf } from "./banner.ts";
-import { HANGS_AFTER, STOPS, stopSignal } from "./signals.ts";
+import { HANGS_AFTER, stopRequest } from "../signals.ts";
+import { bannerOf, closingNotice } from "./banner.ts";
 import type { Worker } from "./worker.ts";
 
 /** Resolves when the process was asked to stop and has stopped. */
@@ -29,7 +29,7 @@ export async function serveHere(
     logger,
     ...(worker ? { siblings: worker } : {}),
   });
-  const stopped = stopSignal();
+  const stop = stopRequest();
   // In a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
   const address = await app.listen().catch(async (error: unknown) => {
@@ -38,10 +38,11 @@ export async function serveHere(
   });
   if (worker) await worker.listens(address);
   else process.stdout.write(bannerOf(config, address));
-  const name = await stopped;
+  const name = await stop.first;
   logger.info({ signal: name }, "shutting down");
+  if (!worker) process.stdout.write(closingNotice(name));
   // A second signal ends the process at once. A worker gets Ctrl-C from the terminal and from the primary, which decides.
-  for (const again of STOPS) process.on(again, () => worker || process.exit(1));
+  stop.onSecond = () => worker || process.exit(1);
   // A shutdown that hangs ends, too.
   setTimeout(() => process.exit(1), config.shutdown.grace + HANGS_AFTER).unref();
   await app.close();

@@ -7,10 +7,10 @@ import { createLogger } from "../../app/logger.ts";
 import type { ServerConfig } from "../../config/server.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { PROCESS_ID } from "../../lib/process-id.ts";
-import { bannerOf } from "./banner.ts";
+import { HANGS_AFTER, type Stop, type StopRequest, stopRequest } from "../signals.ts";
+import { bannerOf, closingNotice } from "./banner.ts";
 import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
-import { HANGS_AFTER, STOPS, type Stop, stopSignal } from "./signals.ts";
 
 /** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
 export async function serveWithWorkers(config: ServerConfig): Promise<number> {
@@ -21,14 +21,18 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   cluster.setupPrimary({ execArgv: [...process.execArgv, "--v8-pool-size=1"] });
   const logger = createLogger(config);
   const workers = createWorkers(config, logger);
-  const stopped = stopSignal().then((signal) => ({ signal }));
+  const stop = stopRequest();
+  const stopped = stop.first.then((signal) => ({ signal }));
   // As in a single process: in a terminal it means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
   const started = await Promise.race([workers.start(), workers.failed, stopped]);
   if ("address" in started) process.stdout.write(bannerOf(config, started.address));
   const end = "address" in started ? await Promise.race([workers.failed, stopped]) : started;
-  if ("signal" in end) logger.info(end, "shutting down");
-  const code = await workers.stop("signal" in end ? end.signal : "SIGTERM");
+  if ("signal" in end) {
+    logger.info(end, "shutting down");
+    process.stdout.write(closingNotice(end.signal));
+  }
+  const code = await workers.stop("signal" in end ? end.signal : "SIGTERM", stop);
   return "code" in end ? end.code : code;
 }
 
@@ -125,12 +129,12 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
     },
 
     /** Resolves with the exit code once all workers have ended. Kills those that hang, and all at a second signal. */
-    async stop(name: Stop): Promise<number> {
+    async stop(name: Stop, request: StopRequest): Promise<number> {
       stopping.abort();
       const killAll = () => {
         for (const { kill } of lives()) kill("SIGKILL");
       };
-      for (const again of STOPS) process.once(again, killAll);
+      request.onSecond = killAll;
       const timer = setTimeout(killAll, shutdown.grace + HANGS_AFTER + 1_000);
       for (const { kill } of lives()) kill(name);
       const areWell = await Promise.all(kept);
