@@ -82,6 +82,28 @@ const [{ start: startRedis, program }] = SHARED_STORES;
 const redis = await startRedis();
 afterAll(() => redis?.close());
 
+needing(redis, program).describe("a server whose workers are all killed", () => {
+  test("answers 503 until one serves again, however often that happens, and never refuses a connection for long", async () => {
+    const server = await serveTwo(redis, { env: { PORT: String(await freePort()) } });
+    const seen = new Set<number | string>();
+    const newIn = (before: ReadonlyMap<number, number>) =>
+      [...pidsOf(server)].filter(([worker, pid]) => before.get(worker) !== pid).length;
+    for (let round = 0; round < 2; round++) {
+      const before = pidsOf(server);
+      for (const pid of before.values()) process.kill(pid, "SIGKILL");
+      const look = async () => {
+        seen.add(await ask(`${server.url}/health`).then(({ status }) => status, String));
+        return newIn(before);
+      };
+      await expect.poll(look, { interval: 5 }).toBe(2);
+      expect((await ask(`${server.url}/health`)).status).toBe(200);
+    }
+    expect(seen).toContain(503);
+    const restarts = logOf(server).filter(({ restart_ms }) => restart_ms === 0);
+    expect(restarts).toHaveLength(2);
+  });
+});
+
 // The process counts how often its workers end, not what they miss.
 needing(redis, program).describe("without its store", () => {
   test("a server whose workers all ended and cannot start ends, after a few attempts", async () => {
@@ -116,7 +138,7 @@ needing(redis, program).describe("a worker that hangs", () => {
     await expect
       .poll(() => logOf(server).filter(({ msg }) => msg === "shutting down").length)
       .toBeGreaterThan(0);
-    server.child.kill("SIGTERM");
+    server.child.kill("SIGINT");
     expect(await server.exited).toBe(1);
   });
 });

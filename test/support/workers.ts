@@ -23,6 +23,7 @@ export interface LogLine {
   readonly msg: string;
   readonly pid: number;
   readonly worker?: number;
+  readonly restart_ms?: number;
 }
 
 export const logOf = (server: ServerProcess): LogLine[] =>

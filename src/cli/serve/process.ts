@@ -32,6 +32,7 @@ export async function serveHere(
   const stop = stopRequest();
   // In a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
+  await worker?.begins();
   const address = await app.listen().catch(async (error: unknown) => {
     await app.close();
     throw error;

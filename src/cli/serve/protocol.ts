@@ -13,6 +13,8 @@ export interface Seat {
 
 /** What a worker may ask the primary. */
 export interface PrimaryMethods {
+  /** It is about to listen. */
+  begins(started: true): void;
   listens(address: string): void;
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
   isOneUser(owner: string): boolean;

@@ -6,6 +6,8 @@ import { createCalls } from "./calls.ts";
 import { type PrimaryMethods, SEAT, type Seat, type WorkerMethods } from "./protocol.ts";
 
 export interface Worker extends Siblings {
+  /** Tells the primary that it is about to listen; then the port is free. */
+  begins(): Promise<void>;
   /** Tells the primary that requests are accepted at `address`. */
   listens(address: string): Promise<void>;
   /** Gives up the channel, without which nothing holds this process any more. */
@@ -32,6 +34,7 @@ export function asWorker(): Worker | undefined {
       read = own;
     },
     machine: { id: server, isOneUser: (owner) => calls.ask("isOneUser", owner) },
+    begins: () => calls.ask("begins", true),
     listens: (address) => calls.ask("listens", address),
     leave: () => cluster.worker?.disconnect(),
   };

@@ -11,6 +11,7 @@ import { HANGS_AFTER, type Stop, type StopRequest, stopRequest } from "../signal
 import { bannerOf, closingNotice } from "./banner.ts";
 import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
+import { createStandby } from "./standby.ts";
 
 /** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
 export async function serveWithWorkers(config: ServerConfig): Promise<number> {
@@ -47,7 +48,7 @@ interface Place {
 /** How long a worker may take to say what its metrics are, in ms. */
 const METRICS_MS = 2_000;
 
-function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logger) {
+function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logger: Logger) {
   const places: readonly Place[] = Array.from({ length: count }, (_, index) => ({
     number: index + 1,
     listening: Promise.withResolvers<string>(),
@@ -59,11 +60,14 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
   let isFirst = true;
   let failedStarts = 0;
   let oneUser: string | undefined;
+  // A port that the system chooses is another one for the next worker.
+  const standby = listen.port === 0 ? undefined : createStandby(listen);
 
   const lives = () => places.flatMap(({ life }) => life ?? []);
   const serving = () => lives().filter(({ isServing }) => isServing());
 
   const answersFor = (place: Place): PrimaryMethods => ({
+    begins: () => standby?.close(),
     listens(address) {
       failedStarts = 0;
       place.listening.resolve(address);
@@ -99,7 +103,9 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
         return false;
       }
       short = shortLives(short, performance.now() - startedAt);
-      const restart_ms = delayAfter(short);
+      const isLast = serving().length === 0;
+      if (isLast) void standby?.open();
+      const restart_ms = isLast && isServing() ? 0 : delayAfter(short);
       const details = { worker: place.number, worker_pid: pid, code, signal, restart_ms };
       logger.error(details, "a worker ended and is started again; the others continue its runs");
       await delay(restart_ms, undefined, { signal: stopping.signal }).catch(() => {});
@@ -131,6 +137,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, logger: Logge
     /** Resolves with the exit code once all workers have ended. Kills those that hang, and all at a second signal. */
     async stop(name: Stop, request: StopRequest): Promise<number> {
       stopping.abort();
+      standby?.close();
       const killAll = () => {
         for (const { kill } of lives()) kill("SIGKILL");
       };
