@@ -53,6 +53,10 @@ export type Usage = {
   cache_write_tokens: number;
   /** In millionths. Absent when the models have no price. */
   cost?: number | undefined;
+  /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+  estimated?: true | undefined;
+  /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+  cache_hit_ratio?: number | undefined;
 };
 
 export type Message = {
@@ -530,6 +534,10 @@ export type UsageReport = {
     cache_write_tokens: number;
     /** In millionths of the currency of the server's prices. */
     cost: number;
+    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    estimated?: true | undefined;
+    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
     day: string;
@@ -543,6 +551,10 @@ export type UsageReport = {
     cache_write_tokens: number;
     /** In millionths of the currency of the server's prices. */
     cost: number;
+    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    estimated?: true | undefined;
+    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
   };
@@ -554,6 +566,10 @@ export type UsageReport = {
     cache_write_tokens: number;
     /** In millionths of the currency of the server's prices. */
     cost: number;
+    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    estimated?: true | undefined;
+    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
     user?: string | undefined;
@@ -600,6 +616,10 @@ export type TenantUsage = {
     cache_write_tokens: number;
     /** In millionths of the currency of the server's prices. */
     cost: number;
+    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    estimated?: true | undefined;
+    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
   };
@@ -621,6 +641,10 @@ export type TenantUsage = {
     cache_write_tokens: number;
     /** In millionths of the currency of the server's prices. */
     cost: number;
+    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    estimated?: true | undefined;
+    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
     user?: string | undefined;
@@ -634,10 +658,12 @@ export type ThreadUsage = {
   cache_write_tokens: number;
   /** In millionths. Absent when the models have no price. */
   cost?: number | undefined;
+  /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+  estimated?: true | undefined;
+  /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+  cache_hit_ratio?: number | undefined;
   /** The number of runs: the newest 10000 at most. */
   runs: number;
-  /** The share of the input that the provider read from its cache. Absent without input. */
-  cache_hit_ratio?: number | undefined;
 };
 
 /** What this request has deleted. */

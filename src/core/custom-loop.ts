@@ -233,6 +233,7 @@ function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
 function constantModel(name: string, content: string): Model {
   return {
     name: `${name}:own`,
+    isFree: true,
     async *stream() {
       yield { event: "on_chat_model_stream", data: { delta: content } };
       return { content, tool_calls: [], reasoning: [], stop_reason: "end_turn", usage: NO_USAGE };

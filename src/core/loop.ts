@@ -10,7 +10,14 @@ import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
-import { type AssistantMessage, hasCalledTools, type ToolCall, unanswered, unknownTo } from "./message.ts";
+import {
+  type AssistantMessage,
+  hasCalledTools,
+  type ToolCall,
+  unanswered,
+  unknownTo,
+  withHitRatio,
+} from "./message.ts";
 import type { Completion, ModelRequest } from "./model.ts";
 import { callModel, inOrder, instanceBlock, isEmpty } from "./model-call.ts";
 import { clearedInterrupts, OPEN_ENDED, settledInterrupts, staleAnswers } from "./open-interrupts.ts";
@@ -326,12 +333,13 @@ function opening({ name, model }: Agent, { attempt, replaces }: RunInput): Strea
 }
 
 function closing(run: MutableRun, outcome: Outcome): StreamEvent {
-  if ("error" in outcome) return { event: "error", data: { ...outcome.error.toInfo(), usage: run.usage } };
+  const usage = withHitRatio(run.usage);
+  if ("error" in outcome) return { event: "error", data: { ...outcome.error.toInfo(), usage } };
   const { status, stop_reason } = outcome;
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
   const output = "output" in outcome && outcome.output ? { output: outcome.output } : {};
   return {
     event: "done",
-    data: { status, stop_reason, usage: run.usage, ...(message_id ? { message_id } : {}), ...output },
+    data: { status, stop_reason, usage, ...(message_id ? { message_id } : {}), ...output },
   };
 }

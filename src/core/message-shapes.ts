@@ -50,6 +50,16 @@ export const Usage = z
     cache_read_tokens: z.int(),
     cache_write_tokens: z.int(),
     cost: z.int().optional().describe("In millionths. Absent when the models have no price."),
+    estimated: z
+      .literal(true)
+      .optional()
+      .describe("Some of it is an estimate: a provider reported nothing, or an answer ended early."),
+    cache_hit_ratio: z
+      .number()
+      .optional()
+      .describe(
+        "Of a run or a thread: the share of the input that the provider read from its cache. Absent without input.",
+      ),
   })
   .meta({ id: "Usage" });
 export type Usage = z.infer<typeof Usage>;

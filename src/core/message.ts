@@ -34,7 +34,14 @@ export function addUsage(a: Usage, b: Usage): Usage {
     cache_read_tokens: a.cache_read_tokens + b.cache_read_tokens,
     cache_write_tokens: a.cache_write_tokens + b.cache_write_tokens,
     ...(hasCost ? { cost: (a.cost ?? 0) + (b.cost ?? 0) } : {}),
+    ...(a.estimated || b.estimated ? { estimated: true } : {}),
   };
+}
+
+/** The same, with the share of the input that the provider read from its cache. */
+export function withHitRatio<U extends Usage>(usage: U): U {
+  const { input_tokens, cache_read_tokens } = usage;
+  return input_tokens > 0 ? { ...usage, cache_hit_ratio: cache_read_tokens / input_tokens } : usage;
 }
 
 const stamp = () => ({ id: newMessageId(), created_at: isoTime() });

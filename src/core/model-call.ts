@@ -3,13 +3,15 @@
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
 import { AppError } from "./errors.ts";
+import type { StreamEvent } from "./event.ts";
 import { fittedCall } from "./fitted-arguments.ts";
 import { newMessageId } from "./ids.ts";
-import { type AssistantMessage, addUsage, isBlank, type ToolCall } from "./message.ts";
-import type { Completion, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
+import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
+import type { Completion, Model, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
-import { type DeltaSink, onFirst, type Stream, tapDeltas } from "./stream.ts";
+import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";
+import { usageMeter } from "./usage-meter.ts";
 
 /** Calls the model. A failed call gets its end event, and no message in the thread. */
 export async function* callModel(
@@ -18,6 +20,9 @@ export async function* callModel(
   deltas?: DeltaSink,
 ): Stream<Completion> {
   const { model } = request;
+  const meter = usageMeter(request);
+  request.onMeter?.(meter);
+  const count = countOnce(run, model);
   const id = newMessageId();
   run.offeredTools = request.tools.map(({ name }) => name);
   await run.onModelRequest(request, id);
@@ -26,17 +31,20 @@ export async function* callModel(
   try {
     const begun = performance.now();
     let first_token_ms: number | undefined;
-    const noteFirst = () => {
+    const hear = (delta: StreamEvent) => {
       // Rounded down, as the times of events are: it never exceeds the duration of its span.
       first_token_ms ??= Math.floor(performance.now() - begun);
+      meter.take(delta);
     };
     const traceparent = run.traceparent?.(spanOf(id, run));
-    const traced = traceparent === undefined ? request : { ...request, traceparent };
-    const reply = yield* onFirst(model.stream(traced, tapDeltas(deltas, noteFirst)), noteFirst);
+    const asked = {
+      ...request,
+      onPartialUsage: meter.report,
+      ...(traceparent === undefined ? {} : { traceparent }),
+    };
+    const reply = yield* tap(model.stream(asked, tapDeltas(deltas, hear)), hear);
     const { stop_reason } = reply;
-    const cost = run.costOf(model.name, reply.usage);
-    const usage = cost === undefined ? reply.usage : { ...reply.usage, cost };
-    run.usage = addUsage(run.usage, usage);
+    const usage = count(() => (model.isFree ? reply.usage : meter.whole(reply))) ?? reply.usage;
     const said = {
       message_id: id,
       stop_reason,
@@ -51,13 +59,32 @@ export async function* callModel(
     return completion;
   } catch (error) {
     const failure = request.signal.aborted ? reasonOf(request.signal) : AppError.from(error);
+    const usage = count(meter.soFar);
     yield {
       event: "on_chat_model_end",
       name: model.name,
-      data: { message_id: id, error: failure.toInfo() },
+      data: { message_id: id, error: failure.toInfo(), ...(usage ? { usage } : {}) },
     };
     throw error;
+  } finally {
+    // Nothing is left to count unless the consumer has left the call.
+    count(meter.soFar);
   }
+}
+
+/** Counts what a call used as the run's, the first time. Returns it with its cost. */
+function countOnce(run: MutableRun, { name }: Model) {
+  let isCounted = false;
+  return (used: () => Usage | undefined): Usage | undefined => {
+    if (isCounted) return undefined;
+    isCounted = true;
+    const usage = used();
+    if (!usage) return undefined;
+    const cost = run.costOf(name, usage);
+    const counted = cost === undefined ? usage : { ...usage, cost };
+    run.usage = addUsage(run.usage, counted);
+    return counted;
+  };
 }
 
 /** The id of the first of the calls that repeat each other: they are one span. */

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { globMatcher } from "../lib/glob.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
+import type { StreamEvent } from "./event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { DeltaSink, Stream } from "./stream.ts";
 
@@ -63,6 +64,20 @@ export interface ModelRequest {
   readonly outputLimit?: number;
   /** Called once, when an answer that has begun ends early: what the provider has counted of it so far. */
   readonly onPartialUsage?: (usage: Usage) => void;
+  /** Called when the call begins, with what measures its usage. */
+  readonly onMeter?: (meter: UsageMeter) => void;
+}
+
+/** Measures what one call uses. */
+export interface UsageMeter {
+  /** Looks at what the model says as it passes. */
+  take(event: StreamEvent): void;
+  /** Takes what the provider has counted of an answer that ends early. */
+  report(usage: Usage): void;
+  /** Of the answer, which is whole: what the provider says, and an estimate where that is nothing. */
+  whole(reply: ModelReply): Usage;
+  /** Of an answer that ended early. Undefined when nothing was asked for that anyone pays. */
+  soFar(): Usage | undefined;
 }
 
 /** The `max_tokens` of an answer, besides its thinking, where a limit is needed and none is configured. */
@@ -85,6 +100,8 @@ export interface Completion {
 export interface Model {
   /** `provider:model`, as configured; also what a message remembers as its author. */
   readonly name: string;
+  /** No provider is asked: its answers use no tokens. */
+  readonly isFree?: true;
   /** Asked when this one stays unavailable. */
   readonly fallback?: Model | undefined;
   /**

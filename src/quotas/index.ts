@@ -6,6 +6,7 @@ import type { ModelCallQuotas } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
 import { modelMatcher } from "../core/model.ts";
+import { plausible } from "../core/usage-meter.ts";
 import { type Logger, SILENT } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
@@ -300,17 +301,6 @@ function refusal({ limit, of, most }: Refused, state: string, wait: number): App
 
 function taken(): AppError {
   return new AppError("limit_exceeded", "The rest of a budget is reserved for other model calls.");
-}
-
-/** Sanitises usage that providers report, so that a bad number cannot corrupt the tenant's counters. */
-function plausible(usage: Usage): Usage {
-  const whole = (tokens: number) => (tokens > 0 && tokens < 1e12 ? Math.ceil(tokens) : 0);
-  return {
-    input_tokens: whole(usage.input_tokens),
-    output_tokens: whole(usage.output_tokens),
-    cache_read_tokens: whole(usage.cache_read_tokens),
-    cache_write_tokens: whole(usage.cache_write_tokens),
-  };
 }
 
 /** How many prices are cached. */

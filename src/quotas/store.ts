@@ -54,7 +54,7 @@ export interface Spending {
 }
 
 /** What model calls have used together. */
-export interface Used extends Usage {
+export interface Used extends Omit<Usage, "estimated" | "cache_hit_ratio"> {
   readonly calls: number;
   readonly cost: number;
 }

@@ -9,7 +9,15 @@ import { failedEnd, interruptedEnd } from "../core/grammar.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Interrupt } from "../core/interrupt.ts";
 import { runAgent } from "../core/loop.ts";
-import { areLong, type Message, type ToolCall, type Usage, unanswered, unknownTo } from "../core/message.ts";
+import {
+  areLong,
+  type Message,
+  type ToolCall,
+  type Usage,
+  unanswered,
+  unknownTo,
+  withHitRatio,
+} from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
 import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
@@ -243,7 +251,7 @@ async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Pro
   const start = await missingStart(claim, events, request.model ?? "");
   const { openings, usage } = await previousAttempt(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
-  const { status, outcome, end } = endOf(request, error, usage);
+  const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
   const results = await resultsFor(unanswered(messages), claim, stores, outcome);
   await createWriter(events, lease).write(
     ...start,

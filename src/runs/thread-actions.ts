@@ -5,7 +5,15 @@ import { keptOverrides } from "../agents/overrides.ts";
 import { compose } from "../core/compose.ts";
 import { AppError, RunLimit } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { addUsage, type Message, NO_USAGE, textOf, Usage, userMessage } from "../core/message.ts";
+import {
+  addUsage,
+  type Message,
+  NO_USAGE,
+  textOf,
+  Usage,
+  userMessage,
+  withHitRatio,
+} from "../core/message.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import { callModel } from "../core/model-call.ts";
 import { OPEN_ENDED } from "../core/open-interrupts.ts";
@@ -258,10 +266,6 @@ const MAX_RUNS = 10_000;
 
 export const ThreadUsage = Usage.extend({
   runs: z.int().describe(`The number of runs: the newest ${MAX_RUNS} at most.`),
-  cache_hit_ratio: z
-    .number()
-    .optional()
-    .describe("The share of the input that the provider read from its cache. Absent without input."),
 }).meta({ id: "ThreadUsage" });
 export type ThreadUsage = z.infer<typeof ThreadUsage>;
 
@@ -275,10 +279,5 @@ export async function threadUsage(store: RunStore, owner: Owner, threadId: strin
     runs += page.items.length;
     cursor = page.next_cursor;
   } while (cursor !== undefined && runs < MAX_RUNS);
-  const { input_tokens, cache_read_tokens } = usage;
-  return {
-    ...usage,
-    runs,
-    ...(input_tokens > 0 ? { cache_hit_ratio: cache_read_tokens / input_tokens } : {}),
-  };
+  return withHitRatio({ ...usage, runs });
 }

@@ -55,6 +55,7 @@ describe("a run", () => {
       output_tokens: 10,
       cache_read_tokens: 8,
       cache_write_tokens: 0,
+      cache_hit_ratio: 0.4,
     });
   });
 

@@ -49,7 +49,7 @@ describe("a task in the background", () => {
         call("wait_tasks"),
         { say: "There." },
       ],
-      { coder: gated.map((turn) => ({ ...turn, usage: { input_tokens: 1_000 } })) },
+      { coder: gated.map((turn) => ({ ...turn, usage: { input_tokens: 1_000_000 } })) },
     );
     const begun = await run("begin");
     expect(dataOf(own(begun), "done")).toMatchObject([{ status: "success" }]);
@@ -64,7 +64,7 @@ describe("a task in the background", () => {
     expect(end).toMatchObject({ status: "completed" });
     // What it used counts as its own.
     expect(end).not.toHaveProperty("usage");
-    expect(dataOf(own(events), "done")[0]?.usage.input_tokens).toBeLessThan(1_000);
+    expect(dataOf(own(events), "done")[0]?.usage.input_tokens).toBeLessThan(1_000_000);
     expect(events.some(({ path }) => path)).toBe(true);
   });
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
 import { toolMessages, unanswered, userMessage } from "../../src/core/message.ts";
+import type { Model } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { metering } from "../../src/hooks/quota-enforcement.ts";
 import { retry } from "../../src/hooks/retry.ts";
@@ -32,6 +33,7 @@ const work = defineTool({
   ...{ name: "work", description: "", parameters: z.object({}) },
   execute: () => "worked",
 });
+const PLAIN = { tool_calls: [], reasoning: [], stop_reason: "end_turn" } as const;
 /** A model that works on and on, and reads and writes 1000 tokens each time. */
 const working: Turn = { call: [{ tool: "work" }], usage: { input_tokens: 600, output_tokens: 400 } };
 const onAndOn = { script: () => working, tools: [work] };
@@ -101,6 +103,54 @@ describe("what a run uses", () => {
     expect(row?.input_tokens).toBeGreaterThan(0);
     expect(row?.output_tokens).toBeGreaterThan(0);
     expect((await store.accounts(ADA)).user.reserved).toEqual({ tokens: 0, cost: 0 });
+  });
+
+  test.each([
+    ["nothing", { input_tokens: 0, output_tokens: 0 }],
+    ["less than nothing", { input_tokens: -5, output_tokens: -1 }],
+    ["no number", { input_tokens: Number.NaN, output_tokens: Number.NaN }],
+    ["more than can be", { input_tokens: 1e308, output_tokens: 1e308 }],
+  ])("is the same estimate for the budget and for the run where the provider counts %s", async (_, usage) => {
+    const { quotas, play } = world({ prices: { "*": { input: 1000, output: 1000 } } });
+    const model: Model = {
+      name: "odd:model",
+      async *stream() {
+        const none = { cache_read_tokens: 0, cache_write_tokens: 0 };
+        return { content: "four times four!", ...PLAIN, usage: { ...usage, ...none } };
+      },
+    };
+    const { events } = await play({ model, input: { costOf: quotas.costOf } });
+    const [row] = (await quotas.report(ADA, 1)).usage;
+    const [end] = dataOf(events, "done");
+    expect(end?.usage).toMatchObject({ estimated: true, output_tokens: 4 });
+    expect(end?.usage.input_tokens).toBeGreaterThan(0);
+    for (const key of ["input_tokens", "output_tokens", "cost"] as const)
+      expect(end?.usage[key]).toBe(row?.[key]);
+  });
+
+  test("is the same for the budget and for the run where an answer ends early", async () => {
+    const { quotas, play } = world();
+    const cancel = new AbortController();
+    const { events } = await play({
+      script: [{ say: "one two three four five", delay_ms: 1 }],
+      input: { signal: cancel.signal },
+      onEvent: (event) => {
+        if (event.event === "on_chat_model_stream") cancel.abort();
+      },
+    });
+    const [row] = (await quotas.report(ADA, 1)).usage;
+    const [end] = dataOf(events, "done");
+    expect(end?.usage).toMatchObject({
+      estimated: true,
+      input_tokens: row?.input_tokens,
+      output_tokens: row?.output_tokens,
+    });
+  });
+
+  test("is not an estimate where the provider counts all of it", async () => {
+    const { play } = world();
+    const { events } = await play({ script: [{ say: "ok", usage: { input_tokens: 5, output_tokens: 2 } }] });
+    expect(dataOf(events, "done")[0]?.usage).not.toHaveProperty("estimated");
   });
 
   test("is estimated when the provider counts nothing", async () => {

@@ -32,7 +32,7 @@ const read = defineTool({
 const isSummary = (request: ModelRequest) => request.system[0]?.id === "summarization";
 const reading = (nth: number): Turn => ({
   call: [0, 1].map((side) => ({ tool: "read", args: { nth: 2 * nth + side } })),
-  usage: { input_tokens: 0, output_tokens: 50 },
+  usage: { input_tokens: 1, output_tokens: 49 },
 });
 
 /** No request holds a call without its result, or a result without its call. */
@@ -44,7 +44,7 @@ function expectWholeCalls({ messages }: ModelRequest) {
 test("budgets, summaries, trimming, a window and reminders go together", async () => {
   const window = { context_window: 4000 };
   const { model, asked } = listening((request, call) =>
-    isSummary(request) ? { say: "SUMMARY", usage: { output_tokens: 50 } } : reading(call),
+    isSummary(request) ? { say: "SUMMARY", usage: { input_tokens: 1, output_tokens: 49 } } : reading(call),
   );
   const { outcome, messages, events } = await play({
     model,

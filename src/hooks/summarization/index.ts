@@ -10,7 +10,8 @@ import type { ModelRequest } from "../../core/model.ts";
 import { reportFailure, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { countTokens, cutPoint, estimateRequest, STATE_KEY, type Summary, viewOf } from "./projection.ts";
+import { estimateRequest } from "../../core/usage-meter.ts";
+import { countTokens, cutPoint, STATE_KEY, type Summary, viewOf } from "./projection.ts";
 import { isOverflow, summarize } from "./summarize.ts";
 import { fitted } from "./truncate.ts";
 

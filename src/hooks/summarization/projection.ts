@@ -2,19 +2,18 @@
 
 import { z } from "zod";
 import {
-  BYTES_A_TOKEN,
   estimateTokens,
   type Message,
   type SystemMessage,
   systemMessages,
   textOf,
-  textSize,
   toolMessages,
   unanswered,
   userMessage,
 } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
+import { estimateRequest } from "../../core/usage-meter.ts";
 import { xmlTag } from "../../lib/text.ts";
 
 /** The key of the thread's state that holds its summary. */
@@ -96,13 +95,6 @@ export function countTokens(view: View, request: ModelRequest): number {
 function counted(message: Message): number {
   const usage = message.role === "assistant" ? message.usage : undefined;
   return usage && usage.input_tokens > 0 ? usage.input_tokens + usage.output_tokens : 0;
-}
-
-/** Rough size in tokens of messages, system prompt and tool schemas. */
-export function estimateRequest({ messages, system, tools }: ModelRequest): number {
-  let fixed = textSize(JSON.stringify(tools));
-  for (const block of system) fixed += textSize(block.text);
-  return estimateTokens(messages) + Math.ceil(fixed / BYTES_A_TOKEN);
 }
 
 const MIN_KEPT = 2;

@@ -2,8 +2,8 @@
 
 import { type Content, type Message, prettyPrint, type ToolCall } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
+import { estimateRequest } from "../../core/usage-meter.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
-import { estimateRequest } from "./projection.ts";
 
 /** Characters left of a long text, reduced step by step until everything fits. */
 const STEPS = [20_000, 4000, 1000, 250];

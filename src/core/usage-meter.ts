@@ -1,0 +1,108 @@
+// What a model call used: what its provider reports, and an estimate of what it does not report. Budgets, runs and threads all count
+// this one number.
+
+import {
+  assistantMessage,
+  BYTES_A_TOKEN,
+  estimateTokens,
+  NO_USAGE,
+  textSize,
+  type Usage,
+} from "./message.ts";
+import type { ModelReply, ModelRequest, UsageMeter } from "./model.ts";
+
+/** The most that any model answers. */
+export const LONGEST_ANSWER_TOKENS = 128_000;
+/** More tokens than any call takes. */
+const LIMIT = 1e12;
+/** Assumed speed of thinking that is not shown. Most models are slower. */
+const TOKENS_A_SECOND = 100;
+
+/** Rough size in tokens of messages, system prompt and tool schemas. */
+export function estimateRequest({ messages, system, tools }: ModelRequest): number {
+  return estimateTokens(messages) + estimateFixed({ system, tools });
+}
+
+/** The same, without the messages. */
+export function estimateFixed({ system, tools }: Pick<ModelRequest, "system" | "tools">): number {
+  let fixed = textSize(JSON.stringify(tools));
+  for (const block of system) fixed += textSize(block.text);
+  return Math.ceil(fixed / BYTES_A_TOKEN);
+}
+
+/** To be made when the call begins. */
+export function usageMeter(request: ModelRequest): UsageMeter {
+  const asked = performance.now();
+  let spoke: number | undefined;
+  let thought = 0;
+  let said = 0;
+  let reported: Usage | undefined;
+  let early: Usage | undefined;
+
+  const heard = () => {
+    // Thinking may come in full, in short or not at all.
+    const silence = ((spoke ?? performance.now()) - asked) / 1000;
+    return Math.ceil(Math.max(thought / BYTES_A_TOKEN, silence * TOKENS_A_SECOND) + said / BYTES_A_TOKEN);
+  };
+
+  return {
+    take({ event, data }) {
+      if (event !== "on_chat_model_stream") return;
+      if ("reasoning_delta" in data) {
+        thought += textSize(data.reasoning_delta);
+        return;
+      }
+      spoke ??= performance.now();
+      said += textSize("delta" in data ? data.delta : data.tool_call.args_delta);
+    },
+    report(usage) {
+      reported = usage;
+    },
+    whole(reply) {
+      const usage = plausible(reply.usage);
+      return estimated(usage, {
+        input_tokens: usage.input_tokens || estimateRequest(request),
+        output_tokens: usage.output_tokens || estimateReply(reply),
+      });
+    },
+    soFar() {
+      const isPaid = reported !== undefined || spoke !== undefined || thought > 0 || request.signal.aborted;
+      if (!isPaid) return undefined;
+      // The estimate grows with time; the run and its budget count the same one.
+      early ??= usageSoFar();
+      return early;
+    },
+  };
+
+  function usageSoFar(): Usage {
+    const usage = plausible(reported ?? NO_USAGE);
+    const most = request.outputLimit ?? request.model.outputLimit?.(request) ?? LONGEST_ANSWER_TOKENS;
+    return estimated(usage, {
+      input_tokens: usage.input_tokens || estimateRequest(request),
+      output_tokens: Math.max(usage.output_tokens, Math.min(heard(), most)),
+    });
+  }
+}
+
+function estimateReply({ content, tool_calls }: ModelReply): number {
+  if (content.length === 0 && tool_calls.length === 0) return 0;
+  return estimateTokens([assistantMessage(content, ...tool_calls)]);
+}
+
+/** `usage` with these counts, and whether they are others than it had. */
+function estimated(usage: Usage, counts: Pick<Usage, "input_tokens" | "output_tokens">): Usage {
+  const isOther = counts.input_tokens !== usage.input_tokens || counts.output_tokens !== usage.output_tokens;
+  return { ...usage, ...counts, ...(isOther ? { estimated: true } : {}) };
+}
+
+/** Usage without numbers that no call can have. */
+export function plausible(usage: Usage): Usage {
+  const whole = (tokens: number) => (tokens > 0 && tokens < LIMIT ? Math.ceil(tokens) : 0);
+  return {
+    ...usage,
+    input_tokens: whole(usage.input_tokens),
+    output_tokens: whole(usage.output_tokens),
+    cache_read_tokens: whole(usage.cache_read_tokens),
+    cache_write_tokens: whole(usage.cache_write_tokens),
+  };
+}
