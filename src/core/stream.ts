@@ -45,19 +45,6 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
   }
 }
 
-/** Passes `stream` on. Calls `call` before it yields the first event; the events after it cost nothing more. */
-export function onFirst<T, E>(stream: Stream<T, E>, call: () => void): Stream<T, E> {
-  let isFirst = true;
-  return readWith(stream, () => {
-    if (!isFirst) return stream.next();
-    isFirst = false;
-    return stream.next().then((item) => {
-      if (!item.done) call();
-      return item;
-    });
-  });
-}
-
 /**
  * Passes `stream` on. Calls `onPull` before it asks for an event and `onEvent` before it yields one; what `onEvent` throws
  * ends the stream.
