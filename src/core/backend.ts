@@ -27,6 +27,8 @@ export interface ExecOptions {
   readonly signal: AbortSignal;
   /** After this the command and everything it started is killed. */
   readonly timeoutMs: number;
+  /** Variables that the command has besides, or with other values than, those of the backend. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** Output as it comes, decoded as UTF-8. */

@@ -2,6 +2,8 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
+import { HOME } from "../../src/backends/shell/prelude.ts";
 import type { OpenChannel } from "../../src/backends/shell/session.ts";
 import { needing } from "./needing.ts";
 
@@ -31,7 +33,7 @@ export interface ChildShell {
 
 export function childShell({ shell: [file, ...args], cwd, path }: ChildShell): OpenChannel {
   return async (events) => {
-    const env = { PATH: path ?? process.env.PATH ?? "/usr/bin:/bin", HOME: cwd };
+    const env = { PATH: path ?? process.env.PATH ?? "/usr/bin:/bin", HOME: join(cwd, HOME) };
     const child = spawn(file, args, { cwd, env, detached: true, stdio: "pipe" });
     const streams = [child.stdin, child.stdout, child.stderr];
     let isClosed = false;

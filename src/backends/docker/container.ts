@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
+import { HOME } from "../shell/prelude.ts";
 import type { ContainerInfo, ContainerSpec, ExecSpec } from "./engine.ts";
 import { EngineError, toAppError } from "./engine-error.ts";
 import type { Unplaced } from "./engines.ts";
@@ -221,7 +222,8 @@ export function shellSpec({ workdir }: DockerOptions): ExecSpec {
     user: TENANT,
     folder: workdir,
     environment: [
-      `HOME=${workdir}`,
+      // Below the workspace, because nothing else lasts and has room.
+      `HOME=${workdir}/${HOME}`,
       `WORKSPACE=${workdir}`,
       "TMPDIR=/tmp",
       "LANG=C.UTF-8",

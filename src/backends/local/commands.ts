@@ -46,7 +46,7 @@ export class LocalCommands {
     if (options.signal.aborted) return CANCELLED;
     const commands = this.#enter(workspace);
     try {
-      const running = await this.#start(workspace, command);
+      const running = await this.#start(workspace, command, options.environment);
       commands.foreground.add(running);
       try {
         return yield* followProcess(running, options);
@@ -87,7 +87,11 @@ export class LocalCommands {
       await endAll([...this.#workspaces.values()], (mark) => mark.startsWith(`${PROCESS_ID}/`));
   }
 
-  async #start(workspace: Workspace, command: string): Promise<LocalProcess> {
+  async #start(
+    workspace: Workspace,
+    command: string,
+    more: ExecOptions["environment"],
+  ): Promise<LocalProcess> {
     const pipe = await this.#pipe(workspace);
     try {
       if (this.#isClosed) {
@@ -96,7 +100,7 @@ export class LocalCommands {
       }
       this.#hasStarted = true;
       const mark = `${PROCESS_ID}/${workspace.id}/${this.#machine}/${randomId()}`;
-      const running = new LocalProcess(command, workspace.root, mark, pipe);
+      const running = new LocalProcess(command, { workspace, mark, more }, pipe);
       await running.started();
       return running;
     } catch (error) {

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { AppError } from "../../core/errors.ts";
 import { backoff } from "../../lib/backoff.ts";
 import { atMost, CommandProcess, type Exit, JOB } from "../process.ts";
-import { codeOf, HAS_PROC, isMissing } from "./workspace.ts";
+import { codeOf, HAS_PROC, isMissing, type Workspace } from "./workspace.ts";
 
 /** How long the system may take to report that a killed shell exited. */
 const REAP_MS = 1000;
@@ -32,14 +32,14 @@ export class LocalProcess extends CommandProcess {
   #exit: Exit = { exitCode: null };
 
   /** Throws `backend_failed`. Closes the pipe's input; the caller destroys its output. */
-  constructor(command: string, folder: string, mark: string, { input, output }: Pipe) {
+  constructor(command: string, { workspace, mark, more }: Surroundings, { input, output }: Pipe) {
     super();
     this.mark = mark;
     this.output = output;
     try {
       this.#child = spawn("/bin/sh", ["-c", command], {
-        cwd: folder,
-        env: environment(folder, mark),
+        cwd: workspace.root,
+        env: { ...environment(workspace), ...more, [JOB]: mark },
         detached: true,
         stdio: ["ignore", input, input],
       });
@@ -92,16 +92,22 @@ export function cannotStart(cause: unknown): AppError {
   return new AppError("backend_failed", message, { cause });
 }
 
-/** Of the server's own environment it has only the search path. */
-function environment(folder: string, mark: string): NodeJS.ProcessEnv {
+interface Surroundings {
+  readonly workspace: Workspace;
+  readonly mark: string;
+  /** More variables. */
+  readonly more: Readonly<Record<string, string>> | undefined;
+}
+
+/** Of the server's own environment it has only the search path. What programs read at home is not written with file tools. */
+function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
-    HOME: folder,
-    WORKSPACE: folder,
+    HOME: home,
+    WORKSPACE: root,
     TMPDIR: tmpdir(),
     LANG: "C.UTF-8",
     TERM: "dumb",
-    [JOB]: mark,
   };
 }
 

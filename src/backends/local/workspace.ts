@@ -1,5 +1,5 @@
-// A workspace on this machine's disk: `files` for the agent, and beside it `staging` for files that are being written or
-// erased. Paths in it are pinned while they are used, so that a link that replaces a part of one in the meantime has no effect.
+// A workspace on this machine's disk: `files` for the agent, and beside it `home`, the home directory of its commands, and `staging`
+// for files that are being written or erased. Paths in it are pinned while they are used, so that a link that replaces a part of one in the meantime has no effect.
 //
 // On Linux an entry is opened with `O_PATH`, which follows links but changes nothing; its real path is read from the open
 // entry, and all access goes through that entry. Elsewhere the real path is used: there a process of the same user that
@@ -41,8 +41,16 @@ export interface Workspace {
   readonly id: string;
   /** Real path of the agent's files. */
   readonly root: string;
+  readonly home: string;
   readonly staging: string;
 }
+
+const workspaceIn = (folder: string, id: string): Workspace => ({
+  id,
+  root: join(folder, "files"),
+  home: join(folder, "home"),
+  staging: join(folder, "staging"),
+});
 
 /** A hash, so that no text of a user becomes part of a path. */
 export function workspaceId({ owner, name }: Place): string {
@@ -60,12 +68,10 @@ export async function openWorkspace(dataDir: string, place: Place, server: strin
   const id = workspaceId(place);
   const folder = folderOf(dataDir, place);
   try {
-    for (const name of ["files", "staging"])
-      await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+    await ensureFolders(workspaceIn(folder, id));
     await chmod(folder, 0o700);
     await notePlace(folder, place, server);
-    const home = await realpath(folder);
-    const workspace = { id, root: join(home, "files"), staging: join(home, "staging") };
+    const workspace = workspaceIn(await realpath(folder), id);
     for (const name of await readdir(workspace.staging))
       if (hasEnded(name.split(".")[0] ?? ""))
         await erase(join(workspace.staging, name), workspace).catch(() => {});
@@ -126,19 +132,19 @@ export async function workspacesOf(dataDir: string, owner: Owner): Promise<strin
 export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {
   const all = join(dataDir, "workspaces");
   const id = `erased-${randomId()}`;
-  const home = join(all, id);
-  const moved = await rename(join(all, found), home).then(() => true, unlessMissing);
+  const folder = join(all, id);
+  const moved = await rename(join(all, found), folder).then(() => true, unlessMissing);
   if (!moved) return false;
-  const workspace = { id, root: join(home, "files"), staging: join(home, "staging") };
+  const workspace = workspaceIn(folder, id);
   await ensureFolders(workspace);
-  await erase(workspace.root, workspace).catch(unlessMissing);
-  await rm(home, { recursive: true, force: true });
+  for (const part of [workspace.root, workspace.home]) await erase(part, workspace).catch(unlessMissing);
+  await rm(folder, { recursive: true, force: true });
   return true;
 }
 
 /** Creates the folders again if a command has removed them. */
-export async function ensureFolders({ root, staging }: Workspace): Promise<void> {
-  for (const folder of [root, staging]) await mkdir(folder, { recursive: true, mode: 0o700 });
+export async function ensureFolders({ root, home, staging }: Workspace): Promise<void> {
+  for (const folder of [root, home, staging]) await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
 /** A unique name in staging. */

@@ -10,8 +10,8 @@ import type { Tree } from "../search.ts";
 import {
   entriesIn,
   perform,
+  RESERVED,
   relativePath,
-  STAGING,
   STAGING_ROOT,
   stagingName,
   succeeded,
@@ -136,8 +136,10 @@ async function walk(
 /** The conditions of `find` for folders that are not entered. */
 function pruned(folder: string, skipped: ReadonlySet<string>): string {
   const names = [...skipped].map((name) => `-name ${quote(name.replace(/[\\*?[\]]/g, "\\$&"))}`);
-  const staging = folder === "" ? `./${STAGING}` : STAGING.replace(`${folder}/`, "./");
-  return `-type d \\( ${[`-path ${quote(staging)}`, ...names].join(" -o ")} \\) -prune -o`;
+  const paths = RESERVED.map((path) => (folder === "" ? `./${path}` : path.replace(`${folder}/`, "./"))).map(
+    (path) => `-path ${quote(path)}`,
+  );
+  return `-type d \\( ${[...paths, ...names].join(" -o ")} \\) -prune -o`;
 }
 
 function pathOf(entry: string, folder: string): string {

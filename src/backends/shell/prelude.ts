@@ -18,6 +18,10 @@ import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script
 
 /** Relative to the workspace, and hidden from the agent. */
 export const STAGING = ".skein/staging";
+/** The home directory of commands, likewise: programs run what is in it. */
+export const HOME = ".skein/home";
+/** File tools pass over them. */
+export const RESERVED: readonly string[] = [STAGING, HOME];
 export const STAGING_ROOT = STAGING.slice(0, STAGING.indexOf("/"));
 
 export const PRELUDE = `
@@ -262,14 +266,12 @@ export interface Target {
   readonly relative: string;
 }
 
-/** `path` relative to the workspace. Throws for one that leads out of it or into staging. */
+/** `path` relative to the workspace. Throws for one that leads out of it or to what is reserved. */
 export function relativePath(path: string, workdir: string): string {
   const relative = toRelative(path, [workdir]);
-  if (!isInside(STAGING, relative)) return relative;
-  throw new AppError(
-    "backend_refused",
-    `${quoted(path)} is reserved for files while they are written. Use another path.`,
-  );
+  if (!RESERVED.some((folder) => isInside(folder, relative))) return relative;
+  const purpose = isInside(HOME, relative) ? "what programs keep at home" : "files while they are written";
+  throw new AppError("backend_refused", `${quoted(path)} is reserved for ${purpose}. Use another path.`);
 }
 
 /** Workspace, folder and name: the arguments of the prelude's functions. */

@@ -18,6 +18,8 @@ export interface ShellProcessOptions {
   readonly command: string;
   /** Where it starts. */
   readonly workdir: string;
+  /** Variables beside those of the session. */
+  readonly environment: Readonly<Record<string, string>> | undefined;
   /** Ends everything it started; resolves when nothing is left. */
   readonly killTree: (tree: Tree) => Promise<void>;
 }
@@ -36,14 +38,14 @@ export class ShellProcess extends CommandProcess implements Tree {
   #isOutOfMemory = false;
 
   /** Starts it. */
-  constructor(session: ShellSession, { command, workdir, killTree }: ShellProcessOptions) {
+  constructor(session: ShellSession, { command, workdir, environment = {}, killTree }: ShellProcessOptions) {
     super();
     this.session = session;
     this.#killTree = killTree;
     const mark = randomId();
     session.begin({
       mark,
-      script: scriptOf({ mark, id: this.id, command, workdir }),
+      script: scriptOf({ mark, id: this.id, command, workdir, environment }),
       onOutput: (bytes) => this.onOutput(bytes),
       onErrorOutput: linesOf((line) => this.#onReport(line, mark)),
       onMark: (words) => this.#onMark(words),
@@ -128,7 +130,16 @@ interface CommandScript {
   readonly id: string;
   readonly command: string;
   readonly workdir: string;
+  readonly environment: Readonly<Record<string, string>>;
 }
+
+/** The session's home directory, which a program expects to be there. Repositories around it pass over it. */
+const MAKE_HOME = `[ -d "\${HOME:-/}" ] || { mkdir -p -- "$HOME" && echo '*' >"$HOME/.gitignore"; } 2>/dev/null`;
+
+const exported = (environment: Readonly<Record<string, string>>) =>
+  Object.entries(environment)
+    .map(([name, value]) => ` ${name}=${quote(value)}`)
+    .join("");
 
 /**
  * The command is a single word of the script, and gets a session, an output and an environment of its own; that environment has
@@ -141,7 +152,13 @@ interface CommandScript {
  * input ends instead, as when the server has crashed, that process ends the command and everything that it started. The script
  * is one compound command, so the shell has read all of it before that line arrives.
  */
-const scriptOf = ({ mark, id, command, workdir }: CommandScript) => `N=${mark} c=${quote(command)}
+const scriptOf = ({
+  mark,
+  id,
+  command,
+  workdir,
+  environment,
+}: CommandScript) => `N=${mark} c=${quote(command)}
 {
   exec 5<&0
   { read -r c || { ${sweep(id)}
@@ -154,7 +171,8 @@ const scriptOf = ({ mark, id, command, workdir }: CommandScript) => `N=${mark} c
       echo "started $N $pid \${20}" >&2
       set -- "$c"
       unset N c w r pid rest
-      cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1
+      ${MAKE_HOME}
+      cd -- ${quote(workdir)} 2>&1 && unset OLDPWD && export${exported(environment)} ${JOB}=${id} && exec setsid /bin/sh -c "$1" 2>&1
     )
     ${printSentinel("ended $?")}
     echo "reported $N" >&2

@@ -85,6 +85,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
       const running = new ShellProcess(session, {
         command,
         workdir,
+        environment: options.environment,
         killTree: (tree) => this.#killTree(tree),
       });
       this.#running.add(running);

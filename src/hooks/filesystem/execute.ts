@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import type { Backend, BackendConfig, CommandEnd, ExecResult } from "../../core/backend.ts";
+import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { mapEvents } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
 
@@ -28,7 +29,11 @@ export function execute(backend: Backend, config: BackendConfig | undefined): To
     annotations: { category: "execute" },
     describeCall: ({ command }) => `run the command \`${command}\``,
     async *execute({ command, timeout }, call, run) {
-      const work = backend.exec(command, { signal: run.signal, timeoutMs: timeout * 1000 });
+      const environment = run.values.get(COMMAND_ENVIRONMENT);
+      const work = backend.exec(command, {
+        ...{ signal: run.signal, timeoutMs: timeout * 1000 },
+        ...(environment ? { environment } : {}),
+      });
       const result = yield* mapEvents(work, ({ text }) => [
         { event: "on_tool_progress", name: call.name, data: { call_id: call.id, output: text } } as const,
       ]);

@@ -2,6 +2,7 @@
 // from the model. Every decision is a span of the trace.
 
 import { z } from "zod";
+import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { AppError } from "../../core/errors.ts";
 import { warning } from "../../core/event.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
@@ -17,6 +18,7 @@ import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
+import { GUARDED_ENVIRONMENT } from "./shell/guarded-environment.ts";
 import {
   addSessionRule,
   type KeptRules,
@@ -145,6 +147,11 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
             if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
             await sharedTurn(run.owner.tenant);
           }
+          if (policiesFor(run).policy.guard)
+            run.values.set(COMMAND_ENVIRONMENT, {
+              ...run.values.get(COMMAND_ENVIRONMENT),
+              ...GUARDED_ENVIRONMENT,
+            });
         },
 
         hides({ name }, run) {

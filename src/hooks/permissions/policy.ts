@@ -38,6 +38,8 @@ export interface Policy {
   readonly absolute: readonly CompiledRule[];
   /** All others, in the order in which they are asked. */
   readonly ordered: readonly CompiledRule[];
+  /** The first that denies commands, or asks about them. */
+  readonly guard: CompiledRule | undefined;
 }
 
 export interface Verdict {
@@ -59,12 +61,10 @@ export function makePolicy({ mode, rules, agent, session, instructs = () => fals
   const ordered = compiled.toSorted(
     (a, b) => rank(a.rule) - rank(b.rule) || b.rule.priority - a.rule.priority,
   );
-  return {
-    mode,
-    instructs,
-    absolute: ordered.filter(({ rule }) => isAbsolute(rule)),
-    ordered: ordered.filter(({ rule }) => !isAbsolute(rule)),
-  };
+  const absolute = ordered.filter(({ rule }) => isAbsolute(rule));
+  const others = ordered.filter(({ rule }) => !isAbsolute(rule));
+  const guard = [...absolute, ...others].find(({ guardsCommands }) => guardsCommands);
+  return { mode, instructs, absolute, ordered: others, guard };
 }
 
 function isOf(scope: Scope, place: { readonly agent: string; readonly session: string }): boolean {
@@ -144,7 +144,7 @@ const PLAN = "Plan mode: write operations not allowed";
 /** How a rule about commands decides on a file that may say what they run. A rule for this very call comes before it. */
 function asCommand({ call, tool }: Subject, policy: Policy, allowing?: Rule): Verdict | undefined {
   if (tool?.annotations.category !== "write") return undefined;
-  const guard = [...policy.absolute, ...policy.ordered].find(({ guardsCommands }) => guardsCommands);
+  const { guard } = policy;
   const file = guard && namedFile(call, runsByItself);
   if (!guard || file === undefined) return undefined;
   const isMeant = allowing?.matcher.arguments !== undefined || allowing?.matcher.regex !== undefined;

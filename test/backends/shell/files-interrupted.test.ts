@@ -75,7 +75,7 @@ describeFiles((opened) => {
 
   test("where no link can be created, a file that is replaced while it is read is not mixed with its successor", async () => {
     const { backend, sh } = await opened();
-    await sh("echo mine > .skein; head -c 3000000 /dev/zero > f");
+    await sh("rm -rf .skein; echo mine > .skein; head -c 3000000 /dev/zero > f");
     expect((await readAll(backend, "f")).equals(Buffer.alloc(3_000_000))).toBe(true);
     const read = async () => {
       for await (const _ of backend.read("f", {}, signal)) await sh("echo next > g; mv g f");
@@ -130,14 +130,19 @@ describeFiles((opened) => {
     for (const pattern of ["**", ".skein/**", ".skein/staging/*"])
       expect((await backend.glob(pattern, ".", signal)).matches).not.toContain(`${workdir}/.skein/staging/x`);
     expect((await backend.glob("*", ".skein", signal)).matches).toEqual([]);
-    for (const path of [".skein/staging", ".skein/staging/x", "./.skein//staging/x/y"])
+    for (const path of [
+      ".skein/staging",
+      ".skein/staging/x",
+      "./.skein//staging/x/y",
+      ".skein/home/.gitconfig",
+    ])
       await refuses(() => backend.write(path, Buffer.from("y"), signal), "backend_refused", "another path");
     await backend.write(".skein/results/r", Buffer.from("y"), signal);
     expect((await backend.glob("r", ".skein", signal)).matches).toEqual([`${workdir}/.skein/results/r`]);
     await sh("chmod 000 .skein/staging");
     await backend.write("f", Buffer.from("x"), signal);
     await backend.remove(".skein", signal);
-    await sh("mkdir .skein; ln -s /tmp .skein/staging");
+    await sh("mkdir -p .skein; ln -s /tmp .skein/staging");
     await refuses(() => backend.write("f", Buffer.from("y"), signal), "backend_refused", ".skein");
     await backend.remove(".skein", signal);
     await backend.write("f", Buffer.from("x"), signal);

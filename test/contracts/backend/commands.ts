@@ -43,6 +43,25 @@ function running(it: It): void {
     await refuses(() => execute(it(), `: ${"x".repeat(200_000)}`), "invalid_request", "200002 bytes");
   });
 
+  test("gives a command the variables that it is started with", async () => {
+    const environment = { TERM: "it's", SKEIN_TEST_MORE: "a b\n$HOME" };
+    const { output } = await execute(it(), 'printf "%s|" "$TERM" "$SKEIN_TEST_MORE"; env true', {
+      environment,
+    });
+    expect(output).toBe("it's|a b\n$HOME|");
+    expect((await execute(it(), 'printf "[$SKEIN_TEST_MORE]"')).output).toBe("[]");
+  });
+
+  test("gives commands a home directory that is not the workspace, and that lasts", async () => {
+    const { output } = await execute(it(), 'cd && echo x > .kept && [ "$PWD" != "$OLDPWD" ] && echo home');
+    expect(output).toBe("home\n");
+    expect((await execute(it(), "cat ~/.kept; [ -e .kept ] || echo elsewhere")).output).toBe(
+      "x\nelsewhere\n",
+    );
+    await execute(it(), 'rm -rf "$HOME"');
+    expect((await execute(it(), 'cd "$HOME" && echo again')).output).toBe("again\n");
+  });
+
   test("gives each of many commands at once its own output", async () => {
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, index) =>

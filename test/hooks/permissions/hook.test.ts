@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -21,6 +22,7 @@ import { scriptedModel } from "../../../src/models/scripted.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
+import { needing } from "../../support/needing.ts";
 import { agentWith, made } from "../made.ts";
 import { workspace } from "../workspace.ts";
 import { callOf } from "./given.ts";
@@ -391,6 +393,57 @@ async function asked(tool: string, args: Record<string, unknown>): Promise<strin
   const { events } = await play({ script: [{ call: [{ tool, args }] }], tools: [book], hooks, backend });
   return dataOf(events, "on_interrupt")[0]?.prompt ?? "";
 }
+
+/** Whether the command creates the file `pwned` under these rules. */
+async function starts(
+  files: Readonly<Record<string, string>>,
+  command: string,
+  rules: readonly unknown[],
+): Promise<boolean> {
+  const backend = await workspace(files);
+  const hooks = [
+    made(permissions, { backend, options: { mode: "bypass", rules } }),
+    made(filesystem, { backend, agent: { backend: { type: "local" } } }),
+  ];
+  await play({ script: [{ call: [{ tool: "execute", args: { command } }] }, { say: "ok" }], hooks, backend });
+  return (await backend.glob("pwned", ".", new AbortController().signal)).matches.length > 0;
+}
+
+describe("where a rule denies commands, those that run start nothing that files or keys say", () => {
+  const { test } = needing(
+    ["git", "less"].every((program) => spawnSync(program, ["--version"]).status === 0),
+    "git and less",
+  );
+  /** A folder that git takes for a repository, with a command in its configuration. */
+  const REPOSITORY = {
+    "r/HEAD": "ref: refs/heads/x\n",
+    "r/config":
+      '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch pwned; false"\n',
+    ...{ "r/objects/x": "", "r/refs/x": "" },
+  };
+  const HOOKS = {
+    ".git/HEAD": "ref: refs/heads/x\n",
+    ".git/config":
+      '[user]\n\tname = a\n\temail = a@b\n[core]\n\tfsmonitor = "touch pwned; false"\n\tpager = touch pwned\n\teditor = touch pwned\n',
+    ...{ ".git/objects/x": "", ".git/refs/x": "", ".git/hooks/pre-commit": "#!/bin/sh\ntouch pwned\n" },
+  };
+
+  const KEYS = { ".lesskey": "#env\nLESSOPEN=|touch pwned; cat %s\n" };
+
+  for (const [what, files, command] of [
+    ["a folder that looks like a repository", REPOSITORY, "cd r; git status"],
+    ["a monitor of files", HOOKS, "git status"],
+    ["a hook", HOOKS, "chmod +x .git/hooks/pre-commit; git commit --allow-empty -m x"],
+    ["an editor", HOOKS, "git commit --allow-empty"],
+    ["keys of less", KEYS, 'cp .lesskey "$HOME"; less .lesskey | cat'],
+  ] as const)
+    test(what, async () => {
+      // Such a command runs where a rule names it.
+      const named = { allow: "execute", priority: 1 };
+      expect(await starts(files, command, [named])).toBe(true);
+      expect(await starts(files, command, [{ ask: "execute", command_prefix: ["rm"] }, named])).toBe(false);
+    });
+});
 
 test.each([
   ["execute", { command: "make test" }, "run the command `make test`"],

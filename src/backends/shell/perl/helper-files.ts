@@ -1,6 +1,6 @@
 // The helper's operations on files and folders. Large folders are listed, searched and removed in slices.
 
-import { STAGING } from "../prelude.ts";
+import { HOME, STAGING } from "../prelude.ts";
 import { CHUNK_BYTES, MAX_LISTED, MAX_OPEN, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 
 export const FILES = `
@@ -188,7 +188,7 @@ sub walk {
                 push @found, $path;
                 last if ($room -= 4 + length $path) < 0;
             }
-            elsif ($kind eq "d" and not $is_skipped{$name} and $path ne "${STAGING}") {
+            elsif ($kind eq "d" and not $is_skipped{$name} and $path ne "${STAGING}" and $path ne "${HOME}") {
                 push @folders, $path;
             }
         }
