@@ -14,7 +14,8 @@ import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { issuesOf, overridden, told } from "./overrides.ts";
-import { chosenTools, leftOut, namesServer, reservedNames } from "./tool-choice.ts";
+import { serverToolsOf } from "./server-tools.ts";
+import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
 
 export interface BuildOptions {
   readonly backend?: Backend | undefined;
@@ -35,17 +36,20 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
   const { model, user, tools = [], ...parts } = options;
   const { definition, faults } = overridden(described, user, catalogue);
   const services = { agent: definition, createModel: catalogue.createModel, ...parts };
+  const choice = definition.tools ?? [];
+  const servers = serverToolsOf(choice, catalogue);
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
   return {
     name: definition.name,
     description: definition.description,
     model: catalogue.createModel(spec),
     system: definition.system,
-    tools: chosenTools(definition.tools ?? [], [...catalogue.tools(), ...unreserved(tools, catalogue)]),
+    tools: chosenTools(choice, [...ownTools(catalogue), ...unreserved(tools, catalogue)]),
+    ...servers?.tools,
     without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
-      ...missing(definition, catalogue),
+      ...(servers ? [servers.hook] : []),
       ...activeHooks(definition, catalogue.hooks).map((hook) => created(hook, definition, services)),
     ],
     maxIterations: definition.max_iterations,
@@ -74,14 +78,10 @@ function ignoring(what: string): Hook {
   return warningOf("overrides", "overrides_ignored", text);
 }
 
-/** Warns once in a run of each MCP server that its agent names tools of and that cannot be used now. */
-function missing({ tools = [] }: AgentDefinition, { absentServers }: Catalogue): Hook[] {
-  if (tools.length === 0) return [];
-  return (absentServers?.() ?? [])
-    .filter(({ server }) => namesServer(tools, server))
-    .map(({ server, why }) =>
-      warningOf("mcp", "mcp_unavailable", `MCP server \`${server}\` ${why}. This run cannot use its tools.`),
-    );
+/** The tools of the server that are there as long as it runs. */
+function ownTools({ tools, serverTools }: Catalogue): readonly Tool[] {
+  const changing = new Set(serverTools?.());
+  return changing.size === 0 ? tools() : tools().filter((tool) => !changing.has(tool));
 }
 
 const warningOf = (name: string, code: string, text: string): Hook => ({

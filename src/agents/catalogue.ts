@@ -32,6 +32,10 @@ export interface Catalogue {
   readonly hooks: readonly HookDefinition[];
   /** The server's current tools; tenants may have more. */
   tools(): readonly Tool[];
+  /** Those of them that MCP servers have listed: they come and go while a run works. The same list while nothing has changed. */
+  serverTools?(): readonly Tool[];
+  /** Resolves when these MCP servers have listed their tools for the first time, or failed to. Never rejects. */
+  serversListed?(names: readonly string[]): Promise<void>;
   /** The MCP servers whose tools are missing or cannot be called now; `why` completes "The server …". Default: none. */
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
   /** `mcp_servers`, by name. */

@@ -24,7 +24,7 @@ export interface CatalogueOptions {
   readonly hooks?: readonly HookDefinition[] | undefined;
   /** Of the server, with names that are free and hooks that have a place. */
   readonly plugins?: readonly LoadedPlugin[] | undefined;
-  readonly mcp?: (() => Pick<McpServers, "tools" | "absent"> | undefined) | undefined;
+  readonly mcp?: (() => Pick<McpServers, "tools" | "absent" | "listed"> | undefined) | undefined;
 }
 
 export function catalogueOf(options: CatalogueOptions): Catalogue {
@@ -42,6 +42,8 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
   return {
     hooks: [...own, ...hooksOf(plugins, hooks).hooks],
     tools: () => [...nativeTools, ...tools, ...ofPlugins, ...(mcp()?.tools() ?? [])],
+    serverTools: () => mcp()?.tools() ?? [],
+    serversListed: async (names) => mcp()?.listed(names),
     absentServers: () => mcp()?.absent() ?? [],
     mcpServers: McpServerDefinitions,
     backends: withOwnBackends(Object.assign({}, ...parts.map(({ backends }) => backends))).options,

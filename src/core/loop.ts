@@ -32,7 +32,7 @@ import {
   reportFailure,
   type StandIn,
 } from "./run.ts";
-import { type Agent, registerHookTools, shownTools } from "./runnable-agent.ts";
+import { type Agent, offerCurrentTools, registerHookTools, shownTools } from "./runnable-agent.ts";
 import { isStream, type MaybeStream, type Stream, toStream, withNext } from "./stream.ts";
 import { failed, resultMessage, type Tool, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
@@ -76,6 +76,7 @@ async function* work(agent: Agent, run: MutableRun, input: RunInput): Stream<Out
   }
   for (const hook of agent.hooks) registerHookTools(hook, run);
   for (const hook of having(agent, "beforeAgent")) yield* inNameOf(hook, () => hook.beforeAgent(run));
+  offerCurrentTools(agent, run);
   return agent.loop
     ? withOutput(agent, yield* runCustomLoop(agent.loop, partsOf(agent, run, input)))
     : yield* iterate(agent, run, input);
@@ -188,6 +189,7 @@ async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableR
 
 async function* prepare(agent: Agent, run: MutableRun): Stream<ModelRequest> {
   run.step++;
+  offerCurrentTools(agent, run);
   const tools = shownTools(agent, run).map(({ name, description, parameters }) => ({
     name,
     description,
@@ -233,7 +235,9 @@ function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput):
     (hook) => hook.wrapToolCall && layer(hook.name, hook.wrapToolCall.bind(hook)),
   );
   const execute = core((request) =>
-    mayRepeat(request, begun) ? executeTool(request, run) : toStream(unknownOutcome(request, standIn)),
+    mayRepeat(request, begun)
+      ? executeTool(request, run, agent.absence)
+      : toStream(unknownOutcome(request, standIn)),
   );
   return compose<ToolRequest, Stream<ToolResult>, MutableRun>(layers, execute, run);
 }

@@ -108,6 +108,8 @@ export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
+  /** Those of them that may come and go. */
+  currentTools: readonly Tool[];
   /** Names that no tool is registered under. */
   readonly without: ReadonlySet<string>;
   /** Calls that this attempt has started and that have no result yet. */
@@ -161,6 +163,7 @@ export function mutableRun(
     messages,
     state: new Map(input.state),
     tools: new Map(),
+    currentTools: [],
     values: createValues(),
     without: without ?? new Set(),
     started: new Set(),

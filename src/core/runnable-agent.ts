@@ -16,6 +16,10 @@ export interface Agent {
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];
+  /** More tools, which may come and go while the run works: asked before each model call. The same list while nothing has changed. */
+  currentTools?(): readonly Tool[];
+  /** A sentence about a tool that the agent is to have and that is not there now; undefined for others. */
+  absence?(tool: string): string | undefined;
   /** Names of tools that its hooks must not give it. */
   readonly without?: ReadonlySet<string>;
   /** In order, first outermost. */
@@ -39,6 +43,17 @@ export function registerHookTools(hook: Hook, run: MutableRun): void {
   }
 }
 
+/** Replaces what `currentTools` gave the last time. Other tools keep their names. */
+export function offerCurrentTools({ currentTools }: Agent, run: MutableRun): void {
+  const current = currentTools?.() ?? NONE;
+  if (current === run.currentTools) return;
+  for (const tool of run.currentTools) if (run.tools.get(tool.name) === tool) run.tools.delete(tool.name);
+  for (const tool of current) if (!run.tools.has(tool.name)) registerTool(run, tool);
+  run.currentTools = current;
+}
+
+const NONE: readonly Tool[] = [];
+
 /** Sorted by name, so that requests begin alike and providers can cache them. */
 export function shownTools({ hooks }: Agent, run: MutableRun): Tool[] {
   return [...run.tools.values()]
@@ -58,5 +73,6 @@ function hides(hook: Hook, tool: Tool, run: MutableRun): boolean {
 export function toolsOffered(agent: Agent, run: MutableRun): Tool[] {
   for (const tool of agent.tools) if (tool.fault === undefined) registerTool(run, tool);
   for (const hook of agent.hooks) registerHookTools(hook, run);
+  offerCurrentTools(agent, run);
   return shownTools(agent, run);
 }

@@ -109,9 +109,15 @@ async function resultOfStopped(
   return standIn?.(call, { isGivenUp: isCancellation(signal) });
 }
 
-/** The innermost layer: checks the arguments and runs the tool itself. */
-export async function* executeTool({ call, tool, signal }: ToolRequest, run: MutableRun): Stream<ToolResult> {
+/** The innermost layer: checks the arguments and runs the tool itself. `absence`: why a tool is not there now. */
+export async function* executeTool(
+  { call, tool, signal }: ToolRequest,
+  run: MutableRun,
+  absence?: (tool: string) => string | undefined,
+): Stream<ToolResult> {
   if (!tool) {
+    const why = absence?.(call.name);
+    if (why !== undefined) return failed(why);
     const choice = run.offeredTools.length > 0 ? ` Use one of: ${run.offeredTools.join(", ")}.` : "";
     return failed(`There is no tool \`${call.name}\`.${choice}`);
   }

@@ -79,7 +79,7 @@ mcp_servers: { files: { command: sh, args: [${program}], env: { API_KEY: sk-proj
     expect(dataOf(events, "warning")).toEqual([
       {
         code: "mcp_unavailable",
-        message: "MCP server `files` ended (exit code 3). This run cannot use its tools.",
+        message: "MCP server `files` ended (exit code 3). This run can use its tools once it answers.",
       },
     ]);
     const other = await logged({ agents: agents("[write_todos]") });

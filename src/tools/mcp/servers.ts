@@ -26,12 +26,12 @@ export interface AbsentServer {
 }
 
 export interface McpServers {
-  /** The tools they listed last, by name. Cheap enough for every run. */
+  /** The tools they listed last, by name. Cheap enough for every model call: the same list while nothing has changed. */
   tools(): readonly Tool[];
   /** Those that cannot be used now, and why: completes "The server …". */
   absent(): readonly AbsentServer[];
-  /** Resolves when each server has listed its tools or failed to. Never rejects. */
-  listed(): Promise<void>;
+  /** Resolves when each of these servers, all by default, has listed its tools or failed to. Never rejects. */
+  listed(names?: readonly string[]): Promise<void>;
   /** Keeps servers with unchanged definitions, ends the others, connects new ones. */
   replace(definitions: McpServerDefinitions): Promise<void>;
   /** Ends all servers, with everything they started. */
@@ -41,6 +41,7 @@ export interface McpServers {
 /** Returns at once; servers connect in the background. */
 export function createMcpServers(definitions: McpServerDefinitions, services: McpServices): McpServers {
   let servers: ReadonlyMap<string, McpServer> = new Map();
+  let current: readonly Tool[] = [];
   let ended: Promise<unknown> = Promise.resolve();
 
   const replace = async (next: McpServerDefinitions) => {
@@ -60,10 +61,17 @@ export function createMcpServers(definitions: McpServerDefinitions, services: Mc
   void replace(definitions);
 
   return {
-    tools: () => [...servers.values()].flatMap((server) => server.tools()),
+    tools() {
+      const tools = [...servers.values()].flatMap((server) => server.tools());
+      const isSame = tools.length === current.length && tools.every((tool, index) => tool === current[index]);
+      if (!isSame) current = tools;
+      return current;
+    },
     absent: () =>
       [...servers].flatMap(([server, { absence: why }]) => (why === undefined ? [] : [{ server, why }])),
-    listed: async () => void (await Promise.all([...servers.values()].map((server) => server.listed()))),
+    async listed(names = [...servers.keys()]) {
+      await Promise.all(names.map((name) => servers.get(name)?.listed()));
+    },
     replace,
     close: () => replace({}),
   };
@@ -109,13 +117,15 @@ class McpServer {
 
   /** Why it cannot be used now. */
   get absence(): string | undefined {
-    const why = this.#link.failure ?? (this.#isListed ? undefined : "has not answered yet");
-    return why && this.#mask(why);
+    const isEmpty = this.#isListed && this.#tools.length === 0;
+    const why = this.#link.failure ?? (isEmpty ? "lists no tools" : undefined);
+    return why ? this.#mask(why) : this.#isListed ? undefined : "has not answered yet";
   }
 
-  /** As last listed; lists them again in the background when that was long ago. */
+  /** As last listed; lists them again in the background when that was long ago, or gave nothing. */
   tools(): readonly Tool[] {
-    if (performance.now() - this.#listedAt > this.definition.refresh) void this.#list();
+    const isEmpty = this.#isListed && this.#tools.length === 0;
+    if (isEmpty || performance.now() - this.#listedAt > this.definition.refresh) void this.#list();
     return this.#tools;
   }
 

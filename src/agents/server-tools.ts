@@ -1,0 +1,62 @@
+// The tools of MCP servers in a run: they come and go while it works.
+
+import { warning } from "../core/event.ts";
+import type { Hook } from "../core/hook.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import type { Tool } from "../core/tool.ts";
+import { orAborted } from "../lib/async.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.ts";
+
+interface ServerTools {
+  readonly tools: Pick<Agent, "currentTools" | "absence">;
+  /** Waits once for servers that have not answered yet, then warns of those that are absent. */
+  readonly hook: Hook;
+}
+
+/** What an agent has of MCP servers; undefined when its choice names no tool of any. */
+export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
+  if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
+  const { serverTools, absentServers, serversListed } = catalogue;
+  const absent = () => (absentServers?.() ?? []).filter(({ server }) => namesServer(choice, server));
+  return {
+    tools: {
+      currentTools: chosenFrom(choice, () => serverTools?.() ?? []),
+      absence: absenceOf(choice, absent),
+    },
+    hook: {
+      name: "mcp",
+      async *beforeAgent({ signal }) {
+        const names = absent().map(({ server }) => server);
+        if (names.length > 0 && serversListed) await orAborted(serversListed(names), signal);
+        for (const { server, why } of absent())
+          yield warning(
+            "mcp_unavailable",
+            `MCP server \`${server}\` ${why}. This run can use its tools once it answers.`,
+          );
+      },
+    },
+  };
+}
+
+/** Chooses again only when the list has changed. */
+function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
+  let [last, chosen]: (readonly Tool[])[] = [];
+  return () => {
+    const tools = list();
+    if (chosen === undefined || tools !== last) chosen = chosenTools(choice, tools);
+    last = tools;
+    return chosen;
+  };
+}
+
+function absenceOf(
+  choice: readonly string[],
+  absent: () => ReturnType<NonNullable<Catalogue["absentServers"]>>,
+) {
+  return (tool: string): string | undefined => {
+    const found = absent().find(({ server }) => tool.startsWith(`mcp__${server}__`));
+    if (!found || !choice.some((text) => toolMatcher(text)(tool))) return undefined;
+    return `MCP server \`${found.server}\` is not up yet: it ${found.why}. Try again later.`;
+  };
+}
