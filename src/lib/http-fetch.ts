@@ -1,15 +1,16 @@
 // `fetch` on node:http, for SDKs that accept one. The body of a 2xx response is a Node stream, which `streamOf` returns: web
 // streams are slower. Any other response is read at once, up to a cap.
 //
-// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No redirects,
-// compression or HTTP/2; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
+// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No redirects or
+// HTTP/2, and compression is not asked for; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
 //
 // `send` is the layer below, for callers that do not need `Request`, `Headers` and `Response`.
 
 import type { IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { finished } from "node:stream";
+import { finished, type Readable } from "node:stream";
 import { urlToHttpOptions } from "node:url";
+import { unpacked } from "./unpacked.ts";
 
 // An import of it would read everything that it exports, and some of that loads Node's own fetch: a tenth of a server's start.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
@@ -38,7 +39,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   const stream = await send(target, { method, headers, body, signal: signal ?? undefined });
   const status = stream.statusCode ?? 0;
   const isSuccess = status >= 200 && status < 300;
-  const text = isSuccess || status === 304 ? null : await readCapped(stream, MAX_ERROR_BYTES);
+  const text = isSuccess || status === 304 ? null : await errorText(stream);
   const response = new Response(text, { status, headers: headersOf(stream) });
   if (isSuccess) streams.set(response, stream);
   return response;
@@ -53,8 +54,18 @@ export function release(stream: IncomingMessage): void {
   stream.resume();
 }
 
+/** What an answer of failure says; empty where that cannot be read. Ends the stream. */
+export async function errorText(answer: IncomingMessage): Promise<string> {
+  try {
+    return await readCapped(unpacked(answer), MAX_ERROR_BYTES);
+  } catch {
+    answer.destroy();
+    return "";
+  }
+}
+
 /** The body as text, cut after `cap` bytes. Ends the stream. */
-export async function readCapped(stream: IncomingMessage, cap: number): Promise<string> {
+export async function readCapped(stream: Readable, cap: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of stream) {
@@ -69,7 +80,7 @@ export async function readCapped(stream: IncomingMessage, cap: number): Promise<
  * Calls `take` with what has arrived together, in the turn of the event loop that brings it, until it returns false: resolves with
  * false then, and with true at the end of the body. Throws what breaks the body, and what `take` throws.
  */
-export function readWhile(body: IncomingMessage, take: (piece: Buffer) => boolean): Promise<boolean> {
+export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     // At once: nothing more may be read for a caller who wants no more.
     const leave = () => {

@@ -16,9 +16,10 @@ const MAX_THREAD_BYTES = 4 * 1024 * 1024;
 /** So few short messages are written sooner than found. */
 const FEW = 64;
 
-/** How a wire writes steps. Not the same function for two wires that write them differently. */
+/** How a wire writes steps for one model. Not the same object for two that write them differently, or for two models. */
 export interface WireSteps<M = unknown> {
   readonly callId: RegExp;
+  readonly keepsOwnIds: boolean;
   readonly write: (steps: readonly Step[]) => readonly M[];
 }
 
@@ -68,7 +69,7 @@ export const leftOut = (
  * written. Undefined when there are none, and for few short messages.
  */
 export async function closedTurns(
-  { messages, tenant = "" }: Pick<ModelRequest, "messages" | "tenant">,
+  { messages, model, tenant = "" }: Pick<ModelRequest, "messages" | "model" | "tenant">,
   wire: WireSteps,
 ): Promise<ClosedTurns | undefined> {
   if (messages.length < FEW && !areLong(messages)) return undefined;
@@ -77,7 +78,7 @@ export async function closedTurns(
   const news = messages.slice(from, newestTurn(messages));
   if (news.length === 0 || !news.every(Object.isFrozen)) return before;
   const ids = before?.ids.copy() ?? new CallIds(wire.callId);
-  const steps = repairClosed(news, ids, from === 0);
+  const steps = repairClosed(news, { ids, author: wire.keepsOwnIds ? model.name : undefined }, from === 0);
   if (!steps) return before;
   if (areLong(news)) await ownTurn(tenant);
   const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps), tenant))];

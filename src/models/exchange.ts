@@ -1,11 +1,13 @@
 // One model call over HTTP: opens it, reads it to its end and leaves the connection as it should be.
 
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import { readWhile, release } from "../lib/http-fetch.ts";
+import { unpacked } from "../lib/unpacked.ts";
 import { failureOf, ProviderError, refused } from "./failure.ts";
 import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
@@ -44,15 +46,16 @@ async function* run(
   controller: AbortController,
 ): Stream<ModelReply> {
   signal.throwIfAborted();
-  let body: IncomingMessage | undefined;
+  let answer: IncomingMessage | undefined;
   let isRefused = false;
   let isWhole = false;
   const cut = () => controller.abort();
   signal.addEventListener("abort", cut, { once: true });
-  controller.signal.addEventListener("abort", () => body?.destroy(), { once: true });
+  controller.signal.addEventListener("abort", () => answer?.destroy(), { once: true });
   try {
-    body = await open(controller.signal);
-    const reply = yield* read(body, { reader, deltas }, controller.signal);
+    answer = await open(controller.signal);
+    const contentType = answer.headers["content-type"] ?? "";
+    const reply = yield* read(unpacked(answer), { reader, deltas, contentType }, controller.signal);
     isWhole = true;
     return reply;
   } catch (error) {
@@ -62,9 +65,9 @@ async function* run(
     throw failureOf(error, { model: model.name, secret });
   } finally {
     signal.removeEventListener("abort", cut);
-    if (body && isWhole) release(body);
-    else if (body) {
-      body.destroy();
+    if (answer && isWhole) release(answer);
+    else if (answer) {
+      answer.destroy();
       const { usage } = reader;
       // A provider may send the refusal of a request as the first event of a stream.
       if (!isRefused || usage.input_tokens + usage.output_tokens > 0) onPartialUsage?.(usage);
@@ -77,12 +80,12 @@ async function* run(
  * brings them; what it does not take is yielded, and no more is read until then.
  */
 async function* read(
-  body: IncomingMessage,
-  { reader, deltas }: Pick<Exchange, "reader" | "deltas">,
+  body: Readable,
+  { reader, deltas, contentType }: Pick<Exchange, "reader" | "deltas"> & { readonly contentType: string },
   signal: AbortSignal,
 ): Stream<ModelReply> {
   const events: StreamEvent[] = [];
-  const frames = framesTo(listenerOf(reader, events), body.headers["content-type"] ?? "");
+  const frames = framesTo(listenerOf(reader, events), contentType);
   let bytes = 0;
   /** What is to be yielded. */
   let left: readonly StreamEvent[] = [];

@@ -6,6 +6,7 @@ import { AppError, type ErrorCode } from "../core/errors.ts";
 import { isObject } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { replacingAll } from "../lib/replacer.ts";
+import { EncodingError } from "../lib/unpacked.ts";
 
 /**
  * A failure that no SDK sees, because it comes beside one, inside a stream or instead of one. `body` is the error that the
@@ -171,6 +172,7 @@ const Thrown = z.object({
 });
 
 function factsOf(error: unknown): Facts | undefined {
+  if (error instanceof EncodingError) return factsOf(refused(`the answer ${error.message}`));
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof ProviderError)
     return error.body === undefined && !error.refusal

@@ -37,6 +37,8 @@ interface Asked {
   readonly model: string;
   /** The ids that its provider takes. */
   readonly callId: RegExp;
+  /** Whether the model's own ids go back to it in any form: it made them, and may read them. */
+  readonly keepsOwnIds: boolean;
   /** What closed turns before the messages have taken; see `repairClosed`. */
   readonly after?: CallIds | undefined;
 }
@@ -44,8 +46,8 @@ interface Asked {
 /** What Anthropic and OpenAI both take. */
 export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
-export function repair(messages: readonly Message[], { model, callId, after }: Asked): Step[] {
-  const drafts = pair(messages, new CallIds(callId, after));
+export function repair(messages: readonly Message[], { model, callId, keepsOwnIds, after }: Asked): Step[] {
+  const drafts = pair(messages, { ids: new CallIds(callId, after), author: keepsOwnIds ? model : undefined });
   const loop = loopStart(drafts);
   const steps = drafts.map((draft, index) => finish(draft, index > loop && isBy(draft, model)));
   return withEnds(steps);
@@ -53,14 +55,14 @@ export function repair(messages: readonly Message[], { model, callId, after }: A
 
 /**
  * Turns that lie before the newest one, so that nothing that comes later changes them; `isBeginning`: no others lie before
- * them. Takes their ids from `ids`. Undefined when a call among them has no result.
+ * them. Takes their ids from `taken`. Undefined when a call among them has no result.
  */
 export function repairClosed(
   messages: readonly Message[],
-  ids: CallIds,
+  taken: Taken,
   isBeginning: boolean,
 ): Step[] | undefined {
-  const drafts = pair(messages, ids);
+  const drafts = pair(messages, taken);
   if (drafts.some((draft) => draft.role === "assistant" && draft.calls.some(({ result }) => !result)))
     return undefined;
   const steps = drafts.map((draft) => finish(draft, false));
@@ -90,6 +92,12 @@ interface DraftReply {
   readonly calls: readonly DraftCall[];
 }
 
+/** The ids that are taken, and the model whose own ids stay as they are. */
+export interface Taken {
+  readonly ids: CallIds;
+  readonly author: string | undefined;
+}
+
 interface DraftCall {
   readonly id: string;
   readonly call: ToolCall;
@@ -100,7 +108,7 @@ interface DraftCall {
  * Gives each result to the newest message with a call of its id that still waits for one, wherever it stands
  * after it. A result that finds none, an orphan or a second one, is left out.
  */
-function pair(messages: readonly Message[], ids: CallIds): Draft[] {
+function pair(messages: readonly Message[], { ids, author }: Taken): Draft[] {
   const drafts: Draft[] = [];
   const waiting = new Map<string, DraftCall[]>();
   for (const message of messages) {
@@ -112,7 +120,8 @@ function pair(messages: readonly Message[], ids: CallIds): Draft[] {
         break;
       }
       case "assistant": {
-        const calls = (message.tool_calls ?? []).map((call) => ({ id: ids.take(call.id), call }));
+        const isOwn = author !== undefined && message.model === author;
+        const calls = (message.tool_calls ?? []).map((call) => ({ id: ids.take(call.id, isOwn), call }));
         for (const draft of calls.toReversed())
           waiting.set(draft.call.id, [...(waiting.get(draft.call.id) ?? []), draft]);
         if (calls.length > 0 || message.content.trim() !== "")
@@ -220,10 +229,15 @@ export class CallIds {
     return copy;
   }
 
-  take(id: string): string {
+  /** `isOwn`: the id is the model's own, and may be more to it than a name. */
+  take(id: string, isOwn: boolean): string {
     let repeat = this.#repeatsOf(id);
-    let made = repeat === 0 && this.#pattern.test(id) ? id : digest(`${id}#${repeat}`);
-    while (this.#isUsed(made)) made = digest(`${id}#${++repeat}`);
+    const another = () => (isOwn && COUNTED.test(id) ? countedOn(id, repeat) : digest(`${id}#${repeat}`));
+    let made = repeat === 0 && id !== "" && (isOwn || this.#pattern.test(id)) ? id : another();
+    while (this.#isUsed(made)) {
+      repeat++;
+      made = another();
+    }
     this.#repeats.set(id, repeat + 1);
     this.#used.add(made);
     return made;
@@ -239,6 +253,11 @@ export class CallIds {
     return this.#repeats.get(id) ?? (before ? before.#repeatsOf(id) : 0);
   }
 }
+
+/** Kimi reads the tool off its ids, and counts the calls in them: `functions.read:0`. Some servers count from 0 in each reply. */
+const COUNTED = /:\d{1,9}$/;
+const countedOn = (id: string, by: number) =>
+  id.replace(COUNTED, (count) => `:${Number(count.slice(1)) + by}`);
 
 /** Nine letters and digits, which the strictest provider requires. */
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 9);

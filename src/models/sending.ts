@@ -2,12 +2,10 @@
 
 import type { IncomingMessage } from "node:http";
 import type { ModelRequest } from "../core/model.ts";
-import { headersOf, readCapped, send, streamOf, targetOf } from "../lib/http-fetch.ts";
+import { errorText, headersOf, send, streamOf, targetOf } from "../lib/http-fetch.ts";
 import type { LeftOut } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
-
-const MAX_ERROR_BYTES = 64 * 1024;
 
 /** What a request becomes on the wire. */
 export interface Wire {
@@ -74,7 +72,7 @@ export function besideSdk(client: BuildingClient, path: string): Send {
     });
     const { statusCode: status = 0 } = answer;
     if (status >= 200 && status < 300) return answer;
-    const text = await readCapped(answer, MAX_ERROR_BYTES);
+    const text = await errorText(answer);
     const refusal = { status, headers: headersOf(answer) };
     throw new ProviderError(`${status} ${text || "without a body"}`, { body: parsed(text), refusal });
   };

@@ -92,7 +92,8 @@ async function conversation(): Promise<ModelRequest[]> {
 }
 
 const WIRES: Record<string, (request: ModelRequest) => object> = {
-  anthropic: (request) => anthropic(request, "claude-sonnet-4-5", {}).params,
+  anthropic: (request) =>
+    anthropic(request, { model: "claude-sonnet-4-5", settings: {}, keepsOwnIds: false }).params,
   openai: (request) =>
     openai(request, { model: "gpt-5", settings: {}, dialect: dialectOf("https://api.openai.com/v1") }),
 };

@@ -15,7 +15,7 @@ const long = "A long story. ".repeat(3000);
 const text = fc.constantFrom("hello", "a \ud83d", "漢字", '{"x": 1}', long);
 const mayBeBlank = fc.oneof(text, fc.constantFrom("", " \n"));
 const call = fc.record({
-  id: fc.constantFrom("a", "b", "call 1", "", "x".repeat(50)),
+  id: fc.constantFrom("a", "b", "call 1", "", "x".repeat(40)),
   name: fc.constantFrom("read", "no.such tool"),
   args: fc.constantFrom({}, { path: "/x" }),
 });

@@ -3,11 +3,14 @@
 import { describe, expect, test } from "vitest";
 import { assistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
 import type { ModelReply, ModelSettings } from "../../src/core/model.ts";
+import { createModel } from "../../src/models/index.ts";
 import { openaiModel } from "../../src/models/openai/client.ts";
 import { dialectOf } from "../../src/models/openai/dialect.ts";
 import { openaiReply } from "../../src/models/openai/reply.ts";
 import { toWire } from "../../src/models/openai/wire.ts";
-import { request } from "./providers.ts";
+import { ask, fakeProvider, request } from "./providers.ts";
+
+const fake = fakeProvider();
 
 const model = openaiModel({
   ...{ name: "openai:m", model: "m", baseUrl: "http://127.0.0.1:1", settings: {} },
@@ -88,6 +91,62 @@ describe("a request", () => {
       { reasoning_content: "" },
       { reasoning_content: "Hm." },
     ]);
+  });
+});
+
+describe("the ids of calls", () => {
+  const ids = (host: string, author: string, ...made: string[]) => {
+    const turns = made.flatMap((id) => {
+      const call = { id, name: "read", args: {} };
+      return [{ ...assistantMessage("", call), model: author }, toolMessage(call, "done")];
+    });
+    const { messages } = paramsFor(host, { messages: [userMessage("hi"), ...turns] });
+    const sent = messages.flatMap((message) => ("tool_calls" in message ? (message.tool_calls ?? []) : []));
+    const results = messages.flatMap((message) => (message.role === "tool" ? [message.tool_call_id] : []));
+    expect(results).toEqual(sent.map(({ id }) => id));
+    return results;
+  };
+
+  test("go back to the model that made them as they came, as Kimi reads its tools off them", () => {
+    const own = ["functions.read:0", "functions.mcp__files__read_text_of_a_long_file:1", "a b/ü"];
+    expect(ids("llm.example.com", "openai:m", ...own)).toEqual(own);
+  });
+
+  test("that are doubled in a thread are counted on, in the form that the model knows", () => {
+    expect(ids("llm.example.com", "openai:m", "read:0", "read:0", "read:1")).toEqual([
+      "read:0",
+      "read:1",
+      "read:2",
+    ]);
+  });
+
+  test("of other models are such as all servers take", () => {
+    const [id] = ids("llm.example.com", "other:m", "functions.read:0");
+    expect(id).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
+  });
+
+  test("are such as the server takes where that is known to be strict", () => {
+    for (const host of ["api.openai.com", "api.mistral.ai"])
+      expect(ids(host, "openai:m", "functions.read:0")[0]).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
+  });
+});
+
+describe("the address of a server", () => {
+  test.each([
+    ["openai", "/v1", "/v1/chat/completions"],
+    ["openai", "/v1/", "/v1/chat/completions"],
+    ["openai", "/v1/chat/completions", "/v1/chat/completions"],
+    ["openai", "/v1/chat/completions/", "/v1/chat/completions"],
+    ["anthropic", "", "/v1/messages"],
+    ["anthropic", "/v1", "/v1/messages"],
+    ["anthropic", "/v1/messages", "/v1/messages"],
+  ])("of %s may be given as `%s`", async (provider, path, asked) => {
+    const made = createModel(
+      { provider, model: "m", api_key: "k", base_url: `${fake.current.url}${path}`, max_tokens: 100 },
+      {},
+    );
+    await ask(made);
+    expect(fake.current.requests().at(-1)?.url).toBe(asked);
   });
 });
 

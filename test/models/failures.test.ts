@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
+import zlib from "node:zlib";
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -171,6 +172,66 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
       (_, response) => void response.writeHead(200, { "content-type": "text/event-stream" }).end(body),
     );
     expect((await failing(model(fake.current, { base_url: url }))).code).toBe("model_unreachable");
+  });
+
+  test.each<[string, (text: string) => Buffer]>([
+    ["gzip", zlib.gzipSync],
+    ["deflate", zlib.deflateSync],
+    ["br", zlib.brotliCompressSync],
+    ["zstd", zlib.zstdCompressSync],
+  ])("reads an answer that is packed with %s, though that was not asked for", async (encoding, pack) => {
+    const url = await oddServer((_, response) => {
+      response.writeHead(503, { "content-type": "application/json", "content-encoding": encoding });
+      response.end(pack('{"error": {"message": "Come back later."}}'));
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    expect(error).toMatchObject({ code: "model_overloaded" });
+    expect(error.message).toContain("Come back later.");
+  });
+
+  test.each([
+    ["compress", Buffer.from("data: x\n\n"), "is packed as `compress`, which was not asked for"],
+    ["gzip", Buffer.from("data: x\n\n"), "is not packed as its content-encoding says (`gzip`)"],
+    ["identity", zlib.gzipSync("data: x\n\n"), "is packed with gzip, and its head does not say so"],
+  ])(
+    "says of an answer labelled `%s` what it cannot read, and does not ask again",
+    async (encoding, body, said) => {
+      const url = await oddServer((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
+        response.end(body);
+      });
+      const error = await failing(model(fake.current, { base_url: url }));
+      expect(error.message).toContain(said);
+      expect(isTransient(error)).toBe(false);
+    },
+  );
+
+  test.each([
+    ["text without an end", "x".repeat(64 * 1024), 1],
+    ["calls without an end", "x", 600],
+  ])("gives up a reply that is %s, and does not ask again", async (_, text, calls) => {
+    const piece = JSON.stringify({
+      ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
+      choices: [{ delta: { content: text } }],
+    });
+    const call = (id: number) =>
+      JSON.stringify({
+        ...{
+          type: "content_block_start",
+          index: id,
+          content_block: { type: "tool_use", id: `${id}`, name: "a" },
+        },
+        choices: [{ delta: { tool_calls: [{ index: id, id: `${id}`, function: { name: "a" } }] } }],
+      });
+    const events =
+      calls === 1
+        ? Array.from({ length: 200 }, () => piece)
+        : Array.from({ length: calls }, (_, id) => call(id));
+    const asked = model(fake.current);
+    fake.current.enqueue({ raw: events, batch: 20 });
+    const error = await failing(asked);
+    expect(error.message).toMatch(/the reply (is longer than|holds more than)/);
+    expect(isTransient(error)).toBe(false);
   });
 
   test("shows nothing of an error page and not all of a long error", async () => {

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { type AssistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
 import type { Model, ModelReply, SystemBlock } from "../../src/core/model.ts";
+import { toWire } from "../../src/models/anthropic/wire.ts";
+import { createModel } from "../../src/models/index.ts";
 import { dataOf } from "../support/drain.ts";
 import { type Block, call, redacted, say, think } from "../support/fake-provider/script.ts";
 import { blocksOf } from "../support/fake-provider/sent-body.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROVIDERS, request } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -159,4 +161,34 @@ describe("openai", () => {
     expect(lastBody(fake.current).reasoning_effort).toBe(effort);
     expect(lastBody(fake.current).temperature).toBeUndefined();
   });
+});
+
+test("a thought that its server has not signed goes back as it came, to that server", async () => {
+  const asked = createModel(
+    { provider: "anthropic", model: "m", api_key: "k", base_url: fake.current.url },
+    {},
+  );
+  const thought = (signature: object) => ({
+    type: "thinking",
+    thinking: "The user wants the file.",
+    ...signature,
+  });
+  for (const signature of [{}, { signature: "" }]) {
+    fake.current.enqueue({
+      raw: [
+        { type: "content_block_start", index: 0, content_block: thought(signature) },
+        { type: "content_block_start", index: 1, content_block: { type: "tool_use", id: "a", name: "read" } },
+        { type: "message_delta", delta: { stop_reason: "tool_use" } },
+        { type: "message_stop" },
+      ],
+    });
+    const question = userMessage("What is in the file?");
+    const { reply } = await ask(asked, { messages: [question] });
+    const message = kept(reply, asked);
+    const results = reply.tool_calls.map((made) => toolMessage(made, "the content"));
+    const { params } = toWire(request(asked, { messages: [question, message, ...results] }), {
+      ...{ model: "m", settings: {}, keepsOwnIds: true },
+    });
+    expect(params.messages[1]?.content).toContainEqual(thought(signature));
+  }
 });

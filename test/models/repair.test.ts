@@ -220,7 +220,7 @@ function randomHistory(seed: number): Message[] {
   const pick = <T>(...items: readonly T[]): T => items[below(items.length)] as T; // there is at least one
   const text = () => pick("", " ", "hello", "\n\n", "a \ud83d", "漢字", '{"x": 1}', "</system>");
   const call = (): ToolCall => ({
-    ...made(pick("a", "b", "c", "call 1", "", "ü", "x".repeat(50)), pick("read", "no.such tool", "")),
+    ...made(pick("a", "b", "c", "call 1", "", "ü", "x".repeat(40)), pick("read", "no.such tool", "")),
     args: pick({}, { path: "/x" }, { deep: [{ "": null, s: "\udc00" }] }),
     ...pick({}, {}, { malformed: "{" }),
   });

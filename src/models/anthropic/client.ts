@@ -22,8 +22,10 @@ interface AnthropicOptions extends ModelOptions {
 }
 
 export function anthropicModel(options: AnthropicOptions): Model {
-  const { name, model, key, settings, fallback, connect = byKey } = options;
+  const { name, model, baseUrl, key, settings, fallback, connect = byKey } = options;
   const { enforces = generationOf(model).output } = options;
+  const keepsOwnIds = !options.connect && !/(^|\.)anthropic\.com$/.test(new URL(baseUrl).hostname);
+  const steps = wireSteps(keepsOwnIds);
   let connected: Promise<Send> | undefined;
   return {
     name,
@@ -38,10 +40,11 @@ export function anthropicModel(options: AnthropicOptions): Model {
         ...("secret" in key ? { secret: key.secret } : {}),
         async open(signal) {
           connected ??= connect(options);
+          const target = { model, settings: { ...settings, ...request.settings }, keepsOwnIds };
           const send = await connected;
           const wireOf: WireOf = async ({ isWhole }) => {
-            const closed = isWhole ? undefined : await closedTurns(request, wireSteps);
-            const wire = toWire(request, model, { ...settings, ...request.settings }, closed);
+            const closed = isWhole ? undefined : await closedTurns(request, steps);
+            const wire = toWire(request, target, closed);
             return { ...wire, leftOut: leftOut(closed, wire.params) };
           };
           return send(request, wireOf, signal);
@@ -55,7 +58,8 @@ export function anthropicModel(options: AnthropicOptions): Model {
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
   const { Anthropic } = await import("@anthropic-ai/sdk");
-  const baseURL = baseUrl.replace(/\/+(v1\/*)?$/, "");
+  // People also give the address that is asked in the end.
+  const baseURL = baseUrl.replace(/\/+(v1(\/+messages)?\/*)?$/, "");
   return besideSdk(new Anthropic({ ...EXCHANGE, apiKey, baseURL }), PATH);
 }
 

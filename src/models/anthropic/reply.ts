@@ -9,7 +9,8 @@ import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 /** A thought, and where in the reply it stands; a stored reply holds its text and its calls apart. */
 interface Placed {
   readonly thought: Thought;
-  signature: string;
+  /** Undefined while none has come: some servers sign nothing. */
+  signature: string | undefined;
   readonly redacted?: string;
   readonly afterText: number;
   readonly afterCalls: number;
@@ -30,7 +31,7 @@ export function anthropicReply(): ReplyReader {
       case "redacted_thinking": {
         const placed: Placed = {
           thought: openThought(),
-          signature: textIn(block.signature),
+          signature: typeof block.signature === "string" ? block.signature : undefined,
           ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
           afterText: draft.text.length,
           afterCalls: draft.callCount,
@@ -63,7 +64,7 @@ export function anthropicReply(): ReplyReader {
         if (placed) draft.think(placed.thought, delta.thinking, out);
         break;
       case "signature_delta":
-        if (placed) placed.signature += textIn(delta.signature);
+        if (placed) placed.signature = (placed.signature ?? "") + textIn(delta.signature);
         break;
     }
   };
@@ -117,8 +118,9 @@ function toReasoning({ thought, signature, redacted, afterText, afterCalls }: Pl
   return {
     text: thought.text,
     metadata: {
-      ...(signature ? { signature } : {}),
+      ...(signature === undefined ? {} : { signature }),
       ...(redacted === undefined ? {} : { redacted }),
+      ...(signature === undefined && redacted === undefined ? { unsigned: true } : {}),
       ...(afterText > 0 ? { after_text: afterText } : {}),
       ...(afterCalls > 0 ? { after_calls: afterCalls } : {}),
     },

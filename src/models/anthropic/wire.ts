@@ -23,6 +23,12 @@ export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "
   temperature?: number;
 };
 
+export interface Target {
+  readonly model: string;
+  readonly settings: ModelSettings;
+  readonly keepsOwnIds: boolean;
+}
+
 export interface Wire {
   readonly params: Params;
   readonly headers: Readonly<Record<string, string>>;
@@ -31,13 +37,15 @@ export interface Wire {
 /** Leaves out the closed turns of the request, if any. */
 export function toWire(
   request: ModelRequest,
-  model: string,
-  configured: ModelSettings,
+  { model, settings: configured, keepsOwnIds }: Target,
   closed?: ClosedTurns,
 ): Wire {
   const settings = limited(configured, request.outputLimit);
   const open = request.messages.slice(closed?.messages.length ?? 0);
-  const steps = repair(open, { model: request.model.name, callId: CALL_ID, after: closed?.ids });
+  const steps = repair(open, {
+    ...{ model: request.model.name, callId: CALL_ID, keepsOwnIds },
+    after: closed?.ids,
+  });
   const wanted = toolChoiceOf(request, settings);
   const thinks = generationOf(model).thinking === "always";
   // A call cannot be forced while the model thinks: where it can, it does without thinking.
@@ -154,7 +162,11 @@ function turnsOf(steps: readonly Step[]): Turn[] {
   return turns;
 }
 
-export const wireSteps: WireSteps<Turn> = { callId: CALL_ID, write: turnsOf };
+/** `keepsOwnIds`: the server is a compatible one, which may make ids of another form. */
+export const wireSteps = (keepsOwnIds: boolean): WireSteps<Turn> => ({
+  ...{ callId: CALL_ID, keepsOwnIds },
+  write: turnsOf,
+});
 
 /** The last block is marked for the cache. */
 const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
@@ -186,9 +198,13 @@ function replyBlocks({ text, calls, reasoning }: Reply): Block[] {
 }
 
 function thoughtBlock({ text, metadata }: Reasoning): Block | undefined {
-  const { redacted, signature } = metadata ?? {};
+  const { redacted, signature, unsigned } = metadata ?? {};
   if (typeof redacted === "string") return { type: "redacted_thinking", data: redacted };
-  return typeof signature === "string" ? { type: "thinking", thinking: text, signature } : undefined;
+  if (typeof signature === "string") return { type: "thinking", thinking: text, signature };
+  // The SDK's type knows signed ones only.
+  return unsigned === true
+    ? ({ type: "thinking", thinking: text } as Anthropic.ThinkingBlockParam)
+    : undefined;
 }
 
 function numberIn({ metadata }: Reasoning, key: string): number {

@@ -59,8 +59,10 @@ function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
 }
 
 /** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
-async function byKey({ baseUrl: baseURL, key, name }: ModelOptions): Promise<Send> {
+async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
+  // People also give the address that is asked in the end.
+  const baseURL = baseUrl.replace(/\/+(chat\/+completions\/*)?$/, "");
   const { OpenAI } = await import("openai");
   return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
 }

@@ -8,6 +8,8 @@ export interface Dialect {
   /** Counts tokens only when asked to. */
   readonly askForUsage: boolean;
   readonly callId: RegExp;
+  /** Takes back the ids that its own models made, in any form. */
+  readonly keepsOwnIds: boolean;
   /** Wants to find a thought in every reply, and be it an empty one. */
   readonly thoughtInEveryReply: boolean;
   /**
@@ -27,6 +29,7 @@ const COMMON: Dialect = {
   maxTokens: "max_tokens",
   askForUsage: true,
   callId: CALL_ID,
+  keepsOwnIds: true,
   thoughtInEveryReply: false,
   toolsOrReasoning: () => false,
   output: () => "tool",
@@ -47,12 +50,16 @@ const DIALECTS: readonly { readonly host: RegExp; readonly dialect: Partial<Dial
     host: /(^|\.)openai\.(azure\.)?com$/,
     dialect: {
       maxTokens: "max_completion_tokens",
+      keepsOwnIds: false,
       toolsOrReasoning: (model) => versionOf(model) >= 5.4,
       output: () => "native",
     },
   },
   { host: /(^|\.)googleapis\.com$/, dialect: GOOGLE },
-  { host: /(^|\.)mistral\.ai$/, dialect: { askForUsage: false, callId: /^[a-zA-Z0-9]{9}$/ } },
+  {
+    host: /(^|\.)mistral\.ai$/,
+    dialect: { askForUsage: false, callId: /^[a-zA-Z0-9]{9}$/, keepsOwnIds: false },
+  },
   { host: /(^|\.)deepseek\.com$/, dialect: { thoughtInEveryReply: true } },
 ];
 

@@ -34,6 +34,7 @@ export interface Target {
 /** How steps are written for the server of a dialect. */
 export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
   callId: dialect.callId,
+  keepsOwnIds: dialect.keepsOwnIds,
   write: (steps) =>
     steps.flatMap((step) => messages(dialect.documents ? step : withoutDocuments(step), dialect)),
 });
@@ -44,9 +45,9 @@ export function toWire(
   { model, settings, dialect }: Target,
   closed?: ClosedTurns,
 ): Params {
-  const { callId, write } = wireSteps(dialect);
+  const { callId, keepsOwnIds, write } = wireSteps(dialect);
   const open = request.messages.slice(closed?.messages.length ?? 0);
-  const steps = repair(open, { model: request.model.name, callId, after: closed?.ids });
+  const steps = repair(open, { model: request.model.name, callId, keepsOwnIds, after: closed?.ids });
   const { temperature, thinking } = settings;
   const max_tokens = lower(settings.max_tokens, request.outputLimit);
   const choice = toolChoiceOf(request, settings);

@@ -1,0 +1,39 @@
+// The body of an answer without the encoding that it was sent in. Some gateways pack what was not to be packed.
+
+import type { IncomingMessage } from "node:http";
+import { pipeline, type Readable, type Transform } from "node:stream";
+import {
+  constants,
+  createBrotliDecompress,
+  createGunzip,
+  createInflate,
+  createZstdDecompress,
+} from "node:zlib";
+
+/** A body that ends without the last bytes of its encoding is read as far as it goes. */
+const DECODERS: Readonly<Record<string, () => Transform>> = {
+  gzip: () => createGunzip({ finishFlush: constants.Z_SYNC_FLUSH }),
+  "x-gzip": () => createGunzip({ finishFlush: constants.Z_SYNC_FLUSH }),
+  deflate: () => createInflate({ finishFlush: constants.Z_SYNC_FLUSH }),
+  br: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+  zstd: () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
+};
+
+/** The body is in an encoding that its head does not say, or that nothing here can read. The message completes "The answer". */
+export class EncodingError extends Error {}
+
+/** Ends with `answer`, and ends it. Throws an `EncodingError` for an unknown encoding, and emits one for bytes that are in another. */
+export function unpacked(answer: IncomingMessage): Readable {
+  const encoding = answer.headers["content-encoding"]?.trim().toLowerCase() ?? "";
+  if (encoding === "" || encoding === "identity") return answer;
+  const decoder = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding]?.() : undefined;
+  if (!decoder) throw new EncodingError(`is packed as \`${encoding}\`, which was not asked for`);
+  const wrong = () => new EncodingError(`is not packed as its content-encoding says (\`${encoding}\`)`);
+  const destroy = decoder.destroy.bind(decoder);
+  // A decoder does not say whose fault the bytes are.
+  decoder.destroy = (error) => destroy(error && isOfDecoder(error) ? wrong() : error);
+  pipeline(answer, decoder, () => {});
+  return decoder;
+}
+
+const isOfDecoder = (error: NodeJS.ErrnoException) => /^(Z_|ZSTD|ERR__)/.test(error.code ?? "");
