@@ -118,7 +118,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /v1/conversations": "run",
   "GET /v1/conversations/:conversation_id": "read",
   "DELETE /v1/conversations/:conversation_id": "run",
+  "POST /v1/conversations/:conversation_id": "run",
   "GET /v1/conversations/:conversation_id/items": "read",
+  "POST /v1/conversations/:conversation_id/items": "run",
+  "GET /v1/conversations/:conversation_id/items/:item_id": "read",
+  "DELETE /v1/conversations/:conversation_id/items/:item_id": "run",
 
   "GET /langgraph/ok": "public",
   "GET /langgraph/info": "public",

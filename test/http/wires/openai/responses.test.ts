@@ -93,6 +93,33 @@ describe("a client of responses", () => {
     await expect(client.responses.retrieve(response.id)).rejects.toMatchObject({ status: 404 });
   });
 
+  test("changes a conversation's metadata, reads one item, and learns what to use for a session", async () => {
+    const { client } = await started([{ say: "Hello." }]);
+    const { id } = await client.conversations.create({
+      metadata: { topic: "a" },
+      items: [{ type: "message", role: "user", content: "hi" }],
+    });
+    expect((await client.conversations.update(id, { metadata: { topic: "b" } })).metadata).toEqual({
+      topic: "b",
+    });
+    expect((await client.conversations.retrieve(id)).metadata).toEqual({ topic: "b" });
+    const [item] = (await client.conversations.items.list(id)).data;
+    const itemId = String(item?.id);
+    expect(await client.conversations.items.retrieve(itemId, { conversation_id: id })).toEqual(item);
+    for (const [request, status, words] of [
+      [
+        client.conversations.items.create(id, { items: [{ role: "user", content: "x" }] }),
+        405,
+        "conversationId",
+      ],
+      [client.conversations.items.delete(itemId, { conversation_id: id }), 405, "conversationId"],
+      [client.conversations.items.delete("x", { conversation_id: "none" }), 404, "no conversation"],
+      [client.conversations.items.retrieve("x", { conversation_id: id }), 404, "no item"],
+      [client.conversations.update("none", { metadata: {} }), 404, "no conversation"],
+    ] as const)
+      await expect(request).rejects.toMatchObject({ status, message: expect.stringContaining(words) });
+  });
+
   test("replays a whole conversation as items, and a new thread has it", async () => {
     let seen = "";
     const { url, client } = await started(({ messages }) => {

@@ -41,9 +41,15 @@ export const ListQuery = z.looseObject({
   after: z.string().max(512).optional().describe("The id of an item."),
 });
 const ConversationParams = z.object({ conversation_id: z.string().min(1).max(256) });
+const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });
 const ConversationBody = z
   .looseObject({ metadata: Metadata.nullish(), items: z.array(SentItem).max(20).nullish() })
   .nullish();
+
+const ITEM_WRITES = [
+  ["POST", ""],
+  ["DELETE", "/:item_id"],
+] as const;
 
 /** One page of items, which come oldest first. Throws `invalid_request` for a place that is none. */
 export function listOf(items: readonly Item[], { limit, order, after }: z.infer<typeof ListQuery>) {
@@ -104,6 +110,26 @@ export function conversationRoutes(
     async (request) => conversationOf(await threadNamed(ownerOf(request), request.params.conversation_id)),
   );
 
+  app.post(
+    "/conversations/:conversation_id",
+    {
+      schema: {
+        summary: "Change the metadata of a conversation",
+        tags,
+        params: ConversationParams,
+        body: z.looseObject({ metadata: Metadata.nullish() }).nullish(),
+        response: { 200: Conversation },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { conversation_id: id } = request.params;
+      const changed = await threads.update(owner, id, { metadata: request.body?.metadata ?? {} });
+      if (changed) return conversationOf(changed);
+      throw noConversation(id);
+    },
+  );
+
   app.delete(
     "/conversations/:conversation_id",
     {
@@ -136,21 +162,66 @@ export function conversationRoutes(
     async (request, reply) => {
       const owner = ownerOf(request);
       const { id } = await threadNamed(owner, request.params.conversation_id);
-      const [messages, open, tools] = await Promise.all([
-        threads.messages(owner, id),
-        openOn(threads, owner, id),
-        httpTools.list(owner.tenant),
-      ]);
-      const ofTenant = new Set(tools.map(({ name }) => name));
-      const isServerTool = (name: string) =>
-        agents.isReserved(name) || name.startsWith("mcp__") || ofTenant.has(name);
-      const { data, ...rest } = listOf(historyOf({ messages, open, isServerTool }), request.query);
+      const { data, ...rest } = listOf(await itemsIn(owner, id), request.query);
       const lists = inSlices(owner.tenant, data, toJson);
       const answer = objectOf(owner.tenant, { name: "data", lists, restOf: () => rest });
       const kept = await threads.bytes(owner, id);
       return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), kept));
     },
   );
+
+  app.get(
+    "/conversations/:conversation_id/items/:item_id",
+    {
+      schema: {
+        summary: "An item of a conversation",
+        tags,
+        params: ItemParams,
+        response: { 200: ListedItem },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { conversation_id, item_id } = request.params;
+      const { id } = await threadNamed(owner, conversation_id);
+      const item = (await itemsIn(owner, id)).find((each) => each.id === item_id);
+      if (item) return item;
+      throw new AppError("not_found", `Conversation \`${id}\` has no item \`${item_id}\`.`);
+    },
+  );
+
+  // Named, so that a session of the Agents SDK learns what to use in its place.
+  for (const [method, path] of ITEM_WRITES)
+    app.route({
+      method,
+      url: `/conversations/:conversation_id/items${path}`,
+      schema: {
+        summary: "Refused: only responses write items",
+        tags,
+        params: path === "" ? ConversationParams : ItemParams,
+        response: { 405: z.looseObject({ error: z.looseObject({ message: z.string() }) }) },
+      },
+      handler: async (request) => {
+        await threadNamed(ownerOf(request), request.params.conversation_id);
+        throw new AppError(
+          "method_not_allowed",
+          "Items are written by the agent's runs, which keep the conversation whole. Send `conversation` with POST /v1/responses (`conversationId` in the Agents SDK) in place of a session, or `items` with POST /v1/conversations.",
+        );
+      },
+    });
+
+  /** With the ids that they had when they were streamed. */
+  async function itemsIn(owner: Owner, id: string): Promise<Item[]> {
+    const [messages, open, tools] = await Promise.all([
+      threads.messages(owner, id),
+      openOn(threads, owner, id),
+      httpTools.list(owner.tenant),
+    ]);
+    const ofTenant = new Set(tools.map(({ name }) => name));
+    const isServerTool = (name: string) =>
+      agents.isReserved(name) || name.startsWith("mcp__") || ofTenant.has(name);
+    return historyOf({ messages, open, isServerTool });
+  }
 
   async function threadNamed(owner: Owner, id: string): Promise<Thread> {
     const thread = await threads.get(owner, id);
