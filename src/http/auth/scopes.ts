@@ -164,7 +164,9 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "DELETE /mcp": "read",
 
   "GET /.well-known/agent-card.json": "public",
+  "GET /.well-known/agent.json": "public",
   "GET /a2a/:agent/.well-known/agent-card.json": "public",
+  "GET /a2a/:agent/.well-known/agent.json": "public",
   "POST /a2a/:agent": "read",
 };
 

@@ -23,6 +23,9 @@ export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name)
 /** Where A2A looks for the card of a server. */
 export const SERVER_CARD = "/.well-known/agent-card.json";
 
+/** Where clients of A2A before 0.3 look for it. */
+export const OLD_SERVER_CARD = "/.well-known/agent.json";
+
 export const prefixOf = (name: WireName) => PREFIXES[name];
 
 /**
@@ -41,6 +44,7 @@ export function isWirePath(url: string): boolean {
   const [path = ""] = url.split("?", 1);
   return (
     path === SERVER_CARD ||
+    path === OLD_SERVER_CARD ||
     Object.values(PREFIXES).some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
   );
 }

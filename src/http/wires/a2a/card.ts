@@ -20,14 +20,23 @@ export function cardOf(
   const origin = access.publicUrl ?? `${request.protocol}://${request.host}`;
   const url = `${origin.replace(/\/$/, "")}/a2a/${encodeURIComponent(name)}`;
   const authenticated = {
-    securitySchemes: { key: { httpAuthSecurityScheme: { scheme: "Bearer" } } },
+    securitySchemes: {
+      key: { httpAuthSecurityScheme: { scheme: "Bearer" }, type: "http", scheme: "bearer" },
+    },
     securityRequirements: [{ schemes: { key: { list: [] } } }],
+    security: [{ key: [] }],
   };
   return {
     name,
     description,
     version,
-    supportedInterfaces: [{ url, protocolBinding: "JSONRPC", protocolVersion: "1.0" }],
+    supportedInterfaces: ["1.0", "0.3"].map((protocolVersion) => ({
+      url,
+      protocolBinding: "JSONRPC",
+      protocolVersion,
+    })),
+    ...OLDER,
+    url,
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
     ...(access.auth.scheme === "none" ? {} : authenticated),
     defaultInputModes: INPUT_MODES,
@@ -35,3 +44,6 @@ export function cardOf(
     skills: [{ id: name, name, description, tags: ["agent"] }],
   };
 }
+
+/** What clients of 0.3 and 0.2 look for, beside `url`. Those of 1.0 pass over it. */
+const OLDER = { protocolVersion: "0.3.0", preferredTransport: "JSONRPC" };

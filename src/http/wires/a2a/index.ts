@@ -1,4 +1,4 @@
-// A2A 1.0 over JSON-RPC: agents for other agents. docs/wires/a2a.md has the lines that connect one.
+// A2A over JSON-RPC, 1.0 and older: agents for other agents. docs/wires/a2a.md has the lines that connect one.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -17,9 +17,10 @@ import type { App } from "../../validation.ts";
 import { type Fold, foldedFrames } from "../fold.ts";
 import { type RpcId, readParams, readRequest, rpcResultParts, unknownMethod } from "../json-rpc.ts";
 import { messageOf, threadIdOf } from "../messages.ts";
-import { SERVER_CARD } from "../names.ts";
+import { OLD_SERVER_CARD, SERVER_CARD } from "../names.ts";
 import { readRun, streamRun } from "../reply.ts";
 import { AgentCard, cardOf } from "./card.ts";
+import { CURRENT, currentMethod, type Dialect, OLDER } from "./dialect.ts";
 import { A2A, RPC, RpcError, sendA2aError } from "./errors.ts";
 import {
   answersIn,
@@ -59,11 +60,12 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   const tags = ["a2a"];
   app.setErrorHandler<Error>(sendA2aError);
 
-  app.get(
-    `/:agent${SERVER_CARD}`,
-    { schema: { summary: "An agent's card", tags, params: AgentParams, response: { 200: AgentCard } } },
-    async (request) => cardOf(agentNamed(services, request.params.agent), services, request),
-  );
+  for (const card of [SERVER_CARD, OLD_SERVER_CARD])
+    app.get(
+      `/:agent${card}`,
+      { schema: { summary: "An agent's card", tags, params: AgentParams, response: { 200: AgentCard } } },
+      async (request) => cardOf(agentNamed(services, request.params.agent), services, request),
+    );
 
   app.post(
     "/:agent",
@@ -71,7 +73,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an A2A request",
-        description: "One JSON-RPC request of the Agent2Agent protocol 1.0. See docs/wires/a2a.md.",
+        description: "One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See docs/wires/a2a.md.",
         tags,
         params: AgentParams,
         headers: z.looseObject({ "a2a-version": z.string().max(64).optional() }),
@@ -84,11 +86,15 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       },
     },
     async (request, reply) => {
-      const { id, method, params } = readRequest(request.body);
+      const { id, method: called, params: sent } = readRequest(request.body);
       if (id === undefined)
         throw new RpcError(RPC.invalidRequest, "A request needs an `id`; notifications are not taken.");
-      checkVersion(request.headers["a2a-version"]);
-      const call = { id, params, agent: agentNamed(services, request.params.agent).name, request, reply };
+      const older = currentMethod(called);
+      const method = older ?? called;
+      const dialect = older === undefined ? CURRENT : OLDER;
+      if (older === undefined) checkVersion(request.headers["a2a-version"]);
+      const agent = agentNamed(services, request.params.agent).name;
+      const call = { id, params: dialect.paramsOf(sent), agent, request, reply, dialect };
       switch (method) {
         case "SendMessage":
           return sendResult(call, await send(call));
@@ -118,6 +124,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     readonly agent: string;
     readonly request: FastifyRequest;
     readonly reply: FastifyReply;
+    readonly dialect: Dialect;
   }
 
   interface Sent {
@@ -181,19 +188,20 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   }
 
   async function sendStreaming(call: Call) {
-    const { id, request, reply } = call;
+    const { id, request, reply, dialect } = call;
+    const { resultOf } = dialect;
     const owner = ownerOf(request);
     const { task, start } = await sent(call, readParams(SendParams, call.params));
     await streamRun(services, reply, {
       owner,
       start,
       cancelsOnLeave: false,
-      framesOf: (run) => framesOf(owner, run, project({ id, ref: refOf(task?.first ?? run) })),
+      framesOf: (run) => framesOf(owner, run, project({ id, ref: refOf(task?.first ?? run), resultOf })),
     });
     return undefined;
   }
 
-  async function subscribe({ id, params, agent, request, reply }: Call) {
+  async function subscribe({ id, params, agent, request, reply, dialect: { resultOf } }: Call) {
     const owner = ownerOf(request);
     const task = await tasks.find(owner, readParams(TaskParams, params).id, agent);
     if (hasEnded(task) || task.state === "INPUT_REQUIRED")
@@ -201,7 +209,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const now = task.runs.at(-1) ?? task.first;
     const before = { ...task, runs: task.runs.slice(0, -1) };
     const begin = await tasks.shown(owner, before, { historyLength: undefined, artifacts: true });
-    const frames = framesOf(owner, now, project({ id, ref: refOf(task.first), begin }));
+    const frames = framesOf(owner, now, project({ id, ref: refOf(task.first), begin, resultOf }));
     await streams.send(reply, frames, "comment", "cut");
     return undefined;
   }
@@ -262,7 +270,8 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     return sendParts(call, objectOf(owner.tenant, { name: "tasks", lists: lists(), restOf: () => rest }));
   }
 
-  function sendResult(call: Call, result: object): Promise<never> {
+  function sendResult(call: Call, made: object): Promise<never> {
+    const result = call.dialect.resultOf(made);
     return sendParts(call, writtenOf(ownerOf(call.request).tenant, result), charsOf(result));
   }
 
@@ -278,11 +287,13 @@ export function a2aRoutes(app: App, services: RouteServices): void {
 
 /** The card of the agent that handles what names none, where the standard looks for the card of a server. */
 export function a2aServerCard(app: App, services: RouteServices): void {
-  app.get(
-    SERVER_CARD,
-    { schema: { summary: "The card of the default agent", tags: ["a2a"], response: { 200: AgentCard } } },
-    async (request) => cardOf(agentNamed(services, services.agents.find(undefined).name), services, request),
-  );
+  for (const card of [SERVER_CARD, OLD_SERVER_CARD])
+    app.get(
+      card,
+      { schema: { summary: "The card of the default agent", tags: ["a2a"], response: { 200: AgentCard } } },
+      async (request) =>
+        cardOf(agentNamed(services, services.agents.find(undefined).name), services, request),
+    );
 }
 
 function agentNamed({ agents }: Pick<RouteServices, "agents">, name: string) {
@@ -293,10 +304,13 @@ function agentNamed({ agents }: Pick<RouteServices, "agents">, name: string) {
   throw new AppError("not_found", `There is no agent \`${name}\`. Use one of: ${names}.`);
 }
 
-/** Throws `RpcError`: a client that names no version speaks 0.3. */
+/** Throws `RpcError` for a method of 1.0 from a client that does not say that it speaks it. */
 function checkVersion(version: unknown): void {
   if (typeof version === "string" && /^1(\.\d+)*$/.test(version)) return;
-  throw new RpcError(A2A.version, "A2A 1.0 is spoken here: send the header `A2A-Version: 1.0`.");
+  throw new RpcError(
+    A2A.version,
+    "This method belongs to A2A 1.0: send the header `A2A-Version: 1.0`. Version 0.3 has `message/send`.",
+  );
 }
 
 /** Throws `RpcError` for a task that waits for no answer. */

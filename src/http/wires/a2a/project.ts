@@ -37,17 +37,19 @@ export interface ProjectOptions {
   readonly ref: TaskRef;
   /** What the stream begins with: the task before its newest run. Default: the task as it is submitted. */
   readonly begin?: object;
+  /** A result in the shape that the client knows. Default: that of 1.0. */
+  readonly resultOf?: (result: object) => object;
 }
 
 /** The updates of a stream, as answers to the request. */
-export function project({ id, ref, begin }: ProjectOptions): Fold {
+export function project({ id, ref, begin, resultOf = (result) => result }: ProjectOptions): Fold {
   let isBegun = false;
   /** The message that is being written. */
   let open: { readonly id: string; hasText: boolean } | undefined;
   let isFailed = false;
   let questions: Interrupt[] = [];
 
-  const frame = (result: object) => ({ data: JSON.stringify(rpcResult(id, result)) });
+  const frame = (result: object) => ({ data: JSON.stringify(rpcResult(id, resultOf(result))) });
   const status = (state: TaskState, at: string, message?: TaskMessage) =>
     frame({ statusUpdate: { ...ref, status: statusOf(state, at, message) } });
   const artifact = (text: string, { append, lastChunk }: { append: boolean; lastChunk: boolean }) =>

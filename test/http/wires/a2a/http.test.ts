@@ -15,6 +15,7 @@ describe("another agent", () => {
       description: "Helps.",
       supportedInterfaces: [
         { url: `${url}/a2a/assistant`, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
+        { url: `${url}/a2a/assistant`, protocolBinding: "JSONRPC", protocolVersion: "0.3" },
       ],
       capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
     });
@@ -37,7 +38,7 @@ describe("over HTTP, A2A", () => {
   const message = { messageId: "m", role: "ROLE_USER", parts: [{ text: "hi" }] };
 
   test.each([
-    ["an unknown method", call("tasks/get"), -32601, "no method"],
+    ["an unknown method", call("tasks/list"), -32601, "no method"],
     ["a message without parts", call("SendMessage", { message: { messageId: "m" } }), -32602, "parts"],
     ["an unknown task", call("GetTask", { id: "none" }), -32001, "no task"],
     ["push notifications", call("CreateTaskPushNotificationConfig"), -32003, "not sent"],
@@ -60,9 +61,9 @@ describe("over HTTP, A2A", () => {
     expect(error.message).toContain(words);
   });
 
-  test("refuses clients of older versions, unknown agents and pages of other sites", async () => {
+  test("refuses methods of 1.0 without its version, unknown agents and pages of other sites", async () => {
     const { url } = await started([]);
-    const old = await postJson(`${url}/a2a/assistant`, call("message/send"));
+    const old = await postJson(`${url}/a2a/assistant`, call("SendMessage"));
     expect(await old.json()).toMatchObject({
       error: { code: -32009, data: [{ reason: "VERSION_NOT_SUPPORTED", domain: "a2a-protocol.org" }] },
     });
