@@ -48,6 +48,7 @@ import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
+import { allRecorders } from "./runs/recorders.ts";
 import { createSentRequests } from "./runs/sent-requests.ts";
 import type { StartingKeys } from "./runs/services.ts";
 import { InterruptWebhook } from "./runs/webhook.ts";
@@ -152,7 +153,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(() => pool.close());
     const backends = options.agents?.withOwn(pool) ?? pool;
 
-    const recorder = logger.level === "debug" || logger.level === "trace" ? logRecorder(logger) : undefined;
+    const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
+    const ofPlugins = own.plugins.flatMap(({ plugin }) => plugin.recorder ?? []);
+    const recorder = allRecorders([...ofLog, ...ofPlugins], logger);
+    const tasks = own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks;
     const { url, secret } = config.interrupts.webhook;
     const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
     const webhook = url && secret ? new InterruptWebhook({ url, secret, onOutcome }, logger) : undefined;
@@ -177,7 +181,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
       traces,
       onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
-      ...(recorder ? { recorder } : {}),
+      recorder,
+      tasks,
       ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
     });
     const { streams, limits } = config;

@@ -33,6 +33,7 @@ export {
 } from "./core/run.ts";
 export type { Agent } from "./core/runnable-agent.ts";
 export { drain, type Stream } from "./core/stream.ts";
+export type { TaskBoard, TaskRef } from "./core/task-board.ts";
 export type { RunTrace, Span, TraceRecorder } from "./core/tool.ts";
 export {
   defineTool,

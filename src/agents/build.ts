@@ -10,6 +10,7 @@ import type { InterruptPolicy } from "../core/interrupt.ts";
 import type { ItemStore } from "../core/items.ts";
 import type { Model } from "../core/model.ts";
 import type { Agent } from "../core/runnable-agent.ts";
+import type { TaskBoard } from "../core/task-board.ts";
 import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
@@ -22,6 +23,7 @@ export interface BuildOptions {
   readonly recorder?: TraceRecorder | undefined;
   readonly quotas?: ModelCallQuotas | undefined;
   readonly items?: ItemStore | undefined;
+  readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents | undefined;
   /** The tenant's tools, which `tools:` may name as well. */
   readonly tools?: readonly Tool[];

@@ -14,6 +14,7 @@ import type { Completion, Model, ModelRequest } from "./model.ts";
 import type { Lineage, RunRecord } from "./records.ts";
 import type { Outcome } from "./run.ts";
 import type { DeltaSink, MaybeStream, Stream } from "./stream.ts";
+import type { TaskBoard } from "./task-board.ts";
 import type { Run, Tool, ToolResult, TraceRecorder } from "./tool.ts";
 
 /** One execution of a tool. `tool` is absent when the model made the name up. */
@@ -103,6 +104,8 @@ export interface HookServices {
   readonly recorder?: TraceRecorder | undefined;
   readonly quotas?: ModelCallQuotas | undefined;
   readonly items?: ItemStore | undefined;
+  /** Replaces the built-in board where tasks are delegated. */
+  readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents | undefined;
   /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */
   createModel(spec: ModelSpec): Model;

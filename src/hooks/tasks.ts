@@ -3,11 +3,12 @@
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
-import { AppError } from "../core/errors.ts";
-import { defineHook } from "../core/hook.ts";
+import { AppError, messageOf } from "../core/errors.ts";
+import { defineHook, type HookServices } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/items.ts";
 import { rootOf } from "../core/run.ts";
+import type { TaskBoard } from "../core/task-board.ts";
 import { defineTool, type Run, type Tool } from "../core/tool.ts";
 
 export const tasks = defineHook({
@@ -206,6 +207,30 @@ export async function changeStatus(
     return { ...rest, ...(status !== "pending" && claimed_by ? { claimed_by } : {}), status };
   });
   if (!isThere) throw unknown(id);
+}
+
+/** The board of a plugin or a program, else the built-in one, which the tools above show. */
+export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">): TaskBoard | undefined {
+  if (tasks) return withRefusals(tasks);
+  return (
+    items && {
+      claim: ({ id, ...place }, agent) => claimTask(items, place, id, agent),
+      settle: ({ id, ...place }, by, status) => settleTask(items, place, { id, status, by }),
+    }
+  );
+}
+
+/** What own code throws is a refusal in its own words, as with a tool. */
+function withRefusals(board: TaskBoard): TaskBoard {
+  const refusing = (error: unknown) => {
+    throw error instanceof AppError
+      ? error
+      : new AppError("invalid_request", messageOf(error), { cause: error });
+  };
+  return {
+    claim: async (...args) => board.claim(...args).catch(refusing),
+    settle: async (...args) => board.settle(...args).catch(refusing),
+  };
 }
 
 export interface Settlement {

@@ -5,6 +5,7 @@ import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Id, newThreadId, type Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
+import type { TaskBoard } from "../core/task-board.ts";
 import type { TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -38,6 +39,8 @@ export interface RuntimeOptions {
   readonly data_dir?: string;
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
+  /** Replaces the built-in board where tasks are delegated. */
+  readonly tasks?: TaskBoard;
   /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: Logger;
   /** Concurrent runs; further runs wait. Default 500. */
@@ -88,7 +91,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
     onFailed,
     maxActive: max_runs,
     backends: withOwnBackends((name) => agents.get(name)?.backend, pool),
-    ...omitUndefined({ quotas: options.quotas, recorder: options.recorder }),
+    ...omitUndefined({ quotas: options.quotas, recorder: options.recorder, tasks: options.tasks }),
   });
   const closing = new AbortController();
   const opened = runs.open();

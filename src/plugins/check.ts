@@ -132,6 +132,15 @@ const auth: Check = (value, path) => {
   ];
 };
 
+/** An object with these methods. */
+function methods(...names: readonly string[]): Check {
+  return (value, path) => {
+    if (!isObject(value))
+      return fault(path, `must be an object with ${names.map((name) => `\`${name}\``).join(" and ")}`);
+    return names.flatMap((name) => aFunction(value[name], [...path, name]));
+  };
+}
+
 const NAME = text(/^[a-z0-9][a-z0-9_-]{0,63}$/, "1 to 64 characters out of a-z 0-9 _ -, the first no sign");
 const WORD = text(/^[a-z0-9_-]{1,64}$/, "named by 1 to 64 characters out of a-z 0-9 _ -");
 
@@ -141,5 +150,7 @@ const PARTS: Readonly<Record<string, Check>> = {
   models: mapOf(WORD, aFunction),
   backends: mapOf(WORD, backend),
   auth,
+  recorder: methods("startSpan", "recordEvent"),
+  tasks: methods("claim", "settle"),
   routes: aFunction,
 };

@@ -1,9 +1,10 @@
-// What a plugin is: an object with a name and any of six parts, each of the type that Skein's own have.
+// What a plugin is: an object with a name and any of eight parts, each of the type that Skein's own have.
 
 import type { OwnBackendType } from "../backends/own.ts";
 import type { ModelFactory } from "../core/agent.ts";
 import type { PlacedHook } from "../core/hook-order.ts";
-import type { Tool } from "../core/tool.ts";
+import type { TaskBoard } from "../core/task-board.ts";
+import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { OwnScheme } from "../http/auth/own-scheme.ts";
 import type { PluginRoutes } from "../http/plugin-routes.ts";
 
@@ -20,6 +21,10 @@ export interface Plugin {
   readonly backends?: Readonly<Record<string, OwnBackendType>>;
   /** Chosen by `auth.scheme`. In server.yaml only. */
   readonly auth?: OwnScheme;
+  /** Records the spans of model calls and tool calls, and what hooks record. In server.yaml only. */
+  readonly recorder?: TraceRecorder;
+  /** Where delegated tasks are claimed and settled, in place of the built-in board. In server.yaml only. */
+  readonly tasks?: TaskBoard;
   /** Served below `/plugins/<name>/`. In server.yaml only. */
   readonly routes?: PluginRoutes;
 }

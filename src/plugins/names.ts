@@ -24,14 +24,16 @@ export function collisions(
   return { faults, names };
 }
 
+const TASK_BOARD = "the task board";
+
 function alreadyIn(name: string, owner: string, { plugin, place }: LoadedPlugin): string {
   const where =
     owner === place ? "is there twice" : owner === "Skein" ? "is built in" : `is already in ${owner}`;
-  return `plugin \`${plugin.name}\`: ${name} ${where}; rename it`;
+  return `plugin \`${plugin.name}\`: ${name} ${where}; ${name === TASK_BOARD ? "keep one of them" : "rename it"}`;
 }
 
 function namesOf({ plugin }: LoadedPlugin): string[] {
-  const { hooks = [], tools = [], models = {}, backends = {}, auth } = plugin;
+  const { hooks = [], tools = [], models = {}, backends = {}, auth, tasks } = plugin;
   const definitions = hooks.map(definitionOf);
   const ofHooks = definitions.flatMap((hook) => [...(hook.tools ?? []), ...(hook.fixedTools ?? [])]);
   return [
@@ -40,6 +42,7 @@ function namesOf({ plugin }: LoadedPlugin): string[] {
     ...[...tools.map(({ name }) => name), ...ofHooks].map((name) => `tool \`${name}\``),
     ...Object.keys(models).map((name) => `model provider \`${name}\``),
     ...Object.keys(backends).map((name) => `backend type \`${name}\``),
+    ...(tasks ? [TASK_BOARD] : []),
     ...(auth ? [`authentication scheme \`${auth.name}\``] : []),
   ];
 }

@@ -46,7 +46,7 @@ export async function prepareRun(
   { begun, isWhole, usage }: PreviousAttempt,
 ): Promise<PreparedRun> {
   const { lease, run, request } = claim;
-  const { stores, agents, backends, recorder, quotas, subagents } = services;
+  const { stores, agents, backends, recorder, quotas, subagents, tasks } = services;
   const { owner, thread_id } = lease;
   const known = stores.threads.state(owner, thread_id);
   const placed = known.then(async (slots) => {
@@ -90,7 +90,7 @@ export async function prepareRun(
   });
 
   const options = optionsOf(agents, definition, claim, state);
-  const parts = { tools, items: stores.items, backend, recorder, quotas, subagents };
+  const parts = { tools, items: stores.items, backend, recorder, quotas, subagents, tasks };
   const built = agents.build(definition, parts, { user, model: options.model });
   const agent = {
     ...built,

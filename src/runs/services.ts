@@ -11,6 +11,7 @@ import type { Completion, ModelRequest } from "../core/model.ts";
 import type { RunRecord } from "../core/records.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim, Stores } from "../core/stores.ts";
+import type { TaskBoard } from "../core/task-board.ts";
 import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { TraceContext, TracedRun } from "../core/trace-context.ts";
 import type { Logger } from "../lib/logger.ts";
@@ -41,6 +42,8 @@ export interface RunServices {
   readonly backends: BackendPool;
   readonly logger: Logger;
   readonly recorder?: TraceRecorder | undefined;
+  /** Replaces the built-in board where tasks are delegated. */
+  readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents;
   /** Absent: no limits and no usage counters. */
   readonly quotas?: Quotas | undefined;

@@ -153,3 +153,59 @@ test("a server whose plugin cannot register its routes does not start, and says 
     /plugin `bad`: routes: The route `GET \/plugins\/bad\/x` has a `config\.access` that is none of read, run/,
   );
 });
+
+/** Keeps what it is given, and shows it. Its recorder fails in the middle of a span; its board knows one task. */
+const BOOKS = `
+const spans = [], board = [];
+const recorder = {
+  startSpan(name, { run_id }) {
+    spans.push([name, typeof run_id]);
+    return { set() { throw new Error("the collector is full"); }, recordEvent() { return this; }, end() {} };
+  },
+  recordEvent() {},
+};
+const tasks = {
+  async claim({ owner, root, id }, agent) {
+    if (id !== "t1") throw new Error("no task " + id);
+    board.push(["claim", owner.user, root, id, agent]);
+  },
+  async settle({ id }, agent, status) { board.push(["settle", id, agent, status]); },
+};
+async function routes(app) { app.get("/books", async () => ({ spans, board })); }
+`;
+
+test("a plugin's recorder gets the spans, and its board the tasks that are delegated", async () => {
+  const { serve, dir, write } = await project({
+    "books.ts": plugin("books", "recorder, tasks, routes", BOOKS),
+    "server.yaml": "plugins: [./books.ts]\n",
+    "boss.yaml": `
+- call: [{ tool: delegate, args: { tasks: [{ agent: worker, task: Dig., context: Now., task_id: t1 }, { agent: worker, task: Dig., context: Now., task_id: t2 }] } }]
+- say: done
+`,
+    "worker.yaml": "- { call: [{ tool: task_complete, args: { status: completed, summary: Dug. } }] }\n",
+    "agents.yaml": "agents: {}\n",
+  });
+  await write(
+    "agents.yaml",
+    `agents: { boss: { model: "scripted:${dir}/boss.yaml", subagents: [worker] }, worker: { model: "scripted:${dir}/worker.yaml" } }\n`,
+  );
+  const { url, output } = await serve();
+  const events = await (await post(`${url}/threads/t/runs`, { input: "go", agent: "boss" })).ended();
+  expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+  const { items } = (await (await fetch(`${url}/threads/t/messages`)).json()) as {
+    items: { content: string }[];
+  };
+  expect(items[2]?.content).toMatch(/Dug\.[\s\S]*no task t2/);
+  const books = (await (await fetch(`${url}/plugins/books/books`)).json()) as Record<string, string[][]>;
+  expect(books.spans).toEqual(
+    expect.arrayContaining([
+      ["llm.call", "string"],
+      ["tool.call", "string"],
+    ]),
+  );
+  expect(books.board).toEqual([
+    ["claim", "default", "t", "t1", expect.stringMatching(/^worker-dig-/)],
+    ["settle", "t1", expect.stringMatching(/^worker-dig-/), "completed"],
+  ]);
+  expect(output()).toMatch(/the collector is full.*a trace recorder failed/);
+});

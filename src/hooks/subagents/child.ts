@@ -11,7 +11,6 @@ import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { firstChars, xmlTag } from "../../lib/text.ts";
 import { priorReflections } from "../reflections.ts";
-import { claimTask, settleTask } from "../tasks.ts";
 import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.ts";
 
 /** The key of the thread's state that holds the children, by thread id. */
@@ -163,19 +162,19 @@ export async function startChild(
   { task, child, call }: { task: Task; child: Child; call: ToolCall },
   run: Run,
 ): Promise<RunRecord> {
-  const { items, subagents } = config;
+  const { tasks, subagents } = config;
   const { task_id, agent, name, thread_id } = child;
-  const board = { owner: run.owner, root: rootOf(run) };
   const messages = await initialMessages(config, { ...task, agent }, run);
   const lineage = lineageOf(config, child, call, run);
   const start = () => subagents.begin(run.owner, { thread_id, agent, messages, lineage });
   if (task_id === undefined) return start();
-  if (!items) throw new AppError("invalid_request", "There is no task board.");
-  await claimTask(items, board, task_id, name);
+  if (!tasks) throw new AppError("invalid_request", "There is no task board.");
+  const claimed = { owner: run.owner, root: rootOf(run), id: task_id };
+  await tasks.claim(claimed, name);
   try {
     return await start();
   } catch (error) {
-    await settleTask(items, board, { id: task_id, status: "failed", by: name });
+    await tasks.settle(claimed, name, "failed");
     throw error;
   }
 }

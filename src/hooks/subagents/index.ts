@@ -8,6 +8,7 @@ import { unanswered } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { xmlTag } from "../../lib/text.ts";
+import { boardFor } from "../tasks.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
 import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
@@ -24,8 +25,10 @@ export const subagents = defineHook({
     concurrency: z.int().min(1).max(16).default(8).describe("Tasks of one call that are worked on at once."),
   }),
   activeByDefault: () => true,
-  create({ concurrency }, { agent, subagents, items }) {
-    const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, concurrency };
+  create({ concurrency }, services) {
+    const { agent, subagents, items } = services;
+    const tasks = boardFor(services);
+    const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, tasks, concurrency };
     const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
     return {
       name: "subagents",

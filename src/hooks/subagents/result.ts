@@ -7,12 +7,11 @@ import type { ErrorShape } from "../../core/event.ts";
 import { type Message, textOf } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { RunStatus } from "../../core/records.ts";
-import { rootOf, setState } from "../../core/run.ts";
+import { reportFailure, rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { firstChars, xmlTag } from "../../lib/text.ts";
 import { recordFailure } from "../reflections.ts";
-import { settleTask } from "../tasks.ts";
 import { type Child, cut, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
@@ -102,14 +101,16 @@ export async function* recordResult(
 ): Stream<Child> {
   const { owner } = run;
   // A child that never started had not claimed its task.
-  const items = child.run_id === undefined ? undefined : config.items;
-  if (items && child.task_id !== undefined) {
-    const change = {
-      id: child.task_id,
-      status: status === "cancelled" ? "canceled" : status,
-      by: child.name,
-    } as const;
-    await settleTask(items, { owner, root: rootOf(run) }, change).catch(ignoreRefusal);
+  const { items, tasks } = child.run_id === undefined ? {} : config;
+  if (tasks && child.task_id !== undefined) {
+    const claimed = { owner, root: rootOf(run), id: child.task_id };
+    const outcome = status === "cancelled" ? "canceled" : status;
+    await tasks.settle(claimed, child.name, outcome).catch((error: unknown) => {
+      ignoreRefusal(error);
+      // An own board has thrown it.
+      if (error instanceof AppError && error.cause)
+        reportFailure(run, { what: "hook", error, hook: "subagents" });
+    });
   }
   if (items && status === "failed" && config.agent.hooks.reflections) {
     const place = { owner, agent: child.agent };

@@ -3,12 +3,15 @@
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { AgentSummary, Subagents } from "../../core/hook.ts";
 import type { ItemStore } from "../../core/items.ts";
+import type { TaskBoard } from "../../core/task-board.ts";
 
 export interface SubagentConfig {
   /** The agent that gives the tasks. */
   readonly agent: AgentDefinition;
   readonly subagents: Subagents;
   readonly items: ItemStore | undefined;
+  /** Where children claim the tasks that they are given. */
+  readonly tasks: TaskBoard | undefined;
   /** Children of one call that run at once. */
   readonly concurrency: number;
 }
