@@ -30,7 +30,7 @@ const list = <T extends z.ZodType<unknown, string>>(item: T) =>
 
 const whole = z.string().regex(/^\d+$/, "must be a whole number").transform(Number);
 
-const Settings = z.object({
+export const Settings = z.object({
   AUTH: SchemeName.optional(),
   TRUSTED_PROXIES: list(Network).optional(),
   AUTH_HOSTS: list(HostName).optional(),

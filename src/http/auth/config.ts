@@ -4,6 +4,7 @@ import { z } from "zod";
 import { check, sentence } from "../../lib/check.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { HostName, isLoopback, Network, within } from "../../lib/hosts.ts";
+import { Seconds } from "../../lib/units.ts";
 import { BootstrapKey } from "./bootstrap-key.ts";
 
 /** The built-in schemes. */
@@ -52,7 +53,8 @@ export const JwtConfig = z.strictObject({
   issuer: z.string().min(1),
   audience: z.string().min(1),
   algorithms: z.array(JwtAlgorithm).min(1).default(JwtAlgorithm.options),
-  // The names of the claims. `scopes_claim` is a list, or a text with spaces between; unknown scopes are ignored.
+  clock_tolerance: Seconds(300, (seconds) => seconds >= 0).prefault("60s"),
+  // The names of the claims; dots lead into maps. `scopes_claim` is a list, or a text with spaces between; unknown scopes are ignored.
   tenant_claim: Claim.default("tenant"),
   user_claim: Claim.default("sub"),
   scopes_claim: Claim.default("scope"),

@@ -1,16 +1,17 @@
 // Authentication by JSON Web Token. The issuer's keys are fetched on first use, and again after ten minutes or when a token names
 // an unknown key.
 
-import type { errors, JWTPayload } from "jose";
+import type { createRemoteJWKSet, errors, JWTPayload, JWTVerifyOptions, JWTVerifyResult } from "jose";
 import { AppError } from "../../core/errors.ts";
+import { isObject } from "../../lib/json.ts";
 import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
 import { OwnerName, type Principal, Scope } from "./principal.ts";
 
-/** Tolerated clock difference between issuer and server, in s. */
-const TOLERANCE_S = 5;
 /** How long the issuer may take to answer, in ms. */
 const FETCH_MS = 3_000;
+/** Keys of the issuer that are tried with a token that names none. */
+const MAX_KEYS_TRIED = 16;
 /** Longer than any token that issuers make. */
 const MAX_LENGTH = 8_192;
 
@@ -29,6 +30,7 @@ export function authenticateJwt({
   issuer,
   audience,
   algorithms,
+  clock_tolerance: clockTolerance,
   ...claims
 }: JwtConfig): Authenticate {
   const load = async () => {
@@ -36,19 +38,47 @@ export function authenticateJwt({
     return { ...jose, keys: jose.createRemoteJWKSet(new URL(jwks_url), { timeoutDuration: FETCH_MS }) };
   };
   let loading: ReturnType<typeof load> | undefined;
-  const options = { issuer, audience, algorithms, clockTolerance: TOLERANCE_S, requiredClaims: ["exp"] };
+  const options = { issuer, audience, algorithms, clockTolerance, requiredClaims: ["exp"] };
 
   return async (request) => {
     const token = bearerToken(request);
     if (token === undefined) throw unauthorized(MISSING);
     if (token.length > MAX_LENGTH) throw unauthorized(REFUSED);
     loading ??= load();
-    const { jwtVerify, keys, errors } = await loading;
-    const { payload } = await jwtVerify(token, keys, options).catch((error: unknown) => {
-      throw isOfToken(error, errors) ? unauthorized(refusalOf(error, errors), error) : noKeys(error);
+    const jose = await loading;
+    const { payload } = await verified(token, options, jose).catch((error: unknown) => {
+      if (isOfToken(error, jose.errors)) throw unauthorized(refusalOf(error, jose.errors), error);
+      throw noKeys(error);
     });
-    return principalOf(payload, claims);
+    // Required, and a number, as `jwtVerify` has checked.
+    const expires_at = (Number(payload.exp) + clockTolerance) * 1000;
+    return { ...ownerOf(payload, claims), expires_at };
   };
+}
+
+type Jose = typeof import("jose") & { readonly keys: ReturnType<typeof createRemoteJWKSet> };
+
+/** A token that names no key is tried with each of the issuer's that its algorithm allows. */
+async function verified(
+  token: string,
+  options: JWTVerifyOptions,
+  { jwtVerify, keys, errors }: Jose,
+): Promise<JWTVerifyResult> {
+  try {
+    return await jwtVerify(token, keys, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    let tried = 0;
+    for await (const key of error) {
+      if (++tried > MAX_KEYS_TRIED) break;
+      try {
+        return await jwtVerify(token, key, options);
+      } catch (refusal) {
+        if (!(refusal instanceof errors.JWSSignatureVerificationFailed)) throw refusal;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
 }
 
 type Errors = typeof errors;
@@ -77,18 +107,32 @@ function noKeys(cause: unknown): AppError {
 
 type Claims = Pick<JwtConfig, "tenant_claim" | "user_claim" | "scopes_claim">;
 
-function principalOf(payload: JWTPayload, { tenant_claim, user_claim, scopes_claim }: Claims): Principal {
+function ownerOf(
+  payload: JWTPayload,
+  { tenant_claim, user_claim, scopes_claim }: Claims,
+): Pick<Principal, "tenant" | "user" | "scopes"> {
+  const named = listOf(claimAt(payload, scopes_claim));
   return {
     tenant: nameIn(payload, tenant_claim),
     user: nameIn(payload, user_claim),
-    scopes: Scope.options.filter((scope) => listOf(payload[scopes_claim]).includes(scope)),
-    // Required, and a number, as `jwtVerify` has checked.
-    expires_at: Number(payload.exp) * 1000,
+    scopes: Scope.options.filter((scope) => named.includes(scope)),
   };
 }
 
+/** The claim of that name, else what its dots lead to: `realm_access.roles`, also through names that have dots themselves. */
+function claimAt(claims: unknown, name: string): unknown {
+  if (!isObject(claims)) return undefined;
+  if (Object.hasOwn(claims, name)) return claims[name];
+  for (let dot = name.indexOf("."); dot !== -1; dot = name.indexOf(".", dot + 1)) {
+    const outer = name.slice(0, dot);
+    const found = Object.hasOwn(claims, outer) ? claimAt(claims[outer], name.slice(dot + 1)) : undefined;
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
 function nameIn(payload: JWTPayload, name: string): string {
-  const checked = OwnerName.safeParse(payload[name]);
+  const checked = OwnerName.safeParse(claimAt(payload, name));
   if (checked.success) return checked.data;
   throw unauthorized(`The token's claim \`${name}\` must be a string of 1 to 256 characters without spaces.`);
 }

@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { JwtConfig } from "../../../src/http/auth/config.ts";
-import { ec, pair, published, stranger, token, world } from "./issuer.ts";
+import { ec, pair, published, rsa, stranger, token, world } from "./issuer.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -33,6 +33,17 @@ describe("the issuer's keys", () => {
     for (let n = 0; n < 10; n++)
       expect((await ask(await token({}, { kid: `made-up-${n}` }))).status).toBe(401);
     expect(state.asked).toBe(1);
+  });
+
+  test("are tried in turn with a token that names none; a stranger's is refused", async () => {
+    const { state, ask } = await world();
+    const other = await pair("RS256");
+    const keys = [await published(other.publicKey, "a"), await published(rsa.publicKey, "b")];
+    state.answer = (_, response) => response.end(JSON.stringify({ keys }));
+    const header = { kid: undefined };
+    expect((await ask(await token({}, { header }))).status).toBe(200);
+    expect((await ask(await token({}, { header, key: stranger.privateKey }))).status).toBe(401);
+    expect((await ask(await token({ exp: 1 }, { header }))).body.detail).toMatch(/has expired/);
   });
 
   test("may rotate: a new key is accepted, a removed one is not", async () => {
