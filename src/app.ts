@@ -7,7 +7,7 @@ import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
 import { enginesOf, openBackends } from "./app/backends.ts";
 import { backUpData, oneAtATime } from "./app/backup.ts";
 import { builtInNames, catalogueOf, extending } from "./app/catalogue.ts";
-import { refusedTools, tenantTools } from "./app/http-tools.ts";
+import { refusedTools, tenantTools, toolTrial } from "./app/http-tools.ts";
 import {
   answersIn,
   countReload,
@@ -161,6 +161,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
     const webhook = url && secret ? new InterruptWebhook({ url, secret, onOutcome }, logger) : undefined;
     closers.push(async () => webhook?.close());
+    let ownAddress: string | undefined;
     const runs = createEngine({
       threadBytes: config.limits.thread_bytes,
       stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
@@ -175,7 +176,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         perRun: config.limits.subagents_per_run,
         inAll: config.limits.subagents_in_all,
       },
-      tenantTools: tenantTools(config, httpTools, stores),
+      tenantTools: tenantTools(config, httpTools, stores, () => ownAddress),
       sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
       startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
       listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
@@ -216,6 +217,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         httpTools,
         permissionRule: OwnRuleSpec,
         isRefusedTool: refusedTools(config),
+        tryTool: toolTrial(config),
         refusesSystemMessages: config.system_messages === "refuse",
         access: {
           auth: { ticket_secret: stores.shared?.secret, ...config.auth },
@@ -264,6 +266,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(async () => clearTimeout(warmUp));
     const listen = async () => {
       const address = await listenOn(server, config.listen);
+      ownAddress = address;
       await runs.open();
       // Neither with the first request that brings a schema nor before the first of all.
       warmUp = setTimeout(() => void warmUpSchemaEngine(), WARM_UP_MS).unref();

@@ -1,11 +1,20 @@
-// The tools that tenants register: which addresses they may have, and how runs get them.
+// The tools that tenants register: which addresses they may have, how runs get them, and how one is tried without a run.
 
 import type { ServerConfig } from "../config/server.ts";
-import type { Owner } from "../core/ids.ts";
-import { hostList } from "../lib/hosts.ts";
+import { AppError, messageOf } from "../core/errors.ts";
+import { newThreadId, type Owner } from "../core/ids.ts";
+import { OPEN_ENDED } from "../core/open-interrupts.ts";
+import { unrecordedRun } from "../core/run.ts";
+import { drain, toStream } from "../core/stream.ts";
+import type { Tool, ToolResult } from "../core/tool.ts";
+import type { HttpServices } from "../http/services.ts";
+import { hostList, isLoopback } from "../lib/hosts.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import { randomId } from "../lib/random-id.ts";
 import { createPublicFetch, isRefused } from "../lib/ssrf-safe-fetch/index.ts";
 import type { AllStores } from "../stores/all-stores.ts";
-import { createHttpTools } from "../tools/http/index.ts";
+import { createHttpTools, type HttpToolServices } from "../tools/http/index.ts";
+import type { HttpTool } from "../tools/http/registration.ts";
 import type { HttpToolStore } from "../tools/http/store.ts";
 
 /** Time limit of a DNS lookup at registration. A name that takes longer is checked when it is called. */
@@ -16,19 +25,77 @@ export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promis
   return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
-/** The tenants' registered tools, read when a run begins. */
+/** The tenants' registered tools, read when a run begins. `address`: this server's own, once it listens. */
 export function tenantTools(
-  { public_url, http_tools }: ServerConfig,
+  config: ServerConfig,
   httpTools: HttpToolStore,
   { deferredCalls: store }: AllStores,
+  address: () => string | undefined,
 ) {
-  const fetch = createPublicFetch({ allow: hostList(http_tools.allow) });
-  const urlOf = (token: string) => `${public_url}/tool-results/${token}`;
-  const services = {
-    fetch,
-    trustAnnotations: http_tools.trust_annotations,
-    ...(public_url === undefined ? {} : { deferral: { store, urlOf } }),
+  const services = servicesOf(config);
+  return async ({ tenant }: Owner, agent: string) => {
+    const tools = await httpTools.listFor(tenant, agent);
+    const made = tools.map((tool) => {
+      const base = resultAddress(tool, config, address());
+      const urlOf = (token: string) => `${base}/tool-results/${token}`;
+      return createHttpTools(
+        [tool],
+        base === undefined ? services : { ...services, deferral: { store, urlOf } },
+      );
+    });
+    return (await Promise.all(made)).flat();
   };
-  return async ({ tenant }: Owner, agent: string) =>
-    createHttpTools(await httpTools.listFor(tenant, agent), services);
 }
+
+function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
+  return {
+    fetch: createPublicFetch({ allow: hostList(http_tools.allow) }),
+    trustAnnotations: http_tools.trust_annotations,
+  };
+}
+
+/** Where a tool delivers later results. Without `public_url`, one on this machine reaches a server that listens on it alone. */
+export function resultAddress(
+  { callback_url }: Pick<HttpTool, "callback_url">,
+  { public_url, listen }: Pick<ServerConfig, "public_url" | "listen">,
+  address: string | undefined,
+): string | undefined {
+  if (public_url !== undefined) return public_url;
+  const { hostname } = new URL(callback_url);
+  return isLoopback(listen.host) && isLoopback(hostname.replace(/^\[|\]$/g, "")) ? address : undefined;
+}
+
+/** Calls a tool once, outside of any run. Throws `invalid_request` for arguments that do not fit its parameters. */
+export function toolTrial(config: ServerConfig): HttpServices["tryTool"] {
+  const services = servicesOf(config);
+  return async (owner, tool, args, signal) => {
+    const made = await createHttpTools([tool], services);
+    const began = performance.now();
+    try {
+      const result = await resultOf(made, { owner, args, signal });
+      const { output, error } = result.status === "done" ? result : { output: "" };
+      return { output, ...omitUndefined({ error }), duration_ms: since(began) };
+    } catch (error) {
+      if (signal.aborted || error instanceof AppError) throw error;
+      return { output: "", error: messageOf(error), duration_ms: since(began) };
+    }
+  };
+}
+
+async function resultOf(
+  [tool]: readonly Tool[],
+  { owner, args, signal }: { owner: Owner; args: Record<string, unknown>; signal: AbortSignal },
+): Promise<ToolResult> {
+  if (!tool) throw new AppError("internal", "No tool was made.");
+  await tool.prepare?.();
+  const parsed = tool.parse(args);
+  if ("faults" in parsed) throw new AppError("invalid_request", `args: ${parsed.faults.join("; ")}`);
+  const run = unrecordedRun(
+    { owner, threadId: newThreadId(), signal },
+    { name: "try", interrupts: OPEN_ENDED },
+  );
+  const call = { id: `try_${randomId()}`, name: tool.name, args };
+  return drain(toStream(tool.execute(parsed.args, call, run)));
+}
+
+const since = (began: number) => Math.round(performance.now() - began);

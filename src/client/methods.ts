@@ -172,6 +172,9 @@ function toolMethods({ call }: Pick<Requests, "call">) {
     /** Registers a tool, or replaces the one of the same name. The reply alone has the secret. */
     put: (tool: Body<"POST /tools">, signal?: Signal) => call("POST /tools", { body: tool }, signal),
     delete: (name: string, signal?: Signal) => call("DELETE /tools/{name}", { path: { name } }, signal),
+    /** Calls its endpoint once, without a run. */
+    try: (name: string, args: Body<"POST /tools/{name}/try">["args"] = {}, signal?: Signal) =>
+      call("POST /tools/{name}/try", { path: { name }, body: { args } }, signal),
     /** Delivers the result of a deferred call, with the token of the address that came with the call. */
     deliver: (token: string, result: Body<"POST /tool-results/{token}">, signal?: Signal) =>
       call("POST /tool-results/{token}", { path: { token }, body: result }, signal),

@@ -1023,6 +1023,14 @@ export type RegisteredHttpTool = {
   secret: string;
 };
 
+export type TriedTool = {
+  /** As a model would read it. */
+  output: string | Part[];
+  /** Present only when the call failed. */
+  error?: string | undefined;
+  duration_ms: number;
+};
+
 export type UserRun = {
   id: string;
   thread_id: string;
@@ -1542,6 +1550,15 @@ export interface Operations {
   "POST /tools": {
     body: HttpToolRegistration;
     answer: RegisteredHttpTool;
+  };
+  /** Call a registered tool once, without a run. */
+  "POST /tools/{name}/try": {
+    path: { name: string };
+    body: {
+      /** Default: `{}`. */
+      args?: Record<string, unknown> | undefined;
+    };
+    answer: TriedTool;
   };
   /** Remove a tool. */
   "DELETE /tools/{name}": {

@@ -5,9 +5,12 @@ import type { z } from "zod";
 import type { AdminServices } from "../admin/services.ts";
 import type { AgentRegistry } from "../agents/registry.ts";
 import type { BackendPool } from "../core/backend.ts";
+import type { Owner } from "../core/ids.ts";
+import type { Content } from "../core/message.ts";
 import type { Stores } from "../core/stores.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
+import type { HttpTool } from "../tools/http/registration.ts";
 import type { HttpToolStore } from "../tools/http/store.ts";
 import type { ApiKeyStore } from "./auth/api-keys.ts";
 import type { AuthConfig } from "./auth/config.ts";
@@ -57,6 +60,13 @@ export interface HttpServices {
     readonly metricsToken?: string | undefined;
   };
   readonly limits: HttpLimits;
+  /** Calls a tool once, outside of any run. Throws `invalid_request` for arguments that do not fit its parameters. */
+  tryTool(
+    owner: Owner,
+    tool: HttpTool,
+    args: Record<string, unknown>,
+    signal: AbortSignal,
+  ): Promise<{ readonly output: Content; readonly error?: string; readonly duration_ms: number }>;
   /** Whether messages of the role `system` are refused. */
   readonly refusesSystemMessages?: boolean;
   readonly dependencies: Dependencies;

@@ -9,17 +9,21 @@ export interface WebhookMessage {
   readonly body: string;
 }
 
+/** With a signature of each secret: a receiver that knows one of them takes the message. */
 export async function webhookHeaders(
-  secret: string,
+  secrets: readonly string[],
   { id, body }: WebhookMessage,
 ): Promise<Record<string, string>> {
   const { Webhook } = await import("standardwebhooks");
   const now = new Date();
-  // The library rejects base64 without its padding, which `WEBHOOK_SECRET` allows.
-  const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+  const signatures = secrets.map((secret) => {
+    // The library rejects base64 without its padding, which `WEBHOOK_SECRET` allows.
+    const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
+    return new Webhook(key, { format: "raw" }).sign(id, now, body);
+  });
   return {
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
-    "webhook-signature": new Webhook(key, { format: "raw" }).sign(id, now, body),
+    "webhook-signature": signatures.join(" "),
   };
 }

@@ -124,7 +124,7 @@ export class InterruptWebhook {
         headers: {
           "content-type": "application/json",
           "user-agent": "skein",
-          ...(await webhookHeaders(secret, { id, body })),
+          ...(await webhookHeaders([secret], { id, body })),
         },
         signal: AbortSignal.any([signal, AbortSignal.timeout(ATTEMPT_MS)]),
       });

@@ -48,12 +48,13 @@ const quote = (kilograms: number) => [
 
 describe("a tool that a tenant registers", () => {
   /** A Skein with the example's tool, whose server learns the secret that the registration returns. */
-  async function withFreight(kilograms: number) {
+  async function withFreight(kilograms: number, { hasPublicUrl = true } = {}) {
     let secret = "whsec_bm9uZQ==";
     const outside = createServer((...args) => void callbackServer(secret).emit("request", ...args));
     const allow = await listening(outside);
     const port = await freePort();
-    const config = { listen: { port }, public_url: `http://127.0.0.1:${port}`, http_tools: { allow } };
+    const public_url = hasPublicUrl ? `http://127.0.0.1:${port}` : undefined;
+    const config = { listen: { port }, public_url, http_tools: { allow } };
     const { url } = await startServer({ script: quote(kilograms), agents: agentWith('"freight_*"'), config });
     const registered = await send(`${url}/tools`, freight(`http://${allow}/`));
     expect(registered.status).toBe(201);
@@ -69,18 +70,43 @@ describe("a tool that a tenant registers", () => {
     expect(dataOf(events, "on_tool_end")[0]?.output).toBe('{"city":"Oslo","price":17,"currency":"EUR"}');
   });
 
-  test("may answer later: the run waits, and continues by itself when the result is delivered", async () => {
-    const { url } = await withFreight(2000);
-    await send(`${url}/threads`, { id: "t1" });
-    const viewer = await view(`${url}/threads/t1/events`);
-    await post(`${url}/threads/t1/runs`, { input: "go" });
-    await viewer.until((event) => event.event === "done" && event.data.status === "interrupted");
-    await viewer.until((event) => event.event === "done" && event.data.status === "success");
-    const events = viewer.seen.map(({ event }) => event);
-    expect(dataOf(events, "on_tool_end").at(-1)?.output).toContain('"currency":"EUR"');
-    expect(textSeen(events)).toBe("There you are.");
-    viewer.leave();
+  test("can be tried without a run, with arguments that fit and with others", async () => {
+    const { url } = await withFreight(10);
+    const tried = await send(`${url}/tools/freight_quote/try`, { args: { city: "Oslo", kilograms: 10 } });
+    expect(tried.status).toBe(200);
+    expect(await tried.json()).toEqual({
+      output: '{"city":"Oslo","price":17,"currency":"EUR"}',
+      duration_ms: expect.any(Number),
+    });
+    const refused = await send(`${url}/tools/freight_quote/try`, { args: { city: 5 } });
+    expect(await refused.json()).toMatchObject({ status: 400, detail: expect.stringContaining("city") });
+    expect((await send(`${url}/tools/nothing/try`, {})).status).toBe(404);
+    expect(await (await fetch(`${url}/threads`)).json()).toMatchObject({ items: [] });
   });
+
+  test("that nothing answers for is tried with an error that says so", async () => {
+    const port = await freePort();
+    const { url } = await startServer({ config: { http_tools: { allow: `127.0.0.1:${port}` } } });
+    await send(`${url}/tools`, freight(`http://127.0.0.1:${port}/`));
+    const tried = await send(`${url}/tools/freight_quote/try`, { args: { city: "Oslo", kilograms: 1 } });
+    expect(await tried.json()).toMatchObject({ output: "", error: expect.stringMatching(/./) });
+  });
+
+  test.each([true, false])(
+    "may answer later: the run waits, and continues by itself when the result is delivered (PUBLIC_URL: %s)",
+    async (hasPublicUrl) => {
+      const { url } = await withFreight(2000, { hasPublicUrl });
+      await send(`${url}/threads`, { id: "t1" });
+      const viewer = await view(`${url}/threads/t1/events`);
+      await post(`${url}/threads/t1/runs`, { input: "go" });
+      await viewer.until((event) => event.event === "done" && event.data.status === "interrupted");
+      await viewer.until((event) => event.event === "done" && event.data.status === "success");
+      const events = viewer.seen.map(({ event }) => event);
+      expect(dataOf(events, "on_tool_end").at(-1)?.output).toContain('"currency":"EUR"');
+      expect(textSeen(events)).toBe("There you are.");
+      viewer.leave();
+    },
+  );
 
   test("is listed in pages", async () => {
     const { url } = await startServer();

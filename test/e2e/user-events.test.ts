@@ -280,6 +280,7 @@ async function bareServer() {
       page: true,
       wires: [],
       isRefusedTool: async () => false,
+      tryTool: () => expect.fail(),
       dependencies: { states: async () => [] },
     },
     logger,

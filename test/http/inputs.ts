@@ -39,6 +39,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "POST /tickets path": "stream",
   "POST /threads/{thread_id}/runs/{run_id}/resume id": "interrupt",
   "DELETE /tools/{name} name": "tool",
+  "POST /tools/{name}/try name": "tool",
   threadId: "thread",
   // AG-UI's runs and answers have ids of the client's own.
   ...{ runId: "nothing", protocolVersion: "nothing", context: "nothing", value: "nothing" },

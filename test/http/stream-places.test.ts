@@ -62,6 +62,7 @@ async function serve(stores: Stores, { quotas, streams = 10 }: { quotas: Quotas;
       page: true,
       wires: [],
       isRefusedTool: async () => false,
+      tryTool: () => expect.fail(),
       dependencies: { states: async () => [] },
       version: "0",
     },

@@ -67,6 +67,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "GET /tools": "read",
   "POST /tools": "tools",
   "DELETE /tools/:name": "tools",
+  "POST /tools/:name/try": "tools",
   // The token in the address is the credential.
   "POST /tool-results/:token": "public",
 

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { tokenHash } from "../../core/deferred-calls.ts";
 import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
+import { Content } from "../../core/message.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { deliverResult } from "../../runs/index.ts";
 import {
@@ -14,6 +15,7 @@ import {
   RegisteredHttpTool,
 } from "../../tools/http/registration.ts";
 import { ownerOf } from "../auth/guard.ts";
+import { clientDisconnect } from "../client-disconnect.ts";
 import { inSlices, jsonOf, objectOf, payloadOf } from "../long-answers.ts";
 import { PageQuery, pageOf } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
@@ -26,9 +28,17 @@ const Delivered = z
   .describe("`{result}` or `{error}`, as in the answer to a call.")
   .meta({ id: "ToolResult" });
 
+const TriedTool = z
+  .object({
+    output: Content.describe("As a model would read it."),
+    error: z.string().optional().describe("Present only when the call failed."),
+    duration_ms: z.int(),
+  })
+  .meta({ id: "TriedTool" });
+
 export function toolRoutes(
   app: App,
-  { httpTools, agents, runs, isRefusedTool, unreadAnswers }: RouteServices,
+  { httpTools, agents, runs, isRefusedTool, tryTool, unreadAnswers }: RouteServices,
 ): void {
   const tags = ["tools"];
   const toJson = fittingJson(app, HttpToolInfo, { method: "GET", url: "/tools" });
@@ -78,13 +88,33 @@ export function toolRoutes(
     },
   );
 
+  app.post(
+    "/tools/:name/try",
+    {
+      schema: {
+        summary: "Call a registered tool once, without a run",
+        description:
+          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads it and no thread keeps it. The call may not answer later: it has no `result_url`.",
+        tags,
+        params: ToolParams,
+        body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),
+        response: { 200: TriedTool },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const tool = await httpTools.get(owner.tenant, request.params.name);
+      if (!tool) throw noTool(request.params.name);
+      return tryTool(owner, tool, request.body.args, clientDisconnect(reply));
+    },
+  );
+
   app.delete(
     "/tools/:name",
     { schema: { summary: "Remove a tool", tags, params: ToolParams, response: { 204: z.null() } } },
     async (request, reply) => {
       const { name } = request.params;
-      if (!(await httpTools.delete(ownerOf(request).tenant, name)))
-        throw new AppError("not_found", `There is no tool \`${name}\`.`);
+      if (!(await httpTools.delete(ownerOf(request).tenant, name))) throw noTool(name);
       return reply.code(204).send(null);
     },
   );
@@ -115,6 +145,8 @@ export function toolRoutes(
     },
   );
 }
+
+const noTool = (name: string) => new AppError("not_found", `There is no tool \`${name}\`.`);
 
 const notAwaited = () =>
   new AppError(

@@ -121,7 +121,8 @@ function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Exe
   reportFailure(run, { what: "tool", error, code, tool: name, call_id: call.id });
 }
 
-const NO_LATER = "The tool's server promised a result for later, and this server takes none.";
+const NO_LATER =
+  "The tool's server promised a result for later, and this server takes none. Its operator can set PUBLIC_URL.";
 
 async function* send(
   tool: HttpTool,

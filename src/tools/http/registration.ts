@@ -101,6 +101,8 @@ export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
 export const HttpTool = HttpToolRegistration.extend({
   /** Signs the calls: `whsec_` and base64, as Standard Webhooks has it. */
   secret: z.string(),
+  /** The secret before the tool was registered again. Calls have the signatures of both until `until`. */
+  previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
   created_at: z.iso.datetime(),
 });
 export type HttpTool = z.infer<typeof HttpTool>;
@@ -115,7 +117,7 @@ export const HttpToolInfo = HttpToolRegistration.omit({ headers: true })
   .meta({ id: "HttpTool" });
 export type HttpToolInfo = z.infer<typeof HttpToolInfo>;
 
-export function httpToolInfo({ headers, secret: _, ...tool }: HttpTool): HttpToolInfo {
+export function httpToolInfo({ headers, secret: _, previous: __, ...tool }: HttpTool): HttpToolInfo {
   const { origin, pathname } = new URL(tool.callback_url);
   return { ...tool, callback_url: origin + pathname, header_names: Object.keys(headers).sort() };
 }
@@ -146,13 +148,25 @@ export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: 
   });
 }
 
-/** Masks what the tool's endpoint must not repeat: the secrets in its headers and its URL, and the one that signs its calls. */
-export function maskOfTool({
-  headers,
-  callback_url,
-  secret,
-}: Pick<HttpTool, "headers" | "callback_url" | "secret">): Mask {
-  return maskOf([...Object.entries(headers), ...new URL(callback_url).searchParams, ["secret", secret]]);
+/** How long a secret that was replaced still signs calls, in ms: for the time in which the endpoint gets the new one. */
+const PREVIOUS_SECRET_MS = 24 * 3_600_000;
+
+/** `tool`, which replaces `before`: its calls are signed with both secrets for a day. */
+export function succeeding(tool: HttpTool, before: HttpTool, now: number): HttpTool {
+  const until = new Date(now + PREVIOUS_SECRET_MS).toISOString();
+  return { ...tool, previous: { secret: before.secret, until } };
+}
+
+/** The secrets that sign a call now, the newest first. */
+export function secretsOf({ secret, previous }: Pick<HttpTool, "secret" | "previous">): string[] {
+  return previous && Date.parse(previous.until) > Date.now() ? [secret, previous.secret] : [secret];
+}
+
+/** Masks what the tool's endpoint must not repeat: the secrets in its headers and its URL, and those that sign its calls. */
+export function maskOfTool(tool: Pick<HttpTool, "headers" | "callback_url" | "secret" | "previous">): Mask {
+  const { headers, callback_url } = tool;
+  const secrets = secretsOf(tool).map((secret): [string, string] => ["secret", secret]);
+  return maskOf([...Object.entries(headers), ...new URL(callback_url).searchParams, ...secrets]);
 }
 
 const SECRET_BYTES = 32;

@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import type { ToolCall } from "../../core/message.ts";
 import type { Run } from "../../core/tool.ts";
 import { webhookHeaders } from "../../lib/webhook-signature.ts";
-import type { HttpTool } from "./registration.ts";
+import { type HttpTool, secretsOf } from "./registration.ts";
 
 /** Where a result may be delivered that is not there at once. */
 export interface Delivery {
@@ -36,6 +36,7 @@ export function callRequest(
     call_id: call.id,
     run_id: run.id,
     thread_id: run.threadId,
+    tenant: run.owner.tenant,
     user: run.owner.user,
     ...delivery,
   });
@@ -51,7 +52,7 @@ export function callRequest(
           "user-agent": "skein",
           "idempotency-key": id,
           ...(traceparent === undefined ? {} : { traceparent }),
-          ...(await webhookHeaders(tool.secret, { id, body })),
+          ...(await webhookHeaders(secretsOf(tool), { id, body })),
         },
       };
     },

@@ -5,7 +5,7 @@ import { type Collection, change, type Document, type Documents, remove } from "
 import { AppError } from "../../core/errors.ts";
 import { ownTurn } from "../../lib/async.ts";
 import { globMatcher } from "../../lib/glob.ts";
-import type { HttpTool } from "./registration.ts";
+import { type HttpTool, succeeding } from "./registration.ts";
 
 /** Of one tenant. */
 export const MAX_HTTP_TOOLS = 100;
@@ -53,13 +53,15 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
   return {
     put(tenant, tool) {
       const key = tool.name;
-      const body = JSON.stringify(tool);
       const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
       const size = { bytes: maxBytes, error: () => tooLarge(maxBytes) };
       return change(
         documents,
         { collection: toolsOf(tenant), keys: [key], limit, size },
-        ({ found: [found] }) => ({ writes: [{ key, seen: found?.version, body }], result: undefined }),
+        ({ found: [found], now }) => {
+          const body = JSON.stringify(found ? succeeding(tool, toolOf(found.body), now) : tool);
+          return { writes: [{ key, seen: found?.version, body }], result: undefined };
+        },
       );
     },
     async get(tenant, name) {

@@ -127,6 +127,7 @@ describe("scopes", () => {
     const reading = (path: string) => `post /langgraph/${path}: read`;
     expect(others).toEqual([
       "post /tools: tools",
+      "post /tools/{name}/try: tools",
       "delete /tools/{name}: tools",
       // Its address is the credential.
       "post /tool-results/{token}: public",

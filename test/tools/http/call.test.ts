@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { assistantMessage, userMessage } from "../../../src/core/message.ts";
 import { createPublicFetch } from "../../../src/lib/ssrf-safe-fetch/index.ts";
 import { createHttpTools } from "../../../src/tools/http/index.ts";
+import { succeeding } from "../../../src/tools/http/registration.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { type Heard, httpServer, json, tcpServer } from "../../support/hostile.ts";
@@ -22,7 +23,8 @@ describe("a call", () => {
     const body = JSON.parse(heard?.body ?? "");
     expect(heard).toMatchObject({ method: "POST", path: "/tools/weather?v=1", headers });
     expect(body).toEqual({
-      ...{ name: "weather", args: { city: "Oslo" }, call_id: start?.call_id, user: "ada" },
+      ...{ name: "weather", args: { city: "Oslo" }, call_id: start?.call_id },
+      ...{ tenant: "acme", user: "ada" },
       ...{ run_id: expect.stringMatching(/^run_/), thread_id: expect.stringMatching(/^th_/) },
     });
     expect(heard?.headers["idempotency-key"]).toBe(`${body.run_id}:${body.call_id}`);
@@ -50,6 +52,26 @@ describe("a call", () => {
     ];
     for (const each of changed) expect(() => verify(each)).toThrow();
     expect(() => verify(heard, "whsec_b3RoZXI=")).toThrow(/signature/);
+  });
+
+  test("is signed with the secret before as well, for a day after the tool was registered again", async () => {
+    const server = await httpServer([OK, OK]);
+    const before = await registered(server.url);
+    const now = await registered(server.url);
+    const heardWith = async (at: number) => {
+      const tools = await createHttpTools([succeeding(now, before, at)], { fetch });
+      await play({ script: [{ call: [{ tool: "weather", args: { city: "Oslo" } }] }, { say: "x" }], tools });
+      const heard = server.heard.at(-1);
+      if (!heard) throw new Error("Nothing was called.");
+      return (secret: string) =>
+        new Webhook(secret).verify(heard.body, heard.headers as Record<string, string>);
+    };
+    const verify = await heardWith(Date.now());
+    for (const { secret } of [now, before])
+      expect(verify(secret)).toMatchObject({ tenant: "acme", user: "ada" });
+    const later = await heardWith(Date.now() - 25 * 3_600_000);
+    expect(later(now.secret)).toMatchObject({ name: "weather" });
+    expect(() => later(before.secret)).toThrow(/signature/);
   });
 
   test("whose id could not stand in a header has a key nevertheless", async () => {
