@@ -18,7 +18,7 @@ import {
 import type { Completion, Model, ModelRequest } from "./model.ts";
 import { callModel, isEmpty } from "./model-call.ts";
 import { askFor, type Question } from "./open-interrupts.ts";
-import { append, type MutableRun, type Outcome, type RunInput, setState } from "./run.ts";
+import { append, type MutableRun, type Outcome, outOfIterations, type RunInput, setState } from "./run.ts";
 import type { Stream } from "./stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult } from "./tool.ts";
 import { dispatch } from "./tool-calls.ts";
@@ -141,7 +141,7 @@ function internalsOf(parts: LoopParts, state: LoopState): AgentInternals {
       assertRunning();
       yield* parts.answer(unanswered(run.messages), "Not run: the agent continued without it.");
       if (++state.modelCalls > (agent.maxIterations || Number.POSITIVE_INFINITY))
-        throw stopLoop(state, { status: "error", stop_reason: "max_iterations" });
+        throw stopLoop(state, outOfIterations(agent.maxIterations));
       const completion = yield* parts.callModel(change(yield* parts.prepare()));
       if (!isEmpty(completion.message)) yield* append(run, completion.message);
       state.stop_reason = completion.stop_reason;

@@ -112,8 +112,9 @@ export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "l
 export class RunLimit extends AppError {
   readonly reason: LimitReason;
 
-  constructor(reason: LimitReason, message: string) {
-    super("run_aborted", message);
+  /** `details`: as `LimitDetails` has them, without the message. */
+  constructor(reason: LimitReason, message: string, details?: Record<string, unknown>) {
+    super("run_aborted", message, details ? { details } : {});
     this.reason = reason;
   }
 }

@@ -7,6 +7,7 @@
 
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";
+import { LimitDetails } from "./limit-details.ts";
 import { Message, Usage } from "./message-shapes.ts";
 
 const stamp = {
@@ -159,6 +160,7 @@ const Done = event(
       .record(z.string(), z.unknown())
       .optional()
       .describe("What the agent answered, as its `output_schema` has it."),
+    details: LimitDetails.optional().describe("With `status: error`: the limit at which the run ended."),
   }),
 );
 

@@ -63,8 +63,13 @@ export interface Hook {
 /** A model call before it is made. */
 export interface PlannedCall {
   readonly model: string;
-  /** Its input, and the most tokens of its answer, thinking included. Called only where there are budgets. */
-  size(): { readonly input: number; readonly output: number };
+  /** Who makes it. Absent: a later run of theirs is not judged by it. */
+  readonly caller?: { readonly agent: string; readonly threadId: string };
+  /**
+   * Its input, the part of it that is not messages, and the most tokens of its answer, thinking included. Called only where
+   * there are budgets.
+   */
+  size(): { readonly input: number; readonly output: number; readonly fixed?: number };
   /** Whether to take less than the answer's most while other calls have reserved the rest. */
   readonly takesLess: boolean;
 }

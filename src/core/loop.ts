@@ -10,6 +10,7 @@ import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
+import { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
   hasCalledTools,
@@ -27,6 +28,7 @@ import {
   type MutableRun,
   mutableRun,
   type Outcome,
+  outOfIterations,
   type RunInput,
   registerTool,
   reportFailure,
@@ -104,7 +106,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     if (endsRun) return withOutput(agent, { status: "success", stop_reason: "end_turn" });
     if (waiting.length > 0) return { status: "interrupted", stop_reason: "tool_use", calls: waiting };
     if (input.interruptRequested()) return { status: "interrupted", stop_reason: "interrupt", calls: [] };
-    if (iteration === limit) return { status: "error", stop_reason: "max_iterations" };
+    if (iteration === limit) return outOfIterations(limit);
 
     for (const message of await newMail(run, input)) yield appended(run, message);
     const { message, stop_reason } = yield* callModel(yield* prepare(agent, run), input.deltas);
@@ -320,7 +322,11 @@ function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
       status: "cancelled",
       stop_reason: hasCode(cause, "credentials_revoked") ? "credentials_revoked" : "cancelled",
     };
-  if (cause instanceof RunLimit) return { status: "error", stop_reason: cause.reason };
+  if (cause instanceof RunLimit) {
+    const { reason, message } = cause;
+    const details = LimitDetails.safeParse({ limit: reason, ...cause.details, message }).data;
+    return { status: "error", stop_reason: reason, ...(details ? { details } : {}) };
+  }
   return { status: "error", stop_reason: "error", error: AppError.from(cause) };
 }
 
@@ -342,8 +348,9 @@ function closing(run: MutableRun, outcome: Outcome): StreamEvent {
   const { status, stop_reason } = outcome;
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
   const output = "output" in outcome && outcome.output ? { output: outcome.output } : {};
+  const details = "details" in outcome && outcome.details ? { details: outcome.details } : {};
   return {
     event: "done",
-    data: { status, stop_reason, usage, ...(message_id ? { message_id } : {}), ...output },
+    data: { status, stop_reason, usage, ...(message_id ? { message_id } : {}), ...output, ...details },
   };
 }

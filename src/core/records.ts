@@ -5,6 +5,7 @@ import { boundedMap } from "../lib/bounded-schemas.ts";
 import { DoneStatus, ErrorShape } from "./event.ts";
 import { Id } from "./ids.ts";
 import { Answer } from "./interrupt.ts";
+import { LimitDetails } from "./limit-details.ts";
 import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 
@@ -92,6 +93,7 @@ export const RunRecord = z
     resumes: z.string().optional().describe("The interrupted run that it resumes."),
     stop_reason: z.string().optional(),
     error: ErrorShape.optional(),
+    details: LimitDetails.optional().describe("The limit at which the run ended."),
     usage: Usage,
     metadata: Metadata,
     created_at: z.iso.datetime(),

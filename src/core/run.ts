@@ -4,6 +4,7 @@ import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId } from "./ids.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
+import type { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
   addUsage,
@@ -33,8 +34,18 @@ export type Outcome =
       readonly calls: readonly ToolCall[];
     }
   | { readonly status: "cancelled"; readonly stop_reason: "cancelled" | "credentials_revoked" }
-  | { readonly status: "error"; readonly stop_reason: LimitReason }
+  | { readonly status: "error"; readonly stop_reason: LimitReason; readonly details?: LimitDetails }
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
+
+/** How a run ends that has asked its model `most` times. */
+export const outOfIterations = (most: number): Outcome => ({
+  status: "error",
+  stop_reason: "max_iterations",
+  details: {
+    message: `The run has asked its model ${most} times, which is its limit \`max_iterations\`.`,
+    ...{ limit: "max_iterations", most, used: most, left: 0 },
+  },
+});
 
 /** A failure, for the server's log. Clients learn of it by events. */
 export interface Failure {

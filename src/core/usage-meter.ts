@@ -23,6 +23,12 @@ export function estimateRequest({ messages, system, tools }: ModelRequest): numb
   return estimateTokens(messages) + estimateFixed({ system, tools });
 }
 
+/** The input is reserved with a margin, as no estimate is exact: few languages and codes take less than three bytes a token. */
+const INPUT_MARGIN = 4 / 3;
+
+/** An estimate of input, as it is reserved. */
+export const withMargin = (tokens: number) => Math.ceil(tokens * INPUT_MARGIN);
+
 /** The same, without the messages. */
 export function estimateFixed({ system, tools }: Pick<ModelRequest, "system" | "tools">): number {
   let fixed = textSize(JSON.stringify(tools));

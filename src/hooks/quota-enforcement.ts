@@ -8,16 +8,14 @@ import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
 import { warning } from "../core/event.ts";
 import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
-import { NO_USAGE, type Usage } from "../core/message.ts";
+import { estimateTokens, NO_USAGE, type Usage } from "../core/message.ts";
 import { DEFAULT_MAX_TOKENS, type ModelRequest, type UsageMeter } from "../core/model.ts";
 import { reportFailure } from "../core/run.ts";
 import type { Run } from "../core/tool.ts";
-import { estimateRequest, LONGEST_ANSWER_TOKENS } from "../core/usage-meter.ts";
+import { estimateFixed, estimateRequest, LONGEST_ANSWER_TOKENS, withMargin } from "../core/usage-meter.ts";
 
 /** A default limit leaves the input its part of the context window, and the answer at least so much. */
 const LEAST_DEFAULT_TOKENS = 1024;
-/** The input is reserved with a margin, as no estimate is exact: few languages and codes take less than three bytes a token. */
-const INPUT_MARGIN = 4 / 3;
 /** How long a call waits for budget that other calls have reserved, in ms. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
@@ -74,18 +72,21 @@ interface Admission {
 /** Waits while other calls have reserved the rest. Throws a `RunLimit` when the budget is used up. */
 async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admission) {
   const { model, signal } = request;
-  const size = () => ({
-    input: Math.ceil(estimateRequest(request) * INPUT_MARGIN),
-    output: limitOf(request),
-  });
+  const size = () => {
+    const fixed = estimateFixed(request);
+    const input = withMargin(fixed + estimateTokens(request.messages));
+    return { input, fixed: withMargin(fixed), output: limitOf(request) };
+  };
+  const caller = { agent: run.agent, threadId: run.threadId };
   const until = performance.now() + PATIENCE_MS;
   for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
     const takesLess = performance.now() + pause > until;
-    const reservation = await quotas.reserve(run.owner, { model: model.name, size, takesLess });
+    const reservation = await quotas.reserve(run.owner, { model: model.name, caller, size, takesLess });
     if (reservation.isGranted) return reservation;
     if (reservation.isSpent || takesLess) {
-      yield warning("quota", reservation.error.message);
-      throw new RunLimit("quota", reservation.error.message);
+      const { message, details } = reservation.error;
+      yield warning("quota", message);
+      throw new RunLimit("quota", message, details);
     }
     await sleep(pause * (0.75 + Math.random() / 2), undefined, { signal });
   }

@@ -66,7 +66,7 @@ export const budgets = defineHook({
       async *wrapModelCall(request, next, run, deltas) {
         for (const budget of budgets) {
           const spent = budget.spent(run);
-          if (spent >= budget.limit) throw exhausted(budget);
+          if (spent >= budget.limit) throw exhausted(budget, spent);
           if (spent < warn_at * budget.limit || told.has(budget)) continue;
           told.add(budget);
           const state = `This run has used ${Math.floor(spent)} of its ${budget.limit} ${budget.unit}.`;
@@ -88,8 +88,9 @@ export const budgets = defineHook({
 const FINISH =
   "Finish now: do only what is needed for an answer that is of use, and tell the user what is left to do.";
 
-function exhausted({ reason, unit, limit }: Budget): RunLimit {
-  return new RunLimit(reason, `The run has used up its ${limit} ${unit}.`);
+function exhausted({ reason, unit, limit }: Budget, spent = limit): RunLimit {
+  const details = { limit: `budgets.${unit}`, most: limit, used: Math.floor(spent), left: 0 };
+  return new RunLimit(reason, `The run has used up its ${limit} ${unit}.`, details);
 }
 
 interface Abortable {

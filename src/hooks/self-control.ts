@@ -41,7 +41,7 @@ export const loopDetection = defineHook({
       name: "loop_detection",
 
       modifyRequest(request) {
-        if (looping !== undefined) throw new RunLimit("loop_detected", looping);
+        if (looping !== undefined) throw new RunLimit("loop_detected", looping, { limit: "loop_detection" });
         return request;
       },
 
@@ -117,7 +117,9 @@ export const stallDetection = defineHook({
           yield warning("stalled", state);
           notes.add(`${state} ${ADVICE}`, run);
         } else if (results.length >= toldAt + window)
-          throw new RunLimit("loop_detected", `The run made no progress in ${window} further calls.`);
+          throw new RunLimit("loop_detected", `The run made no progress in ${window} further calls.`, {
+            limit: "stall_detection",
+          });
         return yield* next({ ...request, messages: notes.among(request.messages) }, deltas);
       },
     };

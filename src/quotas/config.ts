@@ -45,6 +45,11 @@ export const QuotaConfig = z
       .max(1)
       .default(0.8)
       .describe("Used part of a daily or monthly budget from which runs get a `warning`; 1 = never."),
+    currency: z
+      .string()
+      .regex(/^[A-Z]{3}$/, "must be a code of three capital letters, for example EUR")
+      .optional()
+      .describe("The currency of limits and prices, an ISO 4217 code. It is shown with amounts."),
     prices: z
       .record(ModelPattern, Price)
       .default({})

@@ -2,6 +2,7 @@
 
 import { hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
+import type { ExpectedRun } from "./expected-calls.ts";
 import { KEPT_MS, type Quotas } from "./index.ts";
 import type { Resource } from "./store.ts";
 
@@ -45,8 +46,9 @@ async function settleThread(
 
 /** The resources that a run needs, by id. */
 export interface Wanted {
-  /** Also requires tokens and money to be left. */
+  /** Also requires tokens and money to be left, for the model call that is `expected`. */
   readonly run?: string;
+  readonly expected?: ExpectedRun;
   readonly thread?: string;
   /** Whether the thread exists: an existing thread counts even beyond the limit. */
   isThreadKnown?(): Promise<boolean>;
@@ -64,7 +66,7 @@ export interface Admission {
 
 /** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. Runs and streams have ids of their own. */
 export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
-  const { run, thread, stream, isThreadKnown = async () => false } = wanted;
+  const { run, expected, thread, stream, isThreadKnown = async () => false } = wanted;
   const added: ["runs" | "streams", string][] = [];
   let made: string | undefined;
   const hold = async (thing: "runs" | "streams", id: string | undefined) => {
@@ -94,7 +96,7 @@ export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promi
   };
   const answers = await Promise.allSettled([
     hold("streams", stream),
-    run === undefined ? undefined : quotas.assertFunds(owner),
+    run === undefined ? undefined : quotas.assertFunds(owner, expected),
     hold("runs", run),
     holdThread(),
   ]);

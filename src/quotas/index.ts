@@ -9,15 +9,16 @@ import { modelMatcher } from "../core/model.ts";
 import { plausible } from "../core/usage-meter.ts";
 import { type Logger, SILENT } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
-import type { LimitName, Price, Quota, QuotaConfig } from "./config.ts";
+import type { LimitName, Price, QuotaConfig } from "./config.ts";
+import { type ExpectedRun, expectedCalls } from "./expected-calls.ts";
 import { budgetStates, LIMIT_OF, type LimitState, limitStates } from "./limit-states.ts";
+import { amountOf, nearlyUsed, refusal } from "./refusals.ts";
 import { KeptReservations, RESERVED_MS } from "./reservations.ts";
 import {
   type Accounts,
   type Amounts,
   BUDGETS,
   type Held,
-  type PerScope,
   type QuotaScope,
   type QuotaStore,
   type Resource,
@@ -55,8 +56,8 @@ export interface Quotas extends ModelCallQuotas {
   setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
   /** The same for bytes that are stored already, even beyond the limits. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
-  /** Throws `limit_exceeded` when a run could not call its model even once. */
-  assertFunds(owner: Owner): Promise<void>;
+  /** Throws `limit_exceeded` when a run could not call its model even once. `expected`: the run, if it is known. */
+  assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
   /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
   costOf(model: string, usage: Usage): number | undefined;
   /** The user's own usage, and every limit on it. */
@@ -98,6 +99,14 @@ export function createQuotas(
   const priceFor = (model: string) => priceOn(model) ?? FREE;
   const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
   const kept = new KeptReservations(store, logger);
+  const calls = expectedCalls();
+  const refusedCall = (owner: Owner, run: ExpectedRun, accounts: Accounts): AppError | undefined => {
+    const call = calls.of(owner, run);
+    if (!call) return undefined;
+    const { model, input, least } = call;
+    const left = answerLeft(config, accounts, { input, price: priceFor(model), among: "spent" });
+    return left < least ? tooLarge(config, accounts, input) : undefined;
+  };
   const lives: Readonly<Record<Resource, Omit<Held, "thing" | "id"> & { readonly makingMs?: number }>> = {
     runs: { ms: KEPT_MS },
     streams: { ms: KEPT_MS },
@@ -152,18 +161,20 @@ export function createQuotas(
       await store.setStored(owner, { id, bytes, ms: threadLife }, { tenant: undefined, user: undefined });
     },
 
-    async assertFunds(owner) {
+    async assertFunds(owner, expected) {
       if (!hasBudgets) return;
-      const error = spentOf(config, await store.accounts(owner));
+      const accounts = await store.accounts(owner);
+      const error = spentOf(config, accounts) ?? (expected && refusedCall(owner, expected, accounts));
       if (error) throw error;
     },
 
-    async reserve(owner, { model, size, takesLess }) {
+    async reserve(owner, { model, caller, size, takesLess }) {
       const id = randomId();
       if (!hasBudgets) return { isGranted: true, id };
       const price = priceFor(model);
-      const { input, output: most } = size();
+      const { input, output: most, fixed = 0 } = size();
       const least = Math.min(most, LEAST_ANSWER);
+      if (caller) calls.note(owner, caller, { model, input, fixed, least });
       for (let output = most, attempt = 1; ; attempt++) {
         const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
         const { isGranted, accounts } = await store.reserve(owner, reservation, config);
@@ -255,48 +266,30 @@ function answerLeft(
 function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
   const least = (limit: LimitName) => (limit.startsWith("tokens") ? LEAST_ANSWER : 1);
   const spent = budgetStates(config, accounts).find(({ limit, left }) => left < least(limit));
-  return spent && tooLittle(spent, accounts, "for a model call");
+  return spent && tooLittle(spent, accounts, "for a model call", config);
 }
 
 /** The error for a call that exceeds what is left. Names the budget with the smallest share left. */
 function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
   const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
   const what = `for a model call with about ${input} tokens of input`;
-  return tightest ? tooLittle(tightest, accounts, what) : taken();
+  return tightest ? tooLittle(tightest, accounts, what, config) : taken();
 }
 
-function tooLittle({ limit, of, most, left, resets_at = "" }: LimitState, { now }: Accounts, what: string) {
-  const state = left === 0 ? "is reached" : `has ${left} left, too little ${what}`;
-  return refusal({ limit, of, most }, state, Date.parse(resets_at) - now);
+function tooLittle(state: LimitState, { now }: Accounts, what: string, config: QuotaConfig): AppError {
+  const { limit, left, resets_at } = state;
+  const why = left === 0 ? "is reached" : `has ${amountOf(limit, left)} left, too little ${what}`;
+  return refusal(state, why, Date.parse(resets_at ?? "") - now, config);
 }
 
 function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
   if (config.soft === 1) return {};
   const near = budgetStates(config, accounts).find(({ used, most }) => used >= config.soft * most);
-  if (!near) return {};
-  const { limit, of, most, used, resets_at } = near;
-  return {
-    soft: `${WHOSE[of]} limit \`${limit}\` is nearly used up: ${used} of ${most}, until ${resets_at}.`,
-  };
+  return near ? { soft: nearlyUsed(near, config) } : {};
 }
 
-const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
-
-function exceeded(config: PerScope<Quota>, limit: LimitName, of: QuotaScope, wait: number): AppError {
-  return refusal({ limit, of, most: config[of][limit] }, "is reached", wait);
-}
-
-interface Refused {
-  readonly limit: LimitName;
-  readonly of: QuotaScope;
-  readonly most: number | undefined;
-}
-
-function refusal({ limit, of, most }: Refused, state: string, wait: number): AppError {
-  const again = wait > 0 ? ` Try again in ${Math.ceil(wait / 1000)} s.` : "";
-  return new AppError("limit_exceeded", `${WHOSE[of]} limit \`${limit}\`, ${most}, ${state}.${again}`, {
-    details: { limit, of, most, retry_after_ms: Math.max(1, Math.ceil(wait)) },
-  });
+function exceeded(config: QuotaConfig, limit: LimitName, of: QuotaScope, wait: number): AppError {
+  return refusal({ limit, of, most: config[of][limit] }, "is reached", wait, config);
 }
 
 function taken(): AppError {

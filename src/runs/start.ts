@@ -3,10 +3,11 @@
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
-import { areLong, type Message, unanswered } from "../core/message.ts";
+import { areLong, estimateTokens, type Message, unanswered } from "../core/message.ts";
 import { inCallOrder, openInterrupts } from "../core/open-interrupts.ts";
 import { type ClientTool, isSettled, type Lineage, type Origin, type RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
+import { withMargin } from "../core/usage-meter.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
@@ -179,7 +180,12 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     agent: agent.name,
   };
   const isThreadKnown = async () => (await stores.threads.get(owner, thread_id)) !== undefined;
-  const wanted = { run: run.id, thread: thread_id, isThreadKnown, stream };
+  const expected = {
+    ...{ agent: agent.name, threadId: thread_id, model: request.model },
+    size: () => withMargin(estimateTokens(request.input)),
+    isRewound: rewind_to !== undefined,
+  };
+  const wanted = { run: run.id, expected, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
     // Last, as it takes long: a run that is refused anyway costs nothing.

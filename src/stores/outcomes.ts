@@ -8,7 +8,7 @@ import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 
-export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "usage"> {
+export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "details" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
 }
 
@@ -68,8 +68,8 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): R
     const { usage = NO_USAGE, ...error } = event.data;
     return { status: "error", usage, error };
   }
-  const { status, stop_reason, usage } = event.data;
-  return { status, stop_reason, usage };
+  const { status, stop_reason, usage, details } = event.data;
+  return { status, stop_reason, usage, ...omitUndefined({ details }) };
 }
 
 /** How a run ends whose last events these are. */

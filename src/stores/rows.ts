@@ -43,9 +43,27 @@ export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%'
 export const RUN_COLUMNS =
   "owner, thread_id, id, agent, status, attempt, released, resumes, stop_reason, error, usage, metadata, stop, created_at, ended_at";
 
+/**
+ * A run's error as its row has it. The limit at which a run ended stands there as an error too, which the last release shows
+ * beside the `stop_reason`.
+ */
+export function problemOf({ error, details }: Pick<RunRecord, "error" | "details">): string | null {
+  if (error) return JSON.stringify(error);
+  if (!details) return null;
+  const { message, ...rest } = details;
+  return JSON.stringify({ code: "limit_exceeded", message, details: rest });
+}
+
+function whyEnded({ error, stop_reason }: Pick<RunRow, "error" | "stop_reason">) {
+  if (error === null) return {};
+  const problem = JSON.parse(error) as NonNullable<RunRecord["error"]>;
+  if (stop_reason === null) return { error: problem };
+  const { details, message } = problem;
+  return { details: { ...details, message } as NonNullable<RunRecord["details"]> };
+}
+
 export function toRecord(row: Omit<RunRow, "owner" | "released" | "stop">): RunRecord {
-  const { id, thread_id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, ended_at } =
-    row;
+  const { id, thread_id, agent, status, attempt, resumes, stop_reason, usage, metadata, ended_at } = row;
   return {
     id,
     thread_id,
@@ -54,7 +72,7 @@ export function toRecord(row: Omit<RunRow, "owner" | "released" | "stop">): RunR
     attempt,
     ...(resumes === null ? {} : { resumes }),
     ...(stop_reason === null ? {} : { stop_reason }),
-    ...(error === null ? {} : { error: JSON.parse(error) }),
+    ...whyEnded(row),
     usage: JSON.parse(usage),
     metadata: JSON.parse(metadata),
     created_at: new Date(row.created_at).toISOString(),

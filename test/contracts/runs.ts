@@ -219,6 +219,16 @@ export function runsContract(open: Open): void {
       await inWorld(open, body, { now: () => ++time });
     });
 
+    test("that end at a limit keep what it was", () =>
+      inWorld(open, async ({ stores }) => {
+        const { lease, run } = await claimed(stores, "t");
+        const details = { message: "Enough.", limit: "cost_per_day", most: 2, currency: "EUR" };
+        await stores.events.append(lease, [done("error", { stop_reason: "quota", details })]);
+        const ended = await stores.runs.get(ADA, "t", run.id);
+        expect(ended).toMatchObject({ status: "error", stop_reason: "quota", details });
+        expect(ended).not.toHaveProperty("error");
+      }));
+
     test("that fail keep their error", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");

@@ -65,8 +65,11 @@ describe("a run", () => {
       maxIterations: 3,
       script: () => ({ call: [{ tool: "echo", args: { text: "again" } }] }),
     });
-    expect(outcome).toEqual({ status: "error", stop_reason: "max_iterations" });
-    expect(dataOf(events, "done")[0]).toMatchObject({ status: "error", stop_reason: "max_iterations" });
+    expect(outcome).toMatchObject({ status: "error", stop_reason: "max_iterations" });
+    expect(dataOf(events, "done")[0]).toMatchObject({
+      ...{ status: "error", stop_reason: "max_iterations" },
+      details: { limit: "max_iterations", most: 3, used: 3, left: 0 },
+    });
     expect(toolMessages(messages)).toHaveLength(3);
     expect(unanswered(messages)).toEqual([]);
   });

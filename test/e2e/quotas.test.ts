@@ -81,6 +81,37 @@ await describeEveryConfig((store) => {
     });
   });
 
+  test("a budget near its end refuses runs before they begin, and says in the run and in 429 what is left and until when", async () => {
+    const prices = { "*": { input: 1000, output: 1000 } };
+    const quotas = { user: { cost_per_day: 2 }, prices, currency: "EUR" };
+    const usage = { input_tokens: 100, output_tokens: 35 };
+    const { run, ask } = await serve(quotas, store(), { script: () => ({ say: "ok", usage }) });
+    const replies: Awaited<ReturnType<typeof run>>[] = [];
+    for (let nth = 0; nth < 20; nth++) {
+      const reply = await run("t");
+      replies.push(reply);
+      if (reply.status === 429) break;
+    }
+    const ended = replies.filter(({ json }) => json.stop_reason === "quota");
+    expect(ended.length).toBeLessThan(2);
+    const refused = replies.at(-1);
+    expect(refused).toMatchObject({ status: 429, json: { code: "limit_exceeded" } });
+    expect(Number(refused?.retry)).toBeGreaterThan(0);
+    const details = {
+      ...{ limit: "cost_per_day", of: "user", most: 2, currency: "EUR" },
+      ...{
+        used: expect.any(Number),
+        left: expect.any(Number),
+        resets_at: expect.stringMatching(/T00:00:00.000Z$/),
+      },
+    };
+    expect(refused?.json.details).toMatchObject(details);
+    for (const { json } of ended) {
+      expect(json.details).toMatchObject({ ...details, message: expect.stringContaining("2.00 EUR") });
+      expect((await ask(`/threads/t/runs/${json.id}`)).json.details).toEqual(json.details);
+    }
+  });
+
   test("runs one after the other are never too many at once", async () => {
     const { run } = await serve({ user: { concurrent_runs: 1 } }, store(), { script: () => ({ say: "ok" }) });
     for (let n = 0; n < 10; n++) expect((await run(`t${n}`)).json).toMatchObject({ status: "success" });

@@ -52,7 +52,7 @@ test("the fifth does not run, and the run ends with its work kept", async () => 
   const { outcome, ran, results, messages, events } = await calling(times(9, [look()]));
   expect(ran).toBe(4);
   expect(results.at(-1)?.error).toBe("Not run: `look` was called 5 times with the same arguments.");
-  expect(outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
+  expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
   expect(dataOf(events, "done")[0]).toMatchObject({ status: "error", stop_reason: "loop_detected" });
   expect(unanswered(messages)).toEqual([]);
 });
@@ -96,7 +96,7 @@ test("calls side by side count one by one; those before the last run to their en
   const byCall = results.toSorted((a, b) => (a.tool_call_id < b.tool_call_id ? -1 : 1));
   expect(byCall.map(({ error }) => error !== undefined)).toEqual([false, false, false, false, true, true]);
   expect(told.toSorted()).toEqual([0, 0, 0, 0, 3, 4]);
-  expect(outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
+  expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
 });
 
 test("a tool that is excluded may be called repeatedly", async () => {
@@ -128,7 +128,7 @@ describe("counting begins", () => {
       input: { messages: asked(3), attempt: 2 },
     });
     expect(played.told).toEqual([0, 0, 0, 4, 0]);
-    expect(played.outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
+    expect(played.outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
   });
 
   test("and counts a call once that waited for an answer", async () => {

@@ -37,7 +37,7 @@ describe("stall_detection", () => {
     expect(dataOf(events, "warning")).toEqual([
       { code: "stalled", message: "The last 6 results say nothing new." },
     ]);
-    expect(outcome).toEqual({ status: "error", stop_reason: "loop_detected" });
+    expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
     expect(JSON.stringify(messages)).not.toContain("reminder");
   });
 

@@ -96,6 +96,55 @@ describe("a price", () => {
 });
 
 describe("a refusal", () => {
+  test("tells of money in the unit of the settings, with the currency, and when the budget resets", async () => {
+    const prices = { "*": { input: 1000, output: 1000 } };
+    const { quotas } = world({ user: { cost_per_day: 2 }, prices, currency: "EUR" });
+    await quotas.settle(ADA, "1", { agent: "a", model: "m", usage: { ...NO_USAGE, output_tokens: 1620 } });
+    const refused = await quotas.reserve(ADA, {
+      model: "m",
+      size: () => ({ input: 300, output: 500 }),
+      takesLess: false,
+    });
+    if (refused.isGranted) throw new Error("There was no room.");
+    expect(refused.error.message).toBe(
+      "Your limit `cost_per_day`, 2.00 EUR, has 0.38 left, too little for a model call with about 300 tokens of input. It resets at 2026-12-01 00:00 UTC, in 12 h.",
+    );
+    expect(refused.error.details).toEqual({
+      ...{ limit: "cost_per_day", of: "user", most: 2, used: 1.62, left: 0.38, currency: "EUR" },
+      ...{ resets_at: "2026-12-01T00:00:00.000Z", retry_after_ms: 12 * 3_600_000 },
+    });
+  });
+
+  test("comes before a run is accepted whose first model call would be refused anyway", async () => {
+    const { quotas } = world({ user: { tokens_per_day: 3000 } });
+    const caller = { agent: "helper", threadId: "t" };
+    const call = {
+      model: "m",
+      caller,
+      size: () => ({ input: 900, fixed: 600, output: 400 }),
+      takesLess: false,
+    };
+    const run = { agent: "helper", threadId: "t", model: undefined, size: () => 10, isRewound: false };
+    const spend = (id: string, output_tokens: number) =>
+      quotas.settle(ADA, id, { agent: "helper", model: "m", usage: { ...NO_USAGE, output_tokens } });
+    const reserved = await quotas.reserve(ADA, call);
+    await spend(reserved.isGranted ? reserved.id : "", 2000);
+    // What is left is enough for a new thread, and too little for one that has so much in it.
+    await quotas.assertFunds(ADA, { ...run, threadId: "new" });
+    await quotas.assertFunds(ADA, { ...run, isRewound: true });
+    await expect(quotas.assertFunds(ADA, run)).rejects.toMatchObject({
+      code: "limit_exceeded",
+      details: { limit: "tokens_per_day", left: 1000 },
+    });
+    await spend("2", 300);
+    await expect(quotas.assertFunds(ADA, { ...run, threadId: "new" })).rejects.toMatchObject({
+      details: { left: 700 },
+    });
+    await quotas.assertFunds(ADA, { ...run, agent: "other", threadId: "new" });
+    await quotas.assertFunds(ADA, { ...run, threadId: "new", model: "another" });
+    await quotas.assertFunds(BOB, run);
+  });
+
   test("names the limit, whose it is and when to come back", async () => {
     const { quotas, advance } = world({
       user: { requests_per_minute: 1, concurrent_runs: 1, tokens_per_month: 1000 },
@@ -170,7 +219,7 @@ describe("a model call", () => {
     if (refused.isGranted) throw new Error("There was no room.");
     expect(refused.isSpent).toBe(true);
     expect(refused.error.message).toMatch(
-      /^Your limit `tokens_per_day`, 3000, has 3000 left, too little for a model call with about 2800 tokens of input\. Try again in \d+ s\.$/,
+      /^Your limit `tokens_per_day`, 3000, has 3000 left, too little for a model call with about 2800 tokens of input\. It resets at 2026-12-01 00:00 UTC, in 12 h\.$/,
     );
     expect(await quotas.reserve(ADA, call(2800, 100))).toMatchObject({ isGranted: true });
   });

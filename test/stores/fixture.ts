@@ -91,7 +91,7 @@ export const patch = (key: string, value: Record<string, unknown>): StreamEvent 
 });
 export const done = (
   status: "success" | "interrupted" | "cancelled" | "error" = "success",
-  more: { stop_reason?: string; usage?: typeof NO_USAGE } = {},
+  more: Partial<Extract<StreamEvent, { event: "done" }>["data"]> = {},
 ): StreamEvent => ({
   event: "done",
   data: { status, stop_reason: "end_turn", usage: NO_USAGE, ...more },

@@ -169,6 +169,7 @@ function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   entry.usage = ending.usage;
   entry.stopReason = ending.stop_reason;
   entry.error = ending.error;
+  entry.details = ending.details;
   entry.endedAt = memory.limits.now();
   memory.change(thread, entry.endedAt);
   entry.lastSeq = log.last;

@@ -51,6 +51,7 @@ const ABSENT = {
   resumes: undefined,
   begun: undefined,
   stopReason: undefined,
+  details: undefined,
   error: undefined,
   endedAt: undefined,
 };

@@ -81,6 +81,7 @@ export interface RunEntry {
   begun: number | undefined;
   usage: RunRecord["usage"];
   stopReason: string | undefined;
+  details: RunRecord["details"];
   error: RunRecord["error"];
   endedAt: number | undefined;
   work: Work | undefined;
@@ -116,7 +117,7 @@ export function isLive(run: RunEntry): run is LiveRun {
 export const isBusy = ({ head }: ThreadEntry) => head.active !== undefined || head.queue.length > 0;
 
 export function toRecord(run: RunEntry): RunRecord {
-  const { id, agent, status, attempt, resumes, stopReason, error, usage, metadata, endedAt } = run;
+  const { id, agent, status, attempt, resumes, stopReason, error, details, usage, metadata, endedAt } = run;
   return {
     id,
     thread_id: run.thread.id,
@@ -126,6 +127,7 @@ export function toRecord(run: RunEntry): RunRecord {
     ...(resumes === undefined ? {} : { resumes }),
     ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
     ...(error === undefined ? {} : { error: jsonCopy(error) }),
+    ...(details === undefined ? {} : { details: jsonCopy(details) }),
     usage: { ...usage },
     metadata: { ...metadata },
     created_at: new Date(run.createdAt).toISOString(),

@@ -160,6 +160,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
       begun: undefined,
       usage: NO_USAGE,
       stopReason: undefined,
+      details: undefined,
       error: undefined,
       endedAt: undefined,
       lastSeq: 0,

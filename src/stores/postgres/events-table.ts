@@ -12,6 +12,7 @@ import {
   THREAD_STATUS,
 } from "../outcomes.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { problemOf } from "../rows.ts";
 import type { Transaction } from "./database.ts";
 
 /** Rows of the log as the statements take them: the numbers of their last entries, the events' names, the texts. */
@@ -115,8 +116,8 @@ export function endRun(
   run: RunKey,
   { ending, last, at }: { readonly ending: RunOutcome; readonly last: number; readonly at: number },
 ): void {
-  const { status, stop_reason = null, error, usage } = ending;
-  const problem = error ? JSON.stringify(error) : null;
+  const { status, stop_reason = null, usage } = ending;
+  const problem = problemOf(ending);
   tx.write(
     `UPDATE runs SET status = $4, stop_reason = $5, error = $6, usage = $7, ended_at = $8, last_seq = $9,
       request = NULL, place = NULL WHERE owner = $1 AND thread_id = $2 AND id = $3`,

@@ -19,6 +19,7 @@ import {
   withUnreadInbox,
 } from "../outcomes.ts";
 import { type RowKey, rowKey, type ThreadKey } from "../row-keys.ts";
+import { problemOf } from "../rows.ts";
 import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
 import type { Removals } from "./removals.ts";
@@ -166,9 +167,9 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   }
 
   function settle(run: LiveRun, ending: RunOutcome, seq: number, { messages, bytes }: Growth): void {
-    const { status, stop_reason = null, error, usage } = ending;
+    const { status, stop_reason = null, usage } = ending;
     const key = rowKey(run.key);
-    const problem = error ? JSON.stringify(error) : null;
+    const problem = problemOf(ending);
     endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
     if (run.mayHaveLeft) clearLeft.run(...key);
     // One that has waited leaves the thread as the run before it did.
