@@ -118,6 +118,21 @@ export type Interrupt = {
   } | undefined;
 };
 
+export type LimitDetails = {
+  message: string;
+  /** A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`. */
+  limit: string;
+  /** Of a quota: whose it is. */
+  of?: "tenant" | "user" | undefined;
+  /** In the unit in which the limit is configured. */
+  most?: number | undefined;
+  used?: number | undefined;
+  left?: number | undefined;
+  /** Of money, if the server's settings name it. */
+  currency?: string | undefined;
+  resets_at?: string | undefined;
+};
+
 export type Error = {
   code: string;
   message: string;
@@ -361,6 +376,8 @@ export type StreamEvent = {
     message_id?: string | undefined;
     /** What the agent answered, as its `output_schema` has it. */
     output?: Record<string, unknown> | undefined;
+    /** With `status: error`: the limit at which the run ended. */
+    details?: LimitDetails | undefined;
   };
 };
 
@@ -408,6 +425,8 @@ export type Run = {
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
+  /** The limit at which the run ended. */
+  details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;
@@ -454,6 +473,8 @@ export type RunNow = {
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
+  /** The limit at which the run ended. */
+  details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;
@@ -475,6 +496,8 @@ export type FinishedRun = {
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
+  /** The limit at which the run ended. */
+  details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;
@@ -1042,6 +1065,8 @@ export type UserRun = {
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
+  /** The limit at which the run ended. */
+  details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;

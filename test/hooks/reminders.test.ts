@@ -42,7 +42,7 @@ describe("stall_detection", () => {
   });
 
   test("a repeated error counts as a stall", async () => {
-    expect((await run(Array(20).fill(""))).outcome).toEqual({
+    expect((await run(Array(20).fill(""))).outcome).toMatchObject({
       status: "error",
       stop_reason: "loop_detected",
     });
