@@ -11,16 +11,27 @@ import { repeatModelCall, reportFailure } from "../core/run.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { backoff } from "../lib/backoff.ts";
+import { Seconds } from "../lib/units.ts";
 
 const Options = z.strictObject({
-  attempts: z.int().min(1).max(10).default(3).describe("Calls to one model before it is given up."),
+  patience: Seconds(3600, (seconds) => seconds >= 0)
+    .prefault(60)
+    .describe("How long after its first failure a model is asked again; then it is given up."),
+  attempts: z
+    .int()
+    .min(1)
+    .max(10)
+    .optional()
+    .describe(
+      "Maximum number of calls to one model. Default: 10 while its provider says that it is busy and there is no fallback, else 3.",
+    ),
   base_ms: z.int().min(1).default(500).describe("Longest wait before the second attempt; doubles each time."),
   cap_ms: z.int().min(1).max(60_000).default(30_000).describe("No back-off is longer than this."),
 });
 type Options = z.output<typeof Options>;
 
-/** A provider that asks for a longer wait counts as unavailable. */
-const LONGEST_WAIT_MS = 60_000;
+/** A provider that says that it is busy is asked more often than one that does not answer. */
+const ATTEMPTS = { busy: 10, other: 3 };
 
 export const retry = defineHook({
   name: "retry",
@@ -74,29 +85,49 @@ interface Caller {
   readonly run: Run;
 }
 
-/** One model, up to `attempts` times. */
+/** One model, up to `attempts` times within `patience`. */
 async function* persist(
   request: ModelRequest,
   next: CallModel,
   { options, run }: Caller,
 ): Stream<Completion> {
-  const { attempts } = options;
+  const { model, signal } = request;
+  let failedAt: number | undefined;
   for (let attempt = 1; ; attempt++) {
     try {
       return yield* next(request);
     } catch (error) {
-      if (request.signal.aborted || !isTransient(error) || attempt === attempts) throw error;
+      if (signal.aborted || !isTransient(error)) throw error;
+      const most = options.attempts ?? attemptsAfter(error, model);
+      failedAt ??= performance.now();
+      const waited = performance.now() - failedAt;
       const asked = askedWait(error);
-      if (asked > LONGEST_WAIT_MS) throw error;
+      if (attempt === most || waited + asked > options.patience * 1000) throw givenUp(error, attempt, waited);
       const wait = asked + backOff(attempt, options);
       yield warning(
         "model_retry",
-        `Model \`${request.model.name}\` failed (${error.code}), retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${attempts}).`,
+        `Model \`${model.name}\` failed (${error.code}), retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${most}).`,
       );
-      await sleep(wait, undefined, { signal: request.signal });
+      await sleep(wait, undefined, { signal });
       repeatModelCall(run);
     }
   }
+}
+
+function attemptsAfter({ code }: AppError, { fallback }: Model): number {
+  const isBusy = code === "model_rate_limited" || code === "model_overloaded";
+  return isBusy && !fallback ? ATTEMPTS.busy : ATTEMPTS.other;
+}
+
+/** The last failure, with how often and for how long the model was asked again. */
+function givenUp(error: AppError, attempts: number, waited: number): AppError {
+  if (attempts === 1) return error;
+  const { code, message, details, cause } = error;
+  const words = `${message.replace(/\.$/, "")}. It was asked ${attempts} times within ${inSeconds(waited)}.`;
+  return new AppError(code, words, {
+    details: { ...details, attempts, waited_ms: Math.round(waited) },
+    cause,
+  });
 }
 
 /** The wait that the provider asked for; 0 without one. */

@@ -39,8 +39,39 @@ describe("a model that is not available for the moment", () => {
     const warnings = dataOf(events, "warning");
     expect(warnings.map(({ code }) => code)).toEqual(["model_retry", "model_retry"]);
     expect(warnings[1]?.message).toMatch(
-      /^Model `scripted:test` failed \(model_overloaded\), retrying in [\d.]+ s \(attempt 3 of 3\)\.$/,
+      /^Model `scripted:test` failed \(model_overloaded\), retrying in [\d.]+ s \(attempt 3 of 10\)\.$/,
     );
+  });
+
+  test("is asked ten times while it is busy, three times when it does not answer or has a fallback", async () => {
+    const asked = async (code: string, options: object = {}) => {
+      const script = Array.from({ length: 12 }, () => failing(code));
+      const model = { ...scriptedModel(script), ...options };
+      const { events } = await play({ model, hooks: [quick({ cap_ms: 1 })] });
+      return dataOf(events, "on_chat_model_start").filter((start) => start.model === model.name).length;
+    };
+    expect(await asked("model_overloaded")).toBe(10);
+    expect(await asked("model_rate_limited")).toBe(10);
+    expect(await asked("model_unreachable")).toBe(3);
+    const fallback = scriptedModel([{ say: "hi" }], "scripted:two");
+    expect(await asked("model_overloaded", { fallback })).toBe(3);
+  });
+
+  test("is given up when the next attempt would exceed the patience, and the failure says how long it took", async () => {
+    const waiting = failing("model_overloaded", 600);
+    const { outcome, events } = await play({
+      script: [waiting, waiting, waiting, { say: "hi" }],
+      hooks: [quick({ patience: 1 })],
+    });
+    expect(dataOf(events, "on_chat_model_start")).toHaveLength(2);
+    expect(outcome).toMatchObject({
+      status: "error",
+      error: {
+        code: "model_overloaded",
+        message: expect.stringMatching(/\. It was asked 2 times within 0\.[6-9] s\.$/),
+        details: { attempts: 2, waited_ms: expect.any(Number) },
+      },
+    });
   });
 
   test("is given up after as many attempts as configured", async () => {
