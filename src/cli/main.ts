@@ -1,8 +1,10 @@
 // The process: its arguments, its environment and its exit code.
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { parseEnv } from "node:util";
 import packageJson from "../../package.json" with { type: "json" };
 import { AppError, messageOf } from "../core/errors.ts";
+import { fromUtf16, utf16Of } from "../lib/utf16.ts";
 import { readCall } from "./command.ts";
 import { COMMANDS, HEAD } from "./commands.ts";
 import { visible } from "./paint.ts";
@@ -17,11 +19,15 @@ async function main(args: readonly string[]): Promise<number> {
 
 const ENV_FILE = ".env";
 
-/** Variables that are set come before those of the file. Throws `config_invalid`. */
+/** Variables that are set come before those of the file. Editors of Windows begin it with a byte order mark. Throws `config_invalid`. */
 function loadEnvironment(): void {
   if (!existsSync(ENV_FILE)) return;
   try {
-    process.loadEnvFile(ENV_FILE);
+    const bytes = readFileSync(ENV_FILE);
+    const order = utf16Of(bytes);
+    const text = (order && fromUtf16(bytes, order)) ?? bytes.toString();
+    for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, ""))))
+      process.env[name] ??= value;
   } catch (error) {
     throw new AppError("config_invalid", `\`${ENV_FILE}\` cannot be read: ${messageOf(error)}`, {
       cause: error,

@@ -20,7 +20,7 @@ export interface BranchServices {
 }
 
 /** State that a copy of a thread begins with. Open questions, subagents and permissions stay with the original. */
-const COPIED = ["todos", "files"];
+const COPIED = ["todos", "files", "refused_files"];
 
 export const copiedState = (state: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));

@@ -98,4 +98,14 @@ describe("skein serve", () => {
     const { url } = await serving(skein(["serve"], { PORT: "0" }, dir));
     expect(await agentsOf(url)).toEqual(["helper"]);
   });
+
+  test.each([
+    ["a byte order mark", Buffer.from("\ufeffAGENTS_FILE=mine.yaml\r\n")],
+    ["UTF-16", Buffer.from("\ufeffAGENTS_FILE=mine.yaml\r\n", "utf16le")],
+  ])("reads a .env with %s, as editors of Windows write it", async (_, bytes) => {
+    const dir = await folder();
+    await writeFile(join(dir, ".env"), bytes);
+    const { url } = await serving(skein(["serve"], { PORT: "0" }, dir));
+    expect(await agentsOf(url)).toEqual(["helper"]);
+  });
 });

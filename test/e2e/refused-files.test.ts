@@ -59,6 +59,17 @@ test("a refused image is left out with a warning, and stays left out after a res
   expect(asked).toHaveLength(3);
 });
 
+test("a copy of the thread remembers what was refused as well", async () => {
+  const { asked, agents } = await provider(unreadable);
+  const { url } = await startServer({ agents, realModels: true });
+  await (await post(`${url}/threads/t/runs`, withImage(png))).ended();
+  const headers = { "content-type": "application/json" };
+  const forked = await fetch(`${url}/threads/t/fork`, { method: "POST", headers, body: "{}" });
+  const { id } = (await forked.json()) as { id: string };
+  await (await post(`${url}/threads/${id}/runs`, { input: "next" })).ended();
+  expect(asked).toHaveLength(3);
+});
+
 test("another model is sent the image that one has refused", async () => {
   const { asked, agents } = await provider(unreadable);
   const { url } = await startServer({ agents, realModels: true });
