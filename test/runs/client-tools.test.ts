@@ -33,31 +33,41 @@ test("a run whose tools have too many parts in all is refused with the limit and
   });
 });
 
-test("a tool with too many parts or expressions is refused with the limit and the count", async () => {
+test.each([
+  ["too many parts", places(300), /has 301 parts; at most 200 are allowed/],
+  [
+    "names by an expression that is not RE2",
+    { p: { patternProperties: { "^(?!x)": {} } } },
+    /expression .* not/,
+  ],
+  ["a type that JSON Schema does not know", { p: { type: "float" } }, /wrong `type`/],
+  ["a limit that is no number", { p: { minLength: "3" } }, /not valid JSON Schema.*minLength/],
+])("a tool with %s is left out with a warning that says so", async (_, properties, words) => {
   const { url } = await startServer();
-  const { status, problem } = await start(url, "t", [tool("a", places(300))]);
-  expect([status, problem.detail]).toEqual([
-    400,
-    "tools: the parameters of `a`: the schema has 301 parts; at most 200 are allowed",
+  const body = { input: "go", tools: [tool("a", properties)] };
+  const events = await (await post(`${url}/threads/t/runs`, body)).ended();
+  expect(dataOf(events, "warning")).toEqual([
+    { code: "tool_left_out", message: expect.stringMatching(words) },
   ]);
-  const classes = { p: { pattern: "[\\pL\\pN]".repeat(120) } };
-  expect((await start(url, "t", [tool("a", classes)])).problem.detail).toMatch(
-    /has \d+ parts; at most 200 are allowed; each expression counts as one or more$/,
-  );
+  expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
 });
 
-test("an expression that is not RE2 is refused when the run starts", async () => {
-  const { url } = await startServer();
-  const { status, problem } = await start(url, "t", [tool("a", { p: { pattern: "^(?!x)" } })]);
-  expect([status, problem.detail]).toEqual([
-    400,
-    expect.stringMatching(/expression `\^\(\?!x\)`, which is not/),
+test("an expression that is not RE2 is left to the front end, and the rest is checked", async () => {
+  const email = { type: "string", pattern: "^(?!\\.)[a-z.]+@[a-z.]+$" };
+  const call = (p: unknown) => ({ call: [{ tool: "a", args: { p } }] });
+  const { url } = await startServer({ script: [call(7), call("x@example.com")] });
+  const body = { input: "go", tools: [tool("a", { p: email })] };
+  const events = await (await post(`${url}/threads/t/runs`, body)).ended();
+  expect(dataOf(events, "warning")).toEqual([]);
+  expect(dataOf(events, "on_tool_end")).toMatchObject([
+    { error: expect.stringContaining("Invalid arguments") },
+    { interrupted: true },
   ]);
 });
 
 test("a run that is refused anyway is refused before the schemas of its tools are checked", async () => {
   const { url } = await startServer({ script: [{ say: "one two", delay_ms: 600_000 }] });
-  const faulty = [tool("a", { p: { pattern: "(" } })];
+  const faulty = ["a", "b", "c", "d"].map((name) => tool(name, places(150)));
   expect((await start(url, "t", [])).status).toBe(400);
   expect((await start(url, "t", [tool("a", {})])).status).toBe(202);
   expect(await start(url, "t", faulty)).toMatchObject({ status: 409, problem: { code: "thread_busy" } });
