@@ -29,6 +29,8 @@ const CONTENT_POLICY = {
 const PREFLIGHT_AGE_S = 600;
 
 const ALLOWED_HEADERS = [
+  // Pages that are traced add these to each request.
+  ...["Baggage", "Sentry-Trace", "Tracestate"],
   "Authorization",
   "Content-Type",
   "Idempotency-Key",

@@ -170,7 +170,10 @@ describe("pages of other sites", () => {
     expect(response.headers.get("access-control-allow-origin")).toBe(APP);
     expect(response.headers.get("access-control-allow-methods")).toContain("POST");
     const headers = response.headers.get("access-control-allow-headers") ?? "";
-    for (const name of ["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"])
+    for (const name of [
+      ...["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+      ...["Traceparent", "Baggage", "Sentry-Trace"],
+    ])
       expect(headers).toContain(name);
   });
 

@@ -22,8 +22,13 @@ export function answersInWords(text: string, open: readonly Interrupt[]): Answer
   });
 }
 
+interface Asking {
+  readonly prompt: string;
+  readonly options?: readonly string[] | undefined;
+}
+
 /** A question as words, with what may be answered. */
-export const questionText = ({ prompt, options = [] }: Interrupt) =>
+export const questionText = ({ prompt, options = [] }: Asking) =>
   [prompt, ...options.map((option) => `- ${option}`)].join("\n");
 
-export const approvalText = ({ prompt }: Interrupt) => `${prompt}\n\nReply “approve” or “deny”.`;
+export const approvalText = ({ prompt }: Asking) => `${prompt}\n\nReply “approve” or “deny”.`;

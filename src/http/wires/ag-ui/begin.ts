@@ -2,15 +2,18 @@
 
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
-import type { Message } from "../../../core/message.ts";
+import type { Answer, Interrupt } from "../../../core/interrupt.ts";
+import { type Message, textOf } from "../../../core/message.ts";
 import type { Origin, RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { newestRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import type { RouteServices } from "../../services.ts";
 import { type Alignment, align, keyOfMessage, messageOf } from "../messages.ts";
+import { answersInWords } from "../words.ts";
 import { activeRun, type Before, beforeRun } from "./frames.ts";
 import { answersIn, clientTools, contentOf, openingOf, type RunAgentInput } from "./input.ts";
+import { asksInWords } from "./older.ts";
 
 /** Who sends an input, to which agent on which thread. */
 export interface Sender {
@@ -33,8 +36,28 @@ export interface Begun {
  * Checks the input and starts nothing yet. Throws `invalid_request` when there is nothing new in it, and
  * `interrupt_closed` when its answers are to no open question.
  */
-export function beginning(services: RouteServices, sender: Sender, body: RunAgentInput): Promise<Begun> {
-  return isAnswer(body) ? resuming(services, sender, body) : running(services, sender, body);
+export async function beginning(
+  services: RouteServices,
+  sender: Sender,
+  body: RunAgentInput,
+  version?: number | undefined,
+): Promise<Begun> {
+  if (isAnswer(body)) return resuming(services, sender, body, (open) => answersIn(body, open));
+  const words = asksInWords(version) ? await newWords(services, sender, body) : "";
+  const open = words === "" ? [] : await openOn(services.stores.threads, sender.owner, sender.thread_id);
+  if (answersInWords(words, open).length === 0) return running(services, sender, body);
+  return resuming(services, sender, body, (asked) => answersInWords(words, asked));
+}
+
+/** What the user's newest message says, unless the thread has it already. */
+async function newWords(
+  { stores }: RouteServices,
+  { owner, thread_id }: Sender,
+  { messages }: RunAgentInput,
+): Promise<string> {
+  const newest = messages.findLast(({ role }) => role === "user");
+  if (!newest || (newest.id && (await stores.threads.message(owner, thread_id, newest.id)))) return "";
+  return textOf(contentOf(newest));
 }
 
 /** Whether the newest thing in the input is an answer, and no message of the user. */
@@ -95,13 +118,14 @@ async function resuming(
   { stores, runs }: RouteServices,
   { owner, thread_id, api_key, origin, idempotency_key }: Sender,
   body: RunAgentInput,
+  answersTo: (open: readonly Interrupt[]) => Answer[],
 ): Promise<Begun> {
   const [messages, state, open] = await Promise.all([
     stores.threads.messages(owner, thread_id),
     stores.threads.state(owner, thread_id),
     openOn(stores.threads, owner, thread_id),
   ]);
-  const answers = answersIn(body, open);
+  const answers = answersTo(open);
   const run_id = open.find(({ id }) => id === answers[0]?.id)?.run_id;
   if (run_id === undefined)
     throw new AppError("interrupt_closed", "Nothing in this input answers an open question of the thread.");

@@ -14,9 +14,11 @@ import { streamRun } from "../reply.ts";
 import { beginning } from "./begin.ts";
 import { activeRun, runFrames, threadFrames } from "./frames.ts";
 import { cancelsOnLeave, isCurrent, RunAgentInput } from "./input.ts";
+import { Version } from "./older.ts";
 import { frameOf, type Reader } from "./project.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
+const Versioned = z.looseObject({ v: Version });
 const StopParams = AgentParams.extend({ thread_id: z.string().min(1).max(1024) });
 
 const Events = z.string().describe("Server-Sent Events: as `data` an event of AG-UI.");
@@ -71,6 +73,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
         description: "What AG-UI's HttpAgent and CopilotKit send and read. See docs/wires/ag-ui.md.",
         tags,
         params: AgentParams,
+        querystring: Versioned,
         body: RunAgentInput,
         response: stream,
       },
@@ -83,8 +86,8 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       const doesCancel = cancelsOnLeave(body);
       const idempotency_key = idempotencyKey(request);
       const sender = { owner, thread_id, agent, ...sentBy(request), idempotency_key };
-      const { start, before } = await beginning(services, sender, body);
-      const options = { ...readerOf(body), ...before };
+      const { start, before } = await beginning(services, sender, body, request.query.v);
+      const options = { ...readerOf(body, request.query.v), ...before };
       const end = endOf();
       await streamRun(services, reply, {
         owner,
@@ -106,6 +109,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
         description: "What CopilotKit asks when a page opens a thread. Of an unknown thread it is empty.",
         tags,
         params: AgentParams,
+        querystring: Versioned,
         body: RunAgentInput,
         response: stream,
       },
@@ -115,7 +119,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       agentNamed(request.params.agent);
       const end = endOf();
       const thread_id = threadIdOf(body.threadId);
-      const frames = await threadFrames(stores, ownerOf(request), thread_id, readerOf(body));
+      const frames = await threadFrames(stores, ownerOf(request), thread_id, readerOf(body, request.query.v));
       await streams.send(reply, end.watched(frames), "comment", end.early);
       return undefined;
     },
@@ -145,10 +149,11 @@ export function aguiRoutes(app: App, services: RouteServices): void {
   }
 }
 
-const readerOf = (body: RunAgentInput): Reader => ({
+const readerOf = (body: RunAgentInput, version: number | undefined): Reader => ({
   threadId: body.threadId,
   runId: body.runId,
-  isCurrent: isCurrent(body),
+  isCurrent: version === undefined && isCurrent(body),
+  version,
 });
 
 const END = /^\{"type":"RUN_(?:FINISHED|ERROR)"/;

@@ -19,6 +19,7 @@ import {
   type Plain,
   stateOf,
 } from "./history.ts";
+import { eventsFor } from "./older.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { createSubagents } from "./subagents.ts";
 
@@ -28,6 +29,8 @@ export interface Reader {
   readonly runId: string;
   /** It knows the events of 1.0. */
   readonly isCurrent: boolean;
+  /** Of a client before 0.0.59: the N of 0.0.N. */
+  readonly version?: number | undefined;
 }
 
 export interface ProjectOptions extends Reader {
@@ -42,7 +45,8 @@ type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
 export function project(options: ProjectOptions): Fold<Frame | LongFrame> {
   const eventsOf = createFold(options);
-  return (event, run) => eventsOf(event, run).map(frameOfAny);
+  const known = eventsFor(options.version);
+  return (event, run) => eventsOf(event, run).flatMap(known).map(frameOfAny);
 }
 
 export const frameOf = (event: AguiEvent): Frame => ({ data: JSON.stringify(event) });
@@ -53,7 +57,7 @@ const frameOfAny = (event: AguiEvent): Frame | LongFrame =>
 
 /** A thread without an active run, told as a run that has ended. */
 export function idleFrames(
-  { threadId, runId }: Reader,
+  { threadId, runId, version }: Reader,
   thread: {
     readonly messages: readonly Message[];
     readonly state: Plain;
@@ -71,7 +75,9 @@ export function idleFrames(
     { type: "MESSAGES_SNAPSHOT", messages: messages.flatMap((message) => messagesOf(message)) },
     { type: "STATE_SNAPSHOT", snapshot: stateOf(state) },
     { type: "RUN_FINISHED", threadId, runId, outcome },
-  ].map(frameOfAny);
+  ]
+    .flatMap(eventsFor(version))
+    .map(frameOfAny);
 }
 
 /** A message as snapshots show it. */

@@ -1,0 +1,98 @@
+// AG-UI's clients before 0.0.59: they end a run at an event that they do not know, and show no question. A page that has one says which
+// with `?v=0.0.40`, and its events are written as that version reads them.
+
+import { z } from "zod";
+import { approvalText, questionText } from "../words.ts";
+import type { AguiEvent, Plain } from "./history.ts";
+
+/** The last number of the client's version, 0.0.N. Without it: 0.0.59, or 1.0 where the input says so. */
+export const Version = z
+  .string()
+  .regex(/^0\.0\.\d{1,3}$/, { error: "must be a version before 1.0, such as 0.0.40" })
+  .transform((version) => Number(version.slice("0.0.".length)))
+  .optional()
+  .describe("The version of `@ag-ui/client` that reads the events, if it is older than 0.0.59.");
+
+/** Since when a client knows a part of the protocol. */
+const SINCE = { activities: 41, reasoning: 45, media: 50, questions: 51 } as const;
+
+/** Whether the client is asked in words, and answers in words. */
+export const asksInWords = (version: number | undefined) =>
+  version !== undefined && version < SINCE.questions;
+
+/** Each event as events that the client knows. */
+export function eventsFor(version: number | undefined): (event: AguiEvent) => readonly AguiEvent[] {
+  if (version === undefined) return (event) => [event];
+  return (event) => {
+    const { type } = event;
+    if (type.startsWith("REASONING_") && version < SINCE.reasoning) return [asThinking(event)];
+    if (type.startsWith("ACTIVITY_") && version < SINCE.activities) return [];
+    if (type === "MESSAGES_SNAPSHOT") return [{ ...event, messages: messagesFor(version, event) }];
+    if (type === "RUN_FINISHED" && asksInWords(version)) return finished(event);
+    return [event];
+  };
+}
+
+/** The older events have no ids: there is one thought at a time. */
+function asThinking({ type, delta }: AguiEvent): AguiEvent {
+  const older = type
+    .replace("REASONING_MESSAGE_", "THINKING_TEXT_MESSAGE_")
+    .replace("REASONING_", "THINKING_");
+  return { type: older, ...(delta === undefined ? {} : { delta }) };
+}
+
+const Messages = z.array(z.looseObject({ role: z.string(), content: z.unknown().optional() }));
+
+function messagesFor(version: number, { messages }: AguiEvent): Plain[] {
+  return Messages.parse(messages)
+    .filter(({ role }) => role !== "reasoning" || version >= SINCE.reasoning)
+    .map((message) =>
+      Array.isArray(message.content) && version < SINCE.media
+        ? { ...message, content: message.content.map(wordsOf).join("\n") }
+        : message,
+    );
+}
+
+const SentPart = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  source: z.looseObject({ mimeType: z.string() }).optional(),
+});
+
+function wordsOf(part: unknown): string {
+  const { type, text, source } = SentPart.parse(part);
+  return text ?? `[${source?.mimeType ?? type}]`;
+}
+
+const Outcome = z.looseObject({
+  interrupts: z.array(
+    z.looseObject({
+      id: z.string(),
+      reason: z.string(),
+      message: z.string(),
+      responseSchema: z.looseObject({
+        properties: z.looseObject({
+          answer: z
+            .looseObject({ enum: z.array(z.string()).optional(), examples: z.array(z.string()).optional() })
+            .optional(),
+        }),
+      }),
+    }),
+  ),
+});
+
+/** What is asked, as messages of the assistant, and the end without it. */
+function finished({ outcome, ...end }: AguiEvent): AguiEvent[] {
+  const { interrupts = [] } = Outcome.safeParse(outcome).data ?? {};
+  const asked = interrupts.flatMap(({ id, reason, message: prompt, responseSchema }): AguiEvent[] => {
+    const messageId = `ask_${id}`;
+    const { enum: only, examples: options = only } = responseSchema.properties.answer ?? {};
+    const delta = reason === "tool_call" ? approvalText({ prompt }) : questionText({ prompt, options });
+    return [
+      { type: "TEXT_MESSAGE_START", messageId, role: "assistant" },
+      { type: "TEXT_MESSAGE_CONTENT", messageId, delta },
+      { type: "TEXT_MESSAGE_END", messageId },
+    ];
+  });
+  return [...asked, end];
+}
