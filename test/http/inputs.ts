@@ -61,6 +61,8 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ tool_calls: "nothing", tool_call_id: "nothing", arguments: "nothing" },
   ...{ image_url: "nothing", url: "nothing", file: "nothing", file_data: "nothing", filename: "nothing" },
   "POST /v1/chat/completions id": "nothing",
+  ...{ reasoning_effort: "nothing", functions: "nothing", "POST /v1/responses user": "nothing" },
+  item_id: "message",
   response_id: "response",
   previous_response_id: "response",
   conversation_id: "thread",
