@@ -88,6 +88,8 @@ export interface App {
   readonly server: HttpServer;
   /** Resolves with the address once requests are accepted and abandoned runs are taken over. Throws `unavailable`. */
   listen(): Promise<string>;
+  /** The model of the default agent, as `provider:model`. */
+  defaultModel(): string | undefined;
   /** Reloads the agents file, which is also watched. Keeps the old agents if it is invalid. Never throws. */
   reload(): Promise<void>;
   /** Ends all runs within the configured grace, every stream with a terminal event, then closes everything. */
@@ -258,7 +260,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(() => runs.close(config.shutdown.grace));
     const { warn_after } = config.event_loop;
     if (warn_after > 0) {
-      const watch = watchEventLoop(warn_after, logger);
+      const watch = watchEventLoop(warn_after, logger, true);
       closers.push(async () => watch.close());
       noteRequests(server, watch);
     }
@@ -283,7 +285,8 @@ export async function createApp(options: AppOptions): Promise<App> {
       WATCH,
     );
     closers.push(async () => fixed.close());
-    return { server, close, listen, reload };
+    const defaultModel = () => agents.list().find((agent) => agent.default)?.model;
+    return { server, close, listen, reload, defaultModel };
   } catch (error) {
     await close();
     throw error;

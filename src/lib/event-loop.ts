@@ -13,8 +13,14 @@ export interface EventLoopWatch {
   close(): void;
 }
 
-/** `warnAfterMs`: how long a turn may take. The caller closes it. */
-export function watchEventLoop(warnAfterMs: number, logger: Logger): EventLoopWatch {
+/** In which a process loads what it needs first, in ms, and how long a turn may take then. */
+const STARTING_MS = 5000;
+const WHILE_STARTING_MS = 1000;
+
+/** `warnAfterMs`: how long a turn may take; longer while the process starts, if `isStarting`. The caller closes it. */
+export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting = false): EventLoopWatch {
+  const started = isStarting ? performance.now() + STARTING_MS : 0;
+  const mostAt = (time: number) => (time < started ? Math.max(warnAfterMs, WHILE_STARTING_MS) : warnAfterMs);
   let [checked, cpu] = [performance.now(), cpuMs()];
   let last: (() => string | undefined) | undefined;
   let loggedAt = Number.NEGATIVE_INFINITY;
@@ -25,7 +31,7 @@ export function watchEventLoop(warnAfterMs: number, logger: Logger): EventLoopWa
     const stall = { duration_ms: Math.round(now - checked - CHECK_MS), cpu_ms: Math.round(cpuNow - cpu) };
     const begun = last;
     [checked, cpu, last] = [now, cpuNow, undefined];
-    if (stall.duration_ms < warnAfterMs) return;
+    if (stall.duration_ms < mostAt(now - stall.duration_ms)) return;
     if (now - loggedAt < PAUSE_MS) {
       untold++;
       return;

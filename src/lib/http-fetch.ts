@@ -19,11 +19,16 @@ const MAX_ERROR_BYTES = 64 * 1024;
 /** How long `release` waits for the rest of a body. */
 const RELEASE_MS = 1000;
 
-const options = {
-  keepAlive: true,
-  ...(process.env.NODE_USE_ENV_PROXY === "1" ? { proxyEnv: process.env } : {}),
-};
+const usesProxy = process.env.NODE_USE_ENV_PROXY === "1";
+const options = { keepAlive: true, ...(usesProxy ? { proxyEnv: process.env } : {}) };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
+
+/** What to do about a proxy that the environment names and that requests do not go through; undefined when there is none. */
+export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
+  const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((each) => env[each]);
+  if (name === undefined || env.NODE_USE_ENV_PROXY === "1") return undefined;
+  return `${name} is set but not used: set NODE_USE_ENV_PROXY=1 as well`;
+}
 
 const streams = new WeakMap<Response, IncomingMessage>();
 

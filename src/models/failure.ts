@@ -3,6 +3,7 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { unusedProxy } from "../lib/http-fetch.ts";
 import { isObject } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { replacingAll } from "../lib/replacer.ts";
@@ -52,15 +53,21 @@ export function failureOf(error: unknown, { model, secret }: Asked): AppError {
   const status = facts.status ? ` (${facts.status})` : "";
   const said = redact(shorten(facts.message), secret);
   const words = withoutAddresses(said);
-  return new AppError(code, `The provider of \`${model}\` ${SAYS[code]}${status}${words && `: ${words}`}`, {
-    details: {
-      ...(facts.status ? { status: facts.status } : {}),
-      ...(retryAfter(facts.headers) ?? retryInfo(facts.whole)),
-      ...requestId(facts.headers),
+  const proxy = code === "model_unreachable" && facts.status === undefined && unusedProxy(process.env);
+  const hint = proxy ? ` (${proxy})` : "";
+  return new AppError(
+    code,
+    `The provider of \`${model}\` ${SAYS[code]}${status}${words && `: ${words}`}${hint}`,
+    {
+      details: {
+        ...(facts.status ? { status: facts.status } : {}),
+        ...(retryAfter(facts.headers) ?? retryInfo(facts.whole)),
+        ...requestId(facts.headers),
+      },
+      // For the log. The provider's own error may hold a key; those of the network do not.
+      ...causeOf(facts.status === undefined ? error : said !== words && new Error(said)),
     },
-    // For the log. The provider's own error may hold a key; those of the network do not.
-    ...causeOf(facts.status === undefined ? error : said !== words && new Error(said)),
-  });
+  );
 }
 
 const causeOf = (cause: unknown) => (cause ? { cause } : {});

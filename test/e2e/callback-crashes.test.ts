@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test, vi } from "vitest";
+import { checkGrammar } from "../../src/core/grammar.ts";
 import {
   accept,
   answer,
@@ -15,6 +16,7 @@ import { needing } from "../support/needing.ts";
 import { serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";
+import { post } from "../support/sse.ts";
 
 /** Ends what hangs, as the default of one second would on a busy machine. */
 const PATIENCE = { timeout: 60_000 };
@@ -107,8 +109,10 @@ for (const { start: startStore, program } of SHARED_STORES) {
       const [one, other] = [await start(), await start()];
       await tool.register(one.url);
       const threads = Array.from({ length: 12 }, (_, n) => `t${n}`);
-      for (const thread of threads)
-        await send(`${one.url}/threads/${thread}/runs`, { input: "go" }).then((response) => response.text());
+      for (const thread of threads) {
+        const events = await (await post(`${one.url}/threads/${thread}/runs`, { input: "go" })).ended();
+        expect(checkGrammar(events)).toEqual([]);
+      }
       expect(tool.calls).toHaveLength(threads.length);
 
       const outcomes = await Promise.all(

@@ -52,6 +52,14 @@ test("every row says where it is, and which test holds it", () => {
   expect(rows.filter(({ tests }) => isMissing(tests, "test/")).map(({ id }) => id)).toEqual([]);
 });
 
+test("every link is named after the file that it leads to", () => {
+  const links = [
+    ...PAGE.matchAll(/\[([a-z0-9/_.-]+)\]\(\.\.\/(?:src|test|examples)\/([^)]+?)(?:\.test)?\.tsx?\)/g),
+  ];
+  expect(links.length).toBeGreaterThan(250);
+  expect(links.filter(([, name, path]) => name !== path).map(([link]) => link)).toEqual([]);
+});
+
 test("every test that is named is there", () => {
   const named = rows.flatMap(({ id, tests }) => linksIn(tests).map((link) => ({ id, ...link })));
   expect(named.length).toBeGreaterThan(250);

@@ -34,6 +34,17 @@ test("work that blocks the event loop is logged once with its time", async () =>
   expect(JSON.parse(line).cpu_ms).toBeGreaterThan(0);
 });
 
+test("short stalls while a server starts are not logged", async () => {
+  const { lines, logger } = logOf();
+  const watch = watchEventLoop(100, logger, true);
+  block(300);
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  block(1200);
+  await expect.poll(() => lines.length).toBe(1);
+  expect(lines[0]).toMatchObject({ untold: 0, duration_ms: expect.toSatisfy((ms: number) => ms > 1000) });
+  watch.close();
+});
+
 test("0s logs no stall, and a watch that is closed logs none", async () => {
   const { stalls } = await watched("0s");
   const [closed, open] = [logOf(), logOf()];

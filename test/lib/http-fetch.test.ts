@@ -1,7 +1,14 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { httpFetch, readCapped, readWhile, release, streamOf } from "../../src/lib/http-fetch.ts";
+import {
+  httpFetch,
+  readCapped,
+  readWhile,
+  release,
+  streamOf,
+  unusedProxy,
+} from "../../src/lib/http-fetch.ts";
 
 async function serving(listener: RequestListener) {
   let connections = 0;
@@ -130,4 +137,12 @@ describe("an answer", () => {
     await closed;
     expect(stream.destroyed).toBe(true);
   });
+});
+
+test("a proxy that the environment names and that is not used is named with what is missing", () => {
+  expect(unusedProxy({ https_proxy: "http://proxy:3128" })).toBe(
+    "https_proxy is set but not used: set NODE_USE_ENV_PROXY=1 as well",
+  );
+  expect(unusedProxy({ HTTPS_PROXY: "http://proxy:3128", NODE_USE_ENV_PROXY: "1" })).toBeUndefined();
+  expect(unusedProxy({})).toBeUndefined();
 });

@@ -5,15 +5,22 @@ import type { ServerConfig } from "../../config/server.ts";
 import { kindOf, type SchemeKind } from "../../http/auth/config.ts";
 import type { Stop } from "../signals.ts";
 
-export function bannerOf(config: ServerConfig, address: string): string {
+/** `model`: what the default agent asks, where this process knows it. */
+export function bannerOf(config: ServerConfig, address: string, model?: string): string {
   const scheme = kindOf(config.auth.scheme);
   const workers = config.workers > 1 ? `, ${config.workers} workers` : "";
   return `
 Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}${workers}). ${config.page ? "Open it in a browser, or try:" : "Try it:"}
-
+${modelLine(model)}
 ${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
 
 `;
+}
+
+function modelLine(model: string | undefined): string {
+  if (model === undefined) return "";
+  const how = " It is a script: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model in agents.yaml.";
+  return `The default agent asks ${model}.${model === "scripted:demo" ? how : ""}\n`;
 }
 
 /** For a person at the terminal, who has pressed Ctrl-C. */

@@ -38,7 +38,7 @@ export async function serveHere(
     throw error;
   });
   if (worker) await worker.listens(address);
-  else process.stdout.write(bannerOf(config, address));
+  else process.stdout.write(bannerOf(config, address, app.defaultModel()));
   const name = await stop.first;
   logger.info({ signal: name }, "shutting down");
   if (!worker) process.stdout.write(closingNotice(name));
