@@ -48,7 +48,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   // The public API only, as a program that imports `skein`.
   adapters: ["index.ts"],
   // The page: built for browsers.
-  page: ["client"],
+  page: ["client", "lib/search.ts"],
   client: ["core/phase.ts"],
 };
 /** Folders that put the rooms together, as the files of src/ itself do. */

@@ -160,7 +160,7 @@ function spansWith(paint: Paint) {
       at += length;
       const mark = markAt(text, at);
       const end = at + mark.length;
-      if (end === text.length && !isEnd) {
+      if (end === text.length && !isEnd && mark.length < LONGEST) {
         until(at);
         return { shown, taken: at };
       }

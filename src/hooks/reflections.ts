@@ -6,6 +6,7 @@ import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
 import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/items.ts";
+import { isIn } from "../lib/search.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 
 /** Per agent; the oldest are removed first. */
@@ -91,7 +92,7 @@ const INTRODUCTION = "This went wrong with similar tasks before. Do not make the
 
 function isAlike({ task, summary }: Reflection, words: readonly string[]): boolean {
   const text = `${task}\n${summary}`.toLowerCase();
-  return words.filter((word) => text.includes(word)).length >= MIN_WORDS;
+  return words.filter((word) => isIn(text, word)).length >= MIN_WORDS;
 }
 
 const markdown = ({ task, summary, at }: Reflection) =>

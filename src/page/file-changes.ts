@@ -1,6 +1,7 @@
 // What the agent changed in the files of its workspace, as the thread has kept it. No DOM.
 
 import type { Message, ThreadState } from "../client/client.ts";
+import { indexIn } from "../lib/search.ts";
 import { isObject } from "./form.ts";
 import { withinWorkspace } from "./tree.ts";
 
@@ -54,7 +55,7 @@ function earlierEdits(edits: readonly Edit[], before: string, content: string): 
 
 /** As `edit_file` does: the first occurrence is replaced. */
 function edited(text: string, { old_text, new_text }: Edit): string {
-  const at = text.indexOf(old_text);
+  const at = indexIn(text, old_text);
   return at < 0 ? text : text.slice(0, at) + new_text + text.slice(at + old_text.length);
 }
 

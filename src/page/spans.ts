@@ -1,6 +1,7 @@
 // The spans of a trace as rows: nested, searched, each with its place on the time axis. No DOM.
 
 import type { Span } from "../client/client.ts";
+import { isIn } from "../lib/search.ts";
 
 export interface Row {
   readonly span: Span;
@@ -58,7 +59,7 @@ function shownOf(spans: readonly Span[], { text, failedOnly }: Choice): Readonly
   const shown = new Set<string>();
   for (const span of spans) {
     if (failedOnly && !hasFailed(span)) continue;
-    if (wanted !== "" && !textOf(span).includes(wanted)) continue;
+    if (wanted !== "" && !isIn(textOf(span), wanted)) continue;
     for (let at: Span | undefined = span; at && !shown.has(at.id); at = byId.get(at.parent_id ?? ""))
       shown.add(at.id);
   }

@@ -9,6 +9,7 @@ import { isSettled, type RunRecord, Thread } from "../core/records.ts";
 import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { indexIn, isIn } from "../lib/search.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
 import { isBranch } from "./branches.ts";
 import { openOn } from "./start.ts";
@@ -173,7 +174,7 @@ export async function searchThreads(
       signal.throwIfAborted();
       const match = await newestMatch(threads, owner, { thread: thread.id, q: q.toLowerCase(), budget });
       if (match) items.push({ ...thread, match });
-      else if (thread.title?.toLowerCase().includes(q.toLowerCase())) items.push(thread);
+      else if (isIn(thread.title?.toLowerCase() ?? "", q.toLowerCase())) items.push(thread);
     }
     cursor = page.next_cursor;
   } while (cursor !== undefined && items.length < limit && budget.bytes > 0);
@@ -215,10 +216,7 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
 async function placeOf(q: string, text: string, tenant: string): Promise<number> {
   for (let from = 0; ; from += SEARCHED_CHARS) {
     // What begins in this part may end in the next one.
-    const at = text
-      .slice(from, from + SEARCHED_CHARS + q.length)
-      .toLowerCase()
-      .indexOf(q);
+    const at = indexIn(text.slice(from, from + SEARCHED_CHARS + q.length).toLowerCase(), q);
     if (at >= 0) return from + at;
     if (from + SEARCHED_CHARS >= text.length) return -1;
     await ownTurn(tenant);

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { globMatcher } from "../../lib/glob.ts";
 import { type SafeRegex, sharedRegex } from "../../lib/regex.ts";
+import { isIn } from "../../lib/search.ts";
 import type { Matcher, Rule } from "./rule.ts";
 import { beginsWith, mentions, wordsOf } from "./shell/prefix.ts";
 import { programOf } from "./shell/programs.ts";
@@ -189,7 +190,7 @@ function regexCondition(expression: string): Condition {
       const regex = sharedRegex(expression);
       return subject.texts().some((text) => {
         subject.spend(0.1 + text.length / FAST_CHARS);
-        if (!text.includes(beginning)) return false;
+        if (!isIn(text, beginning)) return false;
         subject.spend(workOf(regex, text));
         // A text too long to search might contain it.
         return regex.test(text) || text.length > regex.reach;

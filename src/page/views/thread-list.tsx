@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
+import { indexIn } from "../../lib/search.ts";
 import { Empty, Problem, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { questions } from "../questions.ts";
@@ -166,7 +167,7 @@ function clockOrDay(at: string): string {
 
 function Excerpt({ text, q }: { text: string; q: string }) {
   const shown = visible(text.replace(/\s+/g, " "));
-  const at = shown.toLowerCase().indexOf(q.trim().toLowerCase());
+  const at = indexIn(shown.toLowerCase(), q.trim().toLowerCase());
   if (at < 0) return <span class="excerpt">{shown}</span>;
   const end = at + q.trim().length;
   return (

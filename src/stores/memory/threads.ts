@@ -4,6 +4,7 @@ import type { Owner } from "../../core/ids.ts";
 import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
+import { isIn } from "../../lib/search.ts";
 import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
 import { sizeOf } from "./commit-events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
@@ -98,7 +99,7 @@ function filterOf({ parent, children, agent, status, q }: Filter): (thread: Thre
     (parent !== undefined || children === true || !thread.parent) &&
     (agent === undefined || thread.agent === agent) &&
     (status === undefined || statusOf(thread) === status) &&
-    (part === undefined || (thread.title?.toLowerCase().includes(part) ?? false));
+    (part === undefined || isIn(thread.title?.toLowerCase() ?? "", part));
 }
 
 const statusOf = (thread: ThreadEntry) => (isBusy(thread) ? "busy" : thread.outcome);

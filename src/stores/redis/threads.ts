@@ -4,6 +4,7 @@ import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { ThreadQuery } from "../../core/stores.ts";
+import { isIn } from "../../lib/search.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
@@ -132,5 +133,5 @@ function fits(
   if (parent === undefined && !children && thread.parent) return false;
   if (agent !== undefined && thread.agent !== agent) return false;
   if (status !== undefined && thread.status !== status) return false;
-  return q === undefined || (thread.title?.toLowerCase().includes(q.toLowerCase()) ?? false);
+  return q === undefined || isIn(thread.title?.toLowerCase() ?? "", q.toLowerCase());
 }

@@ -1,7 +1,7 @@
 // Whether a command is known to run no other program, and to change nothing that others run. Any other use is asked about or
 // denied.
 
-import { baseName } from "./programs.ts";
+import { baseName, family } from "./programs.ts";
 import { USES } from "./uses/index.ts";
 import { READERS } from "./uses/readers.ts";
 import { follows, leafOf, listed, type Use } from "./uses/use.ts";
@@ -15,10 +15,9 @@ export interface Argument {
   readonly isWhole: boolean;
 }
 
-/** `python3.12` is `python`. */
 const knownUse = (name: string): Use | undefined => {
   const program = baseName(name);
-  return USES.get(program) ?? (/\d/.test(program) ? USES.get(program.replace(/[\d.-]+$/, "")) : undefined);
+  return USES.get(program) ?? USES.get(family(program));
 };
 
 /** Whether something is known of the program at all. */

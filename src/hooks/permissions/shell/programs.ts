@@ -41,7 +41,13 @@ export const baseName = (name: string): string => name.slice(name.lastIndexOf("/
 export const programOf = (name: string): string => baseName(name).toLowerCase();
 
 /** `python3.12` is `python`. */
-const family = (program: string) => (/\d/.test(program) ? program.replace(/[\d.-]+$/, "") : program);
+export function family(program: string): string {
+  if (!/\d/.test(program)) return program;
+  // An expression would try each digit of a long name as the first one.
+  let end = program.length;
+  while (end > 0 && /[\d.-]/.test(program.charAt(end - 1))) end--;
+  return program.slice(0, end);
+}
 
 /** Whether its arguments, its files or its input say what is run. */
 export const isRunner = (name: string): boolean =>

@@ -7,6 +7,7 @@ import type { AgentInfo } from "../../../agents/registry.ts";
 import { AppError } from "../../../core/errors.ts";
 import { boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { isIn } from "../../../lib/search.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { MAX_KEYS } from "./modes.ts";
@@ -195,7 +196,7 @@ function fits(assistant: Assistant, { graph_id, name, metadata }: z.infer<typeof
   const own: Readonly<Record<string, unknown>> = assistant.metadata;
   return (
     (!graph_id || [assistant.graph_id, assistant.assistant_id].includes(graph_id)) &&
-    (!name || assistant.name.includes(name)) &&
+    (!name || isIn(assistant.name, name)) &&
     Object.entries(metadata ?? {}).every(([key, value]) => own[key] === value)
   );
 }
