@@ -35,16 +35,19 @@ export function fittedArguments(args: CallArguments, parameters: JsonSchema): Ca
 function fittedObject(value: CallArguments, schemas: readonly unknown[], fitting: Fitting): CallArguments {
   const parts = schemas.flatMap((schema) => partsFor(schema, "object", fitting));
   const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));
-  let isChanged = false;
-  const entries = Object.entries(value).flatMap(([name, member]): [string, unknown][] => {
+  let changed: Record<string, unknown> | undefined;
+  for (const [name, member] of Object.entries(value)) {
     const own = parts.flatMap((part) => propertySchema(part, name));
-    const fit = own.length > 0 ? fittedValue(member, own, fitting) : member;
+    if (own.length === 0) continue;
+    const fit = fittedValue(member, own, fitting);
     const isLeftOut =
       fit === null && !required.has(name) && !own.every((each) => takes(each, "null", fitting));
-    isChanged ||= isLeftOut || fit !== member;
-    return isLeftOut ? [] : [[name, fit]];
-  });
-  return isChanged ? Object.fromEntries(entries) : value;
+    if (fit === member && !isLeftOut) continue;
+    changed ??= { ...value };
+    if (isLeftOut) delete changed[name];
+    else changed[name] = fit;
+  }
+  return changed ?? value;
 }
 
 function propertySchema({ properties, additionalProperties }: JsonSchema, name: string): unknown[] {

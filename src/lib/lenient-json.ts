@@ -1,11 +1,15 @@
 // Reads JSON that a model wrote almost right. Repairs only what has one meaning: raw control characters and unknown escapes in
 // strings, a comma before a closing bracket, and values written one behind another.
 
+/** Longer texts are read strictly only: repairing takes one turn of the event loop. */
+const MAX_REPAIRED = 256 * 1024;
+
 /** The values in `text`, read strictly where that works. Throws `SyntaxError`, about the text as it is, when one is not JSON. */
 export function readJsonValues(text: string): unknown[] {
   try {
     return [JSON.parse(text)];
   } catch (error) {
+    if (text.length > MAX_REPAIRED) throw error;
     try {
       return repairedValues(text).map((value): unknown => JSON.parse(value));
     } catch {
