@@ -174,6 +174,13 @@ describe("a server that", () => {
 });
 
 describe("a listing", () => {
+  test("that is empty is an absence, and is asked for again until it is not", async () => {
+    const servers = await opened({ s: hostile("empty-first") });
+    expect(servers.absent()).toEqual([{ server: "s", why: "lists no tools" }]);
+    await expect.poll(() => servers.tools().length, { timeout: 20_000 }).toBeGreaterThan(0);
+    expect(servers.absent()).toEqual([]);
+  });
+
   test("of thousands of tools has an end, and says what is left out", async () => {
     const servers = await opened({ bad: hostile("many") });
     expect(namesOf(servers)).toHaveLength(128);
