@@ -51,7 +51,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     without: leftOut(definition.tools, catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
-      ...(servers ? [servers.hook] : []),
+      ...(servers?.hooks ?? []),
       ...activeHooks(definition, catalogue.hooks).map((hook) => created(hook, definition, services)),
     ],
     maxIterations: definition.max_iterations,

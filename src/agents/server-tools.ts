@@ -10,8 +10,8 @@ import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.
 
 interface ServerTools {
   readonly tools: Pick<Agent, "currentTools" | "absence">;
-  /** Waits once for servers that have not answered yet, then warns of those that are absent. */
-  readonly hook: Hook;
+  /** Waits once for servers that have not answered yet, then warns of those that are absent. None when all are there. */
+  readonly hooks: readonly Hook[];
 }
 
 /** What an agent has of MCP servers; undefined when its choice names no tool of any. */
@@ -24,20 +24,24 @@ export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): 
       currentTools: chosenFrom(choice, () => serverTools?.() ?? []),
       absence: absenceOf(choice, absent),
     },
-    hook: {
-      name: "mcp",
-      async *beforeAgent({ signal }) {
-        const names = absent().map(({ server }) => server);
-        if (names.length > 0 && serversListed) await orAborted(serversListed(names), signal);
-        for (const { server, why } of absent())
-          yield warning(
-            "mcp_unavailable",
-            `MCP server \`${server}\` ${why}. This run can use its tools once it answers.`,
-          );
-      },
-    },
+    hooks: absent().length > 0 ? [waiting(absent, serversListed)] : [],
   };
 }
+
+type Absent = () => ReturnType<NonNullable<Catalogue["absentServers"]>>;
+
+const waiting = (absent: Absent, listed: Catalogue["serversListed"]): Hook => ({
+  name: "mcp",
+  async *beforeAgent({ signal }) {
+    const names = absent().map(({ server }) => server);
+    if (listed) await orAborted(listed(names), signal);
+    for (const { server, why } of absent())
+      yield warning(
+        "mcp_unavailable",
+        `MCP server \`${server}\` ${why}. This run can use its tools once it answers.`,
+      );
+  },
+});
 
 /** Chooses again only when the list has changed. */
 function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
@@ -50,10 +54,7 @@ function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () 
   };
 }
 
-function absenceOf(
-  choice: readonly string[],
-  absent: () => ReturnType<NonNullable<Catalogue["absentServers"]>>,
-) {
+function absenceOf(choice: readonly string[], absent: Absent) {
   return (tool: string): string | undefined => {
     const found = absent().find(({ server }) => tool.startsWith(`mcp__${server}__`));
     if (!found || !choice.some((text) => toolMatcher(text)(tool))) return undefined;
