@@ -79,6 +79,8 @@ export type Message = {
   /** provider:model that wrote it. */
   model?: string | undefined;
   usage?: Usage | undefined;
+  /** Present only when the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` is what was said until then. */
+  incomplete?: "stopped" | "failed" | undefined;
 } | {
   id: string;
   created_at: string;
@@ -150,7 +152,7 @@ export type StreamEvent = {
     agent: string;
     model: string;
     attempt: number;
-    /** The id of the message that the run has replaced: it and all later ones are deleted. */
+    /** The id of the message that the run has replaced: it and all later ones have left the thread. */
     replaces?: string | undefined;
   };
 } | {
@@ -1147,6 +1149,8 @@ export type StartRun = {
   /** Short for one user message. */
   input?: string | undefined;
   messages?: InputMessage[] | undefined;
+  /** In place of a message: the model continues the thread's last answer, which was cut off (`incomplete`). */
+  continue?: true | undefined;
   /** `provider:model` instead of the agent's own. */
   model?: string | undefined;
   temperature?: number | undefined;
@@ -1163,7 +1167,7 @@ export type StartRun = {
   tools?: ClientTool[] | undefined;
   /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** The id of a user message: this message and all after it are deleted, and the run starts in their place. */
+  /** The id of a user message: the run starts in place of it and all after it, which are kept as a branch. */
   replaces?: string | undefined;
   /** If the thread has an active run: answer 409, wait for it, or cancel it and start next. Default: `"reject"`. */
   on_busy?: "reject" | "enqueue" | "interrupt" | undefined;

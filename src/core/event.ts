@@ -45,7 +45,9 @@ const RunStart = event(
     replaces: z
       .string()
       .optional()
-      .describe("The id of the message that the run has replaced: it and all later ones are deleted."),
+      .describe(
+        "The id of the message that the run has replaced: it and all later ones have left the thread.",
+      ),
   }),
 );
 const RunResumed = event("run_resumed", z.object({ attempt: z.int().positive() }));

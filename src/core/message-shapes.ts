@@ -76,6 +76,12 @@ export const AssistantMessage = z.object({
   reasoning: z.array(Reasoning).optional(),
   model: z.string().optional().describe("provider:model that wrote it."),
   usage: Usage.optional(),
+  incomplete: z
+    .enum(["stopped", "failed"])
+    .optional()
+    .describe(
+      "Present only when the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` is what was said until then.",
+    ),
 });
 export const ToolMessage = z.object({
   ...identity,

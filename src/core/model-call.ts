@@ -2,23 +2,26 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
+import { type Said, withCutsTold } from "./cut-answers.ts";
 import { AppError } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { fittedCall } from "./fitted-arguments.ts";
+import type { CallModel } from "./hook.ts";
 import { newMessageId } from "./ids.ts";
 import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
 import type { Completion, Model, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
-import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";
+import { type DeltaSink, mapResult, type Stream, tap, tapDeltas } from "./stream.ts";
 import { usageMeter } from "./usage-meter.ts";
 
 /** Calls the model. A failed call gets its end event, and no message in the thread. */
 export async function* callModel(
-  request: ModelRequest,
+  given: ModelRequest,
   run: MutableRun,
   deltas?: DeltaSink,
 ): Stream<Completion> {
+  const request = { ...given, messages: withCutsTold(given.messages) };
   const { model } = request;
   const meter = usageMeter(request);
   request.onMeter?.(meter);
@@ -85,6 +88,15 @@ function countOnce(run: MutableRun, { name }: Model) {
     run.usage = addUsage(run.usage, counted);
     return counted;
   };
+}
+
+/** `ask`, whose words are kept until it has answered: as they are shown, past all layers. */
+export function remembered(ask: CallModel, said: Said): CallModel {
+  return (request, deltas) =>
+    mapResult(tap(ask(request, tapDeltas(deltas, said.see)), said.see), (completion) => {
+      said.forget();
+      return completion;
+    });
 }
 
 /** The id of the first of the calls that repeat each other: they are one span. */

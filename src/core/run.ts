@@ -1,5 +1,6 @@
 // A run's input, outcome and mutable state, and the functions that change it.
 
+import { listenForWords, type Said } from "./cut-answers.ts";
 import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId } from "./ids.ts";
@@ -81,6 +82,8 @@ export interface RunInput extends RunIdentity {
   readonly usage: Usage;
   /** Calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
+  /** What an earlier attempt showed of a message that is not in the thread. */
+  readonly said?: Said;
   /** Absent: no call's result is delivered later. */
   readonly standIn?: StandIn;
   /** Messages sent to the run while it works. May return the same ones again. */
@@ -129,6 +132,8 @@ export interface MutableRun extends Run {
   offeredTools: readonly string[];
   step: number;
   usage: Usage;
+  /** What was shown of a message that is not in the thread. */
+  readonly said: Said;
   /** The id of the message that the last model call was to answer with, or of the call that it repeated; whether the next one repeats it. */
   modelCall: { readonly first: string; readonly isRepeated: boolean };
   onFailure(failure: Failure): void;
@@ -181,6 +186,7 @@ export function mutableRun(
     offeredTools: [],
     answers: input.answers ?? [],
     usage: input.usage,
+    said: input.said ?? listenForWords(),
     modelCall: { first: "", isRepeated: false },
     step: 0,
   };

@@ -48,6 +48,8 @@ const ClientTools = boundedList(ClientTool, 64)
   .optional()
   .describe("Tools that the client executes: a call interrupts the run, and `resume` brings its result.");
 
+const countOf = (values: readonly unknown[]) => values.filter((value) => value !== undefined).length;
+
 export const StartRunBody = z
   .strictObject({
     agent: z
@@ -58,6 +60,12 @@ export const StartRunBody = z
       .describe("Default: the thread's agent, else the first one configured."),
     input: Text.optional().describe("Short for one user message."),
     messages: boundedList(InputMessage, 100).min(1).optional(),
+    continue: z
+      .literal(true)
+      .optional()
+      .describe(
+        "In place of a message: the model continues the thread's last answer, which was cut off (`incomplete`).",
+      ),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
     output_schema: z
@@ -74,7 +82,7 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "The id of a user message: this message and all after it are deleted, and the run starts in their place.",
+        "The id of a user message: the run starts in place of it and all after it, which are kept as a branch.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
@@ -89,8 +97,12 @@ export const StartRunBody = z
       .default(false)
       .describe("Answer 202 at once; follow the run's events at `Location`."),
   })
-  .refine((body) => (body.input === undefined) !== (body.messages === undefined), {
-    error: "give either `input` or `messages`",
+  .refine(({ input, messages, continue: goesOn }) => countOf([input, messages, goesOn]) === 1, {
+    error: "give one of `input`, `messages` and `continue`",
+  })
+  .refine(({ continue: goesOn, replaces }) => !goesOn || replaces === undefined, {
+    path: ["continue"],
+    error: "replaces no message: leave `replaces` out",
   })
   .refine(({ replaces, on_busy }) => replaces === undefined || on_busy === "reject", {
     path: ["replaces"],

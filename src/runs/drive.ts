@@ -29,7 +29,8 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { standIns, trackInterrupts } from "./deferred.ts";
 import { runLog } from "./logging.ts";
-import { FIRST_ATTEMPT, type PreviousAttempt, prepareRun, previousAttempt } from "./prepare.ts";
+import { prepareRun } from "./prepare.ts";
+import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
 import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
@@ -52,7 +53,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
   const mayWrite = untilHandedOver(control.handedOver);
   let last: StreamEvent | undefined;
   try {
-    const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : FIRST_ATTEMPT;
+    const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : firstAttempt();
     const prepared = await prepareRun(claim, services, control, previous);
     const { agent, input, bytes } = prepared;
     if (areLong(input.input)) await ownTurn(owner.tenant);
@@ -249,14 +250,15 @@ async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Pro
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
-  const { openings, usage } = await previousAttempt(events, lease);
+  const { openings, usage, said } = await previousAttempt(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
   const results = await resultsFor(unanswered(messages), claim, stores, outcome);
+  const cut = said.message(status === "cancelled" ? "stopped" : "failed");
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),
-    ...[...results, ...unknownTo(messages, request.input)].map(
+    ...[...(cut ? [cut] : []), ...results, ...unknownTo(messages, request.input)].map(
       (message): StreamEvent => ({ event: "on_message", data: { message } }),
     ),
     end,

@@ -6,16 +6,14 @@ import type { AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendConfig } from "../core/backend.ts";
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { EventName, StreamEvent } from "../core/event.ts";
-import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { addUsage, Message, NO_USAGE, type Usage, unanswered } from "../core/message.ts";
+import { Message, unanswered } from "../core/message.ts";
 import { OPEN_ENDED, openInterrupts } from "../core/open-interrupts.ts";
 import type { OutputFormat } from "../core/output.ts";
 import { Lineage, RunRequest } from "../core/records.ts";
 import { type RunInput, unrecordedRun } from "../core/run.ts";
 import { type Agent, toolsOffered } from "../core/runnable-agent.ts";
-import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
+import type { Claim, Lease, Stores } from "../core/stores.ts";
 import { runTrace, type Tool } from "../core/tool.ts";
 import { freeTurn } from "../lib/async.ts";
 import { fitted } from "../lib/fitted.ts";
@@ -24,6 +22,7 @@ import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
 import { EXPIRY, standIns } from "./deferred.ts";
 import { foreignCalls, withForeign } from "./foreign-calls.ts";
+import type { PreviousAttempt } from "./previous-attempt.ts";
 import type { Agents, Control, RunObserver, RunServices } from "./services.ts";
 import { traceparentOfCall } from "./tracing.ts";
 
@@ -43,7 +42,7 @@ export async function prepareRun(
   claim: Claim,
   services: RunServices,
   control: Control,
-  { begun, isWhole, usage }: PreviousAttempt,
+  { begun, isWhole, usage, said }: PreviousAttempt,
 ): Promise<PreparedRun> {
   const { lease, run, request } = claim;
   const { stores, agents, backends, recorder, quotas, subagents, tasks } = services;
@@ -114,6 +113,7 @@ export async function prepareRun(
       restores: request.restores === undefined ? undefined : true,
     }),
     usage,
+    said,
     answers: request.answers ?? [],
     begun: new Set([...open.filter((id) => !isPending(id) && mayHaveStarted(id)), ...restored]),
     standIn: withForeign(standIn, foreign, {
@@ -254,54 +254,6 @@ function keepOptions({ settings, ...others }: RunOptions, state: State): RunObse
         : [{ event: "on_state", data: { key: OPTIONS_KEY, value } }];
     },
   };
-}
-
-/** What a run's log says about its earlier attempts. */
-export interface PreviousAttempt {
-  /** The start events without an end event, in order. */
-  readonly openings: readonly SpanStart[];
-  /** Every tool call that was started, ended or not. Only a result in the thread tells what it did. */
-  readonly begun: readonly string[];
-  /** What its model calls and its ended subagents have used so far. */
-  readonly usage: Usage;
-  /** How many model calls the run itself has begun, if `isWhole`. */
-  readonly modelCalls: number;
-  /** False if the log's beginning was dropped: more calls may have started. */
-  readonly isWhole: boolean;
-}
-
-export const FIRST_ATTEMPT: PreviousAttempt = {
-  openings: [],
-  begun: [],
-  usage: NO_USAGE,
-  modelCalls: 0,
-  isWhole: true,
-};
-
-const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
-
-/** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
-export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
-  const { first, last } = await log.bounds(lease);
-  const events: StreamEvent[] = [];
-  const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
-  for await (const batch of read) {
-    // Events were checked when they were appended.
-    for (const { event, json } of batch)
-      if (RELEVANT.has(event)) events.push(JSON.parse(json) as StreamEvent);
-    if (batch.some(({ seq }) => seq === last)) break;
-  }
-  const own = events.filter((event) => !event.path);
-  const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
-  const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
-  const modelCalls = own.filter(({ event }) => event === "on_chat_model_start").length;
-  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1 };
-}
-
-/** A subagent's usage counts at its end: one that has not ended is followed again from its start. */
-function usedIn(event: StreamEvent): Usage {
-  const counts = event.event === "on_chat_model_end" || event.event === "on_subagent_end";
-  return (counts ? event.data.usage : undefined) ?? NO_USAGE;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Accepts runs: new ones, runs that answer an interrupted one, and runs that cancel one.
 
+import { isCut } from "../core/cut-answers.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
@@ -25,6 +26,8 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
   /** Default: the thread's own agent, else the first one configured. */
   readonly agent?: string;
   readonly on_busy: "reject" | "enqueue" | "interrupt";
+  /** Without input: the thread's last answer, which was cut off, is continued. */
+  readonly continues?: true;
   /** The id of the event stream that will show the run. Quotas admit both or neither. */
   readonly stream?: string | undefined;
 }
@@ -156,7 +159,7 @@ async function orKnown(
 
 async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
   const { agents, quotas, stores, threadBytes } = runs;
-  const { agent: name, on_busy, stream, ...rest } = command;
+  const { agent: name, on_busy, stream, continues, ...rest } = command;
   const { thread_id, request, rewind_to } = command;
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
@@ -172,6 +175,8 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   if (isRefusedBusy) await assertFree(stores, owner, thread_id);
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
+
+  if (continues) await assertCut(stores, owner, thread_id);
 
   const run = {
     ...rest,
@@ -229,6 +234,13 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
   throw new AppError("thread_busy", `Thread \`${threadId}\` is busy with run \`${active.id}\`.`, {
     details: { run_id: active.id },
   });
+}
+
+/** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
+async function assertCut({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
+  if (isCut((await threads.messages(owner, threadId)).at(-1))) return;
+  const message = `continue: the last message of thread \`${threadId}\` is no answer that was cut off. Send a message instead.`;
+  throw new AppError("invalid_request", message);
 }
 
 function checkNames(agents: Agents, tools: readonly ClientTool[]): void {

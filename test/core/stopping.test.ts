@@ -42,7 +42,7 @@ describe("stopping", () => {
     expect(outcome.status).toBe("cancelled");
   });
 
-  test("a cancel in the middle of the model's words discards them", async () => {
+  test("a cancel in the middle of the model's words keeps them, marked as cut off", async () => {
     const controller = new AbortController();
     const { outcome, messages, events } = await play({
       input: { signal: controller.signal },
@@ -51,6 +51,20 @@ describe("stopping", () => {
     });
     expect(outcome.status).toBe("cancelled");
     expect(dataOf(events, "on_chat_model_end")[0]?.error?.code).toBe("cancelled");
+    const [, cut, ...more] = messages;
+    expect(more).toEqual([]);
+    expect(cut).toMatchObject({ role: "assistant", content: "a", incomplete: "stopped" });
+    expect(cut?.id).toBe(dataOf(events, "on_chat_model_start")[0]?.message_id);
+    expect(dataOf(events, "done")[0]?.message_id).toBe(cut?.id);
+  });
+
+  test("a cancel before the model has said a word leaves no message", async () => {
+    const controller = new AbortController();
+    const { messages } = await play({
+      input: { signal: controller.signal },
+      script: [{ think: "Let me think about it.", say: "never", delay_ms: 1 }],
+      onEvent: (event) => event.event === "on_chat_model_stream" && controller.abort(),
+    });
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 

@@ -114,7 +114,7 @@ describe("time", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
 
-  test("a model that is still speaking is stopped, and nothing of it is kept", async () => {
+  test("a model that is still speaking is stopped, and what it said is kept as cut off", async () => {
     const { outcome, events, messages } = await play({
       script: [{ say: "so far and no further", delay_ms: 1 }],
       hooks: [limits({ seconds: 60 })],
@@ -123,7 +123,7 @@ describe("time", () => {
     expect(outcome).toMatchObject(overtime);
     expect(textSeen(events)).toBe("so");
     expect(dataOf(events, "on_chat_model_end")[0]?.error?.message).toBe(spent);
-    expect(messages.map(({ role }) => role)).toEqual(["user"]);
+    expect(messages.slice(1)).toMatchObject([{ role: "assistant", content: "so", incomplete: "failed" }]);
   });
 
   test("calls that still run are aborted, and each gets its result", async () => {

@@ -148,6 +148,33 @@ describe("a run that is taken over", () => {
     expect(ended.status).toBe("cancelled");
   });
 
+  test.each(["cancel", undefined] as const)(
+    "keeps what was said if it was cancelled, and asks the model again if not: %s",
+    async (stop) => {
+      let time = Date.now();
+      const stores = await sqliteStores({ now: () => time });
+      const { run, lease, request } = await claimed(stores, "t");
+      const opening = { message_id: "msg_cut", model: "m" };
+      await stores.events.append(lease, [
+        { event: "run_start", data: { agent: "helper", model: "m", attempt: 1 } },
+        ...request.input.map((message): StreamEvent => ({ event: "on_message", data: { message } })),
+        { event: "on_chat_model_start", name: "m", data: opening },
+        { event: "on_chat_model_stream", data: { delta: "Half of" } },
+        { event: "on_chat_model_stream", path: ["c"], data: { delta: "a child's" } },
+        { event: "on_chat_model_stream", data: { delta: " it" } },
+      ]);
+      if (stop) await stores.runs.requestStop(ADA, "t", run.id, stop);
+      time += 60_000;
+      const { runs } = managed(stores, { script: [{ say: "All of it" }] });
+      await runs.open();
+      await settledOf(runs, ADA, run, AbortSignal.timeout(5000));
+      const cut = { id: "msg_cut", content: "Half of it", incomplete: "stopped" };
+      expect(
+        (await stores.threads.messages(ADA, "t")).filter(({ role }) => role === "assistant"),
+      ).toMatchObject(stop ? [cut] : [{ content: "All of it" }]);
+    },
+  );
+
   test("runs a call whose id the model has used before for another, finished one", async () => {
     let time = Date.now();
     const stores = await sqliteStores({ now: () => time });

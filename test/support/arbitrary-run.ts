@@ -51,8 +51,13 @@ const End = fc.constantFrom("success", "cancelled", "limit", "error");
 
 /** The events of one whole run. It ends interrupted if a call asks. */
 export const arbitraryRun: fc.Arbitrary<StreamEvent[]> = fc
-  .record({ steps: fc.array(Step, { minLength: 1, maxLength: 3 }), end: End, input: text })
-  .map(({ steps, end, input }) => {
+  .record({
+    steps: fc.array(Step, { minLength: 1, maxLength: 3 }),
+    end: End,
+    input: text,
+    cut: fc.option(fc.array(Delta, { minLength: 1, maxLength: 4 })),
+  })
+  .map(({ steps, end, input, cut }) => {
     const events: StreamEvent[] = [
       { event: "run_start", data: { agent: "assistant", model: "m", attempt: 1 } },
       written({ id: "msg_user", created_at: AT, role: "user", content: input }),
@@ -61,6 +66,7 @@ export const arbitraryRun: fc.Arbitrary<StreamEvent[]> = fc
       const isAsking = stepEvents(events, step, `${index}`);
       if (isAsking) return [...events, done("interrupted", "tool_use")];
     }
+    if (cut && end !== "success") events.push(...cutEvents(cut, end === "cancelled" ? "stopped" : "failed"));
     if (end === "error") events.push({ event: "error", data: { code: "internal", message: "It broke." } });
     else if (end === "limit") events.push(done("error", "max_iterations"));
     else if (end === "cancelled") events.push(done("cancelled", "cancelled"));
@@ -80,6 +86,21 @@ const done = (
   data: { status, stop_reason, usage: NO_USAGE },
 });
 const streamed = (data: DeltaValue): StreamEvent => ({ event: "on_chat_model_stream", data });
+
+/** An answer that is cut off: what was said of it is kept. */
+function cutEvents(deltas: readonly DeltaValue[], incomplete: "stopped" | "failed"): StreamEvent[] {
+  const message_id = "msg_cut";
+  const said = deltas.flatMap((delta) => ("delta" in delta ? [delta.delta] : [])).join("");
+  const error = { code: "cancelled", message: "Cancelled before the model had finished." };
+  return [
+    { event: "on_chat_model_start", name: "m", data: { message_id, model: "m" } },
+    ...deltas.map(streamed),
+    { event: "on_chat_model_end", name: "m", data: { message_id, error } },
+    ...(said.trim() === ""
+      ? []
+      : [written({ id: message_id, created_at: AT, role: "assistant", content: said, incomplete })]),
+  ];
+}
 
 /** Whether the step ends with an open question. */
 function stepEvents(

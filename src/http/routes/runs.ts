@@ -283,7 +283,12 @@ function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBo
     },
     metadata,
     on_busy,
-    ...omitUndefined({ agent, rewind_to: body.replaces, idempotency_key: idempotencyKey(request) }),
+    ...omitUndefined({
+      agent,
+      continues: body.continue,
+      rewind_to: body.replaces,
+      idempotency_key: idempotencyKey(request),
+    }),
   };
 }
 

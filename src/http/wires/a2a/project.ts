@@ -2,7 +2,7 @@
 
 import type { StreamEvent } from "../../../core/event.ts";
 import type { Interrupt } from "../../../core/interrupt.ts";
-import { type Content, type Message, textOf } from "../../../core/message.ts";
+import { type AssistantMessage, type Content, type Message, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import type { Fold } from "../fold.ts";
 import { type RpcId, rpcResult } from "../json-rpc.ts";
@@ -83,6 +83,13 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     return frames;
   };
 
+  /** What was withdrawn and is kept: an answer that was cut off. */
+  const again = ({ id: messageId, content, incomplete }: AssistantMessage) => {
+    if (open || incomplete === undefined) return [];
+    open = { id: messageId, hasText: false };
+    return said(content);
+  };
+
   return (event, run) => {
     if (event.path) return [];
     const at = ("ts" in event ? event.ts : undefined) ?? run.created_at;
@@ -102,7 +109,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
       case "message_discard":
         return withdrawn();
       case "on_message":
-        return event.data.message.role === "assistant" ? written() : [];
+        return event.data.message.role === "assistant" ? [...again(event.data.message), ...written()] : [];
       case "on_tool_start": {
         const { call_id, args } = event.data;
         const parts = [{ text: `Calls ${event.name}.` }, { data: { tool: event.name, call_id, args } }];

@@ -114,10 +114,10 @@ function createFold({ threadId, runId, isCurrent, messages, state, showsMessages
     ];
   };
 
-  /** Ends an attempt that failed, and takes its words back. */
+  /** Ends an attempt that failed, and takes its words back. If it is the last one, they come again with its message. */
   const takeBack = (speaker: Speaker): AguiEvent[] => {
     const hasBegun = speaker.hasBegun();
-    const events = speaker.close();
+    const events = speaker.begin("");
     return hasBegun ? [...events, snapshot()] : events;
   };
 

@@ -154,7 +154,7 @@ describe("another agent", () => {
     expect(left.status?.state).toBe(TaskState.TASK_STATE_CANCELED);
   });
 
-  test("gets the provider's error, and half an answer is taken back", async () => {
+  test("gets the provider's error, and what was said until then", async () => {
     const fail = { code: "model_rejected", message: "The provider said no." };
     const { client } = await started([
       { say: "Half", fail },
@@ -163,11 +163,11 @@ describe("another agent", () => {
     const streamed = await assembled(client.sendMessageStream(say("go")));
     expect(streamed.states.at(-1)).toBe("TASK_STATE_FAILED");
     expect(streamed.last).toBe("The provider said no.");
-    expect(streamed.texts.join("")).toBe("");
+    expect(streamed.texts.join("")).toBe("Half");
     const whole = await taskFrom(client, say("go"));
     expect(whole.status?.state).toBe(TaskState.TASK_STATE_FAILED);
     expect(textOf(whole.status?.message?.parts)).toBe("The provider said no.");
-    expect(whole.artifacts).toEqual([]);
+    expect(whole.artifacts.map(({ parts }) => textOf(parts))).toEqual(["Half"]);
   });
 
   test("sends images and data, but no addresses", async () => {

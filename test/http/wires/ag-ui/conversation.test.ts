@@ -55,7 +55,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
     expect(again.state).toEqual(agent.state);
   });
 
-  test("is in error with the provider's words", async () => {
+  test("is in error with the provider's words, and holds what was said until then", async () => {
     const { agent } = await started(Client, [
       { say: "Half of", fail: { code: "model_rejected", message: "The provider said no." } },
     ]);
@@ -66,7 +66,7 @@ describe.each(VERSIONS)("HttpAgent %s", (version, Client) => {
       },
     });
     expect(failure).toMatch(/^model_rejected: .*The provider said no\./);
-    expect(texts(agent)).toEqual(["user: go"]);
+    expect(texts(agent)).toEqual(["user: go", "assistant: Half of"]);
   });
 
   test("takes back what a failed attempt said", async () => {

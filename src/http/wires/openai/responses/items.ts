@@ -123,11 +123,11 @@ export function historyOf({ messages, open, isServerTool }: History): Item[] {
   return [...items, ...open.map(questionItem)];
 }
 
-function spoken({ id, content, reasoning = [] }: AssistantMessage): Item[] {
+function spoken({ id, content, reasoning = [], incomplete }: AssistantMessage): Item[] {
   const thoughts = reasoning.flatMap(({ text }) => (text ? [text] : []));
   return [
     ...thoughts.map((text, index) => reasoningItem(reasoningIdOf(id, index), "completed", summaryPart(text))),
-    ...(content ? [messageItem(id, "completed", textPart(content))] : []),
+    ...(content ? [messageItem(id, incomplete ? "incomplete" : "completed", textPart(content))] : []),
   ];
 }
 

@@ -1,0 +1,103 @@
+// Answers that were cut off: what was said of a message whose model call was stopped or failed, as a message of the thread, and how
+// the next model call reads it.
+
+import { isoTime } from "../lib/iso-time.ts";
+import { xmlTag } from "../lib/text.ts";
+import type { StreamEvent } from "./event.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  isBlank,
+  type Message,
+  type Usage,
+  userMessage,
+} from "./message.ts";
+
+/** What has been shown of a message that is not in the thread. */
+export interface Said {
+  /** To be called with the run's own events, in order. */
+  see(event: StreamEvent): void;
+  /** The message is in the thread, or is not to be kept. */
+  forget(): void;
+  /** It, as far as it was shown; undefined when nothing was. A call that it began is left out, and so is its thinking. */
+  message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
+}
+
+export function listenForWords(): Said {
+  let id = "";
+  let model = "";
+  let text = "";
+  let usage: Usage | undefined;
+  const forget = () => {
+    [id, text] = ["", ""];
+  };
+  return {
+    forget,
+    see(event) {
+      if (event.path?.length) return;
+      switch (event.event) {
+        case "on_chat_model_start":
+          [id, model, text] = [event.data.message_id, event.data.model, ""];
+          usage = undefined;
+          break;
+        case "on_chat_model_end":
+          usage = event.data.usage;
+          break;
+        case "on_chat_model_stream":
+          if ("delta" in event.data) text += event.data.delta;
+          break;
+        case "message_discard":
+          if (event.data.message_id === id) forget();
+          break;
+        case "on_message":
+          if (event.data.message.id === id) forget();
+          break;
+      }
+    },
+    message(why) {
+      if (id === "" || isBlank(text)) return undefined;
+      const used = usage === undefined ? {} : { usage };
+      return { id, created_at: isoTime(), role: "assistant", content: text, model, ...used, incomplete: why };
+    },
+  };
+}
+
+const REASONS: Readonly<Record<NonNullable<AssistantMessage["incomplete"]>, string>> = {
+  stopped: "The user stopped your answer above before it was finished.",
+  failed: "An error cut your answer above off before it was finished.",
+};
+const CONTINUE =
+  "Continue it exactly where it ends. Repeat nothing of it, and write no introduction and no comment.";
+
+export const isCut = (message: Message | undefined): message is AssistantMessage =>
+  message?.role === "assistant" && message.incomplete !== undefined;
+
+/**
+ * The messages as a model reads them: after an answer that was cut off a note says so, in the message of the user that follows, or
+ * else in one that asks to continue it. What it thought is left out, because it is not signed.
+ */
+export function withCutsTold(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some(isCut)) return messages;
+  return messages.flatMap((message, at): Message[] => {
+    const before = messages[at - 1];
+    if (message.role === "user" && isCut(before))
+      return [{ ...message, content: noted(before, message.content) }];
+    if (!isCut(message)) return [message];
+    const { reasoning: _, ...shown } = message;
+    return messages[at + 1]?.role === "user" ? [shown] : [shown, askedToContinue(message)];
+  });
+}
+
+const noteOf = ({ incomplete = "stopped" }: AssistantMessage, more = "") =>
+  xmlTag("note", `${REASONS[incomplete]}${more}`);
+
+function noted(cut: AssistantMessage, content: Content): Content {
+  const note = noteOf(cut);
+  return typeof content === "string" ? `${note}\n\n${content}` : [{ type: "text", text: note }, ...content];
+}
+
+/** The same each time, so that a provider's cache finds it. */
+function askedToContinue(cut: AssistantMessage): Message {
+  const { id, created_at } = cut;
+  return { ...userMessage(noteOf(cut, ` ${CONTINUE}`)), id: `${id}_continue`, created_at };
+}

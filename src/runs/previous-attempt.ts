@@ -1,0 +1,69 @@
+// What a run's log says about its earlier attempts, to the process that takes the run over or ends it.
+
+import { listenForWords, type Said } from "../core/cut-answers.ts";
+import type { EventName, StreamEvent } from "../core/event.ts";
+import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
+import { addUsage, NO_USAGE, type Usage } from "../core/message.ts";
+import type { EventLog, Lease } from "../core/stores.ts";
+
+/** What a run's log says about its earlier attempts. */
+export interface PreviousAttempt {
+  /** The start events without an end event, in order. */
+  readonly openings: readonly SpanStart[];
+  /** Every tool call that was started, ended or not. Only a result in the thread tells what it did. */
+  readonly begun: readonly string[];
+  /** What its model calls and its ended subagents have used so far. */
+  readonly usage: Usage;
+  /** How many model calls the run itself has begun, if `isWhole`. */
+  readonly modelCalls: number;
+  /** False if the log's beginning was dropped: more calls may have started. */
+  readonly isWhole: boolean;
+  /** What its last model call has shown of a message that is not in the thread. */
+  readonly said: Said;
+}
+
+export const firstAttempt = (): PreviousAttempt => ({
+  openings: [],
+  begun: [],
+  usage: NO_USAGE,
+  modelCalls: 0,
+  isWhole: true,
+  said: listenForWords(),
+});
+
+const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
+/** What tells of the words of a model's message, beside its start. */
+const WORDS: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "message_discard", "on_message"]);
+
+/** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
+export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
+  const { first, last } = await log.bounds(lease);
+  const events: StreamEvent[] = [];
+  // Of the last model call alone: the words of the others are in the thread.
+  let words: string[] = [];
+  const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
+  for await (const batch of read) {
+    // Events were checked when they were appended.
+    for (const { event, json } of batch) {
+      if (WORDS.has(event)) words.push(json);
+      if (!RELEVANT.has(event)) continue;
+      const seen = JSON.parse(json) as StreamEvent;
+      events.push(seen);
+      if (event === "on_chat_model_start" && !seen.path) words = [json];
+    }
+    if (batch.some(({ seq }) => seq === last)) break;
+  }
+  const own = events.filter((event) => !event.path);
+  const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
+  const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
+  const modelCalls = own.filter(({ event }) => event === "on_chat_model_start").length;
+  const said = listenForWords();
+  for (const json of words) said.see(JSON.parse(json) as StreamEvent);
+  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1, said };
+}
+
+/** A subagent's usage counts at its end: one that has not ended is followed again from its start. */
+function usedIn(event: StreamEvent): Usage {
+  const counts = event.event === "on_chat_model_end" || event.event === "on_subagent_end";
+  return (counts ? event.data.usage : undefined) ?? NO_USAGE;
+}
