@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
+import type { HookDefinition } from "../core/hook.ts";
 import { PluginList } from "../core/plugin-ref.ts";
 import { type Fault, SELDOM } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
@@ -94,7 +95,11 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const [first, ...others] = drafts;
   if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.linesOf(problems));
   const defined = (draft: Drafted) => define(draft, schema, env);
-  const doubts = [...drafts.flatMap((draft) => doubtsOf(draft, named)), ...serverDoubts(document.data, env)];
+  const doubts = [
+    ...drafts.flatMap((draft) => doubtsOf(draft, named)),
+    ...drafts.flatMap((draft) => permissionDoubts(draft, permissions)),
+    ...serverDoubts(document.data, env),
+  ];
   return {
     definitions: [defined(first), ...others.map(defined)],
     catalogue,
@@ -134,6 +139,13 @@ function permissionFaults(draft: Drafted): Fault[] {
   const isTwice = "permissions" in fields && "permissions" in (HookFields.safeParse(fields.hooks).data ?? {});
   const message = "is set twice: also under `hooks.permissions`; keep one of them";
   return isTwice ? [...faults, { path: place, message }] : faults;
+}
+
+function permissionDoubts(draft: Drafted, hook: HookDefinition | undefined): Fault[] {
+  const { value, place } = permissionsOf(draft);
+  const checked = value === undefined ? undefined : hook?.options.safeParse(value);
+  const doubts = checked?.success ? (hook?.doubts?.(checked.data) ?? []) : [];
+  return doubts.map((doubt) => ({ ...doubt, path: [...place, ...doubt.path] }));
 }
 
 /** Faults that no schema of one field can see. Skips parts that the schema refuses. */

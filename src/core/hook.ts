@@ -2,6 +2,7 @@
 // the engine gives them.
 
 import { z } from "zod";
+import type { Fault } from "../lib/check.ts";
 import type { AgentDefinition, ModelSpec } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { AppError } from "./errors.ts";
@@ -136,6 +137,8 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   readonly userMay?: UserMay;
   /** The models that its options name, checked with the agents file. */
   models?(options: z.output<S>): readonly ModelSpec[];
+  /** What is likely wrong with such options, although the hook takes them. */
+  doubts?(options: z.output<S>): readonly Fault[];
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
   create(options: z.output<S>, services: HookServices): Hook;
@@ -146,6 +149,7 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
   return {
     ...definition,
     create: (options, services) => definition.create(options as z.output<S>, services),
+    ...(definition.doubts ? { doubts: (options) => definition.doubts?.(options as z.output<S>) ?? [] } : {}),
     models: (options) => definition.models?.(options as z.output<S>) ?? [],
   };
 }

@@ -8,6 +8,7 @@ import { withAliases } from "../../src/agents/model-aliases.ts";
 import type { AgentDefinition, ModelSpec } from "../../src/core/agent.ts";
 import { filesystem } from "../../src/hooks/filesystem/index.ts";
 import { guardrails } from "../../src/hooks/guardrails/index.ts";
+import { permissions } from "../../src/hooks/permissions/index.ts";
 import { subagents } from "../../src/hooks/subagents/index.ts";
 import { agentsFile, catalogue } from "./kit.ts";
 
@@ -211,6 +212,24 @@ test("an agent without a model takes what there is a key or an address for", asy
 test("warns of a key that is not in the environment, with its place", async () => {
   const text = "agents:\n  a:\n    model: { provider: acme, model: x, api_key_env: ACME_KEY }\n  b: {}\n";
   expect((await load(text)).warnings).toEqual(["agents.yaml:3:5: agents.a.model: needs ACME_KEY"]);
+});
+
+test("warns of a rule that denies an option, which may be written otherwise", async () => {
+  const text = `agents:
+  a:
+    permissions:
+      rules:
+        - { deny: execute, command_prefix: [sudo, git push --force] }
+        - { ask: execute, regex: "rm -rf" }
+        - { deny: execute, command_prefix: [rm] }
+        - { allow: execute, command_prefix: [ls -l] }
+`;
+  const told = (option: string, program: string) =>
+    `names an option in \`${option}\`, which programs may take in other spellings too; name \`${program}\`, and allow what may run of it`;
+  expect((await load(text, { hooks: [permissions] })).warnings).toEqual([
+    `agents.yaml:5:11: agents.a.permissions.rules[0]: ${told("git push --force", "git push")}`,
+    `agents.yaml:6:11: agents.a.permissions.rules[1]: ${told("rm -rf", "rm")}`,
+  ]);
 });
 
 test("warns of a tool that is not built in, as a tenant may have registered it; never of one that a hook brings", async () => {

@@ -12,6 +12,7 @@ import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
 import { ownTurn, sharedTurn } from "../../lib/async.ts";
+import type { Fault } from "../../lib/check.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
 import { instructionsOf } from "./instructions.ts";
@@ -54,6 +55,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         .default([])
         .describe("JSON files beside this one, each a list of such rules; they come before `rules`."),
     }),
+    doubts: ({ rules }) => rules.flatMap(optionDoubts),
     activeByDefault: () => own.length > 0,
     create({ mode, rules, files }, { agent, recorder, items, backend }) {
       // The loader of agents.yaml replaces `files` by the rules they hold.
@@ -177,6 +179,16 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       };
     },
   });
+}
+
+/** Of a rule that denies, or asks about, an option of a program: options have more spellings than any rule knows. */
+function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
+  if (decision === "allow") return [];
+  const named = [...(matcher.command_prefix ?? []), matcher.regex ?? ""].find((text) => /\s-/.test(text));
+  if (named === undefined) return [];
+  const [command = ""] = named.split(/ +-/);
+  const message = `names an option in \`${named}\`, which programs may take in other spellings too; name \`${command}\`, and allow what may run of it`;
+  return [{ path: ["rules", index], message }];
 }
 
 interface Policies {

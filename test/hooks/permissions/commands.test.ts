@@ -145,6 +145,18 @@ describe("a prefix that denies", () => {
     ["rm -rf", "rm -vfr src"],
     ["rm -rf", "rm $OPTIONS src"],
     ["rm --recursive", "rm src --recursive=yes"],
+    ["rm -rf", "rm -Rf src"],
+    ["rm -rf", "rm -R -f src"],
+    ["rm -rf", "rm --recursive --force src"],
+    ["rm -rf", "rm --rec --fo src"],
+    ["rm --recursive", "rm -R src"],
+    ["git push --force", "git push -f"],
+    ["git push --force", "git push --force-with-lease"],
+    ["git push --force", "git push origin --forc"],
+    ["git push --force", "git push origin +main"],
+    ["git commit --no-verify", "git commit -nm x"],
+    ["npm install --global", "npm install -g x"],
+    ["docker run --privileged", "docker run --priv x"],
   ])("%j means %j too", (prefix, command) => {
     const rules: Spec[] = [{ deny: "execute", command_prefix: [prefix] }];
     expect(verdictOn(command, rules, "bypass").decision).toBe("deny");
@@ -154,6 +166,9 @@ describe("a prefix that denies", () => {
     ["git push", "git commit -m push"],
     ["git push", "git fetch"],
     ["rm -rf", "rm -r src"],
+    ["rm -rf", "rm -r --verbose src"],
+    ["git push --force", "git push --tags"],
+    ["git commit --amend", "git commit -am x"],
     ["rm -rf", "rm *.o"],
     ["rm --recursive", "rm --recursively src"],
   ])("%j does not mean %j", (prefix, command) => {

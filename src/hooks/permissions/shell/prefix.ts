@@ -18,7 +18,7 @@ export type MentionedWord = Pick<Word, "text" | "isLiteral" | "isOpaque">;
 
 /**
  * Broad: the program's name in any folder, then the words in this order with any options between them; options of the prefix may
- * stand anywhere and be combined, and expansions may become anything. With `isLoose` the program may be named by any word.
+ * stand anywhere, in any common spelling, and expansions may become anything. With `isLoose` the program may be named by any word.
  */
 export function mentions(
   command: readonly MentionedWord[],
@@ -34,17 +34,39 @@ export function mentions(
 export const partsOf = (text: string): MentionedWord[] =>
   text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
-/** It may become such an option. */
+/** It may become such an option: some programs have options that begin with `+`. */
 const isOpen = ({ text, isLiteral, isOpaque }: MentionedWord) =>
-  isOpaque || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
+  isOpaque || text.startsWith("+") || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
 
+/** The letters that programs commonly have for these options. */
+const LETTERS: Readonly<Record<string, string>> = {
+  ...{ all: "a", command: "c", delete: "d", eval: "e", exec: "ex", force: "f", global: "g" },
+  ...{ "no-verify": "n", output: "o", recursive: "r", yes: "y" },
+};
+
+/** Whether the words have the option in any spelling: its letters apart or in capitals, its name shortened or with more behind it. */
 function hasOption(words: readonly MentionedWord[], option: string): boolean {
   if (words.some(isOpen)) return true;
-  if (!/^-\p{L}+$/u.test(option))
-    return words.some(({ text }) => text === option || text.startsWith(`${option}=`));
-  const given = words.filter(({ text }) => /^-[^-]/.test(text)).map(({ text }) => text.slice(1));
-  const letters = new Set(given.join(""));
-  return [...option.slice(1)].every((letter) => letters.has(letter));
+  const names = words.flatMap(({ text }) => /^--([^=]+)/.exec(text)?.[1] ?? []);
+  const letters = words.map(({ text }) => (/^-[^-]/.test(text) ? text.slice(1).toLowerCase() : "")).join("");
+  const name = /^--([^=]+)/.exec(option)?.[1];
+  if (name !== undefined) {
+    const short = Object.hasOwn(LETTERS, name) ? (LETTERS[name] ?? "") : "";
+    return (
+      names.some((each) => isSpelling(each, name)) || [...short].some((letter) => letters.includes(letter))
+    );
+  }
+  return [...option.slice(1).toLowerCase()].every(
+    (letter) => letters.includes(letter) || names.some((each) => begins(each, letter)),
+  );
+}
+
+const isSpelling = (given: string, name: string) => name.startsWith(given) || given.startsWith(`${name}-`);
+
+/** Whether a long option may be the one that the letter stands for. */
+function begins(given: string, letter: string): boolean {
+  const known = Object.keys(LETTERS).filter((name) => LETTERS[name]?.includes(letter));
+  return known.length > 0 ? known.some((name) => isSpelling(given, name)) : given.startsWith(letter);
 }
 
 /** How far the names were found before the current word: how many, and whether an option stood right before it. */

@@ -20,9 +20,14 @@ function pathsIn(word: string): string[] {
   const text = /^https?:\/\//.test(word) ? (word.split(/[?#]/, 1)[0]?.replace(/^.*\//s, "") ?? "") : word;
   // What is left out of a copy or an archive is not written.
   if (/^--exclude\b/.test(text)) return [];
-  const parts = text.split(/[=:,{}[\]]/).flatMap((part) => [part, ...behindLetters(part)]);
+  const decoded = /%[\da-f]{2}/i.test(text) ? `${text}:${unescaped(text)}` : text;
+  const parts = decoded.split(/[=:,{}[\]]/).flatMap((part) => [part, ...behindLetters(part)]);
   return parts.flatMap((part) => [part, part.replace(/\.\w+$/, "")]);
 }
+
+/** An address may have any character as its number. */
+const unescaped = (text: string) =>
+  text.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
 /** `-voHEAD` may be `-v -o HEAD`. */
 const behindLetters = (part: string): string[] =>

@@ -41,7 +41,8 @@ const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}):
 const WRITES: Pick<Use, "targets"> = { targets: (args) => args };
 /** It writes files as a patch or a commit calls them. */
 const UNPACKS = () => "writes what a patch or a repository holds";
-const WRITES_TREE = { openEnd: UNPACKS };
+/** A patch may come out of a pipe, and so may the keys for an editor that it opens. */
+const WRITES_TREE = { openEnd: UNPACKS, obeysInput: () => true };
 const BRANCH_ONLY = /^-[bBcC]$/;
 /** Only a new branch at the same commit leaves all files alone. */
 const SWITCHES = {
@@ -57,7 +58,8 @@ const asking = (asks: (args: readonly string[]) => boolean): Omit<Use, "flags" |
   obeysInput: asks,
 });
 const MESSAGE = /^-[a-zA-Z]*[mFC]|^--(message|file|reuse-message|fixup|no-edit)/;
-const hasNoMessage = (args: readonly string[]) => !args.some((arg) => MESSAGE.test(arg));
+const hasNoMessage = (args: readonly string[]) =>
+  !args.some((arg) => MESSAGE.test(arg)) || args.some((arg) => /^(--fixup=)?(amend|reword):/.test(arg));
 
 /** `ext::…` runs a command. */
 const ADDRESS_OF_REPOSITORY = { operand: /^(?!.*::)/s };

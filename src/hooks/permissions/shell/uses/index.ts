@@ -73,12 +73,9 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   [
     "curl",
     {
-      // `-J` takes the name of the file from the answer.
-      flags: "sSfLIivgkGNORBa0#64lpn",
-      valued: "oXHdFAeubcwmCrTxz",
+      check: isCurl,
       targets: (args) =>
         args.some((arg) => /^-\w*[oOcTw]|^--(out|remote|cookie-j|upload|write)/.test(arg)) ? args : [],
-      long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
     },
   ],
   [
@@ -131,6 +128,19 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ],
   ...PROJECT_USES,
 ]);
+
+/** `-J` is not listed: it takes the name of the file from the answer. */
+const CURL: Use = {
+  flags: "sSfLIivgkGNORBa0#64lpn",
+  valued: "oXHdFAeubcwmCrTxz",
+  long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
+};
+
+/** With `-O`, or a `#` in the name, brackets in an address put the name together. */
+function isCurl(args: readonly string[]): boolean {
+  const namesByAddress = args.some((arg) => /^-\w*O|^--remote-name/.test(arg) || arg.includes("#"));
+  return follows(CURL, args) && !(namesByAddress && args.some((arg) => /[[{]/.test(arg)));
+}
 
 /** A first word without a dash is a bundle whose letters take their values from the words behind it. */
 function isTar(args: readonly string[]): boolean {

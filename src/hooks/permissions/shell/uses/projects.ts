@@ -62,7 +62,10 @@ const isCoverage: Check = ([verb = "", ...rest]) =>
 const MODULES: Readonly<Record<string, Check>> = {
   pytest: (args) => areToolArguments(args),
   unittest: isUnittest,
-  "json.tool": ownFiles(/^--(?:sort-keys|compact|json-lines|no-ensure-ascii|indent|tab)$/),
+  // A second file would be written.
+  "json.tool": (args) =>
+    ownFiles(/^--(?:sort-keys|compact|json-lines|no-ensure-ascii|tab)$/)(args) &&
+    args.filter((arg) => !arg.startsWith("-")).length < 2,
   py_compile: ownFiles(/^-q$/),
   compileall: ownFiles(/^-[qfl]$/),
   venv: (args) =>
