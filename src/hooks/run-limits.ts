@@ -8,6 +8,7 @@ import { defineHook, type ToolRequest } from "../core/hook.ts";
 import { setState } from "../core/run.ts";
 import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
+import { steadyClock } from "../lib/steady-clock.ts";
 import { Seconds } from "../lib/units.ts";
 import { reminders } from "./reminders.ts";
 
@@ -42,9 +43,12 @@ export const budgets = defineHook({
   }),
   activeByDefault: () => false,
   create({ tokens, seconds, warn_at }) {
-    let began = Date.now();
+    const began = new Date().toISOString();
+    const now = steadyClock(() => Date.now());
+    const since = now();
+    let before = 0;
     const used = ({ usage }: Run) => usage.input_tokens + usage.output_tokens;
-    const elapsed = () => (Date.now() - began) / 1000;
+    const elapsed = () => (before + now() - since) / 1000;
     const words: Budget = { reason: "token_budget", unit: "tokens", limit: tokens, spent: used };
     const time: Budget = { reason: "time_budget", unit: "seconds", limit: seconds, spent: elapsed };
     const budgets = [words, time].filter(({ limit }) => limit > 0);
@@ -59,8 +63,8 @@ export const budgets = defineHook({
       async *beforeAgent(run) {
         if (seconds === 0) return;
         const known = Began.safeParse(run.state.get(STATE_KEY)).data;
-        if (known?.run_id === run.id) began = Date.parse(known.began_at);
-        else yield* setState(run, STATE_KEY, { run_id: run.id, began_at: new Date(began).toISOString() });
+        if (known?.run_id === run.id) before = Math.max(0, since - Date.parse(known.began_at));
+        else yield* setState(run, STATE_KEY, { run_id: run.id, began_at: began });
       },
 
       async *wrapModelCall(request, next, run, deltas) {

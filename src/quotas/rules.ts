@@ -33,7 +33,10 @@ export function takeRequest(
 ): { readonly refused: RateRefusal } | { readonly next: PerScope<number | undefined> } {
   const endAfter = (scope: QuotaScope) => {
     const step = requestMs(perMinute[scope]);
-    return step === undefined ? undefined : Math.max(ends[scope] ?? 0, now) + step;
+    const known = ends[scope] ?? 0;
+    // No request was admitted so far ahead: the clock was set back.
+    const isPossible = known <= now + RATE_WINDOW_MS + RATE_SLACK_MS;
+    return step === undefined ? undefined : Math.max(isPossible ? known : 0, now) + step;
   };
   const next = { tenant: endAfter("tenant"), user: endAfter("user") };
   const wait = (end: number | undefined) => (end === undefined ? undefined : end - RATE_WINDOW_MS - now);

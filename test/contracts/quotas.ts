@@ -30,6 +30,15 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.take(ADA, limits(undefined, 60))).toBeDefined();
       }));
 
+    test("is there again at once when the clock is set back", () =>
+      inWorld(async ({ quotas, advance }) => {
+        for (let n = 0; n < 30; n++) expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
+        advance(-2 * 60_000);
+        for (let n = 0; n < 29; n++) expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
+        advance(-24 * HOUR);
+        expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
+      }));
+
     test("of a tenant is that of all its users, and of no others", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(2, 2))).toBeUndefined();

@@ -90,7 +90,10 @@ local now, next, over, is_over = time(), {}, {}, false
 for _, each in ipairs({ { rate, step }, { own_rate, own_step } }) do
   over[#over + 1] = ''
   if each[2] ~= '' then
-    local ends = math.max(tonumber(redis.call('GET', each[1]) or 0), now) + each[2]
+    local known = tonumber(redis.call('GET', each[1]) or 0)
+    -- Further ahead than any request was admitted: the clock was set back.
+    if known > now + window + slack then known = 0 end
+    local ends = math.max(known, now) + each[2]
     local too_far = ends - window - now
     over[#over] = string.format('%.17g', too_far)
     if too_far > tonumber(slack) then is_over = true end

@@ -26,7 +26,7 @@ export function createContext(database: Database, limits: Limits): StoreContext 
   const removals = createRemovals(database);
   const changes = createChanges(database, removals, limits);
   const commit = createEventCommitter(database, { live, queue, changes, limits });
-  const writer = new Writer(database, live, commit);
+  const writer = new Writer(database, live, commit, limits.leaseMs);
   const lifetime = createLifetime(database, removals, limits);
   return { limits, database, live, queue, changes, commit, writer, lifetime, removals };
 }

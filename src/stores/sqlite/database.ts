@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
-import { flush, prepareSchema } from "./schema.ts";
+import { flush, prepareSchema, VERSION } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
 export interface Query<Row> {
@@ -39,6 +39,7 @@ export class Database {
   readonly #file: DatabaseSync;
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
+  readonly #stamp: Query<unknown>;
   /** The write-ahead log, to which SQLite writes each commit. */
   readonly #log: number;
 
@@ -49,6 +50,7 @@ export class Database {
     this.#log = log;
     this.#begin = this.query("BEGIN");
     this.#commit = this.query("COMMIT");
+    this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
   }
 
   query<Row>(sql: string): Query<Row> {
@@ -84,6 +86,11 @@ export class Database {
     } catch (error) {
       throw this.#translated(error);
     }
+  }
+
+  /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`. */
+  proveWrite(): void {
+    this.write("fast", () => this.#stamp.run());
   }
 
   close(): void {
@@ -152,8 +159,22 @@ function open(path: string): Opened {
   }
 }
 
-/** The primary code; the bits above say more. */
+/** Primary codes; the bits above say more. */
 const SQLITE_BUSY = 5;
+const SQLITE_NOMEM = 7;
+const SQLITE_READONLY = 8;
+const SQLITE_IOERR = 10;
+const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
+const PASSES: ReadonlySet<number> = new Set([
+  ...[SQLITE_BUSY, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN],
+]);
+
+/** Whether the same may succeed once the disk or the memory has room again. */
+export function mayPass(error: unknown): boolean {
+  const cause = error instanceof AppError ? error.cause : error;
+  return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);
+}
 
 function cannotOpen(path: string, error: unknown): unknown {
   if (error instanceof AppError) return error;

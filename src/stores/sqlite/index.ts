@@ -10,12 +10,14 @@ import { LocalBus } from "../local-bus.ts";
 import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createOwners } from "../owners.ts";
 import { createRuns } from "../runs.ts";
+import { Deadlines } from "../shared/outages.ts";
 import { createThreads } from "../threads.ts";
 import { createContext, type StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { sqliteDocuments } from "./documents.ts";
 import { sqliteKernel } from "./kernel.ts";
 import { sqliteOwners } from "./owners.ts";
+import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
@@ -45,21 +47,21 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
   const { database, limits, live, queue, writer, lifetime } = context;
   const kernel = sqliteKernel(context);
   const bus = new LocalBus();
-  const look = database.query("SELECT 1 FROM threads LIMIT 1");
   const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged IS NULL");
   const documents = sqliteDocuments(database, limits.now, {
     visit: lifetime.visit,
     exists: (thread) => findThread.get(...thread) !== undefined,
   });
+  const deadlines = new Deadlines(0, limits.leaseMs);
   const stores = {
-    threads: createThreads(kernel, bus),
-    runs: createRuns(kernel),
+    threads: patient(createThreads(kernel, bus), deadlines),
+    runs: patient(createRuns(kernel), deadlines),
     events: kernel.events,
-    documents,
-    deferredCalls: createDeferredCalls(kernel),
-    items: createItems(documents),
+    documents: patient(documents, deadlines),
+    deferredCalls: patient(createDeferredCalls(kernel), deadlines),
+    items: patient(createItems(documents), deadlines),
     owners: createOwners(sqliteOwners(database)),
-    quotas,
+    quotas: patient(quotas, deadlines),
     bus,
     isDurable: true,
   };
@@ -67,14 +69,14 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
   return {
     ...stores,
     copyTo: (path) => database.copyTo(path),
-    inRun: (work) => work(),
+    inRun: (work) => deadlines.inRun(work),
     async ping() {
-      database.read(() => look.get());
+      database.proveWrite();
     },
     async close() {
       lifetime.stop();
       bus.close();
-      writer.flush();
+      writer.close();
       live.close();
       queue.close();
       closeQuotas();

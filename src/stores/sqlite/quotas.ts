@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import type { Owner } from "../../core/ids.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
+import { steadyClock } from "../../lib/steady-clock.ts";
 import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
@@ -58,7 +59,7 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
   const { read } = file;
   const change = <T>(work: () => T) => file.write("fast", work);
   const sql = quotaStatements(file);
-  const take = requestRate(now);
+  const take = requestRate(steadyClock(now));
   const { store: spending, stop } = sqliteSpending(file, sql, options);
 
   const quotas: QuotaStore = {

@@ -264,7 +264,7 @@ const STEPS = [
   VERSION_9,
   VERSION_10,
 ];
-const VERSION = STEPS.length;
+export const VERSION = STEPS.length;
 
 /**
  * Makes the tables in an empty file, and what is missing in an older version's. Throws `unavailable` for a file

@@ -10,8 +10,9 @@ import { leaseLost } from "../errors.ts";
 import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { ownerText, type ThreadKey } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
-import type { Database } from "./database.ts";
+import { type Database, mayPass } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
+import { PAUSE_MS } from "./patience.ts";
 
 const MAX_WAIT_MS = 5;
 /** Progress is written for at most a fifth of the time. */
@@ -30,6 +31,9 @@ interface Waiting {
   chars: number;
   ends: boolean;
   isDurable: boolean;
+  /** When it is given up, once the file has refused it, and why it did. */
+  until: number | undefined;
+  refusal: unknown;
 }
 
 export class Writer {
@@ -42,8 +46,14 @@ export class Writer {
   #immediate: NodeJS.Immediate | undefined;
   /** When progress may be written again. */
   #restsUntil = 0;
+  readonly #patienceMs: number;
+  /** Until when nothing is tried, after the file has refused something. */
+  #pausesUntil = 0;
+  #isClosed = false;
 
-  constructor(database: Database, live: LiveRuns, commit: EventCommitter) {
+  /** What the file may take later waits for `patienceMs`. */
+  constructor(database: Database, live: LiveRuns, commit: EventCommitter, patienceMs: number) {
+    this.#patienceMs = patienceMs;
     this.#database = database;
     this.#live = live;
     this.#commit = commit;
@@ -72,11 +82,19 @@ export class Writer {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
   }
 
-  /** The same for one thread. To be called before anything that changes who may write there. */
+  /** The same for the last time: nothing waits for the file any more. */
+  close(): void {
+    this.#isClosed = true;
+    this.flush();
+  }
+
+  /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
   flushThread([owner, id]: ThreadKey): void {
     const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
     const all = [...this.#waiting.values()].filter(isOfThread);
     if (all.length > 0) this.#writeOut(all);
+    const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
+    if (refused) throw refused;
   }
 
   #writeUpTo(chars: number): void {
@@ -92,7 +110,7 @@ export class Writer {
       all.push(waiting);
     }
     this.#writeOut(all);
-    if (this.#waiting.size > 0) this.#immediate ??= setImmediate(() => this.#writeUpTo(TURN_CHARS));
+    if (this.#waiting.size > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
   }
 
   #writeOut(all: readonly Waiting[]): void {
@@ -114,17 +132,39 @@ export class Writer {
   #schedule(mayWait: boolean): void {
     const wait = this.#restsUntil - performance.now();
     const write = () => this.#writeUpTo(TURN_CHARS);
-    if (this.#count >= MAX_WAITING) write();
+    if (this.#isPausing) this.#writeLater(write);
+    else if (this.#count >= MAX_WAITING) write();
     else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(write);
     else this.#timer ??= setTimeout(write, wait);
+  }
+
+  get #isPausing(): boolean {
+    return performance.now() < this.#pausesUntil;
+  }
+
+  #writeLater(write: () => void): void {
+    if (this.#isPausing) this.#timer ??= setTimeout(write, PAUSE_MS);
+    else this.#immediate ??= setImmediate(write);
   }
 
   #writeAlone(waiting: Waiting): void {
     try {
       this.#write([waiting]);
     } catch (error) {
-      waiting.written.reject(error);
+      const now = performance.now();
+      waiting.until ??= now + this.#patienceMs;
+      waiting.refusal = error;
+      if (this.#isClosed || now >= waiting.until || !mayPass(error)) waiting.written.reject(error);
+      else this.#putBack(waiting);
     }
+  }
+
+  /** It is tried again, with what the run says meanwhile. */
+  #putBack(waiting: Waiting): void {
+    this.#waiting.set(waiting.run, waiting);
+    this.#count += waiting.pending.length;
+    this.#pausesUntil = performance.now() + PAUSE_MS;
+    this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
   }
 
   #write(all: readonly Waiting[]): void {
@@ -146,5 +186,7 @@ function newWaiting(run: LiveRun, epoch: number): Waiting {
     chars: 0,
     ends: false,
     isDurable: false,
+    until: undefined,
+    refusal: undefined,
   };
 }
