@@ -44,6 +44,13 @@ export const ANONYMOUS = { anonymous: true };
 /** Marks a thread that no request has named: its calls may be answered by their ids alone. */
 export const UNNAMED = { unnamed: true };
 
+/** A thread to make. */
+export interface Made {
+  /** Of a thread that requests name: it stays if the run is refused. Default: a new one. */
+  readonly id?: string;
+  readonly metadata: Thread["metadata"];
+}
+
 /** How long a run that its client has left may take to end before its thread is left to retention, in ms. */
 const LAST_MS = 10_000;
 /** The threads among which one is looked for that waits for an answer: those that changed last. */
@@ -66,6 +73,8 @@ export function createConversations(
     const newest = sent.at(-1);
     if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
     const known = await threads.messages(owner, thread_id);
+    if (hasHistory(said) && known.length === 0 && !(await threads.get(owner, thread_id)))
+      return made(owner, said.endsWithAnswer ? said : upTo(newest, said), { id: thread_id, metadata: {} });
     const held = await placed(owner.tenant, userMessages(known), sent);
     const place = align(known, held, { isWhole: true, isRegenerated: true });
     const answers = place.as === "new" ? answersInWords(textOf(newest.content), open) : [];
@@ -99,13 +108,13 @@ export function createConversations(
   }
 
   /** A thread made of what is sent: its end, from the user, is the run's input. */
-  function made(owner: Owner, said: Said, mark: typeof ANONYMOUS | typeof UNNAMED): Beginning {
-    const thread_id = newThreadId();
-    const isAnonymous = mark === ANONYMOUS;
+  function made(owner: Owner, said: Said, { id, metadata }: Made): Beginning {
+    const thread_id = id ?? newThreadId();
+    const isAnonymous = metadata === ANONYMOUS;
     const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
     const thread = {
       id: thread_id,
-      metadata: mark,
+      metadata,
       messages: said.messages.slice(0, end),
       ...omitUndefined({ agent: said.agent }),
     };
@@ -116,7 +125,7 @@ export function createConversations(
         await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
         const { start } = begun(owner, thread_id, { ...said, messages: said.messages.slice(end) });
         return start(stream).catch(async (error: unknown) => {
-          if (!isAnonymous) await forget(owner, thread_id);
+          if (!isAnonymous && id === undefined) await forget(owner, thread_id);
           throw error;
         });
       },
@@ -210,6 +219,16 @@ export function createConversations(
 
   return { named, continued, made, waiting, forget, titleOf };
 }
+
+/** Of a chat that was begun with another model, or whose name came late. */
+const hasHistory = ({ messages }: Said) =>
+  messages.some(({ role }) => role === "assistant" || role === "tool");
+
+/** Without what follows the user's newest message: another answer to it is wanted. */
+const upTo = (newest: UserMessage, said: Said): Said => ({
+  ...said,
+  messages: said.messages.slice(0, said.messages.indexOf(newest) + 1),
+});
 
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 

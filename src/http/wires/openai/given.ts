@@ -19,8 +19,11 @@ export function conversationOf(
   metadata?: Readonly<Record<string, unknown>> | null,
 ): string | undefined {
   const named = [...HEADERS.map((name) => headers[name]), metadata?.thread_id, metadata?.conversation_id];
-  return named.find((each): each is string => typeof each === "string" && each !== "");
+  return named.find((each): each is string => typeof each === "string" && isFilled(each));
 }
+
+/** Front ends that do not know a place for a value send the place as it stands, such as `{{CHAT_ID}}`. */
+export const isFilled = (value: string): boolean => value !== "" && !/^\{\{[^{}]*\}\}$/.test(value);
 
 /** The words of a message, without its images and files. */
 export function wordsOf(

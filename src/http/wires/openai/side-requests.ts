@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { userMessage } from "../../../core/message.ts";
 import { titleFrom } from "../../../core/title.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { isFilled } from "./given.ts";
 
 /** A side request: its job, and the user's words in the chat that it quotes, oldest first. */
 export interface SideRequest {
@@ -42,7 +43,7 @@ export function sideRequest(headers: IncomingHttpHeaders, asked: Asked): SideReq
 
 function jobIn(headers: IncomingHttpHeaders): string | undefined {
   const job = headers["x-openwebui-task"];
-  return typeof job === "string" && job !== "" ? job : undefined;
+  return typeof job === "string" && isFilled(job) ? job : undefined;
 }
 
 /**

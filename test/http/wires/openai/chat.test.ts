@@ -298,6 +298,35 @@ describe("a chat client", () => {
     expect(await saidIn(url, "c1")).toEqual(["one", "A.", "two", "B.", "three", "C."]);
   });
 
+  test("a chat that was begun elsewhere brings its history, also where its name comes late", async () => {
+    const read: string[][] = [];
+    const { url, client, clientFor } = await started(({ messages }) => {
+      read.push(messages.map(({ content }) => String(content)));
+      return { say: "Ada." };
+    });
+    const sent = [user("I am Ada."), assistant("Hello Ada."), user("Who am I?")];
+    await client.chat.completions.create({ model: MODEL, messages: sent.slice(0, 1) });
+    await clientFor("c1").chat.completions.create({ model: MODEL, messages: sent });
+    const more = [...sent, assistant("Ada."), user("Sure?")];
+    await clientFor("c1").chat.completions.create({ model: MODEL, messages: more });
+    await clientFor("c1").chat.completions.create({ model: MODEL, messages: more });
+    const texts = more.map(({ content }) => content);
+    expect(read.slice(1)).toEqual([texts.slice(0, 3), texts, texts]);
+    expect(await saidIn(url, "c1")).toEqual([...texts, "Ada."]);
+  });
+
+  test("a name that its front end has not filled in is none", async () => {
+    const { url, clientFor } = await started([{ say: "A." }, { say: "B." }]);
+    for (const name of ["{{CHAT_ID}}", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
+      await clientFor(name).chat.completions.create({ model: MODEL, messages: [user("hi")] });
+    await expect.poll(() => threadsOf(url)).toEqual([]);
+    const task = { "X-OpenWebUI-Task": "{{TASK}}" };
+    const filled = new OpenAI({ baseURL: `${url}/v1`, apiKey: "unused", defaultHeaders: task });
+    await expect(filled.chat.completions.create({ model: MODEL, messages: [user("hi")] })).rejects.toThrow(
+      "no turn 3",
+    );
+  });
+
   test("the side jobs of a front end leave the chat whose name they carry as it was", async () => {
     const { url, clientFor } = await started([{ say: "A." }]);
     const chat = (...sent: OpenAI.ChatCompletionMessageParam[]) =>

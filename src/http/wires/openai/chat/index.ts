@@ -112,7 +112,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
     const waiting = said.endsWithAnswer
       ? await conversations.waiting(owner, alone, ({ anonymous }) => anonymous === true)
       : undefined;
-    return waiting ?? conversations.made(owner, alone, ANONYMOUS);
+    return waiting ?? conversations.made(owner, alone, { metadata: ANONYMOUS });
   }
 
   /** Waits for the end of the run. A client that leaves cancels it. */

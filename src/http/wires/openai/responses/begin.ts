@@ -61,7 +61,7 @@ export function beginnings(
           (marks) => (isKept ? marks.unnamed : marks.anonymous) === true,
         )
       : undefined;
-    return waiting ?? conversations.made(owner, said, isKept ? UNNAMED : ANONYMOUS);
+    return waiting ?? conversations.made(owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
   }
 
   /** On the response's thread, or on a fork up to it if the thread has later runs. */
