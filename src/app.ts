@@ -46,6 +46,7 @@ import { watchFiles } from "./lib/watch-files.ts";
 import type { Plugin } from "./plugins/definition.ts";
 import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
+import { createDeliveries } from "./runs/deliveries.ts";
 import { createEngine } from "./runs/index.ts";
 import { logRecorder } from "./runs/logging.ts";
 import { allRecorders } from "./runs/recorders.ts";
@@ -179,6 +180,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         inAll: config.limits.subagents_in_all,
       },
       tenantTools: tenantTools(config, httpTools, stores, () => ownAddress),
+      deliveries: createDeliveries(stores.documents, logger),
       sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
       startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
       listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),

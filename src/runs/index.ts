@@ -11,6 +11,8 @@ import { createSubagents } from "./subagents.ts";
 
 /** How often this process looks for threads to resume that no process has resumed yet. */
 const RESUME_MS = 5_000;
+/** How often it forgets which results were taken long ago. */
+const SWEEP_MS = 60_000;
 
 export interface Engine extends Runs {
   /** Executes the runs that earlier processes left. Call it once, before the first run is started. */
@@ -22,26 +24,34 @@ export interface Engine extends Runs {
 export function createEngine(options: ExecutorOptions): Engine {
   const subagents = createSubagents(() => engine);
   const executor = new Executor({ ...options, subagents });
-  let timer: NodeJS.Timeout | undefined;
+  let timers: NodeJS.Timeout[] = [];
   const engine: Engine = {
     ...options,
     subagents,
     executor,
     async open() {
       await executor.open();
-      timer = setInterval(() => void resumeThreads(engine), RESUME_MS).unref();
+      timers = [
+        setInterval(() => void resumeThreads(engine), RESUME_MS),
+        setInterval(() => void options.deliveries?.sweep(), SWEEP_MS),
+      ];
+      for (const timer of timers) timer.unref();
     },
     close(graceMs) {
-      clearInterval(timer);
+      for (const timer of timers) clearInterval(timer);
       return executor.close(graceMs);
     },
   };
   return engine;
 }
 
+/** Whether a result can be delivered for this token, or was. */
+export const isDeliverable = async ({ stores, deliveries }: Runs, tokenHash: string): Promise<boolean> =>
+  (await stores.deferredCalls.isKept(tokenHash)) || Boolean(await deliveries?.isTaken(tokenHash));
+
 /**
  * Accepts a deferred result, by the hash of its token. False if no call takes it; otherwise it reaches the thread, through
- * this process or another.
+ * this process or another, or the same result has reached it before.
  */
 export async function deliverResult(
   runs: Runs,
@@ -49,7 +59,8 @@ export async function deliverResult(
   reply: Record<string, unknown>,
 ): Promise<boolean> {
   const call = await runs.stores.deferredCalls.deliver(tokenHash, reply);
-  if (!call) return false;
+  if (!call) return Boolean(await runs.deliveries?.isSame(tokenHash, reply));
+  await runs.deliveries?.keep(tokenHash, reply);
   runs.onDelivered?.(call.state === "late" ? "late" : "delivered");
   await steerLateResults(runs.stores, [call]);
   void resumeThreads(runs);

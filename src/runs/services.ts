@@ -16,6 +16,7 @@ import type { Tool, TraceRecorder } from "../core/tool.ts";
 import type { TraceContext, TracedRun } from "../core/trace-context.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
+import type { Deliveries } from "./deliveries.ts";
 import type { SentRequests } from "./sent-requests.ts";
 
 /** The agents that runs execute. */
@@ -53,6 +54,8 @@ export interface RunServices {
   readonly startingKeys?: StartingKeys | undefined;
   /** Present: what models are sent is kept. */
   readonly sentRequests?: SentRequests | undefined;
+  /** Present: a delivery of a deferred result may be repeated. */
+  readonly deliveries?: Deliveries | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /** Called for each run that ends with open questions. Must return at once and not throw. */

@@ -68,6 +68,7 @@ describe("a server that is killed before a callback tool has answered", () => {
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
     await expect.poll(async () => (await said())[2], { timeout: 30_000 }).toContain("it is done");
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "again" })).status).toBe(404);
+    expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
   }, 90_000);
 
   test("repeats a call that may be repeated with the same address, which takes one result", async () => {

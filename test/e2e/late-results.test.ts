@@ -297,3 +297,21 @@ test("the next run of a fork reads that a call is pending in the first thread", 
   ]);
   expect(tool.calls).toHaveLength(1);
 });
+
+test("a delivery that is repeated because its answer was lost is taken again, and changes nothing", async () => {
+  const { url, call, messages } = await waiting([{ say: "I see." }]);
+  const deliver = (result: string) => send(call.result_url, { result }).then(({ status }) => status);
+  expect(await deliver("20 EUR")).toBe(204);
+  expect(await deliver("20 EUR")).toBe(204);
+  await expect.poll(async () => textIn(await messages(), "assistant").at(-1), PATIENCE).toBe("I see.");
+  await expect
+    .poll(
+      async () => ((await (await fetch(`${url}/threads/t`)).json()) as { status: string }).status,
+      PATIENCE,
+    )
+    .toBe("idle");
+  expect(await deliver("20 EUR")).toBe(204);
+  expect(await deliver("30 EUR")).toBe(404);
+  expect(textIn(await messages(), "tool")).toEqual(["20 EUR"]);
+  expect(await send(`${url}/tool-results/tr_unknown`, { result: "20 EUR" })).toMatchObject({ status: 404 });
+});

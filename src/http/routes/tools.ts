@@ -6,7 +6,7 @@ import { replyResult } from "../../core/delivered-result.ts";
 import { AppError } from "../../core/errors.ts";
 import { Content } from "../../core/message.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { deliverResult } from "../../runs/index.ts";
+import { deliverResult, isDeliverable } from "../../runs/index.ts";
 import {
   HttpToolInfo,
   HttpToolRegistration,
@@ -125,12 +125,12 @@ export function toolRoutes(
       // Before the body is read, because this route takes no credentials.
       onRequest: async ({ params }) => {
         const { token } = params as z.infer<typeof TokenParams>;
-        if (!(await runs.stores.deferredCalls.isKept(tokenHash(token)))) throw notAwaited();
+        if (!(await isDeliverable(runs, tokenHash(token)))) throw notAwaited();
       },
       schema: {
         summary: "Deliver a deferred tool result",
         description:
-          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, if the conversation has continued without it, as a message of its own. 404: no call takes it.",
+          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, if the conversation has continued without it, as a message of its own. The same result again is 204 as well, for a day. 404: no call takes it.",
         tags,
         params: TokenParams,
         body: Delivered,

@@ -1,0 +1,59 @@
+// Which result was taken for each deferred call, for as long as one could be delivered: a delivery that is repeated because its answer
+// was lost gets the same answer. Of a result only a hash is kept.
+
+import { createHash } from "node:crypto";
+import type { Collection, Documents } from "../core/documents.ts";
+import { messageOf } from "../core/errors.ts";
+import type { Logger } from "../lib/logger.ts";
+import { randomId } from "../lib/random-id.ts";
+
+const TAKEN: Collection = { kind: "taken_results" };
+const KEPT_MS = 24 * 3_600_000;
+/** Of a deployment. What is taken beyond that is not remembered. */
+const MAX_KEPT = 100_000;
+/** How many are forgotten at a time. */
+const BATCH_SIZE = 100;
+
+type Reply = Record<string, unknown>;
+
+export interface Deliveries {
+  /** Whether a result was taken for this token. */
+  isTaken(tokenHash: string): Promise<boolean>;
+  /** Whether it was this one. */
+  isSame(tokenHash: string, reply: Reply): Promise<boolean>;
+  /** To be called once `reply` is taken. Never throws. */
+  keep(tokenHash: string, reply: Reply): Promise<void>;
+  /** Forgets the oldest. Never throws. */
+  sweep(): Promise<void>;
+}
+
+export function createDeliveries(documents: Documents, logger: Pick<Logger, "warn">): Deliveries {
+  const write = (key: string, body: string | undefined, more: { seen?: string; due?: number }) =>
+    documents.write(TAKEN, [{ key, body, seen: more.seen, due: more.due ?? null }], {
+      version: `v${randomId()}`,
+      limit: MAX_KEPT,
+    });
+  const find = async (tokenHash: string) => (await documents.read(TAKEN, [tokenHash])).found[0];
+
+  return {
+    isTaken: async (tokenHash) => (await find(tokenHash)) !== undefined,
+    isSame: async (tokenHash, reply) => (await find(tokenHash))?.body === digestOf(reply),
+    async keep(tokenHash, reply) {
+      try {
+        await write(tokenHash, digestOf(reply), { due: Date.now() + KEPT_MS });
+      } catch (error) {
+        logger.warn({ reason: messageOf(error) }, "a repeated delivery of a result will not be known again");
+      }
+    },
+    async sweep() {
+      try {
+        for (const { key, version } of await documents.due(TAKEN, BATCH_SIZE))
+          await write(key, undefined, { seen: version });
+      } catch (error) {
+        logger.warn({ reason: messageOf(error) }, "taken results could not be forgotten");
+      }
+    },
+  };
+}
+
+const digestOf = (reply: Reply) => createHash("sha256").update(JSON.stringify(reply)).digest("base64url");
