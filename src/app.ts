@@ -48,6 +48,7 @@ import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createDeliveries } from "./runs/deliveries.ts";
 import { createEngine } from "./runs/index.ts";
+import { keptNotifications } from "./runs/kept-notifications.ts";
 import { logRecorder } from "./runs/logging.ts";
 import { allRecorders } from "./runs/recorders.ts";
 import { createSentRequests } from "./runs/sent-requests.ts";
@@ -162,7 +163,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     const tasks = own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks;
     const { url, secret } = config.interrupts.webhook;
     const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
-    const webhook = url && secret ? new InterruptWebhook({ url, secret, onOutcome }, logger) : undefined;
+    const kept = stores.isDurable ? { kept: keptNotifications(stores.documents, stores) } : {};
+    const webhook =
+      url && secret ? new InterruptWebhook({ url, secret, ...kept, onOutcome }, logger) : undefined;
     closers.push(async () => webhook?.close());
     let ownAddress: string | undefined;
     const runs = createEngine({
@@ -188,7 +191,12 @@ export async function createApp(options: AppOptions): Promise<App> {
       onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
       recorder,
       tasks,
-      ...(webhook ? { onInterrupted: (run) => webhook.notify(run) } : {}),
+      ...(webhook
+        ? {
+            beforeInterrupted: (run) => webhook.prepare(run),
+            onInterrupted: (run) => webhook.notify(run),
+          }
+        : {}),
     });
     const { streams, limits } = config;
     const dependencies = createDependencies(
@@ -272,6 +280,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const address = await listenOn(server, config.listen);
       ownAddress = address;
       await runs.open();
+      webhook?.open();
       // Neither with the first request that brings a schema nor before the first of all.
       warmUp = setTimeout(() => void warmUpSchemaEngine(), WARM_UP_MS).unref();
       pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));

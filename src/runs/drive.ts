@@ -27,7 +27,7 @@ import { failed, resultMessage } from "../core/tool.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
-import { standIns, trackInterrupts } from "./deferred.ts";
+import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
 import { runLog } from "./logging.ts";
 import { prepareRun } from "./prepare.ts";
 import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
@@ -65,6 +65,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
       threadLimit(services, lease, bytes),
       interrupts,
       releaseQuota(hold),
+      bell(services, claim, interrupts),
       { beforeWrite: (event) => reportFailure(event, log.cause, claim, services) },
       prepared.runOptions,
       prepared.deferredResults,
@@ -183,6 +184,19 @@ function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCa
 /** Before the end is written: a client that reads it may start the next run at once. */
 const releaseQuota = (hold: Hold | undefined): RunObserver => ({
   beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
+});
+
+/** Stores who is to hear of the run's open questions, before the end that leaves them open. */
+const bell = (
+  { beforeInterrupted }: RunServices,
+  { lease: { owner }, run }: Claim,
+  { open }: Pick<InterruptTracker, "open">,
+): RunObserver => ({
+  beforeWrite(event) {
+    if (event.event !== "done" || event.data.status !== "interrupted") return undefined;
+    const interrupts = open();
+    return interrupts.length > 0 ? beforeInterrupted?.({ owner, run, interrupts }) : undefined;
+  },
 });
 
 function reportFailure(

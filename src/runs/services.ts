@@ -58,6 +58,8 @@ export interface RunServices {
   readonly deliveries?: Deliveries | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
+  /** Called for each run that will end with open questions, before its end is stored. Must not throw. */
+  beforeInterrupted?(interrupted: InterruptedRun): Promise<void>;
   /** Called for each run that ends with open questions. Must return at once and not throw. */
   onInterrupted?(interrupted: InterruptedRun): void;
   /** Called for each deferred result that is taken; `late`: its thread has continued without. Must return at once and not throw. */

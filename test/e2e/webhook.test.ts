@@ -5,9 +5,10 @@ import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { Webhook } from "standardwebhooks";
 import { expect, onTestFinished, test } from "vitest";
-import { startServer } from "../support/server.ts";
+import { startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 
+const PATIENCE = { timeout: 60_000 };
 const SECRET = `whsec_${randomBytes(32).toString("base64")}`;
 const AGENTS = `
 agents:
@@ -39,10 +40,10 @@ async function inbox(...answers: (number | "never")[]) {
   return { deliveries, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/told?key=hidden` };
 }
 
-async function told(url: string) {
+async function told(url: string, store: object = {}) {
   const lines: string[] = [];
   const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
-  const config = { interrupts: { webhook: { url, secret: SECRET } } };
+  const config = { interrupts: { webhook: { url, secret: SECRET } }, ...store };
   const server = await startServer({ agents: AGENTS, script: () => asking, config, logger });
   const ask = async (thread = "t1") =>
     (await post(`${server.url}/threads/${thread}/runs`, { input: "go" })).ended();
@@ -99,4 +100,23 @@ test("a webhook that refuses or does not answer delays nothing, and is logged wi
   expect(lines).toHaveLength(2);
   expect(lines[0]).toContain("it answered 404");
   for (const line of lines) expect(line).not.toMatch(/whsec_|hidden|127\.0\.0\.1/);
+});
+
+test("a notification that the receiver could not take before the server ended is sent by the next one, with the same id", async () => {
+  const { deliveries, url } = await inbox(...Array<number>(50).fill(500));
+  const store = { store: "sqlite", data_dir: await temporaryFolder() };
+  const first = await told(url, store);
+  await first.ask();
+  await expect.poll(() => deliveries.length).toBeGreaterThan(0);
+  await first.app.close();
+  const before = deliveries.length;
+  const received = await inbox();
+  const next = await told(received.url, store);
+  await expect.poll(() => received.deliveries.length, PATIENCE).toBe(1);
+  expect(received.deliveries[0]?.headers["webhook-id"]).toBe(deliveries[0]?.headers["webhook-id"]);
+  expect(received.deliveries[0]?.body).toContain('"thread_id":"t1"');
+  await next.ask("t2");
+  await expect.poll(() => received.deliveries.length).toBe(2);
+  expect(deliveries.length).toBe(before);
+  expect([...first.lines, ...next.lines]).toEqual([]);
 });

@@ -5,9 +5,12 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import type { Interrupt } from "../../src/core/interrupt.ts";
-import type { RunRecord } from "../../src/core/records.ts";
+import type { RunRecord, Thread } from "../../src/core/records.ts";
+import { SILENT } from "../../src/lib/logger.ts";
+import { keptNotifications } from "../../src/runs/kept-notifications.ts";
 import type { InterruptedRun } from "../../src/runs/services.ts";
 import { InterruptWebhook } from "../../src/runs/webhook.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
 const interrupted = (tenant: string, run: number): InterruptedRun => ({
   owner: { tenant, user: "ada" },
@@ -62,4 +65,29 @@ test("when too many wait, those of the tenant that has most are dropped, each wi
   expect(lines.every((line) => "tenant" in line && line.tenant === "flood")).toBe(true);
   open();
   await expect.poll(() => delivered.filter((tenant) => tenant === "other").length).toBe(5);
+});
+
+test("a notification whose process died is sent by another one, unless its run no longer waits", async () => {
+  const stores = createMemoryStores();
+  onTestFinished(() => stores.close());
+  const status = new Map([
+    ["acme1", "interrupted"],
+    ["acme2", "success"],
+  ]);
+  const runs = {
+    get: async (_: unknown, __: string, id: string) => ({ status: status.get(id) }) as RunRecord,
+  };
+  const threads = { get: async () => ({ status: "interrupted" }) as Thread };
+  const kept = keptNotifications(stores.documents, { runs, threads });
+  const options = { url: "http://127.0.0.1:1/", secret: `whsec_${randomBytes(32).toString("base64")}`, kept };
+  const dying = new InterruptWebhook(options, SILENT);
+  await dying.prepare(interrupted("acme", 1));
+  await dying.prepare(interrupted("acme", 2));
+  expect(await kept.take(10, 60_000)).toEqual([]);
+  for (const run_id of status.keys())
+    await kept.hold({ id: "", owner: { tenant: "", user: "" }, run_id, thread_id: "t", body: "", at: 0 }, 0);
+  const taken = await kept.take(10, 60_000);
+  expect(taken).toMatchObject([{ id: "msg_acme1", owner: { tenant: "acme", user: "ada" }, thread_id: "t" }]);
+  expect(await kept.take(10, 60_000)).toEqual([]);
+  expect(await stores.documents.list({ kind: "notifications" })).toHaveLength(1);
 });

@@ -1,0 +1,83 @@
+// Notifications of waiting runs that outlive their process. Each is stored before the end of its run is. The process that sends it holds
+// it for a short time; after that any other sends it, under the same id.
+
+import { z } from "zod";
+import { type Collection, change, type Documents, remove } from "../core/documents.ts";
+import { isSettled } from "../core/records.ts";
+import type { RunStore, ThreadStore } from "../core/stores.ts";
+
+const NOTIFICATIONS: Collection = { kind: "notifications" };
+
+export const Notification = z.object({
+  /** The `webhook-id`. */
+  id: z.string(),
+  owner: z.object({ tenant: z.string(), user: z.string() }),
+  run_id: z.string(),
+  thread_id: z.string(),
+  body: z.string(),
+  /** When its run ended, in ms since 1970. */
+  at: z.number(),
+});
+export type Notification = z.infer<typeof Notification>;
+
+export interface KeptNotifications {
+  /** Stores it, and holds it for `ms`. Returns what is stored: a run that ends again has the notification of before. */
+  keep(notification: Notification, ms: number): Promise<Notification>;
+  /** Holds it for `ms` from now. */
+  hold(notification: Notification, ms: number): Promise<void>;
+  /** Those that no process holds and whose runs still wait, at most `limit`. They are held for `ms`. */
+  take(limit: number, ms: number): Promise<Notification[]>;
+  /** To be called once it is delivered, or given up. */
+  forget(notification: Notification): Promise<void>;
+}
+
+export function keptNotifications(
+  documents: Documents,
+  { runs, threads }: { readonly runs: Pick<RunStore, "get">; readonly threads: Pick<ThreadStore, "get"> },
+): KeptNotifications {
+  const collection = NOTIFICATIONS;
+  const parsed = (body: string) => Notification.parse(JSON.parse(body));
+  const forget = async ({ run_id }: Pick<Notification, "run_id">) => {
+    await remove(documents, collection, run_id);
+  };
+
+  return {
+    forget,
+
+    keep(notification, ms) {
+      const key = notification.run_id;
+      return change(documents, { collection, keys: [key] }, ({ found: [before], now }) => {
+        const body = before?.body ?? JSON.stringify(notification);
+        return { writes: [{ key, seen: before?.version, body, due: now + ms }], result: parsed(body) };
+      });
+    },
+
+    hold({ run_id: key }, ms) {
+      return change(documents, { collection, keys: [key] }, ({ found: [document], now }) => {
+        const writes = document ? [{ key, seen: document.version, body: document.body, due: now + ms }] : [];
+        return { writes, result: undefined };
+      });
+    },
+
+    async take(limit, ms) {
+      const taken: Notification[] = [];
+      for (const { key, version } of await documents.due(collection, limit)) {
+        const held = await change(documents, { collection, keys: [key] }, ({ found: [document], now }) => {
+          // Another process was faster.
+          if (document?.version !== version) return { result: undefined };
+          const { body } = document;
+          return { writes: [{ key, seen: version, body, due: now + ms }], result: parsed(body) };
+        });
+        if (!held) continue;
+        const { owner, thread_id, run_id } = held;
+        const run = await runs.get(owner, thread_id, run_id);
+        // Its process died before the end of the run was stored: the run will end again.
+        if (run && !isSettled(run.status)) continue;
+        const thread = await threads.get(owner, thread_id);
+        if (run?.status === "interrupted" && thread?.status === "interrupted") taken.push(held);
+        else await forget(held);
+      }
+      return taken;
+    },
+  };
+}
