@@ -73,7 +73,7 @@ describe("generation hooks", () => {
       ],
     });
     await runtimeWith().spawn(agent, { input: "Hello", thread: "s1", user: "ada" }).result;
-    expect(heard).toEqual([true, "answer 2", ["", "seen", "answer 2"], 2, "s1", "ada"]);
+    expect(heard).toEqual([true, "answer 2", ["", "seen", "answer 2"], 4, "s1", "ada"]);
   });
 
   test("fail the run before it, and only warn after it", async () => {
