@@ -9,6 +9,7 @@ import { didYouMean } from "../lib/did-you-mean.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { packageRoot } from "../lib/paths.ts";
 import type { Key } from "./options.ts";
+import { ownModel } from "./own-model.ts";
 import { isGateway, PROVIDERS, type Provider } from "./providers.ts";
 import { scriptedFile } from "./scripted.ts";
 
@@ -67,7 +68,7 @@ function createOne(
   const { provider: providerName, model, temperature, max_tokens, thinking, tool_choice } = config;
   const name = `${providerName}:${model}`;
   const factory = own.get(providerName);
-  if (factory) return ofPlugin(name, factory(config, env), fallback);
+  if (factory) return ownModel(name, factory(config, env), fallback);
   if (providerName === SCRIPTED) return { ...scriptedFile(scriptPath(model), name), fallback };
   const provider = providerOf(providerName);
   if (!provider) throw unknownProvider(providerName, own);
@@ -90,21 +91,6 @@ const untraced = (made: Model): Model => ({
   ...made,
   stream: ({ traceparent: _, ...request }, deltas) => made.stream(request, deltas),
 });
-
-/** `made` under the name that it was configured by. Throws `config_invalid` for what is no model. */
-function ofPlugin(name: string, made: Model, fallback: Model | undefined): Model {
-  if (typeof made?.stream !== "function")
-    throw new AppError(
-      "config_invalid",
-      `The provider of \`${name}\` must return a model: an object with a method \`stream\`.`,
-    );
-  return {
-    name,
-    fallback,
-    stream: (request, deltas) => made.stream(request, deltas),
-    ...(made.outputLimit ? { outputLimit: (request) => made.outputLimit?.(request) } : {}),
-  };
-}
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 

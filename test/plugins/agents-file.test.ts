@@ -110,6 +110,28 @@ test("a plugin turns functions of another framework into its hooks, with `skein/
   expect(await said(url, "a")).toEqual({ text: "Be brief.", errors: [] });
 });
 
+test("a plugin's model that fails, or returns no reply, fails its runs in its own words", async () => {
+  const { serve } = await project({
+    "plugin.ts": plugin(
+      "odd",
+      "models: { throws: odd(async function* () { throw new TypeError('my client has no key'); }), part: odd(async function* () { return { content: 'hi' }; }), promise: odd(async () => ({})), away: odd(async function* () { throw Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }); }) }",
+      "const odd = (stream) => () => ({ name: 'odd:x', stream });",
+    ),
+    "agents.yaml": `plugins: [./plugin.ts]\nagents: { ${["throws", "part", "promise", "away"].map((name) => `${name}: { model: '${name}:x', hooks: { retry: false } }`).join(", ")} }\n`,
+  });
+  const { url } = await serve();
+  const failure = async (agent: string) => (await said(url, agent)).errors[0];
+  expect(await failure("throws")).toMatchObject({
+    code: "model_rejected",
+    message: "The provider of `throws:x` failed: my client has no key",
+  });
+  expect((await failure("part"))?.message).toContain(
+    "it has no `tool_calls`, `reasoning`, `stop_reason`, `usage`",
+  );
+  expect((await failure("promise"))?.message).toContain("must be an async generator");
+  expect(await failure("away")).toMatchObject({ code: "model_unreachable" });
+});
+
 test("a changed plugin is loaded again with the files that it imports; a broken one changes nothing", async () => {
   const { serve, write } = await project(FILES);
   const { url, output, child } = await serve();
