@@ -18,7 +18,7 @@ export function editing(files: Pick<Backend, "stat" | "read" | "write">): Pick<B
       const target = await files.stat(path, signal);
       await inTurn(target.path, async () => {
         const bytes = await readWhole(files, path, signal);
-        const edited = replaceFirst(bytes, oldText, newText);
+        const edited = await replaceFirst(bytes, oldText, newText);
         if (!edited) throw new AppError("invalid_request", "old_text not found in file");
         await files.write(path, edited, signal);
       });

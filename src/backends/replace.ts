@@ -1,5 +1,6 @@
 // The rule of an edit: which text is replaced, and with which line ends.
 
+import { setImmediate as turn } from "node:timers/promises";
 import { indexIn } from "../lib/search.ts";
 import { fromUtf16, toUtf16, utf16Of } from "../lib/utf16.ts";
 
@@ -28,16 +29,33 @@ function charactersOf(bytes: Buffer): Characters {
  * Replaces the first exact occurrence of `oldText`; without one, the first that differs in line ends only. Models write `\n`, so
  * `newText` gets the line ends of the place. Returns undefined when there is no occurrence.
  */
-export function replaceFirst(bytes: Buffer, oldText: string, newText: string): Buffer | undefined {
+export async function replaceFirst(
+  bytes: Buffer,
+  oldText: string,
+  newText: string,
+): Promise<Buffer | undefined> {
   const { text, of, toBytes } = charactersOf(bytes);
   const [old, fresh] = [of(oldText), of(newText)];
-  const exact = indexIn(text, old);
-  const place = exact === -1 ? unlikeInLineEnds(text, old) : { start: exact, end: exact + old.length };
+  const exact = await placeOf(text, old);
+  const place = exact === -1 ? await unlikeInLineEnds(text, old) : { start: exact, end: exact + old.length };
   if (!place) return undefined;
   const ends = lineEndAt(text, place);
   const isGiven = ends === "\n" && exact !== -1;
   const replacement = isGiven ? fresh : unix(fresh).replaceAll("\n", ends);
   return toBytes(text.slice(0, place.start) + replacement + text.slice(place.end));
+}
+
+/** A long text is searched in parts of so many characters, each in a turn of the event loop. */
+const PART = 1_000_000;
+
+async function placeOf(text: string, needle: string): Promise<number> {
+  for (let from = 0; ; from += PART) {
+    // What begins in this part may end in the next one.
+    const at = indexIn(text.slice(from, from + PART + needle.length), needle);
+    if (at !== -1) return from + at;
+    if (from + PART >= text.length) return -1;
+    await turn();
+  }
 }
 
 interface Place {
@@ -47,9 +65,10 @@ interface Place {
 
 const unix = (text: string) => text.replaceAll("\r\n", "\n");
 
-function unlikeInLineEnds(text: string, old: string): Place | undefined {
+async function unlikeInLineEnds(text: string, old: string): Promise<Place | undefined> {
   const [plain, wanted] = [unix(text), unix(old)];
-  const at = indexIn(plain, wanted);
+  if (plain === text && wanted === old) return undefined;
+  const at = await placeOf(plain, wanted);
   if (at === -1) return undefined;
   const start = inOriginal(text, at);
   return { start, end: inOriginal(text, at + wanted.length) };

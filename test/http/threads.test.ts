@@ -141,6 +141,7 @@ describe("the server", () => {
     expect((await api.get("/openapi.yaml").expect(200)).text).toMatch(/^openapi: 3\.1\.0/);
     expect((await api.get("/docs").expect(200)).text).toContain("openapi.json");
     await api.get("/docs/swagger-ui-bundle.js").expect(200);
+    await api.get("/docs/?a=b").expect("location", "../docs").expect(302);
     await api.get("/docs/..%2fpackage.json").expect(404);
   });
 

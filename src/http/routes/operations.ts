@@ -132,6 +132,8 @@ export function docsRoutes(app: App): void {
       reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // put there by script/build
   );
   app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
+    // Below `/docs/`, the addresses of its files would lead elsewhere.
+    if (params.asset === "") return reply.redirect("../docs");
     const type = ASSETS.get(params.asset);
     if (!type) throw new AppError("not_found", `There is no \`${params.asset}\` in the documentation.`);
     const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // put there by script/build
