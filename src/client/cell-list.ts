@@ -35,9 +35,9 @@ export function createCellList(lane: Lane, touch: LaneTools["touch"]) {
       for (const cell of by) touch(cell);
       touch(lane);
     },
-    /** Drops the user's message of this id and all that follows it. Returns what was dropped. */
+    /** Drops the message of this id and all that follows it. Returns what was dropped. */
     cut(id: string): readonly Cell[] {
-      const at = cells.findIndex((cell) => cell.kind === "user" && cell.id === id);
+      const at = cells.findIndex((cell) => (cell.kind === "user" || cell.kind === "text") && cell.id === id);
       if (at === -1) return [];
       const dropped = cells.splice(at);
       touch(lane);

@@ -21,6 +21,8 @@ export interface TextCell {
   readonly id: string;
   text: string;
   state: CellState;
+  /** It was cut off, and is in the thread as far as it was said: it can be continued. */
+  isKept?: boolean;
 }
 export interface ThoughtCell {
   readonly kind: "thought";

@@ -27,9 +27,6 @@ interface ModelMessage {
 type Delta = Extract<StreamEvent, { event: "on_chat_model_stream" }>["data"];
 type AssistantMessage = Extract<Message, { role: "assistant" }>;
 
-/** The id of a message that began before the first event that was seen. */
-const UNKNOWN = "unknown ";
-
 export function createModelMessages(list: CellList, calls: ToolCells, { touch, now, newKey }: LaneTools) {
   const known = new Map<string, ModelMessage>();
   let open: ModelMessage | undefined;
@@ -91,9 +88,9 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       open = messageOf(id);
     },
 
+    /** What comes of a message whose beginning was not seen is dropped: the thread has it, or gets it. */
     stream(delta: Delta) {
-      open ??= messageOf(`${UNKNOWN}${newKey()}`);
-      if (open.isKept) return;
+      if (!open || open.isKept) return;
       if ("reasoning_delta" in delta) return think(open, delta.reasoning_delta);
       if (!("delta" in delta || "tool_call" in delta)) return;
       endThought(open);
@@ -109,11 +106,11 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
         cell.state = "stopped";
         touch(cell);
       }
-      if (!open.id.startsWith(UNKNOWN)) open = undefined;
+      open = undefined;
     },
 
     discard(id: string): void {
-      const message = known.get(id) ?? open;
+      const message = known.get(id);
       if (message && !message.isKept) discard(message);
     },
 
@@ -121,7 +118,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     keep(message: AssistantMessage): void {
       const { id } = message;
       if (known.get(id)?.isKept) return;
-      const streamed = known.get(id) ?? (open?.id.startsWith(UNKNOWN) ? open : undefined) ?? messageOf(id);
+      const streamed = messageOf(id);
       const kept = keptOf(message, streamed);
       known.delete(streamed.id);
       known.set(id, kept);
@@ -141,7 +138,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
   };
 
   function keptOf(message: AssistantMessage, streamed: ModelMessage): ModelMessage {
-    const { id, content, reasoning = [], tool_calls = [] } = message;
+    const { id, content, reasoning = [], tool_calls = [], incomplete } = message;
     const kept: ModelMessage = { id, calls: new Map(), isKept: true };
     const thought = reasoning.map(({ text }) => text).join("\n\n");
     if (thought.trim() !== "") {
@@ -150,7 +147,8 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     }
     if (content !== "") {
       kept.text = streamed.text ?? { kind: "text", key: newKey(), id, text: "", state: "done" };
-      Object.assign(kept.text, { id, text: content, state: "done" });
+      Object.assign(kept.text, { id, text: content, state: incomplete ?? "done" });
+      if (incomplete) kept.text.isKept = true;
     }
     for (const [index, made] of tool_calls.entries())
       kept.calls.set(index, calls.keep(streamed.calls.get(index), made));

@@ -151,6 +151,25 @@ describe("while a run works", () => {
     expect(await page.getByText("Queued").count()).toBe(0);
   });
 
+  test("what it said before a stop is there after a reload, and is continued", async () => {
+    const { url } = await startServer({
+      script: (_, call) =>
+        call === 0 ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 10 } : { say: "The end." },
+    });
+    const { page } = await seen(chromium, url);
+    await says(page, "A tale.");
+    await sees(page, "Once upon a time");
+    await page.getByRole("button", { name: "Stop", exact: false }).last().click();
+    await sees(page, "Stopped here.");
+    await page.reload();
+    await sees(page, "Once upon a time");
+    await page.screenshot({ path: "screenshots/stopped-answer.png" });
+    await page.getByRole("button", { name: "Continue" }).click();
+    await sees(page, "The end.");
+    expect(await page.getByRole("button", { name: "Continue" }).filter({ visible: true }).count()).toBe(0);
+    expect(await said(page)).toEqual(["A tale."]);
+  });
+
   test("it can be stopped", async () => {
     const { tool, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });

@@ -111,15 +111,26 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
   );
 }
 
+const CUT = { stopped: "Stopped here.", failed: "Cut off here by an error." } as const;
+const UNFINISHED = { stopped: "Not finished.", failed: "This attempt failed." } as const;
+
 function Answer({ cell }: { cell: TextCell }) {
-  const { text, state, id } = useTouched(cell);
+  const { text, state, id, isKept } = useTouched(cell);
   const { agent, actions } = useContext(ThreadOf);
   return (
     <article class={`answer ${state}`} aria-label={agent} aria-busy={state === "open"} data-message={id}>
       <Markdown text={text} isWhole={state !== "open"} />
-      {state === "stopped" && <p class="aside">Not finished, and not kept in the conversation.</p>}
-      {state === "failed" && <p class="aside">This attempt failed.</p>}
-      {state === "done" && (
+      {(state === "stopped" || state === "failed") && (
+        <p class="aside">
+          {isKept ? CUT[state] : UNFINISHED[state]}
+          {actions && isKept && (
+            <Action class="continue" onClick={actions.resume}>
+              Continue
+            </Action>
+          )}
+        </p>
+      )}
+      {(state === "done" || isKept) && (
         <div class="actions">
           <Copy text={() => text} />
           {actions && (

@@ -158,6 +158,9 @@ function Log({
         const content = contentOf(text, attachments) ?? text;
         await open.rewind(() => startRun({ thread, content, choice: {}, replaces: id, isQueued: false }));
       },
+      async resume() {
+        await client.start(thread, { continue: true });
+      },
       async fork(message_id) {
         const made = await client.threads.fork(thread, { message_id });
         readThreads();

@@ -6,6 +6,8 @@ import type { UserCell } from "../../client/cells.ts";
 export interface MessageActions {
   readonly rewrite: (message: UserCell) => void;
   readonly retry: (message: UserCell) => Promise<void>;
+  /** Continues the last answer, which was cut off. */
+  readonly resume: () => Promise<void>;
   readonly fork: (messageId: string) => Promise<void>;
 }
 
