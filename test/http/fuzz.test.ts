@@ -116,8 +116,9 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, a rule that exists, or a thread of one run. */
+/** Routes that succeed only for a run or a call that waits, a rule or a branch that exists, or a thread of one run. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
+  "POST /threads/{thread_id}/branches/{branch_id}/restore",
   "POST /threads/{thread_id}/runs/{run_id}/resume",
   "DELETE /threads/{thread_id}/permissions/{id}",
   "DELETE /agents/{name}/permissions/{id}",

@@ -30,6 +30,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "GET /threads/{thread_id}/runs cursor": "runPage",
   "GET /runs cursor": "allRunsPage",
   in: "nothing",
+  "POST /threads/{thread_id}/runs continue": "nothing",
   "POST /threads id": "thread",
   "POST /threads/{thread_id}/fork id": "thread",
   message_id: "message",
