@@ -99,6 +99,15 @@ describe("a run", () => {
     expect(offered).toEqual(["echo", "read", "write"]);
   });
 
+  test("that ends after a message was whole keeps nothing of it as cut off", async () => {
+    const { messages } = await play({
+      tools: [echo],
+      maxIterations: 1,
+      script: () => ({ say: "I look.", call: [{ tool: "echo", args: { text: "again" } }] }),
+    });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool"]);
+  });
+
   test("has no iteration limit at 0", async () => {
     const { outcome } = await play({
       tools: [echo],
