@@ -19,7 +19,7 @@ import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
-import { GUARDED_ENVIRONMENT } from "./shell/guarded-environment.ts";
+import { guardedEnvironment } from "./shell/guarded-environment.ts";
 import {
   addSessionRule,
   type KeptRules,
@@ -149,11 +149,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
             if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
             await sharedTurn(run.owner.tenant);
           }
-          if (policiesFor(run).policy.guard)
-            run.values.set(COMMAND_ENVIRONMENT, {
-              ...run.values.get(COMMAND_ENVIRONMENT),
-              ...GUARDED_ENVIRONMENT,
-            });
+          run.values.set(COMMAND_ENVIRONMENT, {
+            ...run.values.get(COMMAND_ENVIRONMENT),
+            ...guardedEnvironment(policiesFor(run).policy),
+          });
         },
 
         hides({ name }, run) {

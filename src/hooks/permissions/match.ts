@@ -36,8 +36,7 @@ export interface CompiledRule {
   doubts(subject: Subject): string | undefined;
   /** Whether its prefixes name each command of the line, which is written out plainly. */
   names(subject: Subject): boolean;
-  /** Whether it denies commands or asks about them. */
-  readonly guardsCommands: boolean;
+  readonly speaksOfCommands: boolean;
   /** Whether it matches calls of this tool for all arguments, for some, or for none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
@@ -72,7 +71,7 @@ function newlyCompiled(rule: Rule): CompiledRule {
   };
   return {
     rule,
-    guardsCommands: decision !== "allow" && isAboutExecute(matcher),
+    speaksOfCommands: isAboutExecute(matcher),
     matches(subject, isNamed = () => false) {
       return decision === "allow"
         ? attempt(() => conditions.every(({ strict }) => strict(subject)), false)

@@ -40,6 +40,8 @@ export interface Policy {
   readonly ordered: readonly CompiledRule[];
   /** The first that denies commands, or asks about them. */
   readonly guard: CompiledRule | undefined;
+  /** Whether a rule denies commands, allows them or asks about them. */
+  readonly speaksOfCommands: boolean;
 }
 
 export interface Verdict {
@@ -63,8 +65,9 @@ export function makePolicy({ mode, rules, agent, session, instructs = () => fals
   );
   const absolute = ordered.filter(({ rule }) => isAbsolute(rule));
   const others = ordered.filter(({ rule }) => !isAbsolute(rule));
-  const guard = [...absolute, ...others].find(({ guardsCommands }) => guardsCommands);
-  return { mode, instructs, absolute, ordered: others, guard };
+  const speaking = [...absolute, ...others].filter(({ speaksOfCommands }) => speaksOfCommands);
+  const guard = speaking.find(({ rule }) => rule.decision !== "allow");
+  return { mode, instructs, absolute, ordered: others, guard, speaksOfCommands: speaking.length > 0 };
 }
 
 function isOf(scope: Scope, place: { readonly agent: string; readonly session: string }): boolean {

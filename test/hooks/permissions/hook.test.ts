@@ -443,6 +443,17 @@ describe("where a rule denies commands, those that run start nothing that files 
       expect(await starts(files, command, [named])).toBe(true);
       expect(await starts(files, command, [{ ask: "execute", command_prefix: ["rm"] }, named])).toBe(false);
     });
+
+  test("where rules only allow, but for the hooks of a repository, which are its own use", async () => {
+    const allowed = { allow: "execute", command_prefix: ["git", "cd", "cp", "less", "cat", "chmod"] };
+    for (const [files, command] of [
+      [REPOSITORY, "cd r; git status"],
+      [KEYS, 'cp .lesskey "$HOME"; less .lesskey | cat'],
+    ] as const)
+      expect(await starts(files, command, [allowed])).toBe(false);
+    const commit = "chmod +x .git/hooks/pre-commit; git commit --allow-empty -m x";
+    expect(await starts(HOOKS, commit, [allowed])).toBe(true);
+  });
 });
 
 test.each([
