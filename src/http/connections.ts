@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { Shares, sharedPlaces } from "../core/shares.ts";
+import { atMostEvery } from "../lib/at-most-every.ts";
 import { subscriberNetwork } from "../lib/hosts.ts";
 import type { Logger } from "../lib/logger.ts";
 
@@ -19,8 +20,15 @@ export interface ConnectionLimits {
 
 /** The part of the process's file descriptors that connections may use. */
 const DESCRIPTORS = 3 / 4;
+/** Descriptors that stay free for the process's own work: stores, providers, commands of runs. */
+const OWN = 64;
+const LEAST = 8;
 /** Refused connections are logged at most so often, in ms. */
 const LOG_MS = 10_000;
+
+/** How many connections a process may keep open that may open so many files. */
+export const connectionsOf = (files: number): number =>
+  Math.max(LEAST, Math.floor(Math.min(files * DESCRIPTORS, files - OWN)));
 
 /** Destroys the connections past the limits, and logs them. */
 export function limitConnections(
@@ -29,10 +37,14 @@ export function limitConnections(
   logger: Pick<Logger, "warn">,
 ): void {
   const { perAddress = Number.POSITIVE_INFINITY, isGateway } = limits;
-  const total = Math.min(limits.total, Math.max(1, Math.floor(mostOpenFiles() * DESCRIPTORS)));
+  const total = Math.min(limits.total, connectionsOf(mostOpenFiles()));
   const shares = new Shares(sharedPlaces(total, true));
-  let refused = 0;
-  let loggedAt = Number.NEGATIVE_INFINITY;
+  const tell = atMostEvery<string>(LOG_MS, (address, refused) =>
+    logger.warn(
+      { address, refused, connections: shares.used, most: total },
+      "connections were refused: too many are open, or too many of one address (`limits.connections`)",
+    ),
+  );
 
   const mayConnect = (address: string, network: string) =>
     isGateway(address)
@@ -41,14 +53,7 @@ export function limitConnections(
 
   const refuse = (socket: Socket, address: string) => {
     socket.destroy();
-    refused++;
-    if (performance.now() - loggedAt < LOG_MS) return;
-    logger.warn(
-      { address, refused, connections: shares.used, most: total },
-      "connections were refused: too many are open, or too many of one address (`limits.connections`)",
-    );
-    refused = 0;
-    loggedAt = performance.now();
+    tell(address);
   };
 
   server.on("connection", (socket: Socket) => {

@@ -127,7 +127,7 @@ export async function createServer(
   const app = withZod(server);
   const streams = createStreams(
     services.limits,
-    { quotas: services.quotas, credentials, unreadAnswers },
+    { quotas: services.quotas, credentials, unreadAnswers, logger },
     hasSeveralTenants,
   );
   server.addHook("preClose", async () => streams.close());

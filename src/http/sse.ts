@@ -7,6 +7,8 @@ import type { FastifyReply } from "fastify";
 import { AppError } from "../core/errors.ts";
 import { Shares, sharedPlaces } from "../core/shares.ts";
 import { linkedTo, ownTurn } from "../lib/async.ts";
+import { atMostEvery } from "../lib/at-most-every.ts";
+import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import { admit, type Hold, holdWhile } from "../quotas/holds.ts";
 import type { Quotas } from "../quotas/index.ts";
@@ -30,6 +32,9 @@ export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
 
 /** Of a long event that are written in one turn of the event loop. */
 const TURN_CHARS = 128 * 1024;
+
+/** How often the log has a line of streams that ended early, at most, in ms. */
+const LOG_MS = 10_000;
 
 /** The last frame before a shutdown: the client shall connect again. */
 const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
@@ -104,10 +109,19 @@ export function createStreams(
     quotas,
     credentials,
     unreadAnswers,
-  }: { quotas: Quotas; credentials: Credentials; unreadAnswers: Pick<UnreadAnswers, "open"> },
+    logger,
+  }: {
+    quotas: Quotas;
+    credentials: Credentials;
+    unreadAnswers: Pick<UnreadAnswers, "open">;
+    logger: Pick<Logger, "warn">;
+  },
   hasSeveralTenants: boolean,
 ): Streams {
   const closing = new AbortController();
+  const onUnavailable = atMostEvery<AppError>(LOG_MS, (err, streams) =>
+    logger.warn({ err, streams }, "event streams ended early: the store cannot be read"),
+  );
   const shares = new Shares(sharedPlaces(limits.streams, hasSeveralTenants));
 
   const take = (reply: FastifyReply): StreamPlace => {
@@ -135,7 +149,15 @@ export function createStreams(
       send: (frames, heartbeat, earlyEnd = "frame") =>
         sendFrames(reply, frames, {
           ...limits,
-          ...{ heartbeat, earlyEnd, left: disconnected, closing: closing.signal, over, unread },
+          ...{
+            heartbeat,
+            earlyEnd,
+            left: disconnected,
+            closing: closing.signal,
+            over,
+            unread,
+            onUnavailable,
+          },
         }),
     };
   };
@@ -174,6 +196,8 @@ interface StreamOptions extends StreamLimits {
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
   readonly unread: Unread;
+  /** The store could not be read: the stream has ended early. */
+  readonly onUnavailable: (error: AppError) => void;
 }
 
 async function sendFrames(
@@ -229,8 +253,11 @@ async function sendFrames(
     return "ended";
   } catch (error) {
     // A stream with frames of our own just ends: its reader comes back with a cursor.
-    if (earlyEnd !== "frame") endEarly(SHUTDOWN, AppError.from(error));
-    throw error;
+    const why = AppError.from(error);
+    if (earlyEnd !== "frame") endEarly(SHUTDOWN, why);
+    if (why.code !== "unavailable") throw error;
+    options.onUnavailable(why);
+    return "ended";
   } finally {
     clearImmediate(flush);
     clearInterval(heartbeat);

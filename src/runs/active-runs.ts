@@ -2,7 +2,7 @@
 // shutdown.
 
 import { AppError, hasCode } from "../core/errors.ts";
-import type { RunRequest } from "../core/records.ts";
+import { isSettled, type RunRequest } from "../core/records.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { RunServices } from "./services.ts";
@@ -78,8 +78,11 @@ export class ActiveRuns {
     this.#renewedAt = Date.now();
     const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));
     const failures = results.filter((err) => err !== undefined);
-    if (failures.length > 0)
-      this.#services.logger.error({ err: failures[0], runs: failures.length }, "could not renew leases");
+    if (failures.length === 0) return;
+    const line = { err: failures[0], runs: failures.length };
+    const lost = failures.find((err) => hasCode(err, "lease_lost"));
+    if (lost) this.#services.logger.error({ ...line, err: lost }, "could not renew leases");
+    else this.#services.logger.warn(line, "could not renew leases yet");
   }
 
   /** After the machine slept, leases that this process holds look abandoned to others and to itself. */
@@ -100,11 +103,19 @@ export class ActiveRuns {
     } catch (err) {
       // The run has ended meanwhile, and its lease with it.
       if (this.#runs.get(lease.run_id) !== active) return undefined;
-      if (hasCode(err, "lease_lost")) abort.abort(err);
-      else if (performance.now() - active.renewedAt > runs.leaseMs)
-        abort.abort(storeUnreachable(runs.leaseMs));
+      if (hasCode(err, "lease_lost")) {
+        if (await this.#hasEnded(lease)) return undefined;
+        abort.abort(err);
+      }
+      if (performance.now() - active.renewedAt > runs.leaseMs) abort.abort(storeUnreachable(runs.leaseMs));
       return err;
     }
+  }
+
+  /** Whether the run's end is written, of which this process has not heard yet: then no other one has taken its lease. */
+  async #hasEnded({ owner, thread_id, run_id }: Lease): Promise<boolean> {
+    const run = await this.#services.stores.runs.get(owner, thread_id, run_id).catch(() => undefined);
+    return run !== undefined && isSettled(run.status);
   }
 
   /** Stops all runs, including those that are added later. With a durable store another process continues them. */

@@ -2,7 +2,7 @@
 // ends at shutdown what has not ended by itself.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { AppError } from "../core/errors.ts";
+import { AppError, hasCode } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { sharedPlaces } from "../core/shares.ts";
@@ -117,7 +117,7 @@ export class Executor {
       const claim = await this.#options.stores.runs.claimNext(owner, threadId);
       if (claim) this.executeOutsideSlots(claim);
     } catch (err) {
-      this.#options.logger.error({ err, thread_id: threadId }, "could not take a subagent's run");
+      this.#report({ err, thread_id: threadId }, "could not take a subagent's run");
     }
   }
 
@@ -226,9 +226,16 @@ export class Executor {
     try {
       return await this.#options.stores.runs.claimNext(owner, thread_id);
     } catch (err) {
-      this.#options.logger.error({ err, thread_id }, "could not take the next run");
+      this.#report({ err, thread_id }, "could not take the next run");
       return undefined;
     }
+  }
+
+  /** A store that is away is no fault of this process, and the work is tried again. */
+  #report(line: { readonly err: unknown; readonly thread_id?: string }, text: string): void {
+    const { logger } = this.#options;
+    if (hasCode(line.err, "unavailable")) logger.warn(line, text);
+    else logger.error(line, text);
   }
 
   async #pollWhileAsked(): Promise<void> {
@@ -237,7 +244,7 @@ export class Executor {
       try {
         while (await this.#claimBatch());
       } catch (err) {
-        this.#options.logger.error({ err }, "could not look for abandoned runs");
+        this.#report({ err }, "could not look for abandoned runs");
       }
     }
     this.#slots.release();

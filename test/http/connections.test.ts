@@ -3,6 +3,7 @@ import { get } from "node:http";
 import { connect, type Socket } from "node:net";
 import { pino } from "pino";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { connectionsOf } from "../../src/http/connections.ts";
 import { subscriberNetwork } from "../../src/lib/hosts.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 
@@ -34,6 +35,15 @@ const statusFrom = (url: string, localAddress: string) =>
 
 const serve = (limits: object, more: ServerOptions & { auth?: object } = {}) =>
   startServer({ ...more, config: { limits, ...(more.auth ? { auth: more.auth } : {}) } });
+
+test.each([
+  [1024, 768],
+  [200, 136],
+  [60, 8],
+  [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+])("of %s files that a process may open, connections leave enough for its runs: %s", (files, connections) => {
+  expect(connectionsOf(files)).toBe(connections);
+});
 
 describe("an address that opens connections and says half a request on each", () => {
   test("leaves room for other addresses, however many it opens", async () => {

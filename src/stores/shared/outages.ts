@@ -77,7 +77,9 @@ const SLICE_MS = 250;
  */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const late = () => reject(new Error(`There was no answer within ${Math.round(ms)} ms.`));
+  const words =
+    ms > 0 ? `There was no answer within ${Math.round(ms)} ms.` : "There was no time left to answer.";
+  const late = () => reject(new Error(words));
   let timer: NodeJS.Timeout;
   const wait = (left: number) => {
     const slice = Math.min(left, SLICE_MS);
