@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
 import { Id } from "../../core/ids.ts";
+import { typedByBytes } from "../../core/media-type.ts";
 import { type Content, type Message, type UserMessage, userMessage } from "../../core/message.ts";
 
 /** The thread that a client's id names: the id itself if it is a valid thread id, else its SHA-256 in hex. */
@@ -54,7 +55,9 @@ export function align(
   return next ? { as: "replacement", of: next.id } : { as: "new" };
 }
 
-const isSame = (a: Content, b: Content) => JSON.stringify(a) === JSON.stringify(b);
+/** The thread's media types are those of the bytes, which the client may call otherwise. */
+const isSame = (a: Content, b: Content) =>
+  JSON.stringify(typedByBytes(a)) === JSON.stringify(typedByBytes(b));
 
 /** The message for the thread. It keeps the client's id, so that both sides know it by the same one. */
 export function messageOf({ id, content }: SentMessage): UserMessage {

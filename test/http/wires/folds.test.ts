@@ -251,6 +251,13 @@ describe("what a client's list of messages means", () => {
     expect(align(known, list, whole)).toEqual(alignment);
   });
 
+  test("the newest one again is a repeat, also when its client calls a JPEG a PNG", () => {
+    const content = [{ type: "image", media_type: "image/png", data: "/9j/4AAQ" } as const];
+    const known = { ...userMessage(content), id: "a" };
+    expect(known.content).toMatchObject([{ media_type: "image/jpeg" }]);
+    expect(align([known], [{ id: "a", content }], whole)).toEqual({ as: "repeat" });
+  });
+
   test("the newest one with other content, or regenerated, replaces it", () => {
     expect(align(thread("a"), [{ id: "a", content: "other" }], whole)).toEqual({
       as: "replacement",
