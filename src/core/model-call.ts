@@ -9,7 +9,7 @@ import { fittedCall } from "./fitted-arguments.ts";
 import type { CallModel } from "./hook.ts";
 import { newMessageId } from "./ids.ts";
 import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
-import type { Completion, Model, ModelReply, ModelRequest, SystemBlock } from "./model.ts";
+import type { Completion, Model, ModelReply, ModelRequest, Remark, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
 import { type DeltaSink, mapResult, type Stream, tap, tapDeltas } from "./stream.ts";
@@ -48,6 +48,7 @@ export async function* callModel(
     const reply = yield* tap(model.stream(asked, tapDeltas(deltas, hear)), hear);
     const { stop_reason } = reply;
     const usage = count(() => (model.isFree ? reply.usage : meter.whole(reply))) ?? reply.usage;
+    remark(run, model, reply.remark ?? lowCount(reply.usage, usage));
     const said = {
       message_id: id,
       stop_reason,
@@ -97,6 +98,24 @@ export function remembered(ask: CallModel, said: Said): CallModel {
       said.forget();
       return completion;
     });
+}
+
+function remark(run: MutableRun, { name: model }: Model, about: Remark | undefined): void {
+  if (!about) return;
+  const { code, message } = about;
+  run.onFailure({
+    what: "reply",
+    code,
+    model,
+    error: `The provider of \`${model}\` ${message}`,
+  });
+}
+
+/** Of a count that was too low to be believed. */
+function lowCount(reported: Usage, counted: Usage): Remark | undefined {
+  if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
+  const message = `counted ${reported.output_tokens} tokens of an answer of about ${counted.output_tokens}. The estimate counts.`;
+  return { code: "low_count", message };
 }
 
 /** The id of the first of the calls that repeat each other: they are one span. */

@@ -74,7 +74,7 @@ export interface UsageMeter {
   take(event: StreamEvent): void;
   /** Takes what the provider has counted of an answer that ends early. */
   report(usage: Usage): void;
-  /** Of the answer, which is whole: what the provider says, and an estimate where that is nothing. */
+  /** Of the answer, which is whole: what the provider says, and an estimate where that is nothing, or much too little. */
   whole(reply: ModelReply): Usage;
   /** Of an answer that ended early. Undefined when nothing was asked for that anyone pays. */
   soFar(): Usage | undefined;
@@ -89,6 +89,13 @@ export interface ModelReply {
   readonly reasoning: readonly Reasoning[];
   readonly stop_reason: StopReason;
   readonly usage: Usage;
+  readonly remark?: Remark;
+}
+
+/** What an operator should know of a provider whose replies are odd. Completes "The provider …". */
+export interface Remark {
+  readonly code: "unknown_stop_reason" | "low_count";
+  readonly message: string;
 }
 
 /** A reply as the message for the thread. */

@@ -52,9 +52,9 @@ export const outOfIterations = (most: number): Outcome => ({
 export interface Failure {
   /**
    * `run`: the run fails with it. `model`: the fallback is asked instead. `hook`: a hook failed, and the run continues.
-   * `tool`: the endpoint of a tool failed.
+   * `tool`: the endpoint of a tool failed. `reply`: a provider's reply is odd, and was read nevertheless.
    */
-  readonly what: "run" | "model" | "hook" | "tool";
+  readonly what: "run" | "model" | "hook" | "tool" | "reply";
   readonly error: unknown;
   /** Default: the error's own. */
   readonly code?: string;

@@ -68,7 +68,7 @@ export function usageMeter(request: ModelRequest): UsageMeter {
       const usage = plausible(reply.usage);
       return estimated(usage, {
         input_tokens: usage.input_tokens || estimateRequest(request),
-        output_tokens: usage.output_tokens || estimateReply(reply),
+        output_tokens: believable(usage.output_tokens, estimateReply(reply)),
       });
     },
     soFar() {
@@ -89,6 +89,13 @@ export function usageMeter(request: ModelRequest): UsageMeter {
     });
   }
 }
+
+/** What a provider may count too little before it is not believed: estimates of short texts are rough. */
+const LEAST_DOUBT = 256;
+
+/** The count, or the estimate where the count is less than half of it. */
+const believable = (counted: number, estimate: number) =>
+  counted === 0 || (counted < estimate / 2 && estimate - counted > LEAST_DOUBT) ? estimate : counted;
 
 function estimateReply({ content, tool_calls }: ModelReply): number {
   if (content.length === 0 && tool_calls.length === 0) return 0;

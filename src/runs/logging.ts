@@ -24,6 +24,7 @@ const SAYINGS = {
   hook: "hook failed",
   model: "model given up",
   tool: "tool endpoint failed",
+  reply: "odd reply of a provider",
 } as const satisfies Record<Exclude<Failure["what"], "run">, string>;
 
 export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: Claim): RunLog {
@@ -41,6 +42,7 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
         cause = AppError.from(error);
         return;
       }
+      if (what === "reply" && !isNews(`${code} ${about.model}`)) return;
       const err = withoutFields(error);
       const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
       logger.warn({ ...ids, ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
@@ -54,6 +56,16 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
       else logger.info(line, "run ended");
     },
   };
+}
+
+/** What was said of the replies of models, once each. */
+const said = new Set<string>();
+const MAX_SAID = 1_000;
+
+function isNews(remark: string): boolean {
+  if (said.has(remark) || said.size >= MAX_SAID) return false;
+  said.add(remark);
+  return true;
 }
 
 /** `report` is of a run that fails within the loop. */

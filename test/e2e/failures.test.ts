@@ -111,6 +111,37 @@ describe("a run that fails", () => {
   });
 });
 
+describe("a provider whose replies are odd", () => {
+  /** Two runs with this reply, of a model of this name. */
+  async function twice(model: string, choice: object, usage: object) {
+    const provider = await startFakeProvider();
+    onTestFinished(() => provider.close());
+    const raw = [{ choices: [choice], usage }, "[DONE]"];
+    provider.enqueue({ raw }, { raw });
+    const at = `{ provider: openai, model: ${model}, base_url: "${provider.url}/v1", api_key: k }`;
+    const agents = `agents:\n  assistant: { model: ${at} }\n`;
+    return logged({ agents, realModels: true }, async (url) => {
+      await (await post(`${url}/threads/t0/runs`, { input: PROMPT })).ended();
+    });
+  }
+
+  test("is named once, when it ends a reply for an unknown reason", async () => {
+    const choice = { delta: { content: "Here." }, finish_reason: "quite_enough" };
+    const { events, lines } = await twice("odd-1", choice, { prompt_tokens: 9, completion_tokens: 2 });
+    expect(events.at(-1)).toMatchObject({ data: { status: "success", stop_reason: "end_turn" } });
+    expect(lines).toMatchObject([{ level: 40, code: "unknown_stop_reason", model: "openai:odd-1" }]);
+    expect(lines[0]?.err?.message).toContain('"quite_enough"');
+  });
+
+  test("is named once, when it counts less than half of its answers; the estimate counts", async () => {
+    const choice = { delta: { content: "word ".repeat(2000) }, finish_reason: "stop" };
+    const { events, lines } = await twice("odd-2", choice, { prompt_tokens: 9, completion_tokens: 3 });
+    const [done] = dataOf(events, "done");
+    expect(done?.usage).toMatchObject({ output_tokens: 2500, estimated: true });
+    expect(lines).toMatchObject([{ level: 40, code: "low_count", model: "openai:odd-2" }]);
+  });
+});
+
 describe("a model that is given up", () => {
   async function asked(more: string, enqueue: (provider: FakeProvider) => void) {
     const provider = await startFakeProvider();

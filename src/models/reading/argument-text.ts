@@ -11,7 +11,7 @@ export interface ArgumentText {
   take(piece: string): string;
   /** What waits to be shown when the reply has ended. */
   rest(): string;
-  /** Whether `piece` begins as the arguments do: proxies send all of them once more. */
+  /** Whether `piece` is all of the arguments once more, as some proxies send them. */
   repeats(piece: string): boolean;
 }
 
@@ -57,7 +57,7 @@ export function argumentText(): ArgumentText {
     },
     take,
     rest: () => waiting,
-    repeats: (piece) => value.startsWith(piece.trim()),
+    repeats: (piece) => piece.trim() === value.trim(),
   };
 }
 

@@ -2,7 +2,7 @@
 
 import type { StreamEvent } from "../../core/event.ts";
 import type { Reasoning } from "../../core/message.ts";
-import type { ModelReply, StopReason } from "../../core/model.ts";
+import type { ModelReply, Remark, StopReason } from "../../core/model.ts";
 import { ProviderError, refused } from "../failure.ts";
 import { textIn } from "../reply.ts";
 import { type CallPiece, callList } from "./calls.ts";
@@ -114,10 +114,19 @@ export function replyDraft(): Draft {
       const tool_calls = stop === "refusal" ? [] : made;
       // Some servers say that the turn is over and mean the calls.
       const stop_reason = stop === "end_turn" && tool_calls.length > 0 ? "tool_use" : stop;
-      return { content: said.text, tool_calls, reasoning: reasoning(), stop_reason, usage: counts.usage };
+      const remark = end.isUnknown ? { remark: unknownReason(end.word ?? "") } : {};
+      return {
+        ...{ content: said.text, tool_calls, reasoning: reasoning(), stop_reason, usage: counts.usage },
+        ...remark,
+      };
     },
   };
 }
+
+const unknownReason = (word: string): Remark => ({
+  code: "unknown_stop_reason",
+  message: `ended a reply for a reason that is in no list, ${JSON.stringify(word)}. It counts as the end of the turn.`,
+});
 
 const CUT = "the stream ended before the reply did";
 
