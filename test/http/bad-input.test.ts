@@ -48,14 +48,21 @@ describe("every refusal is a problem with the right status and a sentence that h
       /application\/json/,
     ],
     ["an unknown key", run, body({ inptu: "hi" }), 400, "invalid_request", /inptu/],
-    ["neither input nor messages", run, body({}), 400, "invalid_request", /either `input` or `messages`/],
+    [
+      "neither input nor messages",
+      run,
+      body({}),
+      400,
+      "invalid_request",
+      /one of `input`, `messages` and `continue`/,
+    ],
     [
       "both input and messages",
       run,
       body({ input: "a", messages: [{ role: "user", content: "b" }] }),
       400,
       "invalid_request",
-      /either/,
+      /one of `input`, `messages`/,
     ],
     [
       "an assistant message",
