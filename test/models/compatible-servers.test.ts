@@ -1,6 +1,10 @@
 // What servers that speak OpenAI's protocol add to it, leave out of it and ask for.
 
-import { describe, expect, test } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import zlib from "node:zlib";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { assistantMessage, type Message, toolMessage, userMessage } from "../../src/core/message.ts";
 import type { ModelReply, ModelSettings } from "../../src/core/model.ts";
 import { createModel } from "../../src/models/index.ts";
@@ -148,6 +152,24 @@ describe("the address of a server", () => {
     await ask(made);
     expect(fake.current.requests().at(-1)?.url).toBe(asked);
   });
+});
+
+test.each<[string, (text: string) => Buffer]>([
+  ["gzip", zlib.gzipSync],
+  ["br", zlib.brotliCompressSync],
+  ["zstd", zlib.zstdCompressSync],
+])("a stream that is packed with %s, though that was not asked for, is read", async (encoding, pack) => {
+  const body = 'data: {"choices":[{"delta":{"content":"hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+  const server = createServer((_, response) => {
+    response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
+    response.end(pack(body));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  // A server that listens on TCP has such an address.
+  const { port } = server.address() as AddressInfo;
+  const packed = createModel({ provider: "openai", model: "m", base_url: `http://127.0.0.1:${port}/v1` }, {});
+  expect((await ask(packed)).reply.content).toBe("hello");
 });
 
 describe("a reply", () => {
