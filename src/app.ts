@@ -48,8 +48,8 @@ import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createDeliveries } from "./runs/deliveries.ts";
 import { createEngine } from "./runs/index.ts";
-import { keptNotifications } from "./runs/kept-notifications.ts";
 import { logRecorder } from "./runs/logging.ts";
+import { notificationStore } from "./runs/notification-store.ts";
 import { allRecorders } from "./runs/recorders.ts";
 import { createSentRequests } from "./runs/sent-requests.ts";
 import type { StartingKeys } from "./runs/services.ts";
@@ -163,7 +163,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     const tasks = own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks;
     const { url, secret } = config.interrupts.webhook;
     const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
-    const kept = stores.isDurable ? { kept: keptNotifications(stores.documents, stores) } : {};
+    const kept = stores.isDurable ? { kept: notificationStore(stores.documents, stores) } : {};
     const webhook =
       url && secret ? new InterruptWebhook({ url, secret, ...kept, onOutcome }, logger) : undefined;
     closers.push(async () => webhook?.close());

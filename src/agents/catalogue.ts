@@ -32,7 +32,7 @@ export interface Catalogue {
   readonly hooks: readonly HookDefinition[];
   /** The server's current tools; tenants may have more. */
   tools(): readonly Tool[];
-  /** Those of them that MCP servers have listed: they come and go while a run works. The same list while nothing has changed. */
+  /** The tools that MCP servers have listed. They come and go while a run works; the same list while nothing has changed. */
   serverTools?(): readonly Tool[];
   /** Resolves when these MCP servers have listed their tools for the first time, or failed to. Never rejects. */
   serversListed?(names: readonly string[]): Promise<void>;

@@ -61,7 +61,7 @@ function fieldChanges(path: readonly string[], before: unknown, after: unknown):
   return [`${path.join(".")}: ${isSecret(path) ? "changed" : difference(before, after)}`];
 }
 
-/** What a server is sent or gets as its environment, and the keys of models. */
+/** Headers and environment of MCP servers, and the keys of models. */
 const isSecret = (path: readonly string[]) =>
   path[0] === "headers" || path[0] === "env" || path.at(-1) === "api_key";
 

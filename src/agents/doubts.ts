@@ -1,4 +1,4 @@
-// What is likely wrong with an agents file, although the server starts with it: it fails when it is used.
+// Warnings about an agents file that is valid, but will fail when it is used.
 
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -11,7 +11,7 @@ import { modelsIn } from "./named-models.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";
 import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
 
-/** Of one agent. */
+/** The warnings about one agent. */
 export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   const models = modelsIn(draft, catalogue).flatMap(({ spec, path }) => {
     const message = catalogue.modelDoubt(spec);

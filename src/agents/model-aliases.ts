@@ -10,12 +10,12 @@ import type { Catalogue } from "./catalogue.ts";
 /** A model by each name. It may be the name of another one, and have others as its fallbacks. */
 export type ModelAliases = Readonly<Record<string, ModelSpec>>;
 
-/** Of a file's data; none while they have faults, which the schema reports. */
+/** The names in a file's data; none while they have faults, which the schema reports. */
 export const aliasesIn = (data: unknown): ModelAliases =>
   WithModels.safeParse(data, SELDOM).data?.models ?? {};
 const WithModels = z.looseObject({ models: z.record(z.string(), ModelSpec).optional() });
 
-/** The catalogue, to which models may be named by these names. Other names must be `provider:model` or well known. */
+/** The catalogue with these names for models. Other names must be `provider:model` or well known. */
 export function withAliases(catalogue: Catalogue, aliases: ModelAliases): Catalogue {
   return {
     ...catalogue,

@@ -14,7 +14,7 @@ interface ServerTools {
   readonly hooks: readonly Hook[];
 }
 
-/** What an agent has of MCP servers; undefined when its choice names no tool of any. */
+/** An agent's tools of MCP servers; undefined when `choice` names none. */
 export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
   if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
   const { serverTools, absentServers, serversListed } = catalogue;

@@ -5,7 +5,7 @@ import { createApiKeys } from "../http/auth/api-keys.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AllStores } from "../stores/all-stores.ts";
-import { marked } from "../stores/marked.ts";
+import { markFailures } from "../stores/mark-failures.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { DEFAULTS } from "../stores/options.ts";
 import { createPostgresStores, openPostgresKeys } from "../stores/postgres/on-demand.ts";
@@ -27,7 +27,7 @@ export const threadTtl = ({ store, retention }: ServerConfig): number =>
 
 /** The caller closes them. `logger`: as `StoreOptions` has it. */
 export const openStores = async (config: ServerConfig, logger?: Logger): Promise<AllStores> =>
-  marked(await storesOf(config, logger));
+  markFailures(await storesOf(config, logger));
 
 async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStores> {
   const { store, data_dir, redis, postgres, limits, retention } = config;

@@ -114,7 +114,7 @@ function threadMethods({ call }: Pick<Requests, "call">) {
     /** A new thread with the messages up to one of them. */
     fork: (threadId: string, options: Body<"POST /threads/{thread_id}/fork"> = {}, signal?: Signal) =>
       call("POST /threads/{thread_id}/fork", { ...of(threadId), body: options }, signal),
-    /** What it held before messages were replaced, newest first; each is a thread. */
+    /** Its branches, newest first: what it held before messages were replaced. Each is a thread. */
     branches: async (threadId: string, signal?: Signal) =>
       (await call("GET /threads/{thread_id}/branches", of(threadId), signal)).items,
     /** Brings a branch back. What the thread has in its place becomes a branch. */

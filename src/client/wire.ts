@@ -55,7 +55,7 @@ export type Usage = {
   cost?: number | undefined;
   /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
   estimated?: true | undefined;
-  /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
   cache_hit_ratio?: number | undefined;
 };
 
@@ -124,13 +124,13 @@ export type LimitDetails = {
   message: string;
   /** A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`. */
   limit: string;
-  /** Of a quota: whose it is. */
+  /** Whose quota it is. */
   of?: "tenant" | "user" | undefined;
   /** In the unit in which the limit is configured. */
   most?: number | undefined;
   used?: number | undefined;
   left?: number | undefined;
-  /** Of money, if the server's settings name it. */
+  /** The currency of an amount of money, if the settings name one. */
   currency?: string | undefined;
   resets_at?: string | undefined;
 };
@@ -389,7 +389,7 @@ export type Parent = {
   call_id: string;
   /** Whether it continues after the parent's run. */
   background: boolean;
-  /** Of a branch: the message that the parent's run replaced. The branch has it and all that followed it. */
+  /** Only for a branch: the id of the message that the parent's run replaced. The branch contains it and all later ones. */
   replaced?: string | undefined;
 };
 
@@ -561,7 +561,7 @@ export type UsageReport = {
     cost: number;
     /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
     estimated?: true | undefined;
-    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
     cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
@@ -578,7 +578,7 @@ export type UsageReport = {
     cost: number;
     /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
     estimated?: true | undefined;
-    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
     cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
@@ -593,7 +593,7 @@ export type UsageReport = {
     cost: number;
     /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
     estimated?: true | undefined;
-    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
     cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
@@ -643,7 +643,7 @@ export type TenantUsage = {
     cost: number;
     /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
     estimated?: true | undefined;
-    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
     cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
@@ -668,7 +668,7 @@ export type TenantUsage = {
     cost: number;
     /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
     estimated?: true | undefined;
-    /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
     cache_hit_ratio?: number | undefined;
     /** Model calls. */
     calls: number;
@@ -685,7 +685,7 @@ export type ThreadUsage = {
   cost?: number | undefined;
   /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
   estimated?: true | undefined;
-  /** Of a run or a thread: the share of the input that the provider read from its cache. Absent without input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
   cache_hit_ratio?: number | undefined;
   /** The number of runs: the newest 10000 at most. */
   runs: number;
@@ -1149,7 +1149,7 @@ export type StartRun = {
   /** Short for one user message. */
   input?: string | undefined;
   messages?: InputMessage[] | undefined;
-  /** In place of a message: the model continues the thread's last answer, which was cut off (`incomplete`). */
+  /** Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`). */
   continue?: true | undefined;
   /** `provider:model` instead of the agent's own. */
   model?: string | undefined;
@@ -1167,7 +1167,7 @@ export type StartRun = {
   tools?: ClientTool[] | undefined;
   /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** The id of a user message: the run starts in place of it and all after it, which are kept as a branch. */
+  /** The id of a user message: the run replaces it and all later messages, which are kept as a branch. */
   replaces?: string | undefined;
   /** If the thread has an active run: answer 409, wait for it, or cancel it and start next. Default: `"reject"`. */
   on_busy?: "reject" | "enqueue" | "interrupt" | undefined;
@@ -1350,14 +1350,14 @@ export interface Operations {
     path: { thread_id: string };
     answer: ThreadUsage;
   };
-  /** What a thread held before messages of it were replaced, newest first. */
+  /** The branches of a thread: what it held before messages were replaced, newest first. */
   "GET /threads/{thread_id}/branches": {
     path: { thread_id: string };
     answer: {
       items: Thread[];
     };
   };
-  /** Bring a branch back; what the thread has in its place becomes a branch. */
+  /** Restore a branch; the messages that it replaces become a branch. */
   "POST /threads/{thread_id}/branches/{branch_id}/restore": {
     path: { thread_id: string; branch_id: string };
     answer: Run;

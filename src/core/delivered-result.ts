@@ -45,13 +45,12 @@ export function lateMessage(call: DeferredCall): UserMessage {
   return { ...userMessage(text.filter(Boolean).join("\n\n")), id: deliveryId(call) };
 }
 
-/** Of the message that holds a delivered result, in the call's place or behind it: the thread holds it once. */
+/** The id of the message with a delivered result, as the call's result or after it: the thread holds it once. */
 const deliveryId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
 /**
- * What to do about a call that is due, on a thread with these messages whose newest run has ended so: `resume`, the call waits; `tell`,
- * the thread holds another result, or none, and lacks the one that was delivered; `ask`, it has it, and its model has not read it;
- * `forget`, the call is settled.
+ * The next step for a call that is due, on a thread with these messages. `ended` is the status of its newest run. `resume`: the call
+ * waits. `tell`: the thread lacks the delivered result. `ask`: it has the result, and no model has read it. `forget`: all is done.
  */
 export function nextStep(
   call: DeferredCall,

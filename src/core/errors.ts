@@ -133,7 +133,7 @@ export function isHandover({ reason }: AbortSignal): boolean {
   return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 }
 
-/** What a model reads of a call in which the server failed. */
+/** The result of a call in which the server failed, as its model reads it. */
 export const SERVER_FAILED =
   "Outcome unknown: the server failed while this call was running. It may have taken effect; check before repeating it.";
 

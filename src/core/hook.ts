@@ -137,7 +137,7 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   readonly userMay?: UserMay;
   /** The models that its options name, checked with the agents file. */
   models?(options: z.output<S>): readonly ModelSpec[];
-  /** What is likely wrong with such options, although the hook takes them. */
+  /** Warnings about valid options, for `config check`. */
   doubts?(options: z.output<S>): readonly Fault[];
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;

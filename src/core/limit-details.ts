@@ -1,4 +1,4 @@
-// What a run says of the limit at which it ended.
+// The limit at which a run ended, as `done` and the run show it.
 
 import { z } from "zod";
 
@@ -10,11 +10,11 @@ export const LimitDetails = z
       .describe(
         "A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`.",
       ),
-    of: z.enum(["tenant", "user"]).optional().describe("Of a quota: whose it is."),
+    of: z.enum(["tenant", "user"]).optional().describe("Whose quota it is."),
     most: z.number().optional().describe("In the unit in which the limit is configured."),
     used: z.number().optional(),
     left: z.number().optional(),
-    currency: z.string().optional().describe("Of money, if the server's settings name it."),
+    currency: z.string().optional().describe("The currency of an amount of money, if the settings name one."),
     resets_at: z.iso.datetime().optional(),
   })
   .meta({ id: "LimitDetails" });

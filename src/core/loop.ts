@@ -6,11 +6,11 @@
 
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
-import { isCut } from "./cut-answers.ts";
 import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
+import { isIncomplete } from "./incomplete-message.ts";
 import { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
@@ -21,7 +21,7 @@ import {
   withHitRatio,
 } from "./message.ts";
 import type { Completion, ModelRequest } from "./model.ts";
-import { callModel, inOrder, instanceBlock, isEmpty, remembered } from "./model-call.ts";
+import { callModel, inOrder, instanceBlock, isEmpty, trackWords } from "./model-call.ts";
 import { clearedInterrupts, OPEN_ENDED, settledInterrupts, staleAnswers } from "./open-interrupts.ts";
 import { correction, MAX_CORRECTIONS, outputInvalid, readOutput } from "./output.ts";
 import {
@@ -60,7 +60,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     outcome = outcomeOf(error, run.signal);
   }
   if ("error" in outcome) run.onFailure({ what: "run", error: outcome.error });
-  const cut = outcome.status === "success" ? undefined : run.said.message(whyCut(outcome));
+  const cut = outcome.status === "success" ? undefined : run.partial.message(whyCut(outcome));
   if (cut) yield withNext(appended(run, cut));
   if (outcome.status !== "interrupted")
     yield* answerOpenCalls(run, input, {
@@ -102,7 +102,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     const calls = unanswered(run.messages);
     const said = run.messages.at(-1);
     // A resumed run may find every call answered and the model's final message in place.
-    if (iteration === 0 && calls.length === 0 && said?.role === "assistant" && !isCut(said)) {
+    if (iteration === 0 && calls.length === 0 && said?.role === "assistant" && !isIncomplete(said)) {
       const outcome = { status: "success", stop_reason: "end_turn", message: said } as const;
       if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
     }
@@ -226,7 +226,7 @@ function modelOnion(agent: Agent, run: MutableRun): CallModel {
     (hook) => hook.wrapModelCall && layer(hook.name, hook.wrapModelCall.bind(hook)),
   );
   const ask = core((request, deltas) => callModel(request, run, deltas));
-  return remembered(compose<ModelRequest, Stream<Completion>, MutableRun>(layers, ask, run), run.said);
+  return trackWords(compose<ModelRequest, Stream<Completion>, MutableRun>(layers, ask, run), run.partial);
 }
 
 function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput): CallTool {

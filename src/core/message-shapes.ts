@@ -58,7 +58,7 @@ export const Usage = z
       .number()
       .optional()
       .describe(
-        "Of a run or a thread: the share of the input that the provider read from its cache. Absent without input.",
+        "Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input.",
       ),
   })
   .meta({ id: "Usage" });

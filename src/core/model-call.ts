@@ -2,12 +2,12 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
-import { type Said, withCutsTold } from "./cut-answers.ts";
+import { coerceCall } from "./coerce-arguments.ts";
 import { AppError } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
-import { fittedCall } from "./fitted-arguments.ts";
 import type { CallModel } from "./hook.ts";
 import { newMessageId } from "./ids.ts";
+import { type PartialMessage, withIncompleteNotes } from "./incomplete-message.ts";
 import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
 import type { Completion, Model, ModelReply, ModelRequest, Remark, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
@@ -21,7 +21,7 @@ export async function* callModel(
   run: MutableRun,
   deltas?: DeltaSink,
 ): Stream<Completion> {
-  const request = { ...given, messages: withCutsTold(given.messages) };
+  const request = { ...given, messages: withIncompleteNotes(given.messages) };
   const { model } = request;
   const meter = usageMeter(request);
   request.onMeter?.(meter);
@@ -55,7 +55,7 @@ export async function* callModel(
       usage,
       ...(first_token_ms === undefined ? {} : { first_token_ms }),
     };
-    const tool_calls = reply.tool_calls.map((call) => fittedCall(call, run.tools.get(call.name)));
+    const tool_calls = reply.tool_calls.map((call) => coerceCall(call, run.tools.get(call.name)));
     const message = asMessage(id, model.name, { ...reply, tool_calls, usage });
     const completion = { message, stop_reason };
     run.onModelReply(completion);
@@ -91,11 +91,11 @@ function countOnce(run: MutableRun, { name }: Model) {
   };
 }
 
-/** `ask`, whose words are kept until it has answered: as they are shown, past all layers. */
-export function remembered(ask: CallModel, said: Said): CallModel {
+/** Keeps what `ask` has shown, past all layers, until it has returned. */
+export function trackWords(ask: CallModel, partial: PartialMessage): CallModel {
   return (request, deltas) =>
-    mapResult(tap(ask(request, tapDeltas(deltas, said.see)), said.see), (completion) => {
-      said.forget();
+    mapResult(tap(ask(request, tapDeltas(deltas, partial.see)), partial.see), (completion) => {
+      partial.forget();
       return completion;
     });
 }
@@ -111,7 +111,7 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
   });
 }
 
-/** Of a count that was too low to be believed. */
+/** The remark about a count that is too low to be believed. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
   const message = `counted ${reported.output_tokens} tokens of an answer of about ${counted.output_tokens}. The estimate counts.`;

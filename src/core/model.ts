@@ -74,9 +74,9 @@ export interface UsageMeter {
   take(event: StreamEvent): void;
   /** Takes what the provider has counted of an answer that ends early. */
   report(usage: Usage): void;
-  /** Of the answer, which is whole: what the provider says, and an estimate where that is nothing, or much too little. */
+  /** The usage of a whole answer: the provider's counts, and an estimate where they are missing or far too low. */
   whole(reply: ModelReply): Usage;
-  /** Of an answer that ended early. Undefined when nothing was asked for that anyone pays. */
+  /** The usage of an answer that ended early; undefined when there is nothing to pay. */
   soFar(): Usage | undefined;
 }
 
@@ -92,7 +92,7 @@ export interface ModelReply {
   readonly remark?: Remark;
 }
 
-/** What an operator should know of a provider whose replies are odd. Completes "The provider …". */
+/** A line of the log about a provider's odd reply. Completes "The provider …". */
 export interface Remark {
   readonly code: "unknown_stop_reason" | "low_count";
   readonly message: string;

@@ -27,7 +27,7 @@ export const Parent = z
       .string()
       .optional()
       .describe(
-        "Of a branch: the message that the parent's run replaced. The branch has it and all that followed it.",
+        "Only for a branch: the id of the message that the parent's run replaced. The branch contains it and all later ones.",
       ),
   })
   .meta({ id: "Parent" });

@@ -1,9 +1,9 @@
 // A run's input, outcome and mutable state, and the functions that change it.
 
-import { listenForWords, type Said } from "./cut-answers.ts";
 import type { AppError, LimitReason } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
 import { newRunId } from "./ids.ts";
+import { type PartialMessage, trackPartial } from "./incomplete-message.ts";
 import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import type { LimitDetails } from "./limit-details.ts";
 import {
@@ -82,8 +82,8 @@ export interface RunInput extends RunIdentity {
   readonly usage: Usage;
   /** Calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
-  /** What an earlier attempt showed of a message that is not in the thread. */
-  readonly said?: Said;
+  /** The message that an earlier attempt was writing. */
+  readonly partial?: PartialMessage;
   /** Absent: no call's result is delivered later. */
   readonly standIn?: StandIn;
   /** Messages sent to the run while it works. May return the same ones again. */
@@ -122,7 +122,7 @@ export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
-  /** Those of them that may come and go. */
+  /** The tools of `tools` that may come and go. */
   currentTools: readonly Tool[];
   /** Names that no tool is registered under. */
   readonly without: ReadonlySet<string>;
@@ -132,8 +132,8 @@ export interface MutableRun extends Run {
   offeredTools: readonly string[];
   step: number;
   usage: Usage;
-  /** What was shown of a message that is not in the thread. */
-  readonly said: Said;
+  /** The message that is being written. */
+  readonly partial: PartialMessage;
   /** The id of the message that the last model call was to answer with, or of the call that it repeated; whether the next one repeats it. */
   modelCall: { readonly first: string; readonly isRepeated: boolean };
   onFailure(failure: Failure): void;
@@ -186,7 +186,7 @@ export function mutableRun(
     offeredTools: [],
     answers: input.answers ?? [],
     usage: input.usage,
-    said: input.said ?? listenForWords(),
+    partial: input.partial ?? trackPartial(),
     modelCall: { first: "", isRepeated: false },
     step: 0,
   };

@@ -24,5 +24,5 @@ export function isStoreFailure(error: unknown): boolean {
   return false;
 }
 
-/** What a model reads of a call that threw this. */
+/** The text that a model reads for a call that threw `error`. */
 export const failureText = (error: unknown) => (isStoreFailure(error) ? SERVER_FAILED : messageOf(error));

@@ -4,6 +4,7 @@
 import { linkedTo, untilAborted } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { argumentsFault } from "./call-arguments.ts";
+import { coerceCall } from "./coerce-arguments.ts";
 import {
   AppError,
   type ErrorInfo,
@@ -13,7 +14,6 @@ import {
   stoppedBecause,
 } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
-import { fittedCall } from "./fitted-arguments.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf } from "./message.ts";
@@ -60,7 +60,7 @@ export async function* dispatch(
 
   const settle = async function* (asked: ToolCall): Stream<ToolCall | undefined> {
     const tool = run.tools.get(asked.name);
-    const call = fittedCall(asEdited(asked, run), tool);
+    const call = coerceCall(asEdited(asked, run), tool);
     const started = performance.now();
     yield { event: "on_tool_start", name: call.name, data: { call_id: call.id, args: call.args } };
     run.started.add(call.id);

@@ -42,7 +42,7 @@ export type ToolResult =
       readonly output: Content;
       readonly error?: string;
       readonly endsRun?: true;
-      /** Of the message that it becomes, by which a result that was delivered is known to be there. Default: a new one. */
+      /** The id of the message that it becomes: it shows that a delivered result is in the thread. Default: a new one. */
       readonly message_id?: string;
     }
   | { readonly status: "interrupted" };

@@ -1,5 +1,5 @@
-// What a model call used: what its provider reports, and an estimate of what it does not report. Budgets, runs and threads all count
-// this one number.
+// Measures the tokens of a model call: the provider's counts, and an estimate for those that it does not report. Budgets, runs and
+// threads all count the same numbers.
 
 import {
   assistantMessage,
@@ -29,7 +29,7 @@ const INPUT_MARGIN = 4 / 3;
 /** An estimate of input, as it is reserved. */
 export const withMargin = (tokens: number) => Math.ceil(tokens * INPUT_MARGIN);
 
-/** The same, without the messages. */
+/** Rough size in tokens of system prompt and tool schemas. */
 export function estimateFixed({ system, tools }: Pick<ModelRequest, "system" | "tools">): number {
   let fixed = textSize(JSON.stringify(tools));
   for (const block of system) fixed += textSize(block.text);
@@ -90,7 +90,7 @@ export function usageMeter(request: ModelRequest): UsageMeter {
   }
 }
 
-/** What a provider may count too little before it is not believed: estimates of short texts are rough. */
+/** Tokens by which a count may be lower than the estimate and is still believed: estimates of short texts are rough. */
 const LEAST_DOUBT = 256;
 
 /** The count, or the estimate where the count is less than half of it. */
@@ -102,7 +102,7 @@ function estimateReply({ content, tool_calls }: ModelReply): number {
   return estimateTokens([assistantMessage(content, ...tool_calls)]);
 }
 
-/** `usage` with these counts, and whether they are others than it had. */
+/** `usage` with these counts, marked as estimated when they differ from its own. */
 function estimated(usage: Usage, counts: Pick<Usage, "input_tokens" | "output_tokens">): Usage {
   const isOther = counts.input_tokens !== usage.input_tokens || counts.output_tokens !== usage.output_tokens;
   return { ...usage, ...counts, ...(isOther ? { estimated: true } : {}) };

@@ -26,7 +26,7 @@ const LEAST = 8;
 /** Refused connections are logged at most so often, in ms. */
 const LOG_MS = 10_000;
 
-/** How many connections a process may keep open that may open so many files. */
+/** Maximum number of connections of a process that may open `files` files. */
 export const connectionsOf = (files: number): number =>
   Math.max(LEAST, Math.floor(Math.min(files * DESCRIPTORS, files - OWN)));
 

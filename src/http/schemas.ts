@@ -64,7 +64,7 @@ export const StartRunBody = z
       .literal(true)
       .optional()
       .describe(
-        "In place of a message: the model continues the thread's last answer, which was cut off (`incomplete`).",
+        "Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`).",
       ),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
@@ -82,7 +82,7 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "The id of a user message: the run starts in place of it and all after it, which are kept as a branch.",
+        "The id of a user message: the run replaces it and all later messages, which are kept as a branch.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])

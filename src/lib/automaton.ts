@@ -1,16 +1,16 @@
-// What finds many texts at once (Aho and Corasick, 1975). A state is the longest beginning of one of them with which the text
-// read so far ends.
+// Finds many texts in one pass (Aho and Corasick, 1975). A state is the longest beginning of one of them that the text read so
+// far ends with.
 
 export interface Automaton {
-  /** Nothing read so far begins any of them. */
+  /** The state before any character, and after one that begins none of the texts. */
   readonly start: number;
   /** The state after one more UTF-16 code unit. */
   step(state: number, code: number): number;
-  /** How long the beginning is that the text ends with. */
+  /** The length of the state's beginning. */
   lengthOf(state: number): number;
   /** The longest of the texts that ends here. */
   foundAt(state: number): string | undefined;
-  /** Where, at `from` or after it, a code unit stands with which one of them begins; the end where there is none. */
+  /** The first index, from `from` on, at which one of the texts may begin; the length of `text` without one. */
   nextBeginning(text: string, from: number): number;
 }
 

@@ -10,7 +10,7 @@ import type { IncomingMessage, RequestOptions } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { finished, type Readable } from "node:stream";
 import { urlToHttpOptions } from "node:url";
-import { unpacked } from "./unpacked.ts";
+import { decompress } from "./decompress.ts";
 
 // An import of it would read everything that it exports, and some of that loads Node's own fetch: a tenth of a server's start.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
@@ -23,7 +23,7 @@ const usesProxy = process.env.NODE_USE_ENV_PROXY === "1";
 const options = { keepAlive: true, ...(usesProxy ? { proxyEnv: process.env } : {}) };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
-/** What to do about a proxy that the environment names and that requests do not go through; undefined when there is none. */
+/** Advice about a proxy that the environment names and requests do not use; undefined without one. */
 export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
   const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((each) => env[each]);
   if (name === undefined || env.NODE_USE_ENV_PROXY === "1") return undefined;
@@ -59,10 +59,10 @@ export function release(stream: IncomingMessage): void {
   stream.resume();
 }
 
-/** What an answer of failure says; empty where that cannot be read. Ends the stream. */
+/** Reads the text of a failed answer; empty when it cannot be read. Ends the stream. */
 export async function errorText(answer: IncomingMessage): Promise<string> {
   try {
-    return await readCapped(unpacked(answer), MAX_ERROR_BYTES);
+    return await readCapped(decompress(answer), MAX_ERROR_BYTES);
   } catch {
     answer.destroy();
     return "";

@@ -4,7 +4,7 @@
 import { type Automaton, automatonOf } from "./automaton.ts";
 
 export interface Replacing {
-  /** Returns the text so far, but an end that may be the beginning of what is replaced. */
+  /** Returns the text so far, without an end that may begin one of the texts to replace. */
   push(text: string): string;
   /** Returns what was held back. */
   end(): string;

@@ -13,7 +13,7 @@ import type { Quotas } from "../quotas/index.ts";
 import { keyOf, newestRun, settledRun, stopRun } from "../runs/control.ts";
 import { createEngine } from "../runs/index.ts";
 import type { AllStores } from "../stores/all-stores.ts";
-import { marked } from "../stores/marked.ts";
+import { markFailures } from "../stores/mark-failures.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { openPool, withOwnBackends } from "./backends.ts";
 import { type AgentHandle, createHandle, type StartableHandle } from "./handle.ts";
@@ -76,7 +76,7 @@ const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
   const { logger = TO_CONSOLE, max_runs = 500, grace_ms = 10_000 } = options;
-  const stores = marked(options.stores ?? createMemoryStores());
+  const stores = markFailures(options.stores ?? createMemoryStores());
   const agents = localAgents();
   for (const agent of options.agents ?? []) agents.add(agent);
   const pool = options.backends ?? openPool({ dir: options.data_dir ?? "./data", stores, logger });

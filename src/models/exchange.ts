@@ -6,8 +6,8 @@ import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
+import { decompress } from "../lib/decompress.ts";
 import { readWhile, release } from "../lib/http-fetch.ts";
-import { unpacked } from "../lib/unpacked.ts";
 import { failureOf, ProviderError, refused } from "./failure.ts";
 import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
@@ -55,7 +55,7 @@ async function* run(
   try {
     answer = await open(controller.signal);
     const contentType = answer.headers["content-type"] ?? "";
-    const reply = yield* read(unpacked(answer), { reader, deltas, contentType }, controller.signal);
+    const reply = yield* read(decompress(answer), { reader, deltas, contentType }, controller.signal);
     isWhole = true;
     return reply;
   } catch (error) {

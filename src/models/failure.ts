@@ -3,11 +3,11 @@
 import { isIPv6 } from "node:net";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { EncodingError } from "../lib/decompress.ts";
 import { unusedProxy } from "../lib/http-fetch.ts";
 import { isObject } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { replacingAll } from "../lib/replacer.ts";
-import { EncodingError } from "../lib/unpacked.ts";
 
 /**
  * A failure that no SDK sees, because it comes beside one, inside a stream or instead of one. `body` is the error that the
@@ -28,7 +28,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** What no repetition changes: an answer that is none, or that breaks a bound. */
+/** A failure that a retry would meet again: an answer of another kind, or one beyond a limit. */
 export const refused = (message: string) => new ProviderError(message, { body: { code: 400, message } });
 
 /** An answer with another status than 2xx. */

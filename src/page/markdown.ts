@@ -28,7 +28,7 @@ export type Tag =
 
 /** Longer texts are not cut into tokens: they are shown as they are. */
 const LONGEST = 400_000;
-/** Of a text that grows, so many characters are searched for what stands within a line each time. */
+/** Characters of a growing text to parse for inline Markdown at each redraw. */
 const MOST_AT_A_TIME = 20_000;
 
 const element = (tag: Tag, children: readonly Node[] = [], more: Partial<Element> = {}): Element => ({
@@ -60,7 +60,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
     const done: Token[] = [];
     let size = 0;
     for (const token of tokens.slice(0, Math.max(0, stays))) {
-      // The rest was not searched, and is the next time.
+      // The rest is parsed at the next redraw.
       if (size > 0 && size + token.raw.length > MOST_AT_A_TIME) break;
       done.push(token);
       size += token.raw.length;

@@ -1,4 +1,4 @@
-// What a plugin is: an object with a name and any of eight parts, each of the type that Skein's own have.
+// A plugin is an object with a name and any of eight parts, each of the same type as Skein's own.
 
 import type { OwnBackendType } from "../backends/own.ts";
 import type { ModelFactory } from "../core/agent.ts";

@@ -1,5 +1,5 @@
-// What the first model call of a run takes at least, as far as earlier calls tell: a run that could not ask its model even once is then
-// refused before it is accepted. Kept by each process, for a while.
+// Estimates from earlier calls what the first model call of a run takes at least. A run that could not call its model even once is
+// refused before it is accepted. Each process keeps its own estimates, for a while.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../core/ids.ts";
@@ -14,7 +14,7 @@ export interface Caller {
   readonly threadId: string;
 }
 
-/** What a model call takes, in tokens. */
+/** The tokens of a model call. */
 export interface Taken {
   readonly model: string;
   readonly input: number;
@@ -26,7 +26,7 @@ export interface Taken {
 
 /** A run that is to be accepted. */
 export interface ExpectedRun extends Caller {
-  /** Of its request; undefined: the agent's. */
+  /** The model that its request names; undefined: the agent's. */
   readonly model: string | undefined;
   /** Tokens of its new messages. Called only where there are budgets. */
   size(): number;

@@ -1,4 +1,4 @@
-// What a caller reads of a limit: how much of it is used, in the unit in which the operator wrote it, and when it resets.
+// Words and details of a refusal: how much of the limit is used, in the unit of the settings, and when it resets.
 
 import { AppError } from "../core/errors.ts";
 import type { LimitDetails } from "../core/limit-details.ts";
@@ -34,7 +34,7 @@ export function refusal(refused: Refused, state: string, wait: number, { currenc
   return new AppError("limit_exceeded", message, { details });
 }
 
-/** Of a budget that a run is close to. */
+/** The warning to a run that has used most of a budget. */
 export function nearlyUsed({ limit, of, most, used, resets_at }: LimitState, { currency }: Currency): string {
   const until = resets_at === undefined ? "" : `, until ${moment(resets_at)}`;
   const amounts = `${amountOf(limit, used)} of ${amountOf(limit, most, currency)}`;

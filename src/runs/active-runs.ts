@@ -112,7 +112,7 @@ export class ActiveRuns {
     }
   }
 
-  /** Whether the run's end is written, of which this process has not heard yet: then no other one has taken its lease. */
+  /** Whether the run's end is stored, though this process has not heard of it yet: then no other process has its lease. */
   async #hasEnded({ owner, thread_id, run_id }: Lease): Promise<boolean> {
     const run = await this.#services.stores.runs.get(owner, thread_id, run_id).catch(() => undefined);
     return run !== undefined && isSettled(run.status);

@@ -11,7 +11,7 @@ import { omitUndefined } from "../lib/omit-undefined.ts";
 import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import { recount } from "./thread-bytes.ts";
 
-/** Of a thread. Past that, the oldest one makes room for the next. */
+/** Maximum number of branches of a thread: the oldest one makes room for the next. */
 export const MAX_BRANCHES = 16;
 
 export interface BranchServices {
@@ -45,7 +45,7 @@ function idsOf(threadId: string): string[] {
   return Array.from({ length: MAX_BRANCHES }, (_, at) => `branch_${name}_${at}`);
 }
 
-/** What is kept at the ids of the thread's branches, oldest first. */
+/** The copies at the ids of the thread's branches, oldest first. */
 async function keptOf(threads: ThreadStore, { owner, thread_id }: Place): Promise<Thread[]> {
   const found = await Promise.all(idsOf(thread_id).map((id) => threads.get(owner, id)));
   return found
@@ -100,7 +100,7 @@ export async function keepBranch(
   for (const branch of kept) {
     const held = await heldIn(threads, replacing, branch);
     if (held === "end") return branch.forked_from?.message_id;
-    // What a crash or a restoration has left says nothing that the thread does not.
+    // Left by a crash or a restoration: the thread holds all of it.
     if (held === "with more") await dropBranch(services, owner, branch);
     else oldestFirst.push(branch);
   }

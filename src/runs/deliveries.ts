@@ -9,7 +9,7 @@ import { randomId } from "../lib/random-id.ts";
 
 const TAKEN: Collection = { kind: "taken_results" };
 const KEPT_MS = 24 * 3_600_000;
-/** Of a deployment. What is taken beyond that is not remembered. */
+/** Maximum number of results to remember in a deployment. Further ones are not remembered. */
 const MAX_KEPT = 100_000;
 /** How many are forgotten at a time. */
 const BATCH_SIZE = 100;
@@ -19,7 +19,7 @@ type Reply = Record<string, unknown>;
 export interface Deliveries {
   /** Whether a result was taken for this token. */
   isTaken(tokenHash: string): Promise<boolean>;
-  /** Whether it was this one. */
+  /** Whether this very result was taken for the token. */
   isSame(tokenHash: string, reply: Reply): Promise<boolean>;
   /** To be called once `reply` is taken. Never throws. */
   keep(tokenHash: string, reply: Reply): Promise<void>;

@@ -264,11 +264,11 @@ async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Pro
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
-  const { openings, usage, said } = await previousAttempt(events, lease);
+  const { openings, usage, partial } = await previousAttempt(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
   const results = await resultsFor(unanswered(messages), claim, stores, outcome);
-  const cut = said.message(status === "cancelled" ? "stopped" : "failed");
+  const cut = partial.message(status === "cancelled" ? "stopped" : "failed");
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),

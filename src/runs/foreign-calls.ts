@@ -7,7 +7,7 @@ import type { StandIn } from "../core/run.ts";
 import type { Claim, Stores } from "../core/stores.ts";
 import { done, failed } from "../core/tool.ts";
 
-/** Those of `open` that were made elsewhere: nothing here waits for them, and no run came before this one. */
+/** The calls of `open` that were made elsewhere: nothing here waits for them, and no run came before this one. */
 export async function foreignCalls(
   { runs }: Pick<Stores, "runs">,
   { lease: { owner, thread_id }, run }: Claim,

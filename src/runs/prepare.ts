@@ -42,7 +42,7 @@ export async function prepareRun(
   claim: Claim,
   services: RunServices,
   control: Control,
-  { begun, isWhole, usage, said }: PreviousAttempt,
+  { begun, isWhole, usage, partial }: PreviousAttempt,
 ): Promise<PreparedRun> {
   const { lease, run, request } = claim;
   const { stores, agents, backends, recorder, quotas, subagents, tasks } = services;
@@ -113,7 +113,7 @@ export async function prepareRun(
       restores: request.restores === undefined ? undefined : true,
     }),
     usage,
-    said,
+    partial,
     answers: request.answers ?? [],
     begun: new Set([...open.filter((id) => !isPending(id) && mayHaveStarted(id)), ...restored]),
     standIn: withForeign(standIn, foreign, {

@@ -1,12 +1,12 @@
-// What a run's log says about its earlier attempts, to the process that takes the run over or ends it.
+// Reads the earlier attempts of a run from its log, for the process that takes the run over or ends it.
 
-import { listenForWords, type Said } from "../core/cut-answers.ts";
 import type { EventName, StreamEvent } from "../core/event.ts";
 import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
+import { type PartialMessage, trackPartial } from "../core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../core/message.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 
-/** What a run's log says about its earlier attempts. */
+/** The earlier attempts of a run, as its log has them. */
 export interface PreviousAttempt {
   /** The start events without an end event, in order. */
   readonly openings: readonly SpanStart[];
@@ -18,8 +18,8 @@ export interface PreviousAttempt {
   readonly modelCalls: number;
   /** False if the log's beginning was dropped: more calls may have started. */
   readonly isWhole: boolean;
-  /** What its last model call has shown of a message that is not in the thread. */
-  readonly said: Said;
+  /** The message that its last model call was writing. */
+  readonly partial: PartialMessage;
 }
 
 export const firstAttempt = (): PreviousAttempt => ({
@@ -28,18 +28,18 @@ export const firstAttempt = (): PreviousAttempt => ({
   usage: NO_USAGE,
   modelCalls: 0,
   isWhole: true,
-  said: listenForWords(),
+  partial: trackPartial(),
 });
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
-/** What tells of the words of a model's message, beside its start. */
+/** Events that add or withdraw words of a model's message. */
 const WORDS: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "message_discard", "on_message"]);
 
 /** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
   const { first, last } = await log.bounds(lease);
   const events: StreamEvent[] = [];
-  // Of the last model call alone: the words of the others are in the thread.
+  // Only the last model call's: the words of the others are in the thread.
   let words: string[] = [];
   const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
   for await (const batch of read) {
@@ -57,9 +57,9 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
   const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
   const modelCalls = own.filter(({ event }) => event === "on_chat_model_start").length;
-  const said = listenForWords();
-  for (const json of words) said.see(JSON.parse(json) as StreamEvent);
-  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1, said };
+  const partial = trackPartial();
+  for (const json of words) partial.see(JSON.parse(json) as StreamEvent);
+  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1, partial };
 }
 
 /** A subagent's usage counts at its end: one that has not ended is followed again from its start. */

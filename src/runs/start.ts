@@ -1,8 +1,8 @@
 // Accepts runs: new ones, runs that answer an interrupted one, and runs that cancel one.
 
-import { isCut } from "../core/cut-answers.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
+import { isIncomplete } from "../core/incomplete-message.ts";
 import type { Answer, Interrupt } from "../core/interrupt.ts";
 import { areLong, estimateTokens, type Message, unanswered } from "../core/message.ts";
 import { inCallOrder, openInterrupts } from "../core/open-interrupts.ts";
@@ -238,7 +238,7 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
 
 /** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
 async function assertCut({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
-  if (isCut((await threads.messages(owner, threadId)).at(-1))) return;
+  if (isIncomplete((await threads.messages(owner, threadId)).at(-1))) return;
   const message = `continue: the last message of thread \`${threadId}\` is no answer that was cut off. Send a message instead.`;
   throw new AppError("invalid_request", message);
 }

@@ -218,7 +218,7 @@ export async function deleteThread(
   return isDeleted;
 }
 
-/** What is deleted with a thread, before it, so that a repeated deletion finds the rest. Throws `thread_busy`. */
+/** The threads to delete before a thread, so that a repeated deletion finds the rest. Throws `thread_busy`. */
 async function threadsBelow(threads: ThreadStore, owner: Owner, id: string): Promise<string[]> {
   const [branches, subagents] = await Promise.all([
     branchIds(threads, { owner, thread_id: id }),

@@ -8,7 +8,7 @@ import { losers } from "../core/shares.ts";
 import { backoff } from "../lib/backoff.ts";
 import type { Logger } from "../lib/logger.ts";
 import { webhookHeaders } from "../lib/webhook-signature.ts";
-import type { KeptNotifications, Notification } from "./kept-notifications.ts";
+import type { Notification, NotificationStore } from "./notification-store.ts";
 import type { InterruptedRun } from "./services.ts";
 
 /** Notifications that may wait here to be sent. For one more, one of the tenant that has most is left to the store, or dropped. */
@@ -34,7 +34,7 @@ export interface WebhookOptions {
   readonly url: string;
   readonly secret: string;
   /** Where notifications outlive this process. Absent: they do not. */
-  readonly kept?: KeptNotifications;
+  readonly kept?: NotificationStore;
   /** Called for each notification. Must return at once and not throw. */
   onOutcome?(outcome: "delivered" | "dropped"): void;
 }

@@ -77,7 +77,7 @@ export function changedMeanwhile(threadId: string): AppError {
   );
 }
 
-/** Of a thread whose rest is to be replaced, and has been copied first. */
+/** The thread got a message between its copy and its replacement. */
 export function grownMeanwhile(threadId: string): AppError {
   return new AppError(
     "thread_busy",

@@ -1,6 +1,7 @@
 // A schema with alternatives at its top as one object with the properties of all: providers take no alternatives there.
 
 import { isObject } from "../lib/json.ts";
+import { referredSchema } from "../lib/json-pointer.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 
 /** Maximum number of alternatives, within each other as well. Further ones are left out. */
@@ -21,9 +22,9 @@ export function mergedShape(schema: JsonSchema): Shape {
       properties: isObject(properties) ? properties : {},
       required: listIn(required).filter((name) => typeof name === "string"),
     };
-    const all = [...(typeof $ref === "string" ? [referred($ref, schema)] : []), ...listIn(allOf)].map(
-      shapeOf,
-    );
+    // `#` is the schema itself, which adds nothing.
+    const refers = typeof $ref === "string" && $ref !== "#";
+    const all = [...(refers ? [referredSchema($ref, schema)] : []), ...listIn(allOf)].map(shapeOf);
     const some = [anyOf, oneOf]
       .filter((each) => Array.isArray(each))
       .map((each) => either(each.map(shapeOf)));
@@ -60,13 +61,4 @@ function united(shapes: readonly Shape[]): Record<string, unknown> {
       return [name, others.length === 0 ? only : { anyOf: [only, ...others] }];
     }),
   );
-}
-
-/** The schema at a reference such as `#/$defs/Item`. */
-function referred(reference: string, root: JsonSchema): unknown {
-  if (!reference.startsWith("#/")) return undefined;
-  return reference
-    .slice(2)
-    .split("/")
-    .reduce<unknown>((value, step) => (isObject(value) ? value[step] : undefined), root);
 }

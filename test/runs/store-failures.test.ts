@@ -12,7 +12,7 @@ import { defineTool } from "../../src/core/tool.ts";
 import { type Method, wrappedMethods } from "../../src/lib/wrapped-methods.ts";
 import { deliverResult, resumeThreads } from "../../src/runs/index.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
-import { marked } from "../../src/stores/marked.ts";
+import { markFailures } from "../../src/stores/mark-failures.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createHttpTools } from "../../src/tools/http/index.ts";
 import { ADA } from "../stores/fixture.ts";
@@ -37,7 +37,7 @@ function failing(at: number, when: "before" | "after") {
     };
   };
   const bent: AllStores = { ...stores, deferredCalls: wrappedMethods(stores.deferredCalls, around) };
-  return { stores: marked(bent), asked };
+  return { stores: markFailures(bent), asked };
 }
 
 const LATER = (_: Heard, response: ServerResponse) => response.writeHead(202).end();
@@ -119,7 +119,7 @@ describe.each(CASES)("a callback tool that $name", (each) => {
 test("a tool of the server's own whose store fails has an unknown outcome, and the run continues", async () => {
   const memory = createMemoryStores();
   const owners: Owners = { ...memory.owners, list: storeFails };
-  const stores = marked({ ...memory, owners });
+  const stores = markFailures({ ...memory, owners });
   const tool = defineTool({
     name: "count",
     description: "Counts the users.",

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Interrupt } from "../../src/core/interrupt.ts";
 import type { RunRecord, Thread } from "../../src/core/records.ts";
 import { SILENT } from "../../src/lib/logger.ts";
-import { keptNotifications } from "../../src/runs/kept-notifications.ts";
+import { notificationStore } from "../../src/runs/notification-store.ts";
 import type { InterruptedRun } from "../../src/runs/services.ts";
 import { InterruptWebhook } from "../../src/runs/webhook.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
@@ -78,7 +78,7 @@ test("a notification whose process died is sent by another one, unless its run n
     get: async (_: unknown, __: string, id: string) => ({ status: status.get(id) }) as RunRecord,
   };
   const threads = { get: async () => ({ status: "interrupted" }) as Thread };
-  const kept = keptNotifications(stores.documents, { runs, threads });
+  const kept = notificationStore(stores.documents, { runs, threads });
   const options = { url: "http://127.0.0.1:1/", secret: `whsec_${randomBytes(32).toString("base64")}`, kept };
   const dying = new InterruptWebhook(options, SILENT);
   await dying.prepare(interrupted("acme", 1));

@@ -99,7 +99,7 @@ interface Surroundings {
   readonly more: Readonly<Record<string, string>> | undefined;
 }
 
-/** Of the server's own environment it has only the search path. What programs read at home is not written with file tools. */
+/** It gets only the search path of the server's environment. File tools cannot write what programs read at home. */
 function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",

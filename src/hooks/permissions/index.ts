@@ -180,7 +180,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
   });
 }
 
-/** Of a rule that denies, or asks about, an option of a program: options have more spellings than any rule knows. */
+/** Warns of a rule that denies, or asks about, an option of a program: options have more spellings than any rule knows. */
 function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
   if (decision === "allow") return [];
   const named = [...(matcher.command_prefix ?? []), matcher.regex ?? ""].find((text) => /\s-/.test(text));

@@ -29,8 +29,8 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
 }
 
 /**
- * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and what is not shaped like a
- * key is none beside one that has. Throws `unauthorized`, also for two different keys.
+ * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and a value
+ * without the form of a key is ignored beside a key. Throws `unauthorized`, also for two different keys.
  */
 function sentKey(request: FastifyRequest): ReadKey {
   const header = onlyHeader(request, "x-api-key");

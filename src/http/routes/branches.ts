@@ -1,4 +1,4 @@
-// What a thread held before something took its place: listed, and brought back.
+// Lists the branches of a thread, and restores one.
 
 import { z } from "zod";
 import { Id } from "../../core/ids.ts";
@@ -23,7 +23,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
     "/threads/:thread_id/branches",
     {
       schema: {
-        summary: "What a thread held before messages of it were replaced, newest first",
+        summary: "The branches of a thread: what it held before messages were replaced, newest first",
         description:
           "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was taken away.",
         tags,
@@ -42,9 +42,9 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
     "/threads/:thread_id/branches/:branch_id/restore",
     {
       schema: {
-        summary: "Bring a branch back; what the thread has in its place becomes a branch",
+        summary: "Restore a branch; the messages that it replaces become a branch",
         description:
-          "200 with the run that has done it, or 202 when it has not ended within five seconds. The run asks no model.",
+          "200 with the run that restored it, or 202 when that run has not ended within five seconds. It asks no model.",
         tags,
         params: ThreadParams.extend({ branch_id: Id }),
         response: { 200: RunRecord, 202: RunRecord },

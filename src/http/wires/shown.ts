@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Interrupt } from "../../core/interrupt.ts";
 import { isBlank, type ToolMessage, textOf } from "../../core/message.ts";
 
-/** What a call returned, as text: of a call that failed or was denied, first why. */
+/** The result of a call as text; for a call that failed or was denied, the reason comes first. */
 export function resultText({ content, error }: Pick<ToolMessage, "content" | "error">): string {
   if (error === undefined) return textOf(content);
   return isBlank(content) ? error : `${error}\n${textOf(content)}`;

@@ -10,6 +10,7 @@ import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 import { ownTurn } from "../async.ts";
 import { isObject } from "../json.ts";
+import { stepsOf } from "../json-pointer.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
 import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
@@ -306,11 +307,7 @@ const WORDINGS: Readonly<Record<string, (params: Params) => string>> = {
 
 /** `items[0].name` */
 function placeOf(pointer: string): string {
-  const steps = pointer
-    .split("/")
-    .slice(1)
-    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-  const place = steps.map((step, depth) =>
+  const place = stepsOf(pointer).map((step, depth) =>
     /^\d+$/.test(step) ? `[${step}]` : `${depth > 0 ? "." : ""}${step}`,
   );
   return shown(place.join(""));

@@ -2,6 +2,7 @@
 // part with the cost of checking a value against it.
 
 import { isObject } from "../json.ts";
+import { pointerStep } from "../json-pointer.ts";
 
 /** The mark's keyword. */
 export const COST = "$cost";
@@ -129,7 +130,7 @@ function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: str
   if (Array.isArray(value)) return value.map((each, index) => part(each, `${place}/${index}`));
   if (kind === "list" || !isObject(value)) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, each]) => [key, part(each, `${place}/${escaped(key)}`)]),
+    Object.entries(value).map(([key, each]) => [key, part(each, `${place}/${pointerStep(key)}`)]),
   );
 }
 
@@ -144,9 +145,6 @@ export function sizeOf(value: unknown): number {
   }
   return size;
 }
-
-/** As a JSON pointer writes a key. */
-const escaped = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");
 
 function decoded(reference: string): string {
   try {

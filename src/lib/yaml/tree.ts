@@ -55,9 +55,9 @@ export function treeFaults(tree: Tree, text: string): Located[] {
 
 /** What the parser makes of a line that stands deeper than the keys beside it, and of a second `: ` in a line. */
 const NESTED = "BLOCK_AS_IMPLICIT_KEY";
-/** Only of a line that stands deeper, at the same place. */
+/** The parser's code for a line that is indented deeper than the one before. */
 const DEEPER = "MULTILINE_IMPLICIT_KEY";
-/** Of a line that stands less deep. */
+/** The parser's message for a line that is indented less. */
 const LESS_DEEP = /^All (?:mapping|sequence) items must start at the same column/;
 const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
 

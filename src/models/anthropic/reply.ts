@@ -19,7 +19,7 @@ interface Placed {
 export function anthropicReply(): ReplyReader {
   const draft = replyDraft();
   const thoughts: Placed[] = [];
-  /** Those that are still open, by the place of their block. */
+  /** The thoughts that are still being written, by the index of their block. */
   const open = new Map<unknown, Placed>();
 
   const start = (place: unknown, block: ProviderEvent, out: StreamEvent[]) => {

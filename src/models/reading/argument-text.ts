@@ -1,6 +1,6 @@
 // The arguments of one call, put together from the pieces of a stream.
 
-import { wholeCharacters } from "./halves.ts";
+import { wholeCharacters } from "./whole-characters.ts";
 
 export interface ArgumentText {
   /** `empty`: nothing yet, or `{}`. `open`: more has to come. `whole`: a JSON object or list has come to its end. */

@@ -7,7 +7,7 @@ import { isObject } from "../../lib/json.ts";
 const MAX_COUNT = 1e9;
 
 export interface Counter {
-  /** Takes the counts of one event; anything that is none counts nothing. */
+  /** Adds the counts of one event. Ignores values that are not counts. */
   take(counts: unknown): void;
   readonly usage: Usage;
 }
@@ -80,7 +80,7 @@ const higher = (a: Usage, b: Usage): Usage => ({
   cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
 });
 
-/** A token count of the provider's as a whole number; undefined when it is none. */
+/** A provider's token count as a whole number; undefined for any other value. */
 function countIn(value: unknown): number | undefined {
   const isCount = typeof value === "number" && value >= 0 && value <= MAX_COUNT;
   return isCount ? Math.ceil(value) : undefined;

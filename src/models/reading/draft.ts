@@ -1,4 +1,4 @@
-// A reply as it grows: what every dialect tells of its text, thoughts, calls, counts and end comes in here, and the reply comes out.
+// Builds a reply: the reader of each dialect adds text, thoughts, calls, counts and the end, and gets the whole reply.
 
 import type { StreamEvent } from "../../core/event.ts";
 import type { Reasoning } from "../../core/message.ts";
@@ -7,8 +7,8 @@ import { ProviderError, refused } from "../failure.ts";
 import { textIn } from "../reply.ts";
 import { type CallPiece, callList } from "./calls.ts";
 import { type Counter, counter } from "./counts.ts";
-import { type Ending, ending } from "./ends.ts";
-import { wholeCharacters } from "./halves.ts";
+import { type Ending, ending } from "./stop-reasons.ts";
+import { wholeCharacters } from "./whole-characters.ts";
 
 /** Text, thoughts and arguments of one reply: several times what the longest models say, and no more than a small process can hold. */
 const MAX_REPLY_CHARS = 8 * 1024 * 1024;

@@ -8,11 +8,11 @@ import { ProviderError, refused } from "../failure.ts";
 import type { ProviderEvent } from "../reply.ts";
 import { errorIn } from "./error-shape.ts";
 
-/** Of one event, or of an answer that is one: parsing it takes one turn of the event loop. */
+/** Maximum length of one event, or of an answer that is one event: parsing it takes one turn of the event loop. */
 const MAX_EVENT_CHARS = 2 * 1024 * 1024;
 
 export interface Listener {
-  /** Whether it wants no more. */
+  /** The listener ignores further events. */
   readonly ended: boolean;
   event(event: ProviderEvent): void;
   /** The stream says that it is over. */
@@ -73,7 +73,7 @@ function serverSent(listener: Listener): Frames {
       try {
         parser.push(END_OF_EVENT);
       } catch (error) {
-        // What stands last may be the half of an event. The reply says whether it needed it.
+        // The last event may be incomplete. The reply decides whether it was needed.
         if (error instanceof ProviderError) throw error;
       }
     },
@@ -120,7 +120,7 @@ function json(listener: Listener, contentType: string): Frames {
   };
 }
 
-/** Tells `listener` what is in the data of one event: one event, a list of them, or one in each line. */
+/** Passes on the data of one frame: one event, a list of events, or one event in each line. */
 function hear(data: string, listener: Listener): void {
   if (listener.ended) return;
   const text = data.charCodeAt(0) === BRACE ? data : bare(data);
@@ -148,7 +148,7 @@ const BRACE = 0x7b;
 /** Proxies wrap what is data already. */
 const bare = (data: string) => data.replace(/^\uFEFF?\s*(?:data:\s*)*/, "").trimEnd();
 
-/** What keeps a connection open and says nothing: also a comment that a proxy has written as data. */
+/** Data without an event, which keeps the connection open; also a comment that a proxy has wrapped as data. */
 const IDLE =
   /^(?::.*|null|""|\{\s*\}|\[\s*\]|\[?(?:ping|keep-?alive|heartbeat)\]?|(?:event|id|retry):.*)?$/is;
 const DONE = /^"?\[?done\]?"?$/i;

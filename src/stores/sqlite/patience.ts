@@ -1,27 +1,16 @@
 // Calls inside a run wait while the file cannot be written, as on a full disk, for as long as a lease lasts on other stores.
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
 import type { Deadlines } from "../shared/outages.ts";
 import { mayPass } from "./database.ts";
 
 /** Between two attempts. */
 export const PAUSE_MS = 250;
 
-type Method = (...args: unknown[]) => unknown;
-
 /** The same port. Every method is one transaction, so it may be called again when it has failed. */
-export function patient<Port extends object>(port: Port, deadlines: Deadlines): Port {
-  const known = new Map<PropertyKey, Method>();
-  return new Proxy(port, {
-    get(target, key) {
-      const value: unknown = Reflect.get(target, key, target);
-      if (typeof value !== "function") return value;
-      const method = known.get(key) ?? repeated(value.bind(target), deadlines);
-      known.set(key, method);
-      return method;
-    },
-  });
-}
+export const patient = <Port extends object>(port: Port, deadlines: Deadlines): Port =>
+  wrappedMethods(port, (_, method) => repeated(method, deadlines));
 
 const repeated =
   (method: Method, deadlines: Deadlines): Method =>

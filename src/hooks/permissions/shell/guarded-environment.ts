@@ -1,10 +1,10 @@
 // The variables with which commands are started where rules speak of commands. Programs that such rules let run, git, less and
 // editors, then run less of what a file or the keyboard says: what a rule misreads has less to work with.
 
-/** A folder that looks like a repository is none, unless it is called `.git`. */
+/** Git takes a folder for a repository only if it is called `.git`. */
 const FOR_ALL = { "safe.bareRepository": "explicit", "protocol.ext.allow": "never" } as const;
 
-/** What a repository runs by itself. */
+/** Switches off what a repository runs by itself. */
 const FOR_DENYING = {
   ...FOR_ALL,
   "core.fsmonitor": "false",

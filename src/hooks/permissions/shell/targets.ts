@@ -18,7 +18,7 @@ const FOLDERS_OF_PROGRAMS = [
 function pathsIn(word: string): string[] {
   // A download is called by the last part of its address.
   const text = /^https?:\/\//.test(word) ? (word.split(/[?#]/, 1)[0]?.replace(/^.*\//s, "") ?? "") : word;
-  // What is left out of a copy or an archive is not written.
+  // Excluded files are not written.
   if (/^--exclude\b/.test(text)) return [];
   const decoded = /%[\da-f]{2}/i.test(text) ? `${text}:${unescaped(text)}` : text;
   const parts = decoded.split(/[=:,{}[\]]/).flatMap((part) => [part, ...behindLetters(part)]);
@@ -89,7 +89,7 @@ const KEEPS_BACKUPS: ReadonlySet<string> = new Set([...COPIES, "ln", "install"])
 const keepsBackup = (program: string, args: readonly Argument[]) =>
   KEEPS_BACKUPS.has(program) && args.some(({ text }) => /^(?:-[a-zA-Z]*S|--suf)/.test(text));
 
-/** What is copied may be named by a pattern and lie in another folder: only the last word is written to. */
+/** `cp` and `mv` write to the last word only. Patterns and other folders are allowed for the words before it. */
 function sources(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const isUsual = COPIES.has(program) && !args.some(({ text }) => /^-\w*t|^--t/.test(text));
   return (arg) => isUsual && arg !== args.at(-1);

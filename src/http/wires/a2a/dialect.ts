@@ -5,7 +5,7 @@ import { z } from "zod";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 
-/** How a client is spoken to. */
+/** A version of the protocol, as conversions to and from 1.0. */
 export interface Dialect {
   /** The parameters as those of 1.0. */
   readonly paramsOf: (params: unknown) => unknown;
@@ -52,7 +52,7 @@ const Sent = z.looseObject({
     .nullish(),
 });
 
-/** What is not shaped like them is left as it is, for the refusal of 1.0. */
+/** Leaves malformed parameters as they are: 1.0 refuses them. */
 function paramsOf(params: unknown): unknown {
   const sent = Sent.safeParse(params).data;
   if (!sent) return params;
@@ -102,7 +102,7 @@ interface Task {
   readonly artifacts?: readonly Artifact[];
   readonly history?: readonly Message[];
 }
-/** What the routes and folds of this wire make. */
+/** The results that the routes and folds of this wire make. */
 interface Made {
   readonly task?: Task;
   readonly statusUpdate?: { readonly status: Status };

@@ -13,7 +13,7 @@ import { type Alignment, align, keyOfMessage, messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { activeRun, type Before, beforeRun } from "./frames.ts";
 import { answersIn, clientTools, contentOf, openingOf, type RunAgentInput } from "./input.ts";
-import { asksInWords } from "./older.ts";
+import { asksInWords } from "./older-clients.ts";
 
 /** Who sends an input, to which agent on which thread. */
 export interface Sender {

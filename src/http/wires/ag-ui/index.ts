@@ -14,7 +14,7 @@ import { streamRun } from "../reply.ts";
 import { beginning } from "./begin.ts";
 import { activeRun, runFrames, threadFrames } from "./frames.ts";
 import { cancelsOnLeave, isCurrent, RunAgentInput } from "./input.ts";
-import { Version } from "./older.ts";
+import { Version } from "./older-clients.ts";
 import { frameOf, type Reader } from "./project.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });

@@ -6,6 +6,7 @@ import type { Interrupt } from "../../../core/interrupt.ts";
 import { type Message, NO_USAGE, type Usage } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { merge } from "../../../core/run.ts";
+import { pointerStep } from "../../../lib/json-pointer.ts";
 import { isLongJson, longJson } from "../../json-parts.ts";
 import type { Frame, LongFrame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
@@ -19,7 +20,7 @@ import {
   type Plain,
   stateOf,
 } from "./history.ts";
-import { eventsFor } from "./older.ts";
+import { eventsFor } from "./older-clients.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { createSubagents } from "./subagents.ts";
 
@@ -29,7 +30,7 @@ export interface Reader {
   readonly runId: string;
   /** It knows the events of 1.0. */
   readonly isCurrent: boolean;
-  /** Of a client before 0.0.59: the N of 0.0.N. */
+  /** The N of 0.0.N, for a client before 0.0.59. */
   readonly version?: number | undefined;
 }
 
@@ -282,14 +283,11 @@ function fileChanges(before: unknown, patch: Plain): Plain[] {
   return [
     ...Object.keys(patch)
       .filter((path) => patch[path] === null && path in known)
-      .map((path) => ({ op: "remove", path: `/files/${pointerOf(path)}` })),
+      .map((path) => ({ op: "remove", path: `/files/${pointerStep(path)}` })),
     ...Object.entries(added).map(([path, content]) => ({
       op: "add",
-      path: `/files/${pointerOf(path)}`,
+      path: `/files/${pointerStep(path)}`,
       value: content,
     })),
   ];
 }
-
-/** A part of a JSON pointer. */
-const pointerOf = (key: string) => key.replaceAll("~", "~0").replaceAll("/", "~1");

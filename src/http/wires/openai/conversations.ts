@@ -46,7 +46,7 @@ export const UNNAMED = { unnamed: true };
 
 /** A thread to make. */
 export interface Made {
-  /** Of a thread that requests name: it stays if the run is refused. Default: a new one. */
+  /** The id of a thread that requests name: it stays if the run is refused. Default: a new one. */
   readonly id?: string;
   readonly metadata: Thread["metadata"];
 }
@@ -220,7 +220,7 @@ export function createConversations(
   return { named, continued, made, waiting, forget, titleOf };
 }
 
-/** Of a chat that was begun with another model, or whose name came late. */
+/** The chat was begun with another model, or its name came late. */
 const hasHistory = ({ messages }: Said) =>
   messages.some(({ role }) => role === "assistant" || role === "tool");
 

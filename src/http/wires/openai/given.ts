@@ -73,7 +73,7 @@ export function outputSchema(
 /** Names the fields of a request that nothing here reads. */
 export const IGNORED = "x-ignored-parameters";
 
-/** Of the fields that are named in an answer. */
+/** Maximum number of ignored fields to name. */
 const MAX_NAMED = 20;
 const FIELD = /^[\w.-]{1,64}$/;
 

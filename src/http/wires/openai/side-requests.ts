@@ -15,16 +15,16 @@ export interface SideRequest {
   readonly isPlain: boolean;
 }
 
-/** How much of a request is looked at for its kind, in characters. */
+/** Characters to read of a request to find its job. */
 const HEAD_CHARS = 8_000;
-/** Of these, those that say what is to be done. */
+/** Characters at its beginning that name the task. */
 const TASK_CHARS = 200;
 
 /** The messages of a request that are no instructions. */
 export interface Asked {
-  /** What the newest one says. */
+  /** The newest message. */
   readonly text: string;
-  /** Whether it is the only one. */
+  /** The request has no other message. */
   readonly isAlone: boolean;
 }
 
@@ -84,7 +84,7 @@ const END = "</chat_history>";
 const CONVERSATION = "Conversation:\n";
 const SPEAKER = /^(USER|User|ASSISTANT|AI|Assistant|SYSTEM|System|TOOL|Tool): ?/;
 
-/** What the user says in the chat that is quoted; of a request that quotes none, all that it says. */
+/** The user's messages in the quoted chat; the whole text of a request that quotes none. */
 function wordsIn(text: string): string[] {
   const chat = quotedChat(text);
   if (chat === undefined) return text.startsWith(OPEN_WEBUI) || text === "" ? [] : [text];
@@ -109,7 +109,7 @@ function quotedChat(text: string): string | undefined {
   return conversation < 0 ? undefined : text.slice(conversation + CONVERSATION.length);
 }
 
-/** Of a query for a search. */
+/** Maximum length of a search query. */
 const QUERY_CHARS = 400;
 
 /** The answer, in the form that the front end reads. `title` is the chat's own, for a request that does not quote it. */

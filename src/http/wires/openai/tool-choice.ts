@@ -1,4 +1,4 @@
-// Which of its own functions a client offers to the agent, and which one its answer is to be given as.
+// Reads `tool_choice`: which of its functions a client offers to the agent, and which one it forces.
 
 import { z } from "zod";
 import type { ModelSettings } from "../../../core/model.ts";
@@ -6,11 +6,11 @@ import type { ClientTool } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { clientTools, type GivenTool, refused } from "./given.ts";
 
-/** What a request says of the client's functions. */
+/** The client's functions in a request. */
 export interface Choice {
   readonly tools?: ClientTool[];
   readonly tool_choice?: ModelSettings["tool_choice"];
-  /** The function that the client forces, and the schema of its arguments: the agent's answer are these arguments. */
+  /** The function that the client forces, and the schema of its arguments: the agent's answer has to be these arguments. */
   readonly answer?: { readonly name: string; readonly schema: Record<string, unknown> };
 }
 
@@ -63,7 +63,7 @@ export function choiceOf(given: readonly GivenTool[], tool_choice: unknown): Cho
   }
 }
 
-/** A forced call of the server's own tools would be no call for the client. */
+/** `required` without the client's functions would force a call of the server's own tools. */
 const offered = (given: readonly GivenTool[], tool_choice?: "required"): Choice =>
   omitUndefined({
     tools: clientTools(given),

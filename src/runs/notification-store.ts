@@ -20,21 +20,21 @@ export const Notification = z.object({
 });
 export type Notification = z.infer<typeof Notification>;
 
-export interface KeptNotifications {
+export interface NotificationStore {
   /** Stores it, and holds it for `ms`. Returns what is stored: a run that ends again has the notification of before. */
   keep(notification: Notification, ms: number): Promise<Notification>;
   /** Holds it for `ms` from now. */
   hold(notification: Notification, ms: number): Promise<void>;
-  /** Those that no process holds and whose runs still wait, at most `limit`. They are held for `ms`. */
+  /** Holds for `ms`, and returns, at most `limit` notifications that no process holds and whose runs still wait. */
   take(limit: number, ms: number): Promise<Notification[]>;
   /** To be called once it is delivered, or given up. */
   forget(notification: Notification): Promise<void>;
 }
 
-export function keptNotifications(
+export function notificationStore(
   documents: Documents,
   { runs, threads }: { readonly runs: Pick<RunStore, "get">; readonly threads: Pick<ThreadStore, "get"> },
-): KeptNotifications {
+): NotificationStore {
   const collection = NOTIFICATIONS;
   const parsed = (body: string) => Notification.parse(JSON.parse(body));
   const forget = async ({ run_id }: Pick<Notification, "run_id">) => {

@@ -1,8 +1,8 @@
 // What is kept of an answer that was cut off, and what the model reads of it.
 
 import { expect, test } from "vitest";
-import { listenForWords, withCutsTold } from "../../src/core/cut-answers.ts";
 import type { StreamEvent } from "../../src/core/event.ts";
+import { trackPartial, withIncompleteNotes } from "../../src/core/incomplete-message.ts";
 import {
   type AssistantMessage,
   assistantMessage,
@@ -26,7 +26,7 @@ const called = (args_delta: string): StreamEvent => ({
 });
 
 function heard(...events: StreamEvent[]) {
-  const words = listenForWords();
+  const words = trackPartial();
   for (const event of events) words.see(event);
   return words.message("stopped");
 }
@@ -73,7 +73,13 @@ const roles = (messages: readonly Message[]) => messages.map(({ role }) => role)
 
 test("the model reads what was cut off, and once that it was, with what the user says next", () => {
   const next = userMessage("Shorter, please.");
-  const told = withCutsTold([userMessage("A tale"), cut, next, assistantMessage("No."), userMessage("Why?")]);
+  const told = withIncompleteNotes([
+    userMessage("A tale"),
+    cut,
+    next,
+    assistantMessage("No."),
+    userMessage("Why?"),
+  ]);
   expect(roles(told)).toEqual(["user", "assistant", "user", "assistant", "user"]);
   expect(told[1]).not.toHaveProperty("reasoning");
   expect(told[2]).toMatchObject({
@@ -81,7 +87,7 @@ test("the model reads what was cut off, and once that it was, with what the user
     content: expect.stringMatching(/stopped.*\n*.*Shorter, please/s),
   });
   expect(JSON.stringify(told).match(/stopped your answer/g)).toHaveLength(1);
-  const parts = withCutsTold([cut, userMessage([{ type: "text", text: "Shorter" }])]);
+  const parts = withIncompleteNotes([cut, userMessage([{ type: "text", text: "Shorter" }])]);
   expect(parts[1]?.content).toEqual([
     { type: "text", text: expect.stringContaining("stopped") },
     { type: "text", text: "Shorter" },
@@ -89,21 +95,21 @@ test("the model reads what was cut off, and once that it was, with what the user
 });
 
 test("where the answer is continued, the model is asked to continue it where it ends, also afterwards", () => {
-  const begun = withCutsTold([userMessage("A tale"), cut]);
+  const begun = withIncompleteNotes([userMessage("A tale"), cut]);
   expect(roles(begun)).toEqual(["user", "assistant", "user"]);
   expect(begun.at(-1)?.content).toContain("Continue it exactly where it ends");
-  const later = withCutsTold([
+  const later = withIncompleteNotes([
     userMessage("A tale"),
     cut,
     assistantMessage(" time."),
     userMessage("Thanks."),
   ]);
   expect(later.slice(0, 3)).toEqual(
-    withCutsTold([userMessage("A tale"), cut]).map((each, at) => (at === 0 ? later[0] : each)),
+    withIncompleteNotes([userMessage("A tale"), cut]).map((each, at) => (at === 0 ? later[0] : each)),
   );
 });
 
 test("messages without one are what they were", () => {
   const messages = [userMessage("hi"), assistantMessage("Hello.")];
-  expect(withCutsTold(messages)).toBe(messages);
+  expect(withIncompleteNotes(messages)).toBe(messages);
 });

@@ -1,4 +1,4 @@
-// The body of an answer without the encoding that it was sent in. Some gateways pack what was not to be packed.
+// Decompresses the body of an answer: some gateways compress it although the request does not ask for it.
 
 import type { IncomingMessage } from "node:http";
 import { pipeline, type Readable, type Transform } from "node:stream";
@@ -22,8 +22,8 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
 /** The body is in an encoding that its head does not say, or that nothing here can read. The message completes "The answer". */
 export class EncodingError extends Error {}
 
-/** Ends with `answer`, and ends it. Throws an `EncodingError` for an unknown encoding, and emits one for bytes that are in another. */
-export function unpacked(answer: IncomingMessage): Readable {
+/** Ends with `answer`, and ends it. Throws an `EncodingError` for an unknown encoding; emits one for bytes in another encoding. */
+export function decompress(answer: IncomingMessage): Readable {
   const encoding = answer.headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding === "" || encoding === "identity") return answer;
   const decoder = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding]?.() : undefined;

@@ -1,5 +1,5 @@
-// Answers that were cut off: what was said of a message whose model call was stopped or failed, as a message of the thread, and how
-// the next model call reads it.
+// Incomplete messages: an answer that a stop or a failure cut off stays in the thread as far as it was shown, and the next model
+// call reads a note about it.
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
@@ -13,17 +13,17 @@ import {
   userMessage,
 } from "./message.ts";
 
-/** What has been shown of a message that is not in the thread. */
-export interface Said {
+/** The message that is being written, as far as it was shown. */
+export interface PartialMessage {
   /** To be called with the run's own events, in order. */
   see(event: StreamEvent): void;
-  /** The message is in the thread, or is not to be kept. */
+  /** Drops the words: the message is in the thread, or is withdrawn. */
   forget(): void;
-  /** It, as far as it was shown; undefined when nothing was. A call that it began is left out, and so is its thinking. */
+  /** The message with the words so far, without its calls and its thinking; undefined without words. */
   message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
 }
 
-export function listenForWords(): Said {
+export function trackPartial(): PartialMessage {
   let id = "";
   let model = "";
   let text = "";
@@ -69,20 +69,20 @@ const REASONS: Readonly<Record<NonNullable<AssistantMessage["incomplete"]>, stri
 const CONTINUE =
   "Continue it exactly where it ends. Repeat nothing of it, and write no introduction and no comment.";
 
-export const isCut = (message: Message | undefined): message is AssistantMessage =>
+export const isIncomplete = (message: Message | undefined): message is AssistantMessage =>
   message?.role === "assistant" && message.incomplete !== undefined;
 
 /**
- * The messages as a model reads them: after an answer that was cut off a note says so, in the message of the user that follows, or
- * else in one that asks to continue it. What it thought is left out, because it is not signed.
+ * The messages as a model reads them. A note after each incomplete answer says that it was cut off: at the beginning of the user's
+ * next message, else in a message that asks to continue. Its thinking is left out, because it is not signed.
  */
-export function withCutsTold(messages: readonly Message[]): readonly Message[] {
-  if (!messages.some(isCut)) return messages;
+export function withIncompleteNotes(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some(isIncomplete)) return messages;
   return messages.flatMap((message, at): Message[] => {
     const before = messages[at - 1];
-    if (message.role === "user" && isCut(before))
-      return [{ ...message, content: noted(before, message.content) }];
-    if (!isCut(message)) return [message];
+    if (message.role === "user" && isIncomplete(before))
+      return [{ ...message, content: withNote(before, message.content) }];
+    if (!isIncomplete(message)) return [message];
     const { reasoning: _, ...shown } = message;
     return messages[at + 1]?.role === "user" ? [shown] : [shown, askedToContinue(message)];
   });
@@ -91,12 +91,12 @@ export function withCutsTold(messages: readonly Message[]): readonly Message[] {
 const noteOf = ({ incomplete = "stopped" }: AssistantMessage, more = "") =>
   xmlTag("note", `${REASONS[incomplete]}${more}`);
 
-function noted(cut: AssistantMessage, content: Content): Content {
+function withNote(cut: AssistantMessage, content: Content): Content {
   const note = noteOf(cut);
   return typeof content === "string" ? `${note}\n\n${content}` : [{ type: "text", text: note }, ...content];
 }
 
-/** The same each time, so that a provider's cache finds it. */
+/** Deterministic, so that a provider's cache finds it. */
 function askedToContinue(cut: AssistantMessage): Message {
   const { id, created_at } = cut;
   return { ...userMessage(noteOf(cut, ` ${CONTINUE}`)), id: `${id}_continue`, created_at };

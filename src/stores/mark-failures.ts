@@ -8,14 +8,14 @@ import { type Method, wrappedMethods } from "../lib/wrapped-methods.ts";
 const PORTS = ["threads", "runs", "deferredCalls", "items", "documents", "quotas", "owners"] as const;
 
 /** The same stores, whose failures are known as such wherever they are caught. */
-export function marked<S extends Stores>(stores: S): S {
+export function markFailures<S extends Stores>(stores: S): S {
   const ports = Object.entries(stores)
     .filter(([name]) => PORTS.some((each) => each === name))
-    .map(([name, port]) => [name, wrappedMethods(port, (_, method) => markedMethod(method))]);
+    .map(([name, port]) => [name, wrappedMethods(port, (_, method) => markMethod(method))]);
   return { ...stores, ...Object.fromEntries(ports) };
 }
 
-const markedMethod =
+const markMethod =
   (method: Method): Method =>
   (...args) => {
     try {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { fittedArguments } from "../../src/core/fitted-arguments.ts";
+import { coerceArguments } from "../../src/core/coerce-arguments.ts";
 import { toolMessages } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
@@ -46,7 +46,7 @@ describe("arguments", () => {
     ["a map as text", { map: '{"a": "1"}' }, { map: { a: 1 } }],
     ["a map where a number or a map is wanted", { union: '{"id": "3"}' }, { union: { id: 3 } }],
   ])("that hold %s are read as they were meant", (_, args, fitted) => {
-    expect(fittedArguments(args, parameters)).toEqual(fitted);
+    expect(coerceArguments(args, parameters)).toEqual(fitted);
   });
 
   test.each([
@@ -60,7 +60,7 @@ describe("arguments", () => {
     ["values of another kind that are no text", { text: 5, list: "a", flag: 1 }],
     ["what the schema does not know", { other: null, open: "5" }],
   ])("that hold %s stay as they are", (_, args) => {
-    expect(fittedArguments(args, parameters)).toBe(args);
+    expect(coerceArguments(args, parameters)).toBe(args);
   });
 
   test("are not read against references that lead nowhere or in circles", () => {
@@ -70,7 +70,7 @@ describe("arguments", () => {
       $defs: { a: { $ref: "#/$defs/a" } },
     };
     const args = { a: "1", b: null, c: "[]" };
-    expect(fittedArguments(args, odd)).toBe(args);
+    expect(coerceArguments(args, odd)).toBe(args);
   });
 
   test("reach the thread, events, hooks and the tool as the schema wants them", async () => {

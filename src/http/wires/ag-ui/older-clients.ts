@@ -81,7 +81,7 @@ const Outcome = z.looseObject({
   ),
 });
 
-/** What is asked, as messages of the assistant, and the end without it. */
+/** The questions as messages of the assistant, then the end without its `outcome`. */
 function finished({ outcome, ...end }: AguiEvent): AguiEvent[] {
   const { interrupts = [] } = Outcome.safeParse(outcome).data ?? {};
   const asked = interrupts.flatMap(({ id, reason, message: prompt, responseSchema }): AguiEvent[] => {

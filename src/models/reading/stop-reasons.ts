@@ -80,7 +80,7 @@ export interface Ending {
   /** The gravest one, in the provider's word. */
   readonly word: string | undefined;
   readonly end: End | undefined;
-  /** Whether the provider's word for it is in no list. */
+  /** The provider's word is in no list. */
   readonly isUnknown: boolean;
 }
 

@@ -1,9 +1,10 @@
-// Fits arguments to the kinds of value that a tool's schema takes, for every tool, before the tool checks them.
+// Coerces a call's arguments to the types in its tool's schema, for every tool, before the tool checks them.
 //
 // Models send `null` for a parameter that they leave out, and lists, maps, numbers and booleans as text. Both have one meaning where
 // the schema takes neither. Everything else stays as the model wrote it, for the tool to judge.
 
 import { isObject } from "../lib/json.ts";
+import { referredSchema } from "../lib/json-pointer.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
 import { type CallArguments, readJson } from "./call-arguments.ts";
 import type { ToolCall } from "./message.ts";
@@ -14,34 +15,34 @@ const MAX_STEPS = 20_000;
 /** Maximum number of references and alternatives within each other. */
 const MAX_NESTING = 16;
 
-interface Fitting {
+interface Coercion {
   readonly root: JsonSchema;
   steps: number;
 }
 
 /** The call as its tool wants it: `call` itself where nothing changes. */
-export function fittedCall(call: ToolCall, tool: Pick<Tool, "parameters"> | undefined): ToolCall {
+export function coerceCall(call: ToolCall, tool: Pick<Tool, "parameters"> | undefined): ToolCall {
   if (!tool || call.malformed !== undefined) return call;
-  const args = fittedArguments(call.args, tool.parameters);
+  const args = coerceArguments(call.args, tool.parameters);
   return args === call.args ? call : { ...call, args };
 }
 
 /** `args` itself where nothing changes. */
-export function fittedArguments(args: CallArguments, parameters: JsonSchema): CallArguments {
-  return fittedObject(args, [parameters], { root: parameters, steps: 0 });
+export function coerceArguments(args: CallArguments, parameters: JsonSchema): CallArguments {
+  return coerceObject(args, [parameters], { root: parameters, steps: 0 });
 }
 
 /** `schemas` all apply to the value. */
-function fittedObject(value: CallArguments, schemas: readonly unknown[], fitting: Fitting): CallArguments {
-  const parts = schemas.flatMap((schema) => partsFor(schema, "object", fitting));
+function coerceObject(value: CallArguments, schemas: readonly unknown[], coercion: Coercion): CallArguments {
+  const parts = schemas.flatMap((schema) => partsFor(schema, "object", coercion));
   const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));
   let changed: Record<string, unknown> | undefined;
   for (const [name, member] of Object.entries(value)) {
     const own = parts.flatMap((part) => propertySchema(part, name));
     if (own.length === 0) continue;
-    const fit = fittedValue(member, own, fitting);
+    const fit = coerceValue(member, own, coercion);
     const isLeftOut =
-      fit === null && !required.has(name) && !own.every((each) => takes(each, "null", fitting));
+      fit === null && !required.has(name) && !own.every((each) => takes(each, "null", coercion));
     if (fit === member && !isLeftOut) continue;
     changed ??= { ...value };
     if (isLeftOut) delete changed[name];
@@ -55,19 +56,19 @@ function propertySchema({ properties, additionalProperties }: JsonSchema, name: 
   return isObject(additionalProperties) ? [additionalProperties] : [];
 }
 
-function fittedValue(value: unknown, schemas: readonly unknown[], fitting: Fitting): unknown {
-  const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, fitting));
+function coerceValue(value: unknown, schemas: readonly unknown[], coercion: Coercion): unknown {
+  const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, coercion));
   if (typeof value === "string") {
     if (all("string")) return value;
     const read = readText(value);
     if (typeof read === "string") return value;
-    return read === null || all(kindOf(read)) ? fittedValue(read, schemas, fitting) : value;
+    return read === null || all(kindOf(read)) ? coerceValue(read, schemas, coercion) : value;
   }
-  if (Array.isArray(value)) return fittedList(value, schemas, fitting);
-  return isObject(value) ? fittedObject(value, schemas, fitting) : value;
+  if (Array.isArray(value)) return coerceList(value, schemas, coercion);
+  return isObject(value) ? coerceObject(value, schemas, coercion) : value;
 }
 
-/** What a text is as JSON; the text itself where it is none. */
+/** The value that a text holds as JSON; the text itself when it is not JSON. */
 function readText(text: string): unknown {
   const word = text.trim();
   // As Python writes them.
@@ -76,12 +77,12 @@ function readText(text: string): unknown {
   return "value" in read ? read.value : text;
 }
 
-function fittedList(list: unknown[], schemas: readonly unknown[], fitting: Fitting): unknown[] {
+function coerceList(list: unknown[], schemas: readonly unknown[], coercion: Coercion): unknown[] {
   const items = schemas
-    .flatMap((schema) => partsFor(schema, "array", fitting))
+    .flatMap((schema) => partsFor(schema, "array", coercion))
     .flatMap((part) => (isObject(part.items) && part.prefixItems === undefined ? [part.items] : []));
   if (items.length === 0) return list;
-  const fit = list.map((item) => fittedValue(item, items, fitting));
+  const fit = list.map((item) => coerceValue(item, items, coercion));
   return fit.every((item, index) => item === list[index]) ? list : fit;
 }
 
@@ -95,16 +96,16 @@ function kindOf(value: unknown): Kind {
 }
 
 /** Whether `schema` takes some value of this kind. True where that cannot be told. */
-function takes(schema: unknown, kind: Kind, fitting: Fitting, nesting = 0): boolean {
+function takes(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): boolean {
   if (!isObject(schema)) return schema !== false;
-  if (nesting > MAX_NESTING || ++fitting.steps > MAX_STEPS) return true;
-  const within = (inner: unknown) => takes(inner, kind, fitting, nesting + 1);
+  if (nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return true;
+  const within = (inner: unknown) => takes(inner, kind, coercion, nesting + 1);
   const { $ref, type, nullable, enum: choice, anyOf, oneOf, allOf } = schema;
   if (kind === "null" && nullable === true) return true;
   if (type !== undefined && ![type].flat().some((each) => includes(each, kind))) return false;
   if ("const" in schema && !includes(kindOf(schema.const), kind)) return false;
   if (Array.isArray(choice) && !choice.some((each) => includes(kindOf(each), kind))) return false;
-  if (typeof $ref === "string" && !within(referred($ref, fitting.root))) return false;
+  if (typeof $ref === "string" && !within(referredSchema($ref, coercion.root))) return false;
   if (Array.isArray(allOf) && !allOf.every(within)) return false;
   return [anyOf, oneOf].every((each) => !Array.isArray(each) || each.some(within));
 }
@@ -112,27 +113,17 @@ function takes(schema: unknown, kind: Kind, fitting: Fitting, nesting = 0): bool
 const includes = (type: unknown, kind: Kind) => type === kind || (type === "number" && kind === "integer");
 
 /** `schema` and the schemas in it that apply to a value of this kind; of alternatives, the only one that takes it. */
-function partsFor(schema: unknown, kind: Kind, fitting: Fitting, nesting = 0): JsonSchema[] {
-  if (!isObject(schema) || nesting > MAX_NESTING || ++fitting.steps > MAX_STEPS) return [];
+function partsFor(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): JsonSchema[] {
+  if (!isObject(schema) || nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return [];
   const { $ref, anyOf, oneOf, allOf } = schema;
   const only = [anyOf, oneOf].flatMap((each) => {
-    const taking = Array.isArray(each) ? each.filter((one) => takes(one, kind, fitting)) : [];
+    const taking = Array.isArray(each) ? each.filter((one) => takes(one, kind, coercion)) : [];
     return taking.length === 1 ? taking : [];
   });
   const inner = [
-    ...(typeof $ref === "string" ? [referred($ref, fitting.root)] : []),
+    ...(typeof $ref === "string" ? [referredSchema($ref, coercion.root)] : []),
     ...(Array.isArray(allOf) ? allOf : []),
     ...only,
   ];
-  return [schema, ...inner.flatMap((each) => partsFor(each, kind, fitting, nesting + 1))];
-}
-
-/** The schema at a local reference such as `#/$defs/Item`; undefined for any other. */
-function referred(reference: string, root: JsonSchema): unknown {
-  if (!reference.startsWith("#")) return undefined;
-  const steps = reference.slice(1).split("/").slice(1);
-  return steps.reduce<unknown>((value, step) => {
-    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
-    return isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-  }, root);
+  return [schema, ...inner.flatMap((each) => partsFor(each, kind, coercion, nesting + 1))];
 }
