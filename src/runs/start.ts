@@ -176,7 +176,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
-  if (continues) await assertCut(stores, owner, thread_id);
+  if (continues) await assertIncomplete(stores, owner, thread_id);
 
   const run = {
     ...rest,
@@ -237,9 +237,9 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
 }
 
 /** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
-async function assertCut({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
+async function assertIncomplete({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
   if (isIncomplete((await threads.messages(owner, threadId)).at(-1))) return;
-  const message = `continue: the last message of thread \`${threadId}\` is no answer that was cut off. Send a message instead.`;
+  const message = `continue: the last message of thread \`${threadId}\` is not an answer that was cut off. Send a message instead.`;
   throw new AppError("invalid_request", message);
 }
 
