@@ -20,7 +20,7 @@ const long = [
   "test/deploy/{compose,image.docker,kubernetes,package}.test.ts",
   "test/e2e/wires/{cuts,postgres,replicas,sqlite}.test.ts",
   "test/e2e/{admin,backup,budgets,callback-crashes,credentials-end,first-key,interrupts-providers,langgraph-replicas,last-release}.test.ts",
-  "test/e2e/{metrics,newer-release,odd-providers,overrides,replica-answers,replica-crashes,sandbox.docker,sessions}.test.ts",
+  "test/e2e/{metrics,newer-release,odd-providers,overrides,poisonous-runs,replica-answers,replica-crashes,sandbox.docker,sessions}.test.ts",
   "test/e2e/{statement-cuts,store-outage,subagent-crashes,subagent-moments,traces,viewers}.test.ts",
   "test/e2e/{wiring,wiring-access,wiring-postgres,wiring-redis,worker-crashes,workers}.test.ts",
   "test/e2e/pages/*.test.ts",
@@ -58,7 +58,7 @@ const alone = [
   "test/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
   "test/quotas/reservations.test.ts",
-  "test/runs/executor.test.ts",
+  "test/runs/{executor,leases}.test.ts",
   "test/stores/memory-room.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];

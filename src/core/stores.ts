@@ -28,6 +28,8 @@ export interface Claim {
   readonly lease: Lease;
   readonly run: RunRecord;
   readonly request: RunRequest;
+  /** One more death of its process ends it: a process executes such runs one at a time. */
+  readonly isOnTrial?: true;
 }
 
 export interface NewRun {
@@ -185,9 +187,10 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free: at most `limit`,
-   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn.
+   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn. At most
+   * one claim is on trial, and none where `mayTry` is false; other such runs keep waiting. Default: true.
    */
-  claimAbandoned(limit: number, except?: readonly string[]): Promise<Claim[]>;
+  claimAbandoned(limit: number, except?: readonly string[], mayTry?: boolean): Promise<Claim[]>;
   /** Of all threads with a run that no process executes. */
   waiting(): Promise<Waiting>;
   /**
@@ -195,6 +198,11 @@ export interface RunStore {
    * `lease_lost`.
    */
   release(lease: Lease): Promise<void>;
+  /**
+   * The process that had this lease lives: if another one has taken the run over, that was no crash. To be called once. Does
+   * nothing for a run that was not taken over.
+   */
+  excuse(lease: Lease): Promise<void>;
   /**
    * Calls `listener` for notifications to the processes that execute runs, from this process or another. Delivered at
    * most once, so poll as well. One listener; it must not throw.

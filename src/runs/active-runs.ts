@@ -21,9 +21,14 @@ export interface ActiveRun {
   interrupt: boolean;
 }
 
+/** After this time without a crash, in ms, the next run on trial may begin beside this one: others wait no longer. */
+const TRIAL_MS = 120_000;
+
 export class ActiveRuns {
   readonly #services: Pick<RunServices, "stores" | "logger">;
   readonly #runs = new Map<string, ActiveRun>();
+  /** The runs on trial, and since when, by `performance.now()`. */
+  readonly #trials = new Map<ActiveRun, number>();
   /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
   #renewedAt = Date.now();
   /** Why no run is executed any more. */
@@ -37,7 +42,12 @@ export class ActiveRuns {
     return this.#runs.size;
   }
 
-  add({ lease, run, request: { api_key, origin } }: Claim): ActiveRun {
+  /** Whether a run is on trial here, so that no other such run may begin. */
+  get isTrying(): boolean {
+    return [...this.#trials.values()].some((since) => performance.now() - since < TRIAL_MS);
+  }
+
+  add({ lease, run, request: { api_key, origin }, isOnTrial }: Claim): ActiveRun {
     // A process that slept past its lease may be given its own run again: the first attempt then ends.
     this.#runs.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
     const active = {
@@ -49,6 +59,7 @@ export class ActiveRuns {
       interrupt: false,
     };
     this.#runs.set(run.id, active);
+    if (isOnTrial) this.#trials.set(active, performance.now());
     if (this.#ended) this.#end(active, this.#ended);
     return active;
   }
@@ -56,9 +67,20 @@ export class ActiveRuns {
   /** Its execution has ended here. Gives its lease back if another process is to continue it. */
   async remove(active: ActiveRun): Promise<void> {
     const { lease, handOver } = active;
+    this.#trials.delete(active);
     if (this.#runs.get(lease.run_id) !== active) return;
     this.#runs.delete(lease.run_id);
     if (handOver.signal.aborted) await this.#release(lease);
+  }
+
+  /** Its execution has failed here without an end: if another process has the run, it was lost alive. Never throws. */
+  async excuse({ lease }: Pick<ActiveRun, "lease">): Promise<void> {
+    try {
+      await this.#services.stores.runs.excuse(lease);
+    } catch (err) {
+      const { run_id } = lease;
+      this.#services.logger.warn({ err, run_id }, "a run that was lost counts as a crash of this process");
+    }
   }
 
   senderOf(runId: string): Sender {
@@ -145,7 +167,7 @@ export class ActiveRuns {
     try {
       await this.#services.stores.runs.release(lease);
     } catch (err) {
-      if (hasCode(err, "lease_lost")) return;
+      if (hasCode(err, "lease_lost")) return this.excuse({ lease });
       const { run_id } = lease;
       this.#services.logger.error({ err, run_id }, "could not hand a run over; its lease will expire");
     }

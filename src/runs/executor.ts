@@ -195,13 +195,17 @@ export class Executor {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {
       abort.abort(err);
-      if (!handOver.signal.aborted) logFailedRun(this.#options, claim, err);
+      if (!handOver.signal.aborted) {
+        logFailedRun(this.#options, claim, err);
+        await this.#active.excuse(active);
+      }
     } finally {
       leave();
       leaveTree();
       stopWatching();
     }
     await this.#active.remove(active);
+    if (claim.isOnTrial) void this.poll();
   }
 
   /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
@@ -269,7 +273,7 @@ export class Executor {
   async #claim({ count, except }: ClaimSlots): Promise<Claim[]> {
     const { stores, logger } = this.#options;
     await this.#active.renewIfLate();
-    const claims = await stores.runs.claimAbandoned(count, except);
+    const claims = await stores.runs.claimAbandoned(count, except, !this.#active.isTrying);
     for (const { run } of claims) {
       const { id: run_id, thread_id, attempt } = run;
       if (attempt > 1) logger.info({ run_id, thread_id, attempt }, "taking a run over");

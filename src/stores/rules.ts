@@ -147,10 +147,12 @@ export type TakeOver =
 /**
  * Takes the active run if no process holds it, or else the first that waits if none is active. Looks up `next`. A run
  * whose processes died `maxAttempts` times is not executed again: it is held under a new epoch so that its end is written.
+ * Before its last attempt it is on trial: who may not try it leaves it, so that it dies of no other such run.
  */
 export function takeOver(
   { head, next, until, now }: View,
-  { maxAttempts }: Pick<Limits, "maxAttempts">,
+  { maxAttempts, leaseMs }: Pick<Limits, "maxAttempts" | "leaseMs">,
+  mayTry = true,
 ): Decision<TakeOver> {
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
@@ -158,22 +160,29 @@ export function takeOver(
   if (until > now) return nothing({ until });
   const died = active.attempt - active.released;
   const epoch = active.epoch + 1;
-  if (died < maxAttempts) return holding(head, next, { epoch, attempt: active.attempt + 1, begins: false });
-  return holding(head, next, { epoch, attempt: active.attempt, begins: false }, died);
+  if (died >= maxAttempts)
+    return holding(head, next, { epoch, attempt: active.attempt, begins: false }, { spent: died });
+  const isOnTrial = died > 0 && died === maxAttempts - 1;
+  if (isOnTrial && !mayTry) return nothing({ until: now + leaseMs / 4 });
+  const hold = { epoch, attempt: active.attempt + 1, begins: false };
+  return holding(head, next, hold, isOnTrial ? { isOnTrial } : {});
 }
 
 function holding(
   { owner, id }: ThreadHead,
   { record, request }: StoredRun,
   hold: { readonly epoch: number; readonly attempt: number; readonly begins: boolean },
-  spent?: number,
+  { spent, isOnTrial }: { readonly spent?: number; readonly isOnTrial?: true } = {},
 ): Decision<TakeOver> {
   if (!request) throw new Error("A run that has not ended has its request.");
   const run: RunRecord = { ...record, status: "running", attempt: hold.attempt };
   const lease = { owner: { ...owner }, thread_id: id, run_id: record.id, epoch: hold.epoch };
   return {
     writes: [{ write: "hold_run", run: record.id, ...hold }],
-    result: () => ({ claim: { lease, run, request }, ...(spent === undefined ? {} : { spent }) }),
+    result: () => ({
+      claim: { lease, run, request, ...omitUndefined({ isOnTrial }) },
+      ...omitUndefined({ spent }),
+    }),
   };
 }
 
@@ -182,6 +191,15 @@ export function release({ head, until }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   if (active?.run !== lease.run_id || active.epoch !== lease.epoch || until === 0) throw leaseLost(lease);
   return { writes: [{ write: "release_run" }], result: () => undefined, tell: { call: "waiting" } };
+}
+
+/** Counts an earlier attempt of the active run as one that did not die: its process lives, though it lost the lease. */
+export function excuse({ head }: View, lease: Lease): Decision<void> {
+  const { active } = head ?? {};
+  const wasTaken = active?.run === lease.run_id && active.epoch > lease.epoch;
+  // Of the attempts before this one, one at least may still count as a death.
+  if (!wasTaken || active.released >= active.attempt - 1) return nothing(undefined);
+  return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
 /** Asks the active run to stop, where `cancel` beats `interrupt`, or ends one that waits. Looks up `run`. */

@@ -6,6 +6,7 @@ import { sharedTurn } from "../lib/async.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
+import type { Decision, View } from "./thread-head.ts";
 
 export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
   const { limits } = kernel;
@@ -61,11 +62,26 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       return looked.found;
     },
 
-    claimAbandoned: (limit, except = []) => kernel.eachDue({ limit, except }, take),
+    async claimAbandoned(limit, except = [], mayTry = true) {
+      let tried: Thread | undefined;
+      return kernel.eachDue({ limit, except }, (thread) =>
+        take(thread, (view) => {
+          const decision = rules.takeOver(view, limits, mayTry && (tried ?? thread) === thread);
+          // Threads may be looked at side by side: the first that decides so has the place.
+          if (decision.result(view.now).claim?.isOnTrial) tried = thread;
+          return decision;
+        }),
+      );
+    },
 
     async release(lease) {
       const thread = kernel.ref(lease.owner, lease.thread_id);
       await kernel.change(thread, { after: lease }, (view) => rules.release(view, lease));
+    },
+
+    async excuse(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, {}, (view) => rules.excuse(view, lease));
     },
 
     async requestStop(owner, threadId, run, mode) {
@@ -90,9 +106,12 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
   }
 
   /** A run that died too often is ended, and the thread's next one taken. */
-  async function take(thread: Thread): Promise<Looked<Claim>> {
+  async function take(
+    thread: Thread,
+    decide: (view: View) => Decision<rules.TakeOver> = (view) => rules.takeOver(view, limits),
+  ): Promise<Looked<Claim>> {
     for (;;) {
-      const taken = await kernel.change(thread, { next: true }, (view) => rules.takeOver(view, limits));
+      const taken = await kernel.change(thread, { next: true }, decide);
       if (!taken.claim) return { until: taken.until };
       const { claim, spent } = taken;
       if (spent === undefined) return { found: claim };

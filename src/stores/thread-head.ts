@@ -21,7 +21,7 @@ export interface ActiveRun {
   /** Fences writes: only the holder of the newest epoch may append. */
   readonly epoch: number;
   readonly attempt: number;
-  /** Attempts that ended because their process gave the run back. */
+  /** Attempts that ended although their process lived: it gave the run back, or lost it and said so. */
   readonly released: number;
   readonly stop: StopMode | undefined;
 }
@@ -108,6 +108,8 @@ export type Write =
     }
   /** No process holds the active run; that counts as one `released` more. */
   | { readonly write: "release_run" }
+  /** One `released` more: an earlier attempt of the active run was no crash. */
+  | { readonly write: "excuse_run" }
   | { readonly write: "stop_run"; readonly mode: StopMode }
   /** A waiting run leaves the queue and ends: `pending` are all of its log. */
   | {
@@ -160,6 +162,7 @@ export function headAfter(head: ThreadHead | undefined, write: Write, owner: Own
       return { ...head, active: { run, epoch, attempt, released, stop }, queue: without(queue, run) };
     }
     case "release_run":
+    case "excuse_run":
       return active ? { ...head, active: { ...active, released: active.released + 1 } } : head;
     case "stop_run":
       return active ? { ...head, active: { ...active, stop: write.mode } } : head;

@@ -163,6 +163,62 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
+      test("twice are claimed one at a time, and not at all while the process tries one", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const ids = new Set<string>();
+          for (const n of upTo(3)) ids.add((await claimed(stores, `t${n}`)).run.id);
+          advance(LEASE_MS + 1);
+          expect(await stores.runs.claimAbandoned(100, [], false)).toHaveLength(3);
+          advance(LEASE_MS + 1);
+          const [first, ...others] = await stores.runs.claimAbandoned(100);
+          if (!first) throw new Error("It was not taken over.");
+          expect(others).toEqual([]);
+          expect(first).toMatchObject({ isOnTrial: true, run: { attempt: 3 } });
+          ids.delete(first.run.id);
+          advance(LEASE_MS - 1);
+          expect(await stores.runs.claimAbandoned(100, [], false)).toEqual([]);
+          // Runs that are not on trial begin meanwhile.
+          const news = newRun("new");
+          await stores.runs.enqueue(ADA, news, "reject");
+          expect(await stores.runs.claimAbandoned(100, [], false)).toMatchObject([{ run: { id: news.id } }]);
+          await stores.events.append(first.lease, [done()]);
+          for (const _ of upTo(2)) {
+            advance(LEASE_MS / 4);
+            const [next, ...more] = await stores.runs.claimAbandoned(100);
+            if (!next) throw new Error("It was not taken over.");
+            expect(more).toEqual([]);
+            expect(next).toMatchObject({ isOnTrial: true, run: { attempt: 3 } });
+            expect(ids.delete(next.run.id)).toBe(true);
+            await stores.events.append(next.lease, [done()]);
+          }
+        }));
+
+      test("and was only stopped have not died once it says so", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease, run } = await claimed(stores, "t");
+          const leases = [lease];
+          await stores.runs.excuse(lease);
+          for (const attempt of [2, 3, 4, 5]) {
+            advance(LEASE_MS + 1);
+            const [claim] = await stores.runs.claimAbandoned(100);
+            if (!claim) throw new Error("It was not taken over.");
+            expect(claim).toMatchObject({ run: { id: run.id, attempt } });
+            expect(claim.isOnTrial).toBeUndefined();
+            for (const each of [leases.pop(), claim.lease]) if (each) await stores.runs.excuse(each);
+            leases.push(claim.lease);
+          }
+          for (const isOnTrial of [undefined, true]) {
+            advance(LEASE_MS + 1);
+            const [claim] = await stores.runs.claimAbandoned(100);
+            expect(claim?.isOnTrial).toBe(isOnTrial);
+            leases.push(claim?.lease ?? lease);
+          }
+          const last = leases.at(-1) ?? lease;
+          await stores.events.append(last, [done()]);
+          await stores.runs.excuse(lease);
+          expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "success", attempt: 7 });
+        }));
+
       test("make no difference to a run that waits: it is taken when its thread is free", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");

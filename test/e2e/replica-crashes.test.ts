@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import type { StreamEvent } from "../../src/core/event.ts";
 import { checkGrammar } from "../../src/core/grammar.ts";
+import type { RunRecord } from "../../src/core/records.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { killed, serve } from "../support/process.ts";
@@ -29,7 +30,10 @@ const IN_A_COMMAND = `
 - { say: It is over. }`;
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
+const IN_MANY_WORDS = `- { say: ${"word ".repeat(600)}, delay_ms: 100 }`;
+
 const AGENTS = {
+  lasting: { script: IN_MANY_WORDS },
   commanding: { script: IN_A_COMMAND, options: { backend: { type: "local" } } },
   speaking: { script: IN_WORDS },
 };
@@ -94,6 +98,28 @@ for (const { start, program } of SHARED_STORES) {
       // Its own viewers see what the other wrote.
       expect(await viewer.ended()).toEqual(events);
       await expect.poll(() => one.output()).toContain("lease_lost");
+    });
+
+    test("is not taken for one that died, however often that happens to a run", async () => {
+      const { one, other } = await replicas.two();
+      const body = { input: "go", agent: "lasting" };
+      const viewer = await post(`${one.url}/threads/t6/runs`, body);
+      await viewer.until(isDelta);
+      let [holder, next] = [one, other];
+      for (const attempt of [2, 3, 4, 5]) {
+        const said = holder.output().length;
+        holder.child.kill("SIGSTOP");
+        const elsewhere = await view(next.url + viewer.headers.get("location"));
+        await elsewhere.until((event) => event.event === "run_resumed" && event.data.attempt === attempt);
+        const stopped = holder;
+        stopped.child.kill("SIGCONT");
+        await expect.poll(() => stopped.output().slice(said)).toContain("lease_lost");
+        [holder, next] = [next, holder];
+      }
+      const [run] = ((await (await fetch(`${holder.url}/threads/t6/runs`)).json()) as { items: RunRecord[] })
+        .items;
+      expect(run).toMatchObject({ status: "running", attempt: 5 });
+      await fetch(`${holder.url}/threads/t6/runs/${run?.id}/cancel`, { method: "POST" });
     });
   });
 

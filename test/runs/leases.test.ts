@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { SILENT } from "../../src/lib/logger.ts";
 import { ActiveRuns } from "../../src/runs/active-runs.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { claimed, done } from "../stores/fixture.ts";
@@ -15,5 +16,24 @@ test("a renewal that meets the end of its run is no loss: nothing is stopped, an
   await runs.renewAll();
   expect(lines).toEqual([]);
   expect(active.abort.signal.aborted).toBe(false);
+  await stores.close();
+});
+
+test("a run on trial holds others back until it ends, for two minutes at most", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const stores = createMemoryStores();
+  const runs = new ActiveRuns({ stores, logger: SILENT });
+  runs.add(await claimed(stores, "t"));
+  expect(runs.isTrying).toBe(false);
+  const tried = { ...(await claimed(stores, "u")), isOnTrial: true } as const;
+  const active = runs.add(tried);
+  vi.advanceTimersByTime(119_000);
+  expect(runs.isTrying).toBe(true);
+  await runs.remove(active);
+  expect(runs.isTrying).toBe(false);
+  runs.add(tried);
+  vi.advanceTimersByTime(121_000);
+  expect(runs.isTrying).toBe(false);
   await stores.close();
 });

@@ -245,9 +245,10 @@ describe("the rules of runs", () => {
     expect(codeOf(view({ head: busy }), "queue")).toBe("queued");
   });
 
-  test("give a run up after three attempts in which its process died, not counting those that gave it back", () => {
+  test("give a run up after three attempts in which its process died, not counting those that gave it back or lost it alive", () => {
+    const ENDS = ["died", "released", "lost"] as const;
     fc.assert(
-      fc.property(fc.array(fc.boolean(), { maxLength: 12 }), (wasReleased) => {
+      fc.property(fc.array(fc.constantFrom(...ENDS), { maxLength: 12 }), (ends) => {
         const thread = new Thread();
         const change = (lookups: Lookups, decide: (view: View) => Decision<unknown>) => {
           const view = thread.view(lookups);
@@ -258,15 +259,23 @@ describe("the rules of runs", () => {
         const start = { owner: ADA, run: runNumber(0), whenBusy: "reject", limits: LIMITS } as const;
         change({}, (view) => rules.start(view, start));
         let died = 0;
-        for (const isReleased of wasReleased) {
+        for (const end of ends) {
           const { run: run_id = "", epoch = 0 } = thread.head?.active ?? {};
-          if (isReleased)
-            change({}, (view) => rules.release(view, { owner: ADA, thread_id: "t", run_id, epoch }));
+          const lease = { owner: ADA, thread_id: "t", run_id, epoch };
+          if (end === "released") change({}, (view) => rules.release(view, lease));
           else died++;
           thread.now += LIMITS.leaseMs + 1;
-          const taken = change({ next: true }, (view) => rules.takeOver(view, LIMITS)) as rules.TakeOver;
+          const take = (mayTry: boolean) =>
+            change({ next: true }, (view) => rules.takeOver(view, LIMITS, mayTry)) as rules.TakeOver;
+          const isOnTrial = died === LIMITS.maxAttempts - 1 || undefined;
+          if (isOnTrial) expect(take(false)).toEqual({ until: thread.now + LIMITS.leaseMs / 4 });
+          const taken = take(died !== 0);
           expect(taken.claim && taken.spent).toBe(died >= LIMITS.maxAttempts ? died : undefined);
+          expect(taken.claim?.isOnTrial).toBe(isOnTrial);
           if (died >= LIMITS.maxAttempts) return;
+          if (end !== "lost") continue;
+          change({}, (view) => rules.excuse(view, lease));
+          died--;
         }
       }),
     );

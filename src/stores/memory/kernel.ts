@@ -49,12 +49,16 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       memory.assertOpen();
       const all = [];
       const left = new Set(except);
+      const later: ThreadEntry[] = [];
       while (all.length < limit) {
         const thread = turns.take(left);
         if (!thread) break;
-        const { found } = await look(thread);
-        if (found !== undefined) all.push(found);
+        const looked = await look(thread);
+        if (!("until" in looked)) all.push(looked.found);
+        else if (looked.until !== undefined) later.push(thread);
       }
+      for (const thread of later)
+        if (turns.heldUntil(thread) === undefined) turns.wait(thread.owner.tenant, thread);
       return all;
     },
 

@@ -126,6 +126,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
       case "create_thread":
       case "delete_thread":
       case "stop_run":
+      case "excuse_run":
         return;
     }
   }

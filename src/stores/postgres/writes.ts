@@ -41,6 +41,9 @@ export function carryOut(step: Step, write: Write): void {
         [...thread, at],
       );
       return;
+    case "excuse_run":
+      tx.write(`UPDATE turns SET released = released + 1 WHERE ${THREAD}`, thread);
+      return;
     case "stop_run":
       tx.write(`UPDATE turns SET stop = $3 WHERE ${THREAD}`, [...thread, write.mode]);
       return;

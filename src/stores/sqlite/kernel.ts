@@ -111,12 +111,14 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
       database.assertOpen();
       const all: T[] = [];
       const left = new Set(except);
+      const later: ThreadKey[] = [];
       while (all.length < limit) {
         const thread = queue.take(left);
         if (!thread) break;
         try {
-          const { found } = await look(thread);
-          if (found !== undefined) all.push(found);
+          const looked = await look(thread);
+          if (!("until" in looked)) all.push(looked.found);
+          else if (looked.until !== undefined) later.push(thread);
         } catch (error) {
           queue.putBack(thread);
           // What is taken must be executed.
@@ -124,6 +126,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
           break;
         }
       }
+      for (const thread of later) if (queue.heldUntil(thread) === undefined) queue.putBack(thread);
       return all;
     },
 

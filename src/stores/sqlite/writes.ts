@@ -160,6 +160,9 @@ export function sqliteWrites(context: StoreContext): Writes {
         });
         return;
       }
+      case "excuse_run":
+        if (active) countRelease.run(...thread, active.run);
+        return;
       case "stop_run":
         if (!active) return;
         setStop.run(write.mode, ...thread, active.run);

@@ -1,0 +1,120 @@
+// One run whose every attempt kills its process, and innocent ones beside it, on each store that outlives a process.
+
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import type { RunRecord } from "../../src/core/records.ts";
+import { needing } from "../support/needing.ts";
+import { killed, type ServerProcess, serving, skein } from "../support/process.ts";
+import { settingsIn } from "../support/replicas.ts";
+import { temporaryFolder } from "../support/server.ts";
+import { SHARED_STORES } from "../support/shared-stores.ts";
+
+/** `poison` kills its process, if it can with two others at work; the others need longer than it waits for them. */
+const PLUGIN = `
+import { definePlugin } from "skein";
+
+let atWork = 0;
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function* stream({ messages }) {
+  if (messages.at(-1).content === "poison") {
+    for (let waited = 0; waited < 600 && atWork < 2; waited += 20) await pause(20);
+    process.kill(process.pid, "SIGKILL");
+  }
+  atWork++;
+  await pause(1500);
+  atWork--;
+  const usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+  return { content: "well", tool_calls: [], reasoning: [], stop_reason: "end_turn", usage };
+}
+
+export default definePlugin({ name: "odd", models: { odd: () => ({ name: "odd:one", stream }) } });
+`;
+
+const INNOCENT = ["ada", "bob"];
+
+/** Servers in one folder, each started again when it dies. */
+async function serversOn(config: object, count: number) {
+  const dir = await temporaryFolder();
+  const agents = { agents: { odd: { model: "odd:one" } } };
+  await writeFile(join(dir, "odd.ts"), PLUGIN);
+  await writeFile(join(dir, "agents.yaml"), JSON.stringify(agents));
+  await writeFile(join(dir, "server.yaml"), JSON.stringify({ ...config, plugins: ["./odd.ts"] }));
+  const running = new Map<number, ServerProcess>();
+  let isOver = false;
+  const keep = async (place: number): Promise<void> => {
+    const server = await serving(skein(["serve"], settingsIn(dir)));
+    running.set(place, server);
+    void server.exited.then(() => {
+      running.delete(place);
+      if (!isOver) void keep(place).catch(() => {});
+    });
+  };
+  onTestFinished(() => {
+    isOver = true;
+  });
+  for (let place = 0; place < count; place++) await keep(place);
+  return {
+    /** Undefined while none is up. */
+    async ask(path: string, body?: object): Promise<unknown> {
+      const url = running.values().next().value?.url;
+      if (url === undefined) return undefined;
+      const headers = { "content-type": "application/json" };
+      const request = body ? { method: "POST", headers, body: JSON.stringify(body) } : {};
+      const reply = await fetch(url + path, request).catch(() => undefined);
+      return reply?.ok ? await reply.json().catch(() => undefined) : undefined;
+    },
+    async close() {
+      isOver = true;
+      await Promise.all([...running.values()].map(killed));
+    },
+  };
+}
+
+/** Starts the runs on one server and resolves with how each ended. */
+async function outcomesOn(servers: Awaited<ReturnType<typeof serversOn>>): Promise<Record<string, unknown>> {
+  const outcomes: Record<string, unknown> = {};
+  for (const thread of [...INNOCENT, "poison"])
+    await servers.ask(`/threads/${thread}/runs`, { input: thread, background: true });
+  for (const thread of [...INNOCENT, "poison"])
+    await expect
+      .poll(
+        async () => {
+          const listed = (await servers.ask(`/threads/${thread}/runs`)) as { items: RunRecord[] } | undefined;
+          outcomes[thread] = listed?.items[0];
+          return listed?.items[0]?.status;
+        },
+        { interval: 200 },
+      )
+      .toMatch(/success|error/);
+  await servers.close();
+  return outcomes;
+}
+
+const givenUp = { status: "error", error: { code: "crashed_too_often" } };
+
+describe("on sqlite: a run that kills the server", () => {
+  test("is given up after three deaths, and those beside it succeed", async () => {
+    const servers = await serversOn({ store: "sqlite" }, 1);
+    const { ada, bob, poison } = await outcomesOn(servers);
+    expect(poison).toMatchObject(givenUp);
+    for (const innocent of [ada, bob]) expect(innocent).toMatchObject({ status: "success", attempt: 3 });
+  });
+});
+
+for (const { start, program } of SHARED_STORES) {
+  const shared = await start();
+  afterAll(() => shared?.close());
+
+  needing(shared, program).describe(`${program}: a run that kills each replica that takes it`, () => {
+    test("is given up after three deaths, and those beside it succeed", async () => {
+      if (!shared) throw new Error("There was a store a moment ago.");
+      const { kind } = shared;
+      const config = { store: kind, [kind]: { url: await shared.database(), lease: "2s" } };
+      const { ada, bob, poison } = await outcomesOn(await serversOn(config, 2));
+      expect(poison).toMatchObject(givenUp);
+      for (const innocent of [ada, bob]) expect(innocent).toMatchObject({ status: "success" });
+    });
+  });
+}
