@@ -2,7 +2,7 @@
 // of threads shows. It is made before the thread loses anything; as long as the thread still holds all of it, it is no branch yet.
 
 import { createHash } from "node:crypto";
-import { hasCode } from "../core/errors.ts";
+import { AppError, hasCode } from "../core/errors.ts";
 import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { Thread } from "../core/records.ts";
@@ -38,6 +38,18 @@ interface Replacing extends Place {
 
 /** Whether the thread is a branch of another one. */
 export const isBranch = ({ parent }: Thread) => parent?.replaced !== undefined;
+
+const BRANCH_ID = /^branch_[0-9a-f]{40}_\d+$/;
+
+/**
+ * To be called before a request creates a thread or runs on it. A branch stays as it was: what is written in it would be lost when its
+ * thread holds what it was made of, or needs its id. Throws `invalid_request`.
+ */
+export function assertNoBranch(threadId: string): void {
+  if (!BRANCH_ID.test(threadId)) return;
+  const message = `\`${threadId}\` is the id of a branch, which stays as it was. Restore the branch, or fork it and write to the fork.`;
+  throw new AppError("invalid_request", message);
+}
 
 /** A thread's branches have fixed ids: to find them costs no search, and to make one twice makes one. */
 function idsOf(threadId: string): string[] {
@@ -141,7 +153,7 @@ async function copyAs(
     .catch(async (error: unknown) => {
       // Another request keeps the same one: that the thread has not changed since is checked when it loses something.
       const other = hasCode(error, "already_exists") ? await threads.get(owner, id) : undefined;
-      if (!other) throw error;
+      if (other?.parent?.thread_id !== thread_id) throw error;
       return other;
     });
 }

@@ -15,7 +15,7 @@ import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { admit } from "../quotas/holds.ts";
 import { checkClientTools } from "../tools/client.ts";
 import { checkAnswers } from "./answers.ts";
-import { type BranchServices, keepBranch } from "./branches.ts";
+import { assertNoBranch, type BranchServices, keepBranch } from "./branches.ts";
 import { getRun, newestRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import type { Agents } from "./services.ts";
@@ -161,6 +161,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const { agents, quotas, stores, threadBytes } = runs;
   const { agent: name, on_busy, stream, continues, ...rest } = command;
   const { thread_id, request, rewind_to } = command;
+  assertNoBranch(thread_id);
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
   const isCounted = rewind_to === undefined && request.input.length > 0;

@@ -25,7 +25,7 @@ import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
 import type { Quotas } from "../quotas/index.ts";
-import { branchIds, copiedState } from "./branches.ts";
+import { assertNoBranch, branchIds, copiedState } from "./branches.ts";
 import { notFound } from "./control.ts";
 import type { Agents } from "./services.ts";
 import { counting } from "./thread-bytes.ts";
@@ -46,6 +46,7 @@ export async function forkThread(
   { owner, threadId }: { owner: Owner; threadId: string },
   { message_id, id = newThreadId(), title }: Fork,
 ): Promise<Thread> {
+  assertNoBranch(id);
   const thread = await threads.get(owner, threadId);
   if (!thread) throw notFound("thread", threadId);
   if (message_id !== undefined && !(await threads.message(owner, threadId, message_id)))

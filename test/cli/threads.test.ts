@@ -138,6 +138,17 @@ describe("an import", () => {
     ]);
   });
 
+  test("keeps branches as branches", async () => {
+    const stores = await opened();
+    const branch = { id: "branch", metadata: {}, parent: { ...PARENT, replaced: "msg_1" } };
+    for (const thread of [{ id: "trip", metadata: {} }, branch]) await stores.threads.create(ADA, thread);
+    const dir = join(await temporaryFolder(), "out");
+    await exportThreads(stores.threads, ADA, dir);
+    const others = await opened();
+    await importThreads(others.threads, ADA, dir);
+    expect((await others.threads.get(ADA, "branch"))?.parent).toEqual(branch.parent);
+  });
+
   test("continues one that was interrupted, when told to leave what is there as it is", async () => {
     const { dir, stores } = await exported();
     await stores.threads.delete(ADA, "child");

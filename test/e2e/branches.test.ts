@@ -83,6 +83,25 @@ test("branches are deleted with their thread, and no one finds those of another"
   await expect(client.threads.get(branch?.id ?? "")).rejects.toMatchObject({ status: 404 });
 });
 
+test("a branch stays as it was: no run writes in it, and no other thread takes its id", async () => {
+  const { url, client, say, idOf, saidInBranches } = await started({});
+  await say("one");
+  await say("other", await idOf("one"));
+  const [{ id = "" } = {}] = await client.threads.branches("t");
+  const refused = { status: 400, message: expect.stringContaining("fork") };
+  await expect(client.start(id, { input: "in the branch" })).rejects.toMatchObject(refused);
+  const [first] = (await client.threads.messages(id)).items;
+  await expect(client.start(id, { input: "x", replaces: first?.id ?? "" })).rejects.toMatchObject(refused);
+  const next = id.replace(/0$/, "1");
+  await expect(client.threads.create({ id: next })).rejects.toMatchObject(refused);
+  await expect(client.threads.fork("t", { id: next })).rejects.toMatchObject(refused);
+  const body = JSON.stringify({ thread_id: next });
+  const headers = { "content-type": "application/json" };
+  const created = await fetch(`${url}/langgraph/threads`, { method: "POST", headers, body });
+  expect([created.status, await created.text()]).toEqual([422, expect.stringContaining("branch")]);
+  expect(await saidInBranches()).toEqual([["one", "answer 0"]]);
+});
+
 test("a call of a branch without a result is not said to have been left undone", async () => {
   const { client, say, idOf } = await started({
     agents: AGENTS,

@@ -128,6 +128,7 @@ function aboutOf(thread: Thread, { state, model, children }: Seen): ThreadFile {
     state: carried(state),
     ...omitUndefined({ agent_type: agent, title, provider, model: name }),
     ...omitUndefined({ parent_session_id: parent?.thread_id, parent_tool_use_id: parent?.call_id }),
+    ...omitUndefined({ replaced_message_id: parent?.replaced }),
   };
 }
 

@@ -169,5 +169,6 @@ function jsonOf(text: string, place: string): unknown {
 function parentOf(about: Omit<ThreadFile, "agent_type" | "title" | "metadata">) {
   const { parent_session_id: thread_id, parent_tool_use_id: call_id } = about;
   if (thread_id === undefined || call_id === undefined) return undefined;
-  return { thread_id, call_id, run_id: about.parent_run_id, background: about.background } satisfies Parent;
+  const { parent_run_id: run_id, background, replaced_message_id: replaced } = about;
+  return { thread_id, call_id, run_id, background, ...omitUndefined({ replaced }) } satisfies Parent;
 }

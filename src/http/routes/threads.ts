@@ -7,6 +7,7 @@ import { Thread } from "../../core/records.ts";
 import { freeTurn } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { withHold } from "../../quotas/holds.ts";
+import { assertNoBranch } from "../../runs/branches.ts";
 import { notFound } from "../../runs/control.ts";
 import { FoundThread, listThreads, searchThreads } from "../../runs/find.ts";
 import {
@@ -49,6 +50,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     { schema: { summary: "Create a thread", tags, body: CreateThreadBody, response: { 201: Thread } } },
     async (request, reply) => {
       const { id = newThreadId(), ...rest } = request.body;
+      assertNoBranch(id);
       const owner = ownerOf(request);
       const thread = await withHold(quotas, { owner, id }, () =>
         threads.create(owner, { id, ...omitUndefined(rest) }),

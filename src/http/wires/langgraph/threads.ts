@@ -9,6 +9,7 @@ import { freeTurn } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { withHold } from "../../../quotas/holds.ts";
+import { assertNoBranch } from "../../../runs/branches.ts";
 import { notFound } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import { deleteThreadTree, forkThread } from "../../../runs/thread-actions.ts";
@@ -198,6 +199,7 @@ export function threadRoutes(app: App, services: RouteServices): void {
   }
 
   function created(owner: Owner, id: string, metadata: Readonly<Record<string, unknown>>): Promise<Thread> {
+    assertNoBranch(id);
     const { own, agent } = annotated(metadata);
     return withHold(quotas, { owner, id }, () =>
       threads.create(owner, { id, metadata: scalarsIn(own), ...omitUndefined({ agent }) }),
