@@ -47,7 +47,7 @@ export function serverDoubts(data: unknown, { PATH = "" }: Variables): Fault[] {
   const servers = Programs.safeParse(data, SELDOM).data?.mcp_servers ?? {};
   return Object.entries(servers).flatMap(([name, { command, cwd }]) => {
     const path = ["mcp_servers", name];
-    const missing = "until there is, the MCP server cannot be started";
+    const missing = "until there is one, the MCP server cannot start";
     return [
       ...(cwd === undefined || existsSync(cwd)
         ? []

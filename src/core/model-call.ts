@@ -114,7 +114,7 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
 /** The remark about a count that is too low to be believed. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
-  const message = `counted ${reported.output_tokens} tokens of an answer of about ${counted.output_tokens}. The estimate counts.`;
+  const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate counts.`;
   return { code: "low_count", message };
 }
 

@@ -43,7 +43,7 @@ export const outOfIterations = (most: number): Outcome => ({
   status: "error",
   stop_reason: "max_iterations",
   details: {
-    message: `The run has asked its model ${most} times, which is its limit \`max_iterations\`.`,
+    message: `The run stopped after ${most} model calls, its limit \`max_iterations\`.`,
     ...{ limit: "max_iterations", most, used: most, left: 0 },
   },
 });

@@ -137,5 +137,5 @@ function told(messages: readonly Message[], ids: ReadonlySet<string>): string {
     .flatMap(({ content }) => filesIn(content))
     .map(nameOf);
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
-  return `The provider refused the request with ${names.slice(0, MAX_NAMED).join(", ")}${more}. The model answers without; it is not sent these files again.`;
+  return `The provider refused the request with ${names.slice(0, MAX_NAMED).join(", ")}${more}. The model answers without them, and is not sent them again.`;
 }

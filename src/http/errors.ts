@@ -139,7 +139,7 @@ const TUNNEL: Refusal = [
   405,
   "method_not_allowed",
   "method not allowed",
-  "This server is no proxy: it does not take CONNECT.",
+  "This server is not a proxy: it does not accept CONNECT.",
 ];
 const EXPECTATION: Refusal = [
   417,

@@ -27,8 +27,8 @@ export function decompress(answer: IncomingMessage): Readable {
   const encoding = answer.headers["content-encoding"]?.trim().toLowerCase() ?? "";
   if (encoding === "" || encoding === "identity") return answer;
   const decoder = Object.hasOwn(DECODERS, encoding) ? DECODERS[encoding]?.() : undefined;
-  if (!decoder) throw new EncodingError(`is packed as \`${encoding}\`, which was not asked for`);
-  const wrong = () => new EncodingError(`is not packed as its content-encoding says (\`${encoding}\`)`);
+  if (!decoder) throw new EncodingError(`is compressed as \`${encoding}\`, which was not asked for`);
+  const wrong = () => new EncodingError(`is not compressed as its content-encoding says (\`${encoding}\`)`);
   const destroy = decoder.destroy.bind(decoder);
   // A decoder does not say whose fault the bytes are.
   decoder.destroy = (error) => destroy(error && isOfDecoder(error) ? wrong() : error);

@@ -40,7 +40,7 @@ export async function restoreBranch(
   if (input.length === 0)
     throw new AppError(
       "invalid_request",
-      `Thread \`${thread_id}\` has all of branch \`${branch_id}\` already.`,
+      `Thread \`${thread_id}\` contains all of branch \`${branch_id}\` already.`,
     );
   const run = {
     id: newRunId(),

@@ -81,7 +81,7 @@ export function changedMeanwhile(threadId: string): AppError {
 export function grownMeanwhile(threadId: string): AppError {
   return new AppError(
     "thread_busy",
-    `Thread \`${threadId}\` got a message while what it held was kept as a branch. Try again.`,
+    `Thread \`${threadId}\` got a message while its branch was made. Try again.`,
   );
 }
 

@@ -66,14 +66,14 @@ function isTooDeep(value: unknown, depth: number): boolean {
 function propertyFault({ properties = {} }: Record<string, unknown>): string | undefined {
   const odd = isObject(properties) && Object.keys(properties).find((name) => !PROPERTY.test(name));
   return odd
-    ? `have a name that models cannot be shown: ${JSON.stringify(odd.slice(0, 64))}; use 1 to 64 characters out of A-Z a-z 0-9 _ . -`
+    ? `have a property name that no provider takes: ${JSON.stringify(odd.slice(0, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
     : undefined;
 }
 
 /** Why it is no JSON Schema, as far as providers check. */
 function faultOf(schema: unknown): string | undefined {
   if (typeof schema === "boolean") return undefined;
-  if (!isObject(schema)) return "hold something that is no JSON Schema";
+  if (!isObject(schema)) return "contain a value that is not a JSON Schema";
   return Object.entries(schema)
     .map(([keyword, value]) => keywordFault(keyword, value))
     .find((fault) => fault !== undefined);

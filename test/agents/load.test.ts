@@ -225,7 +225,7 @@ test("warns of a rule that denies an option, which may be written otherwise", as
         - { allow: execute, command_prefix: [ls -l] }
 `;
   const told = (option: string, program: string) =>
-    `names an option in \`${option}\`, which programs may take in other spellings too; name \`${program}\`, and allow what may run of it`;
+    `names an option in \`${option}\`, which programs take in other spellings too; name \`${program}\` alone, and allow the uses that may run`;
   expect((await load(text, { hooks: [permissions] })).warnings).toEqual([
     `agents.yaml:5:11: agents.a.permissions.rules[0]: ${told("git push --force", "git push")}`,
     `agents.yaml:6:11: agents.a.permissions.rules[1]: ${told("rm -rf", "rm")}`,
@@ -248,7 +248,7 @@ test("warns of an MCP server whose program or folder is not there, and of variab
   ok: { command: sh, cwd: / }
 agents: { a: {} }
 `;
-  const until = "until there is, the MCP server cannot be started";
+  const until = "until there is one, the MCP server cannot start";
   expect((await load(text, { env: { PATH: process.env.PATH ?? "" } })).warnings).toEqual([
     `agents.yaml:2:20: mcp_servers.none.command: there is no program \`no-such-program\`; ${until}`,
     `agents.yaml:2:42: mcp_servers.none.cwd: there is no folder \`./none\`; ${until}`,

@@ -31,7 +31,7 @@ function heard(...events: StreamEvent[]) {
   return words.message("stopped");
 }
 
-test("the words of the newest message are kept, without what it thought and the call that it began", () => {
+test("the words of the newest message are kept, without its thinking and its unfinished call", () => {
   const message = heard(
     start("a"),
     said("old"),
@@ -71,7 +71,7 @@ const cut: AssistantMessage = {
 
 const roles = (messages: readonly Message[]) => messages.map(({ role }) => role);
 
-test("the model reads what was cut off, and once that it was, with what the user says next", () => {
+test("the model reads the incomplete answer, and one note about it with the user's next message", () => {
   const next = userMessage("Shorter, please.");
   const told = withIncompleteNotes([
     userMessage("A tale"),
@@ -94,7 +94,7 @@ test("the model reads what was cut off, and once that it was, with what the user
   ]);
 });
 
-test("where the answer is continued, the model is asked to continue it where it ends, also afterwards", () => {
+test("to continue, the model is asked to continue where the answer ends, in later calls too", () => {
   const begun = withIncompleteNotes([userMessage("A tale"), cut]);
   expect(roles(begun)).toEqual(["user", "assistant", "user"]);
   expect(begun.at(-1)?.content).toContain("Continue it exactly where it ends");
@@ -109,7 +109,7 @@ test("where the answer is continued, the model is asked to continue it where it 
   );
 });
 
-test("messages without one are what they were", () => {
+test("messages without an incomplete answer stay unchanged", () => {
   const messages = [userMessage("hi"), assistantMessage("Hello.")];
   expect(withIncompleteNotes(messages)).toBe(messages);
 });

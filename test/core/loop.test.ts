@@ -99,7 +99,7 @@ describe("a run", () => {
     expect(offered).toEqual(["echo", "read", "write"]);
   });
 
-  test("that ends after a message was whole keeps nothing of it as cut off", async () => {
+  test("that ends after a complete message keeps no incomplete copy of it", async () => {
     const { messages } = await play({
       tools: [echo],
       maxIterations: 1,

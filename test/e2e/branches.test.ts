@@ -23,7 +23,7 @@ async function started(options: ServerOptions) {
 }
 
 await describeEveryConfig((config) => {
-  test("an edit keeps what it replaces as a branch, which is brought back and back again", async () => {
+  test("an edit keeps what it replaces as a branch, which can be restored, and the edit again after it", async () => {
     const { url, client, say, idOf, said, saidInBranches } = await started({ config: config() });
     await say("one");
     await say("two");
@@ -71,7 +71,7 @@ test("a thread keeps its newest sixteen branches", async () => {
   expect(await client.threads.list()).toMatchObject({ items: [{ id: "t" }] });
 });
 
-test("branches are deleted with their thread, and no one finds those of another", async () => {
+test("branches are deleted with their thread, and no other user finds them", async () => {
   const { client, say, idOf } = await started({});
   await say("one");
   await say("other", await idOf("one"));
@@ -102,7 +102,7 @@ test("a branch stays as it was: no run writes in it, and no other thread takes i
   expect(await saidInBranches()).toEqual([["one", "answer 0"]]);
 });
 
-test("a call of a branch without a result is not said to have been left undone", async () => {
+test("a restored call without a result has an unknown outcome, and is not reported as not run", async () => {
   const { client, say, idOf } = await started({
     agents: AGENTS,
     script: [{ call: [{ tool: "execute", args: { command: "true" } }] }, { say: "Other." }],

@@ -58,7 +58,7 @@ await describeEveryConfig((config) => {
     }
   });
 
-  test("an answer that was cut off is continued where it ends, and nothing else is", async () => {
+  test("an answer that was cut off is continued where it ends; any other last message is refused", async () => {
     const { client, requests } = await started({ config: config() });
     await stopped(client);
     const { id } = await client.start("t", { continue: true });

@@ -270,7 +270,7 @@ test("a result that is very long is cut in its middle", async () => {
   expect(text).toMatch(/begin x+\s+\.\.\. \(truncated \d+ characters\) \.\.\.\s+x+ end$/);
 });
 
-test("the next run of a fork reads that a call which runs in the first thread has an unknown outcome, not that it was not run", async () => {
+test("the next run of a fork reads that the outcome of a call that runs in the first thread is unknown", async () => {
   const tool = await callbackTool(() => {});
   const { url } = await startServer({
     script: [{ call: [{ tool: "freight" }] }, { say: "I see." }],

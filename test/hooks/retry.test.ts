@@ -57,7 +57,7 @@ describe("a model that is not available for the moment", () => {
     expect(await asked("model_overloaded", { fallback })).toBe(3);
   });
 
-  test("is given up when the next attempt would exceed the patience, and the failure says how long it took", async () => {
+  test("is given up when the next attempt would exceed `patience`, and the failure says how long it took", async () => {
     const waiting = failing("model_overloaded", 600);
     const { outcome, events } = await play({
       script: [waiting, waiting, waiting, { say: "hi" }],

@@ -288,7 +288,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     });
   });
 
-  test("a request that arrives while the server closes is refused as that, quietly, and may be sent again", async () => {
+  test("a request that arrives while the server closes is refused with `shutting_down`, without an error in the log, and may be sent again", async () => {
     const lines: string[] = [];
     const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
     const { url, app } = await startServer({ logger });

@@ -38,7 +38,7 @@ describe("server-sent events", () => {
     expect(parse("\uFEFFdata: x\ndatabase: y\nevents: z\nretry: 5\n:c\nnonsense\n\n")).toEqual([["", "x"]]);
   });
 
-  test("hand on the lines that are no field, to who wants them", () => {
+  test("pass on the lines that are not fields, if asked to", () => {
     const others: string[] = [];
     const parser = sseParser(() => {}, { onOther: (line) => others.push(line) });
     parser.push(Buffer.from(': c\ndata: x\nerror: {"code": 500}\n\n{"bare": 1}\nid: 7\n'));

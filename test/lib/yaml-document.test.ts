@@ -179,7 +179,7 @@ servers:
   ]);
 });
 
-test("doubts a value that names a variable as other programs write it", () => {
+test("warns of a value that names a variable as other programs write it", () => {
   const text = `a: $OPENAI_API_KEY
 b: { authorization: Bearer $TOKEN }
 c: "%KEY%"

@@ -111,12 +111,12 @@ describe("the ids of calls", () => {
     return results;
   };
 
-  test("go back to the model that made them as they came, as Kimi reads its tools off them", () => {
+  test("go back unchanged to the model that made them, because Kimi reads its tools from them", () => {
     const own = ["functions.read:0", "functions.mcp__files__read_text_of_a_long_file:1", "a b/ü"];
     expect(ids("llm.example.com", "openai:m", ...own)).toEqual(own);
   });
 
-  test("that are doubled in a thread are counted on, in the form that the model knows", () => {
+  test("that occur twice in a thread get the next number, in the form that the model knows", () => {
     expect(ids("llm.example.com", "openai:m", "read:0", "read:0", "read:1")).toEqual([
       "read:0",
       "read:1",
@@ -124,12 +124,12 @@ describe("the ids of calls", () => {
     ]);
   });
 
-  test("of other models are such as all servers take", () => {
+  test("of other models are replaced by ids that all servers take", () => {
     const [id] = ids("llm.example.com", "other:m", "functions.read:0");
     expect(id).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
   });
 
-  test("are such as the server takes where that is known to be strict", () => {
+  test("are replaced by valid ones for a server that is known to be strict", () => {
     for (const host of ["api.openai.com", "api.mistral.ai"])
       expect(ids(host, "openai:m", "functions.read:0")[0]).toMatch(/^[a-zA-Z0-9_-]{1,40}$/);
   });

@@ -190,9 +190,9 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   });
 
   test.each([
-    ["compress", Buffer.from("data: x\n\n"), "is packed as `compress`, which was not asked for"],
-    ["gzip", Buffer.from("data: x\n\n"), "is not packed as its content-encoding says (`gzip`)"],
-    ["identity", zlib.gzipSync("data: x\n\n"), "is packed with gzip, and its head does not say so"],
+    ["compress", Buffer.from("data: x\n\n"), "is compressed as `compress`, which was not asked for"],
+    ["gzip", Buffer.from("data: x\n\n"), "is not compressed as its content-encoding says (`gzip`)"],
+    ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, and its headers do not say so"],
   ])(
     "says of an answer labelled `%s` what it cannot read, and does not ask again",
     async (encoding, body, said) => {

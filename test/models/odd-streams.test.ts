@@ -56,7 +56,7 @@ describe.each(SERVERS)("a stream of %s", (server) => {
     expect(told(readPieces(recorded, [recorded.bytes]), recorded)).toEqual(recorded.expected);
   });
 
-  test("means the same in any packets, also when they cut a character", () => {
+  test("means the same however packets cut it, also inside a character", () => {
     for (const recorded of recordings) {
       const letters = [...recorded.bytes.keys()];
       expect(told(readPieces(recorded, cutAt(recorded.bytes, letters)), recorded)).toEqual(recorded.expected);
@@ -70,7 +70,7 @@ describe.each(SERVERS)("a stream of %s", (server) => {
     }
   });
 
-  test("means the same with what proxies put between its events, and with their line ends", () => {
+  test("means the same with comments of proxies between its events, and with their line ends", () => {
     const noise = fc.constantFrom(
       ...["data:\n\n", "data:   \n\n", ": ping\n\n", "data: : waiting\n\n", "\n\n", "id: 7\n\n"],
       ...['event: ping\ndata: {"type": "ping"}\n\n', "retry: 3000\n\n", "data: null\n\n"],

@@ -163,7 +163,7 @@ describe("openai", () => {
   });
 });
 
-test("a thought that its server has not signed goes back as it came, to that server", async () => {
+test("thinking that its server has not signed goes back unchanged to that server", async () => {
   const asked = createModel(
     { provider: "anthropic", model: "m", api_key: "k", base_url: fake.current.url },
     {},

@@ -151,7 +151,7 @@ describe("while a run works", () => {
     expect(await page.getByText("Queued").count()).toBe(0);
   });
 
-  test("what it said before a stop is there after a reload, and is continued", async () => {
+  test("the text before a stop is there after a reload, and can be continued", async () => {
     const { url } = await startServer({
       script: (_, call) =>
         call === 0 ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 10 } : { say: "The end." },

@@ -34,7 +34,7 @@ needing(pooled, "pgbouncer").describe("a pooler in front of PostgreSQL", () => {
     expect(seqsOf(await reading)).toEqual(upTo(3));
   });
 
-  test("that keeps none is refused at the start, with what to set, also where others have used it before", async () => {
+  test("that keeps no sessions is refused at the start, with the setting to change, also after others have used it", async () => {
     const url = await pooler("transaction");
     for (const _ of upTo(3))
       await expect(createPostgresStores({ url })).rejects.toMatchObject({
@@ -77,7 +77,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     expect(lease.epoch).toBe(1);
   });
 
-  test("who may create no schema hears what to ask for", async () => {
+  test("who may not create a schema gets the statement for its administrator", async () => {
     await expect(createPostgresStores({ url: await strict("stranger") })).rejects.toMatchObject({
       code: "config_invalid",
       message: expect.stringMatching(/`stranger`.*CREATE SCHEMA skein AUTHORIZATION "stranger"/),

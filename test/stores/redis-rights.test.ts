@@ -60,7 +60,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
     },
   );
 
-  test("that are not enough keeps the server from starting, and hears which are missing", async () => {
+  test("that are not enough keep the server from starting, and the error names the missing ones", async () => {
     const rest = ["+@all", "-@dangerous", "+info"];
     await expectRefusal(["~sk:*", "resetchannels", "&other:*", ...rest], /publish and subscribe.*&sk:\*/);
     await expectRefusal(["~other:*", "&sk:*", ...rest], /key.*docs\/operations\.md/);
@@ -68,7 +68,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
     await expectRefusal(["~sk:*", "&sk:*", ...rest, "-@scripting"], /'eval(sha)?'/);
   });
 
-  test("that are taken away later turns it unready, and tells why", async () => {
+  test("that are taken away later make the server unready, with the reason", async () => {
     if (!redis) return;
     const stores = await createRedisStores({ url: urlFor(redis, "~sk:*", "&sk:*", "+@all") });
     try {

@@ -55,7 +55,7 @@ describe("parameters with alternatives at the top", () => {
     expect(usableParameters({ anyOf: branches })).toMatchObject({ schema: { anyOf: branches } });
   });
 
-  test("in circles end", () => {
+  test("that refer to themselves end", () => {
     const schema = { $ref: "#", allOf: [{ $ref: "#" }, { $ref: "#" }], properties: { a: text } };
     expect(shown(schema)).toMatchObject({ properties: { a: text } });
   });
@@ -90,7 +90,7 @@ test.each([
   [
     "a name that is too long",
     { properties: { ["x".repeat(65)]: text } },
-    "a name that models cannot be shown",
+    "a property name that no provider takes",
   ],
   ["an odd name in an alternative", { anyOf: [{ properties: { "a b": text } }] }, '"a b"'],
   ["a type of another language", { properties: { a: { type: "float" } } }, "have a wrong `type`"],

@@ -8,7 +8,7 @@ const BODY = JSON.stringify({
   title: "unavailable",
   status: 503,
   code: "unavailable",
-  detail: "The server starts again. Try again later.",
+  detail: "The server is restarting. Try again later.",
   instance: "",
 });
 const HEADERS = {

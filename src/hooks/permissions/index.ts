@@ -186,7 +186,7 @@ function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
   const named = [...(matcher.command_prefix ?? []), matcher.regex ?? ""].find((text) => /\s-/.test(text));
   if (named === undefined) return [];
   const [command = ""] = named.split(/ +-/);
-  const message = `names an option in \`${named}\`, which programs may take in other spellings too; name \`${command}\`, and allow what may run of it`;
+  const message = `names an option in \`${named}\`, which programs take in other spellings too; name \`${command}\` alone, and allow the uses that may run`;
   return [{ path: ["rules", index], message }];
 }
 

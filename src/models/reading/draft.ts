@@ -125,7 +125,7 @@ export function replyDraft(): Draft {
 
 const unknownReason = (word: string): Remark => ({
   code: "unknown_stop_reason",
-  message: `ended a reply for a reason that is in no list, ${JSON.stringify(word)}. It counts as the end of the turn.`,
+  message: `ended a reply for an unknown reason, ${JSON.stringify(word)}. It counts as the end of the turn.`,
 });
 
 const CUT = "the stream ended before the reply did";

@@ -44,7 +44,7 @@ export function framesTo(listener: Listener, contentType: string): Frames {
 
 /** Read off the first character that is no blank; undefined before it is there. */
 function formOf(bytes: Buffer, listener: Listener, contentType: string): Frames | undefined {
-  if (bytes[0] === GZIP) throw refused("the answer is packed with gzip, and its head does not say so");
+  if (bytes[0] === GZIP) throw refused("the answer is compressed with gzip, and its headers do not say so");
   const first = bytes.find((byte) => byte > 0x20 && !BYTE_ORDER_MARK.includes(byte));
   if (first === undefined) return undefined;
   const sign = String.fromCharCode(first);

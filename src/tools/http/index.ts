@@ -122,7 +122,7 @@ function report({ name }: HttpTool, failure: EndpointFailure, { call, run }: Exe
 }
 
 const NO_LATER =
-  "The tool's server promised a result for later, and this server takes none. Its operator can set PUBLIC_URL.";
+  "The tool's server announced a later result, which this server cannot receive: its operator has to set PUBLIC_URL.";
 
 async function* send(
   tool: HttpTool,

@@ -194,7 +194,7 @@ describe("a file that may say what commands run is decided as they are", () => {
       expect(verdict(written(".git/config"), [other], "bypass").decision).toBe("allow");
   });
 
-  test("and the model reads why", () => {
+  test("and the model reads the reason", () => {
     expect(verdict(written(".git/config"), [deny], "bypass").why).toBe(
       "`.git/config` may say what commands run: rule `no-rm` of agent scope denies it",
     );

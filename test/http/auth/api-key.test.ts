@@ -89,7 +89,7 @@ describe("an API key", () => {
     expect((await ask(key)).status).toBe(200);
   });
 
-  test("counts once in two headers, and beside what has not the form of a key", async () => {
+  test("counts once in two headers, and a value of another form beside it is ignored", async () => {
     const { url, make } = await world();
     const { key } = await make();
     const other = { "x-api-key": "lsv2_pt_of_another_service" };
@@ -108,7 +108,7 @@ describe("an API key", () => {
       expect((await answerTo(`${url}/threads/t`, { headers })).status).toBe(401);
   });
 
-  test("of two different ones none is chosen, and the answer names both headers", async () => {
+  test("two different ones are refused, and the error names both headers", async () => {
     const { url, make } = await world();
     const headers = { ...bearer((await make()).key), "x-api-key": (await make({ user: "eve" })).key };
     const { status, body } = await answerTo(`${url}/threads/t`, { headers });

@@ -35,7 +35,7 @@ describe("the issuer's keys", () => {
     expect(state.asked).toBe(1);
   });
 
-  test("are tried in turn with a token that names none; a stranger's is refused", async () => {
+  test("are tried in turn for a token without a key id; a stranger's token is refused", async () => {
     const { state, ask } = await world();
     const other = await pair("RS256");
     const keys = [await published(other.publicKey, "a"), await published(rsa.publicKey, "b")];

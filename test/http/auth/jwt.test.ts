@@ -45,7 +45,7 @@ describe("a token of the issuer", () => {
     });
   });
 
-  test("may have claims in maps, as Keycloak's roles are, also below names with dots", async () => {
+  test("may have claims nested in maps, as Keycloak's roles are, also under names with dots", async () => {
     const { ask } = await world({
       tenant_claim: "organization.acme.example.id",
       scopes_claim: "realm_access.roles",
@@ -64,7 +64,7 @@ describe("a token of the issuer", () => {
     expect((await ask(await token({ ...claims, organization: "acme" }))).status).toBe(401);
   });
 
-  test("may be up to a minute late or early, as clocks are, or as much as the operator says", async () => {
+  test("may be up to a minute late or early, or as much as the operator allows", async () => {
     const { ask } = await world();
     expect((await ask(await token({ exp: inSeconds(-50) }))).status).toBe(200);
     expect((await ask(await token({ nbf: inSeconds(50) }))).status).toBe(200);

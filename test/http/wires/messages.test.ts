@@ -41,7 +41,7 @@ test("what a client replaces follows a message that it has shown", () => {
 
 const OPTIONS = { isWhole: true, isRegenerated: true };
 
-test("an edit, a regeneration and a trimmed list are what they were", () => {
+test("an edit, a regeneration and a trimmed list work as before", () => {
   const messages = thread(["one", "two", "three"]);
   const [one = "", two = "", three = ""] = idsOf(messages);
   const as = (...ids: string[]) => align(messages, ids.map(sent), OPTIONS);

@@ -174,7 +174,7 @@ describe("a server that", () => {
 });
 
 describe("a listing", () => {
-  test("that is empty is an absence, and is asked for again until it is not", async () => {
+  test("that is empty counts as absent, and is asked for again until it has tools", async () => {
     const servers = await opened({ s: hostile("empty-first") });
     expect(servers.absent()).toEqual([{ server: "s", why: "lists no tools" }]);
     await expect.poll(() => servers.tools().length, { timeout: 20_000 }).toBeGreaterThan(0);

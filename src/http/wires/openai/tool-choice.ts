@@ -77,7 +77,7 @@ function forced(given: readonly GivenTool[], name: string | undefined): Choice {
     const names = given.map((each) => `\`${each.name}\``).join(", ");
     throw refused(
       "tool_choice",
-      `names \`${name}\`, which is none of \`tools\`: ${names || "there are none"}.`,
+      `names \`${name}\`, which is not in \`tools\`: ${names || "there are none"}.`,
     );
   }
   const { description, parameters } = tool;

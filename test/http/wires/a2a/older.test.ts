@@ -118,7 +118,7 @@ describe("an agent that speaks A2A 0.3", () => {
     expect(answered.at(-1)).toMatchObject({ taskId: result.id, status: { state: "completed" }, final: true });
   });
 
-  test("does not wait where it blocks on nothing, and cancels", async () => {
+  test("does not wait with `blocking: false`, and cancels", async () => {
     const { ask } = await started([{ say: "a ".repeat(2000), delay_ms: 20 }]);
     const { result } = await ask("message/send", {
       message: message("go"),
@@ -128,7 +128,7 @@ describe("an agent that speaks A2A 0.3", () => {
     expect((await ask("tasks/cancel", { id: result.id })).result.status.state).toBe("canceled");
   });
 
-  test("sends files and data, and URLs are refused", async () => {
+  test("sends files and data, and gets a refusal of URLs", async () => {
     let seen: unknown;
     const { ask } = await started(({ messages }) => {
       seen = messages.at(-1)?.content;

@@ -93,7 +93,7 @@ describe("a page with a client before 0.0.51", () => {
     expect(textIn(await say("Blue"))).toBe("Blue it is.");
   });
 
-  test("may say something else, and what was asked is not run", async () => {
+  test("may write something else, and the call in question is not run", async () => {
     let read = "";
     const { say } = await started(({ messages }, call) => {
       read = JSON.stringify(messages);
@@ -104,7 +104,7 @@ describe("a page with a client before 0.0.51", () => {
     expect(read).toContain("Tell me a joke.");
   });
 
-  test("reads thoughts by their old names, and images in a snapshot as words", async () => {
+  test("reads thinking under its old event names, and images in a snapshot as words", async () => {
     const { ask, say } = await started([{ think: "Hm.", say: "A dot." }]);
     const source = { type: "data", value: "aGk=", mimeType: "text/plain" };
     const events = await say([

@@ -298,7 +298,7 @@ describe("a chat client", () => {
     expect(await saidIn(url, "c1")).toEqual(["one", "A.", "two", "B.", "three", "C."]);
   });
 
-  test("a chat that was begun elsewhere brings its history, also where its name comes late", async () => {
+  test("a chat that was begun elsewhere brings its history, also when its name comes late", async () => {
     const read: string[][] = [];
     const { url, client, clientFor } = await started(({ messages }) => {
       read.push(messages.map(({ content }) => String(content)));
@@ -315,7 +315,7 @@ describe("a chat client", () => {
     expect(await saidIn(url, "c1")).toEqual([...texts, "Ada."]);
   });
 
-  test("a name that its front end has not filled in is none", async () => {
+  test("a conversation's name that the front end has not filled in is ignored", async () => {
     const { url, clientFor } = await started([{ say: "A." }, { say: "B." }]);
     for (const name of ["{{CHAT_ID}}", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
       await clientFor(name).chat.completions.create({ model: MODEL, messages: [user("hi")] });

@@ -142,7 +142,7 @@ describe("a client that is asked", () => {
     expect(response.output_text).toBe("Vienna, then.");
   });
 
-  test("keeps what the model said and called at once as one message, however often it replays it", async () => {
+  test("keeps text and calls of one reply as one message, however often the client replays them", async () => {
     const seen: string[] = [];
     const { client } = await started(({ messages }) => {
       const callsOf = (each: Message) =>

@@ -104,7 +104,7 @@ test("a request for a title that quotes no chat gets the title of the chat that 
   expect(JSON.parse(title)).toEqual({ title: "How do I bake bread?" });
 });
 
-test("what only a model can answer about a chat is asked on a thread of its own", async () => {
+test("a side request that needs a model runs on a thread of its own", async () => {
   const { url, ask } = await started([{ say: "Mix." }, { say: "Both mix." }, { say: "Bread" }]);
   const named = { "X-OpenWebUI-Chat-Id": "c1" };
   await ask("How do I bake bread?", named);
@@ -116,7 +116,7 @@ test("what only a model can answer about a chat is asked on a thread of its own"
   expect(await saidIn(url, "c1")).toEqual(["How do I bake bread?", "Mix."]);
 });
 
-test("a person may write as a template does", async () => {
+test("a person's message may look like a template", async () => {
   const { ask } = await started([{ say: "One." }, { say: "Two." }]);
   expect(await ask("### Task:\nReview <chat_history> in this file.")).toBe("One.");
   expect(await ask("Explain this: ### Task: <chat_history></chat_history>")).toBe("Two.");

@@ -49,7 +49,7 @@ describe("a function that the client forces", () => {
     await expect.poll(() => threadsOf(url)).toEqual([]);
   });
 
-  test("is an item of a response, and nothing else is said", async () => {
+  test("comes as an item of a response, and no other text does", async () => {
     const { client } = await started([{ say: JSON.stringify(ADA) }, { say: JSON.stringify(ADA) }]);
     for (const response of [
       await client.responses.create(RESPONSE),
@@ -62,7 +62,7 @@ describe("a function that the client forces", () => {
     }
   });
 
-  test("may be carried out by the client, whose result is the end of what it sends next", async () => {
+  test("may be carried out by the client, which sends the result with the whole chat", async () => {
     let read = "";
     const { client } = await started(({ messages: all }, call) => {
       read = JSON.stringify(all.map(({ role, content }) => [role, content]));
@@ -170,7 +170,7 @@ describe("settings of a chat", () => {
     },
   );
 
-  test("that are all read leave the header out", async () => {
+  test("that are all read cause no header", async () => {
     const { url } = await started([{ say: "Well." }]);
     const chat = await postJson(`${url}/v1/chat/completions`, { model, messages, temperature: 1 });
     expect(chat.headers.has("x-ignored-parameters")).toBe(false);

@@ -205,7 +205,7 @@ export function conversationRoutes(
         await threadNamed(ownerOf(request), request.params.conversation_id);
         throw new AppError(
           "method_not_allowed",
-          "Items are written by the agent's runs, which keep the conversation whole. Send `conversation` with POST /v1/responses (`conversationId` in the Agents SDK) in place of a session, or `items` with POST /v1/conversations.",
+          "Items are written by the agent's runs, which keep the conversation whole. Send `conversation` with POST /v1/responses (`conversationId` in the Agents SDK) instead of a session, or `items` with POST /v1/conversations.",
         );
       },
     });
