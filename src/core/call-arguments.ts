@@ -11,11 +11,11 @@ const MAX_ENTRIES = 20_000;
 export type CallArguments = Record<string, unknown>;
 
 /**
- * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null` and empty lists mean no arguments. Proxies
- * write an empty object first, or all arguments twice; some models write the object as a JSON string.
+ * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null`, `None`, `undefined` and empty lists mean no
+ * arguments. Proxies write an empty object first, or all arguments twice; some models write the object as a JSON string.
  */
 export function readArguments(text: string): { args: CallArguments } | { fault: string } {
-  if (text.trim() === "") return { args: {} };
+  if (NO_ARGUMENTS.has(text.trim())) return { args: {} };
   const read = readJson(text);
   if ("fault" in read) return read;
   const { value } = read;
@@ -26,6 +26,9 @@ export function readArguments(text: string): { args: CallArguments } | { fault: 
   if ("value" in inner && isObject(inner.value)) return { args: inner.value };
   return { fault: "are a text, not a JSON object" };
 }
+
+/** As a server writes a missing value of its own language. */
+const NO_ARGUMENTS: ReadonlySet<string> = new Set(["", "None", "undefined"]);
 
 /** Why a call's arguments could not be read; completes "The arguments …". */
 export function argumentsFault(malformed: string): string {

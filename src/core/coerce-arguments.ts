@@ -1,7 +1,8 @@
 // Coerces a call's arguments to the types in its tool's schema, for every tool, before the tool checks them.
 //
-// Models send `null` for a parameter that they leave out, and lists, maps, numbers and booleans as text. Both have one meaning where
-// the schema takes neither. Everything else stays as the model wrote it, for the tool to judge.
+// Models send `null` or a blank text for a parameter that they leave out, lists, maps, numbers and booleans as text, and whole numbers,
+// booleans and maps for a text. Each has one meaning where the schema does not take it. Everything else stays as the model wrote it,
+// for the tool to judge.
 
 import { isObject } from "../lib/json.ts";
 import { referredSchema } from "../lib/json-pointer.ts";
@@ -41,8 +42,7 @@ function coerceObject(value: CallArguments, schemas: readonly unknown[], coercio
     const own = parts.flatMap((part) => propertySchema(part, name));
     if (own.length === 0) continue;
     const fit = coerceValue(member, own, coercion);
-    const isLeftOut =
-      fit === null && !required.has(name) && !own.every((each) => takes(each, "null", coercion));
+    const isLeftOut = !required.has(name) && isNoValue(fit, own, coercion);
     if (fit === member && !isLeftOut) continue;
     changed ??= { ...value };
     if (isLeftOut) delete changed[name];
@@ -50,6 +50,21 @@ function coerceObject(value: CallArguments, schemas: readonly unknown[], coercio
   }
   return changed ?? value;
 }
+
+/** Whether `value` is `null` or a blank text, and the schemas do not take it. */
+function isNoValue(value: unknown, schemas: readonly unknown[], coercion: Coercion): boolean {
+  const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, coercion));
+  if (value === null) return !all("null");
+  if (typeof value !== "string" || value.trim() !== "") return false;
+  return !all("string") || schemas.some((schema) => refusesBlank(schema, value, coercion));
+}
+
+const refusesBlank = (schema: unknown, text: string, coercion: Coercion) =>
+  partsFor(schema, "string", coercion).some(
+    ({ minLength, enum: choices }) =>
+      (text === "" && typeof minLength === "number" && minLength > 0) ||
+      (Array.isArray(choices) && !choices.includes(text)),
+  );
 
 function propertySchema({ properties, additionalProperties }: JsonSchema, name: string): unknown[] {
   if (isObject(properties) && Object.hasOwn(properties, name)) return [properties[name]];
@@ -64,8 +79,17 @@ function coerceValue(value: unknown, schemas: readonly unknown[], coercion: Coer
     if (typeof read === "string") return value;
     return read === null || all(kindOf(read)) ? coerceValue(read, schemas, coercion) : value;
   }
+  if (value !== null && all("string") && !all(kindOf(value))) return asText(value);
   if (Array.isArray(value)) return coerceList(value, schemas, coercion);
   return isObject(value) ? coerceObject(value, schemas, coercion) : value;
+}
+
+/** A map, or a list of maps, is meant as the text of a JSON file. Other lists may mean anything. */
+function asText(value: unknown): unknown {
+  if (Array.isArray(value) ? value.length > 0 && value.every(isObject) : isObject(value))
+    return JSON.stringify(value, null, 2);
+  // Of other numbers the digits that the model wrote may be lost.
+  return Number.isSafeInteger(value) || typeof value === "boolean" ? String(value) : value;
 }
 
 /** The value that a text holds as JSON; the text itself when it is not JSON. */

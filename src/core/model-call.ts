@@ -2,6 +2,7 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
+import { namedCall } from "./called-tool.ts";
 import { coerceCall } from "./coerce-arguments.ts";
 import { AppError } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
@@ -55,7 +56,9 @@ export async function* callModel(
       usage,
       ...(first_token_ms === undefined ? {} : { first_token_ms }),
     };
-    const tool_calls = reply.tool_calls.map((call) => coerceCall(call, run.tools.get(call.name)));
+    const tool_calls = reply.tool_calls
+      .map((call) => namedCall(call, run.tools))
+      .map((call) => coerceCall(call, run.tools.get(call.name)));
     const message = asMessage(id, model.name, { ...reply, tool_calls, usage });
     const completion = { message, stop_reason };
     run.onModelReply(completion);

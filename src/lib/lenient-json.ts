@@ -1,5 +1,5 @@
 // Reads JSON that a model wrote almost right. Repairs only what has one meaning: raw control characters and unknown escapes in
-// strings, a comma before a closing bracket, and values written one behind another.
+// strings, a comma before a closing bracket, values written one behind another, and the marks around them.
 
 /** Longer texts are read strictly only: repairing takes one turn of the event loop. */
 const MAX_REPAIRED = 256 * 1024;
@@ -11,10 +11,24 @@ export function readJsonValues(text: string): unknown[] {
   } catch (error) {
     if (text.length > MAX_REPAIRED) throw error;
     try {
-      return repairedValues(text).map((value): unknown => JSON.parse(value));
+      return repairedValues(unwrapped(text)).map((value): unknown => JSON.parse(value));
     } catch {
       throw error;
     }
+  }
+}
+
+/** The longest mark, and room for white space. */
+const MARK_LENGTH = 40;
+const MARK = /(?:```|<\/\w{1,30}>|<\|\w{1,30}\|>)$/;
+
+/** Without a fence of Markdown, and without the tags and tokens that end a call in a model's own format. */
+function unwrapped(text: string): string {
+  let bare = text.trim().replace(/^```(?:json)?/i, "");
+  for (;;) {
+    const mark = MARK.exec(bare.slice(-MARK_LENGTH));
+    if (!mark) return bare;
+    bare = bare.slice(0, -mark[0].length).trimEnd();
   }
 }
 

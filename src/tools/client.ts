@@ -18,12 +18,19 @@ import { usableParameters } from "./parameters.ts";
 /** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
 const MAX_PARTS = 500;
 
-/** Checks what a request of a tenant brings. Throws `invalid_request` for schemas that are too large in all. */
+/** Checks what a request of a tenant brings. Throws `invalid_request` for two tools of one name, and for schemas that are too large in all. */
 export async function checkClientTools(tenant: string, definitions: readonly ClientTool[]): Promise<void> {
   if (definitions.length === 0) return;
   const engine = await loadSchemaEngine();
+  const names = new Set<string>();
   let parts = 0;
   for (const definition of definitions) {
+    if (names.has(definition.name))
+      throw new AppError(
+        "invalid_request",
+        `tools: two have the name \`${definition.name}\`; names must be unique.`,
+      );
+    names.add(definition.name);
     await ownTurn(tenant);
     parts += partsOf(definition, engine);
     if (parts > MAX_PARTS)

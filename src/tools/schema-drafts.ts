@@ -1,6 +1,7 @@
 // JSON Schemas of earlier drafts as draft 2020-12 has them, without a change of meaning.
 
 import { isObject } from "../lib/json.ts";
+import { withSoundKeywords } from "./sound-keywords.ts";
 
 /** Keywords that hold schemas by name, lists of schemas, and one schema. */
 export const SCHEMAS_BY_NAME = [
@@ -26,7 +27,7 @@ export const SCHEMAS = [
 export function asCurrentDraft(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const entries = Object.entries(schema).map(([keyword, value]) => [keyword, within(keyword, value)]);
-  return withLimits(withItems(Object.fromEntries(entries)));
+  return withSoundKeywords(withLimits(withItems(Object.fromEntries(entries))));
 }
 
 function within(keyword: string, value: unknown): unknown {

@@ -70,7 +70,7 @@ describe("a hook before a tool's use", () => {
     ["approve", {}, { content: "removed a" }],
     ["edit", { args: { path: "c" } }, { content: "removed c" }],
     ["edit", { args: { path: "/etc" } }, { error: "Never." }],
-    ["edit", { args: { path: 7 } }, { error: expect.stringMatching(/^Invalid arguments/) }],
+    ["edit", { args: { path: ["a"] } }, { error: expect.stringMatching(/^Invalid arguments/) }],
     ["deny", { message: "Hands off." }, { error: "Hands off." }],
     ["respond", { message: "I did it myself." }, { content: "I did it myself." }],
   ] as const)("asks a person, who may %s with %o", async (decision, more, expected) => {

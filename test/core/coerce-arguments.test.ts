@@ -23,6 +23,8 @@ const parameters = {
     maybe: { anyOf: [{ type: "string" }, { type: "null" }] },
     nullable: { type: "integer", nullable: true },
     level: { enum: [1, 2, 3] },
+    word: { type: "string", minLength: 1 },
+    choice: { enum: ["a", "b"] },
     union: { anyOf: [{ type: "integer" }, item] },
     open: {},
   },
@@ -44,6 +46,14 @@ describe("arguments", () => {
     ["a list of maps as text, and numbers as text in it", { items: '[{"id": "7"}]' }, { items: [{ id: 7 }] }],
     ["a list with raw line ends as text", { list: '["a\nb"]' }, { list: ["a\nb"] }],
     ["a map as text", { map: '{"a": "1"}' }, { map: { a: 1 } }],
+    [
+      "a blank text for an optional parameter that takes none",
+      { count: "", map: " ", word: "", choice: "" },
+      {},
+    ],
+    ["a whole number or a boolean for a text", { text: 404, word: true }, { text: "404", word: "true" }],
+    ["a map for a text", { text: { a: [1] } }, { text: '{\n  "a": [\n    1\n  ]\n}' }],
+    ["a list of maps for a text", { text: [{}] }, { text: "[\n  {}\n]" }],
     ["a map where a number or a map is wanted", { union: '{"id": "3"}' }, { union: { id: 3 } }],
   ])("that hold %s are read as they were meant", (_, args, fitted) => {
     expect(coerceArguments(args, parameters)).toEqual(fitted);
@@ -51,13 +61,17 @@ describe("arguments", () => {
 
   test.each([
     ["null for a parameter that is required", { text: null }],
+    ["a blank text for a parameter that takes it, or is required", { text: "", maybe: "", open: "" }],
     ["null where the schema takes it", { maybe: null, nullable: null, open: null }],
     ["a text where text is wanted", { text: "[1]", maybe: "null", list: ["1", "true"] }],
     ["a text where text or a list is wanted", { either: '["a"]' }],
     ["a text that is JSON of another kind", { count: "[1]", flag: "1", list: "5", ratio: "true" }],
     ["a fraction as text where a whole number is wanted", { count: "1.5" }],
-    ["a text that is no JSON", { count: "five", list: "a, b", map: "" }],
-    ["values of another kind that are no text", { text: 5, list: "a", flag: 1 }],
+    ["a text that is no JSON", { count: "five", list: "a, b" }],
+    [
+      "values of another kind that have several meanings",
+      { text: ["ls", "-l"], word: 1.5, list: "a", flag: 1 },
+    ],
     ["what the schema does not know", { other: null, open: "5" }],
   ])("that hold %s stay as they are", (_, args) => {
     expect(coerceArguments(args, parameters)).toBe(args);

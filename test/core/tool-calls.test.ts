@@ -75,7 +75,7 @@ describe("tool calls of one message", () => {
 
   test.each([
     ["an unknown tool", { tool: "ehco", args: {} }, /no tool `ehco`.*echo/],
-    ["arguments that do not fit", { tool: "echo", args: { text: 7 } }, /text: .*string/],
+    ["arguments that do not fit", { tool: "echo", args: { text: ["a"] } }, /text: .*string/],
     [
       "arguments that are not JSON",
       { tool: "echo", malformed: '{"text": "a' },
@@ -87,6 +87,27 @@ describe("tool calls of one message", () => {
   ])("with %s get an error the model can learn from", async (_, call, message) => {
     const { messages } = await play({ tools: [echo], script: [{ call: [call] }, { say: "sorry" }] });
     expect(toolMessages(messages)[0]?.error).toMatch(message);
+  });
+
+  test.each([" echo", "Echo", "functions.echo", "default_api:echo", "echo<|channel|>commentary"])(
+    "reach the tool that is meant by the name `%s`",
+    async (tool) => {
+      const { messages } = await play({
+        tools: [echo],
+        script: [{ call: [{ tool, args: { text: "hi" } }] }, { say: "ok" }],
+      });
+      expect(toolMessages(messages)).toMatchObject([{ name: "echo", content: "echo: hi" }]);
+    },
+  );
+
+  test("reach no tool by a name that two tools could have", async () => {
+    const named = (name: string) =>
+      defineTool({ name, description: "", parameters: z.object({}), execute: () => "done" });
+    const { messages } = await play({
+      tools: [named("list_all"), named("list-all")],
+      script: [{ call: [{ tool: "List_All" }] }, { say: "ok" }],
+    });
+    expect(toolMessages(messages)).toMatchObject([{ name: "List_All", error: /no tool `List_All`/ }]);
   });
 
   test("that share an id are kept apart", async () => {

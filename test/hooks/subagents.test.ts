@@ -50,7 +50,7 @@ describe("a task that is given to another agent", () => {
 
   test.each([
     [{ tests_run: "3 pass" }, "\nTests run: 3 pass"],
-    [{ tests_run: [{ name: "parse", passed: 3 }] }, '\nTests run: {"name":"parse","passed":3}'],
+    [{ tests_run: [{ name: "parse", passed: 3 }] }, `\nTests run: {\n  "name": "parse",\n  "passed": 3\n}`],
     [{ files_modified: "a.ts", tests_run: [], caveats: null }, "\nFiles modified: a.ts"],
     [{ caveats: ["Slow.", "Untested."], confidence: 0.9 }, "\nCaveats: Slow.\nUntested."],
     [

@@ -38,6 +38,10 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     ["all of it twice", '{"path": "a"}{"path": "a"}', { path: "a" }],
     ["all of it twice with raw line ends", '{"path": "a\n"}{"path": "a\n"}', { path: "a\n" }],
     ["a text of JSON", JSON.stringify('{"path": "a"}'), { path: "a" }],
+    ["what Python writes for nothing", "None", {}],
+    ["in a fence of Markdown", '```json\n{"path": "a"}\n```', { path: "a" }],
+    ["before the tag that ends a call", '{"path": "a"}\n</tool_call>', { path: "a" }],
+    ["before the token that ends a call", '{"path": "<b>"}<|call|><|im_end|>', { path: "<b>" }],
     ["a comma too many", '{"path": "a, }",}', { path: "a, }" }],
   ])("reads arguments that are %s as they were meant", async (_, json, args) => {
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });

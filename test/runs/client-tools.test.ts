@@ -52,10 +52,18 @@ test.each([
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
 });
 
+test("two tools of one name are refused before the run begins", async () => {
+  const { url } = await startServer({ script: [{ say: "ok" }] });
+  expect(await start(url, "t", [tool("a", {}), tool("a", {})])).toMatchObject({
+    status: 400,
+    problem: { detail: expect.stringContaining("two have the name `a`") },
+  });
+});
+
 test("an expression that is not RE2 is left to the front end, and the rest is checked", async () => {
   const email = { type: "string", pattern: "^(?!\\.)[a-z.]+@[a-z.]+$" };
   const call = (p: unknown) => ({ call: [{ tool: "a", args: { p } }] });
-  const { url } = await startServer({ script: [call(7), call("x@example.com")] });
+  const { url } = await startServer({ script: [call(["x"]), call("x@example.com")] });
   const body = { input: "go", tools: [tool("a", { p: email })] };
   const events = await (await post(`${url}/threads/t/runs`, body)).ended();
   expect(dataOf(events, "warning")).toEqual([]);

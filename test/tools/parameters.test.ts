@@ -72,6 +72,21 @@ test.each([
     { type: "array", items: [text], additionalItems: false },
     { type: "array", prefixItems: [text], items: false },
   ],
+  [
+    "null from a server in Go",
+    { type: "object", properties: { a: text }, required: null, description: null, enum: null, default: null },
+    { type: "object", properties: { a: text }, default: null },
+  ],
+  [
+    "an empty list from a server in PHP",
+    { type: "object", properties: [], required: [] },
+    { type: "object", required: [] },
+  ],
+  [
+    "a name that is required twice",
+    { type: "object", properties: { a: text }, required: ["a", "a"] },
+    { type: "object", properties: { a: text }, required: ["a"] },
+  ],
   ["a list of anything", { type: "array" }, { type: "array", items: {} }],
   [
     "limits of draft 4",

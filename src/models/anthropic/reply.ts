@@ -22,6 +22,19 @@ export function anthropicReply(): ReplyReader {
   /** The thoughts that are still being written, by the index of their block. */
   const open = new Map<unknown, Placed>();
 
+  const begin = (place: unknown, block: ProviderEvent): Placed => {
+    const placed: Placed = {
+      thought: openThought(),
+      signature: typeof block.signature === "string" ? block.signature : undefined,
+      ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
+      afterText: draft.text.length,
+      afterCalls: draft.callCount,
+    };
+    thoughts.push(placed);
+    open.set(place, placed);
+    return placed;
+  };
+
   const start = (place: unknown, block: ProviderEvent, out: StreamEvent[]) => {
     switch (block.type) {
       case "text":
@@ -29,16 +42,7 @@ export function anthropicReply(): ReplyReader {
         break;
       case "thinking":
       case "redacted_thinking": {
-        const placed: Placed = {
-          thought: openThought(),
-          signature: typeof block.signature === "string" ? block.signature : undefined,
-          ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
-          afterText: draft.text.length,
-          afterCalls: draft.callCount,
-        };
-        thoughts.push(placed);
-        open.set(place, placed);
-        draft.think(placed.thought, block.thinking, out);
+        draft.think(begin(place, block).thought, block.thinking, out);
         break;
       }
       case "tool_use": {
@@ -53,7 +57,7 @@ export function anthropicReply(): ReplyReader {
 
   const grow = (place: unknown, delta: ProviderEvent, out: StreamEvent[]) => {
     const placed = open.get(place);
-    switch (delta.type) {
+    switch (delta.type ?? kindOf(delta)) {
       case "text_delta":
         draft.say(delta.text, out);
         break;
@@ -61,7 +65,8 @@ export function anthropicReply(): ReplyReader {
         draft.call({ place, args: delta.partial_json }, out);
         break;
       case "thinking_delta":
-        if (placed) draft.think(placed.thought, delta.thinking, out);
+        // Some gateways leave out the beginning of a block.
+        draft.think((placed ?? begin(place, {})).thought, delta.thinking, out);
         break;
       case "signature_delta":
         if (placed) placed.signature = (placed.signature ?? "") + textIn(delta.signature);
@@ -93,7 +98,7 @@ export function anthropicReply(): ReplyReader {
           break;
         case "message_delta":
           draft.counts.take(event.usage);
-          if (isObject(delta)) draft.ending.take(delta.stop_reason);
+          draft.ending.take((isObject(delta) && delta.stop_reason) || event.stop_reason);
           break;
         case "message":
           whole(event, out);
@@ -113,6 +118,15 @@ export function anthropicReply(): ReplyReader {
     finish: (out) => draft.finish(() => thoughts.map(toReasoning), out),
   };
 }
+
+/** What a piece is that does not say it. */
+const kindOf = (delta: ProviderEvent) => KINDS.find(([key]) => typeof delta[key] === "string")?.[1];
+
+const KINDS = [
+  ["text", "text_delta"],
+  ["partial_json", "input_json_delta"],
+  ["thinking", "thinking_delta"],
+] as const;
 
 function toReasoning({ thought, signature, redacted, afterText, afterCalls }: Placed): Reasoning {
   return {

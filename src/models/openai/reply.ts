@@ -15,31 +15,30 @@ type Detail = Record<string, unknown>;
 export function openaiReply(): ReplyReader {
   const draft = replyDraft();
   const thought = openThought();
-  let field: "reasoning_content" | "reasoning" | undefined;
+  let field: string | undefined;
   const details: Detail[] = [];
   const extras: Record<number, unknown> = {};
   let hasThought = false;
 
   const think = (words: unknown, out: StreamEvent[]) => draft.think(thought, words, out);
 
-  /** Mistral's reasoning models send parts. */
+  /** Mistral's reasoning models and Databricks send parts. */
   const speak = (content: unknown, out: StreamEvent[]) => {
-    if (!Array.isArray(content)) return draft.say(content, out);
-    for (const part of content.filter(isObject)) {
-      if (part.type === "text") draft.say(part.text, out);
-      if (part.type !== "thinking") continue;
-      for (const { text } of [part.thinking].flat().filter(isObject)) think(text, out);
+    if (!isObject(content) && !Array.isArray(content)) return draft.say(content, out);
+    for (const part of [content].flat().filter(isObject)) {
+      draft.say(part.text, out);
+      for (const piece of [part.thinking ?? part.summary].flat())
+        think(isObject(piece) ? piece.text : piece, out);
     }
   };
 
   const ponder = (delta: ProviderEvent, out: StreamEvent[]) => {
     if (Array.isArray(delta.reasoning_details))
       for (const detail of delta.reasoning_details) if (isKeepable(detail)) addDetail(details, detail);
-    const name = delta.reasoning_content ? "reasoning_content" : "reasoning";
-    const words = textIn(delta[name]);
-    if (words === "") return;
+    const name = THOUGHTS.find((each) => textIn(delta[each]) !== "");
+    if (name === undefined) return;
     field = name;
-    think(words, out);
+    think(delta[name], out);
   };
 
   /** Google's thoughts come as text, which says of itself that it is one. */
@@ -54,7 +53,7 @@ export function openaiReply(): ReplyReader {
   };
 
   const call = (piece: ProviderEvent, out: StreamEvent[]) => {
-    const { name, arguments: args } = isObject(piece.function) ? piece.function : {};
+    const { name, arguments: args } = isObject(piece.function) ? piece.function : piece;
     const index = draft.call({ place: piece.index, id: piece.id, name, args }, out);
     if (index !== undefined && isKeepable(piece.extra_content)) extras[index] = piece.extra_content;
   };
@@ -66,8 +65,7 @@ export function openaiReply(): ReplyReader {
       draft.refuse();
       draft.say(delta.refusal, out);
     }
-    if (Array.isArray(delta.tool_calls))
-      for (const piece of delta.tool_calls.filter(isObject)) call(piece, out);
+    for (const piece of [delta.tool_calls].flat().filter(isObject)) call(piece, out);
     if (isObject(delta.function_call)) call({ function: delta.function_call }, out);
   };
 
@@ -79,8 +77,9 @@ export function openaiReply(): ReplyReader {
   };
 
   return {
-    take({ choices, usage }, out) {
+    take({ choices, usage, x_groq }, out) {
       draft.counts.take(usage);
+      if (isObject(x_groq)) draft.counts.take(x_groq.usage);
       const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
       if (!isObject(choice)) return;
       const { delta, message, error } = choice;
@@ -88,7 +87,11 @@ export function openaiReply(): ReplyReader {
       draft.counts.take(choice.usage); // Moonshot
       if (isObject(delta)) grow(delta, out);
       else if (isObject(message)) growTo(message, out);
+      else draft.say(choice.text, out); // as a completion that is no chat
       draft.ending.take(choice.finish_reason);
+      if (!isObject(delta)) return;
+      draft.counts.take(delta.usage);
+      draft.ending.take(delta.finish_reason);
     },
     close: () => draft.close(),
     get ended() {
@@ -100,6 +103,9 @@ export function openaiReply(): ReplyReader {
     finish: (out) => draft.finish(() => reasoningOf(thought.text, { field, details, calls: extras }), out),
   };
 }
+
+/** Where servers put thoughts. They go back under the first two names only: src/models/openai/wire.ts. */
+const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
 
 /** Pieces of one thought share an index and a type: their texts grow, other values are replaced. */
 function addDetail(details: Detail[], piece: Detail): void {

@@ -81,10 +81,11 @@ export function callList(): Calls {
   return {
     take({ place, id, name, args, begins = false }, out) {
       const piece: Piece = {
-        place: typeof place === "number" ? place : undefined,
+        place: placeIn(place),
         ...{ id: nameIn(id), name: nameIn(name), args: jsonIn(args) },
       };
-      const call = (begins ? undefined : ownerOf(piece, calls)) ?? open(piece);
+      const isNew = begins && !calls.some((each) => isBegunAgain(piece, each));
+      const call = (isNew ? undefined : ownerOf(piece, calls)) ?? open(piece);
       call.id ||= piece.id;
       call.name ||= piece.name;
       call.unseen += call.args.take(piece.args);
@@ -111,6 +112,21 @@ export function callList(): Calls {
     },
   };
 }
+
+/** Some gateways write the number as text. */
+function placeIn(place: unknown): number | undefined {
+  const number = typeof place === "string" && /^\d{1,6}$/.test(place) ? Number(place) : place;
+  return typeof number === "number" ? number : undefined;
+}
+
+/** Whether the beginning of a call is said twice, before any of its arguments. */
+const isBegunAgain = ({ place, id, name, args }: Piece, call: OpenCall) =>
+  id !== "" &&
+  id === call.id &&
+  place === call.place &&
+  name === call.name &&
+  args === "" &&
+  call.args.text === "";
 
 /** The call that a piece belongs to; undefined when it begins another one. */
 function ownerOf(piece: Piece, calls: readonly OpenCall[]): OpenCall | undefined {

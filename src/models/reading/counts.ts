@@ -80,8 +80,9 @@ const higher = (a: Usage, b: Usage): Usage => ({
   cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
 });
 
-/** A provider's token count as a whole number; undefined for any other value. */
+/** A provider's token count, also one that is written as text, as a whole number; undefined for any other value. */
 function countIn(value: unknown): number | undefined {
-  const isCount = typeof value === "number" && value >= 0 && value <= MAX_COUNT;
-  return isCount ? Math.ceil(value) : undefined;
+  const count = typeof value === "string" && /^\d{1,12}$/.test(value) ? Number(value) : value;
+  const isCount = typeof count === "number" && count >= 0 && count <= MAX_COUNT;
+  return isCount ? Math.ceil(count) : undefined;
 }
