@@ -275,6 +275,11 @@ export async function createApp(options: AppOptions): Promise<App> {
       noteRequests(server, watch);
     }
     let warmUp: NodeJS.Timeout | undefined;
+    // Requests that need the engine load it.
+    const warmUpNow = () =>
+      void warmUpSchemaEngine().catch((err: unknown) =>
+        logger.warn({ err }, "the schema engine is not loaded yet"),
+      );
     closers.push(async () => clearTimeout(warmUp));
     const listen = async () => {
       const address = await listenOn(server, config.listen);
@@ -282,7 +287,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await runs.open();
       webhook?.open();
       // Neither with the first request that brings a schema nor before the first of all.
-      warmUp = setTimeout(() => void warmUpSchemaEngine(), WARM_UP_MS).unref();
+      warmUp = setTimeout(warmUpNow, WARM_UP_MS).unref();
       pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };

@@ -52,9 +52,10 @@ export const outOfIterations = (most: number): Outcome => ({
 export interface Failure {
   /**
    * `run`: the run fails with it. `model`: the fallback is asked instead. `hook`: a hook failed, and the run continues.
-   * `tool`: the endpoint of a tool failed. `reply`: a provider's reply is odd, and was read nevertheless.
+   * `tool`: the endpoint of a tool failed. `reply`: a provider's reply is odd, and was read nevertheless. `resource`: a call
+   * failed because the machine has run out of something.
    */
-  readonly what: "run" | "model" | "hook" | "tool" | "reply";
+  readonly what: "run" | "model" | "hook" | "tool" | "reply" | "resource";
   readonly error: unknown;
   /** Default: the error's own. */
   readonly code?: string;
@@ -63,6 +64,8 @@ export interface Failure {
   readonly fallback?: string;
   readonly tool?: string;
   readonly call_id?: string;
+  /** What the machine has run out of. */
+  readonly resource?: string;
 }
 
 /** A run before it begins: what the loop is given. The caller owns every part. */

@@ -14,6 +14,7 @@ import {
   stoppedBecause,
 } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
+import { exhausted } from "./exhausted.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf } from "./message.ts";
@@ -75,7 +76,10 @@ export async function* dispatch(
         batch.abort(error);
       }
       const isOurs = isStoreFailure(error);
-      if (isOurs) reportFailure(run, { what: "tool", error, tool: call.name, call_id: call.id });
+      const about = { error, tool: call.name, call_id: call.id };
+      const resource = exhausted(error);
+      if (isOurs) reportFailure(run, { what: "tool", ...about });
+      else if (resource !== undefined) reportFailure(run, { what: "resource", ...about, resource });
       const known = signal.aborted || isOurs ? await resultOfStopped(call, run, standIn) : undefined;
       result = known ?? failed(signal.aborted ? stoppedBecause(signal) : failureText(error));
     }

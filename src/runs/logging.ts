@@ -6,6 +6,7 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
 import type { Span, TraceRecorder } from "../core/tool.ts";
+import { atMostEvery } from "../lib/at-most-every.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { createReporter, type RunReport } from "./report.ts";
@@ -25,7 +26,7 @@ const SAYINGS = {
   model: "model given up",
   tool: "tool endpoint failed",
   reply: "odd reply of a provider",
-} as const satisfies Record<Exclude<Failure["what"], "run">, string>;
+} as const satisfies Record<Exclude<Failure["what"], "run" | "resource">, string>;
 
 export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: Claim): RunLog {
   const { logger } = services;
@@ -44,6 +45,8 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
       }
       if (what === "reply" && !isNews(`${code} ${about.model}`)) return;
       const err = withoutFields(error);
+      if (what === "resource")
+        return tellOfLack(logger, about.resource ?? "", { ...ids, ...omitUndefined(about), err });
       const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
       logger.warn({ ...ids, ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
     },
@@ -56,6 +59,27 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
       else logger.info(line, "run ended");
     },
   };
+}
+
+/** Calls that fail for a lack of something are logged at most so often, in ms, for each resource. */
+const LACK_MS = 10_000;
+
+/** By resource, of which there are few. */
+const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
+
+function tellOfLack(logger: Pick<Logger, "warn">, resource: string, line: object): void {
+  const known = lacks.get(logger) ?? new Map<string, (line: object) => void>();
+  lacks.set(logger, known);
+  const tell =
+    known.get(resource) ??
+    atMostEvery<object>(LACK_MS, (last, calls) =>
+      logger.warn(
+        { ...last, resource, calls },
+        "calls fail: the machine has run out of something that they need",
+      ),
+    );
+  known.set(resource, tell);
+  tell(line);
 }
 
 /** What was said of the replies of models, once each. */

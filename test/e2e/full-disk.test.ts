@@ -1,6 +1,7 @@
-// A server on sqlite whose disk takes nothing for a while: the system refuses to let its files grow.
+// A server on sqlite whose machine refuses what it needs for a while: its files may not grow, or it may open no more of them.
 
 import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { expect, test } from "vitest";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { serve } from "../support/process.ts";
@@ -35,4 +36,28 @@ test("a full disk turns the server unready and refuses what is new, and every ru
   expect(textSeen(events)).toBe(WORDS);
   await expect.poll(ready).toBe(200);
   expect((await start()).status).toBe(202);
+});
+
+test("calls that fail because no file can be opened leave one line, which names the resource and counts them", async () => {
+  const call = "{ tool: execute, args: { command: echo ok } }";
+  const script = `- { say: ${WORDS}, delay_ms: 50, call: [${call}] }\n${`- { call: [${call}, ${call}] }\n`.repeat(2)}- { say: over }`;
+  const server = await serve(await temporaryFolder(), script);
+  const pid = String(server.child.pid);
+  const viewer = await post(`${server.url}/threads/t/runs`, { input: "go" });
+  await viewer.until(({ event }) => event === "on_chat_model_stream");
+  const open = readdirSync(`/proc/${pid}/fd`).map(Number);
+  // All numbers below are taken.
+  const free = Array.from({ length: open.length + 1 }, (_, n) => n).find((n) => !open.includes(n));
+  execFileSync("prlimit", ["--pid", pid, `--nofile=${free}:`]);
+  const events = await viewer.ended();
+  expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
+  const failed = dataOf(events, "on_tool_end").filter(({ error }) => error !== undefined);
+  expect(failed).toHaveLength(5);
+  const lines = server
+    .output()
+    .split("\n")
+    .filter((line) => line.includes("run out of"));
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+    { level: 40, resource: "file descriptors of the process", calls: 1, tool: "execute" },
+  ]);
 });

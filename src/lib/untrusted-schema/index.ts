@@ -50,9 +50,12 @@ export interface SchemaEngine {
 
 let loading: Promise<SchemaEngine> | undefined;
 
-/** Loads the engine on first use, because that takes a tenth of a second. */
+/** Loads the engine on first use, because that takes a tenth of a second. A load that fails is tried again by the next call. */
 export function loadSchemaEngine(): Promise<SchemaEngine> {
-  loading ??= load();
+  loading ??= load().catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
   return loading;
 }
 
