@@ -4,24 +4,22 @@
 import { keptOverrides } from "../agents/overrides.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import type { Backend, BackendConfig } from "../core/backend.ts";
-import type { DeferredCall } from "../core/deferred-calls.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { newThreadId, type Owner } from "../core/ids.ts";
-import { Message, unanswered } from "../core/message.ts";
+import { Message } from "../core/message.ts";
 import { OPEN_ENDED, openInterrupts } from "../core/open-interrupts.ts";
 import type { OutputFormat } from "../core/output.ts";
 import { Lineage, RunRequest } from "../core/records.ts";
 import { type RunInput, unrecordedRun } from "../core/run.ts";
 import { type Agent, toolsOffered } from "../core/runnable-agent.ts";
-import type { Claim, Lease, Stores } from "../core/stores.ts";
+import type { Claim } from "../core/stores.ts";
 import { runTrace, type Tool } from "../core/tool.ts";
 import { freeTurn } from "../lib/async.ts";
 import { fitted } from "../lib/fitted.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
-import { EXPIRY, standIns } from "./deferred.ts";
-import { foreignCalls, withForeign } from "./foreign-calls.ts";
+import { openCalls } from "./open-calls.ts";
 import type { PreviousAttempt } from "./previous-attempt.ts";
 import type { Agents, Control, RunObserver, RunServices } from "./services.ts";
 import { traceparentOfCall } from "./tracing.ts";
@@ -42,7 +40,7 @@ export async function prepareRun(
   claim: Claim,
   services: RunServices,
   control: Control,
-  { begun, isWhole, usage, partial }: PreviousAttempt,
+  attempt: PreviousAttempt,
 ): Promise<PreparedRun> {
   const { lease, run, request } = claim;
   const { stores, agents, backends, recorder, quotas, subagents, tasks } = services;
@@ -64,29 +62,8 @@ export async function prepareRun(
   ]);
   const messages = stored.map(withTextIds);
   const state = new Map(Object.entries(slots));
-  const open = unanswered(messages).map(({ id }) => id);
-  const deferred = await deferredCalls(stores, lease, open);
-  const foreign = await foreignCalls(stores, claim, open);
-  const isForked = measured?.thread.forked_from !== undefined;
-  // Deferred calls to forget once their results are in the thread.
-  const settled = new Set(deferred.keys());
-  const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
-  // A call recorded only to expire its question counts as started once the question has been answered.
-  const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-
-  // If the log is incomplete, every open call may have started, and so may one that a fork has copied. The id of an ended call
-  // may return.
-  const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || (isForked && foreign.has(id));
-  // What became of a call in the thread as it was once, no one knows now.
-  const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
-  const standIn = standIns({
-    store: stores.deferredCalls,
-    thread: { owner, thread_id },
-    onAnswer({ call_id, state }) {
-      if (state === "delivered") settled.add(call_id);
-      else settled.delete(call_id);
-    },
-  });
+  const thread = measured?.thread;
+  const { deferredResults, ...calls } = await openCalls(claim, stores, attempt, { messages, state, thread });
 
   const options = optionsOf(agents, definition, claim, state);
   const parts = { tools, items: stores.items, backend, recorder, quotas, subagents, tasks };
@@ -112,20 +89,15 @@ export async function prepareRun(
       replaces: request.replaces,
       restores: request.restores === undefined ? undefined : true,
     }),
-    usage,
-    partial,
+    usage: attempt.usage,
+    partial: attempt.partial,
     answers: request.answers ?? [],
-    begun: new Set([...open.filter((id) => !isPending(id) && mayHaveStarted(id)), ...restored]),
-    standIn: withForeign(standIn, foreign, {
-      store: stores.deferredCalls,
-      owner,
-      thread: measured?.thread,
-    }),
+    ...calls,
     inbox: () => stores.runs.inbox(lease),
     interruptRequested: control.interruptRequested,
     backend,
     lineage,
-    threadMetadata: measured?.thread.metadata,
+    threadMetadata: thread?.metadata,
     traceparent: (callId) => traceparentOfCall(services, { id: run.id, origin: request.origin }, callId),
     trace: recorder && runTrace(recorder, { run_id: run.id, thread_id }),
   };
@@ -134,15 +106,7 @@ export async function prepareRun(
     input,
     bytes: measured?.bytes ?? 0,
     runOptions: keepOptions(options, state),
-    deferredResults: {
-      afterWrite(event) {
-        if (event.event !== "on_message" || event.data.message.role !== "tool") return undefined;
-        const { tool_call_id: call_id } = event.data.message;
-        if (!settled.has(call_id)) return undefined;
-        // If this fails, the call is found settled when it is due, and forgotten then.
-        return stores.deferredCalls.forget({ owner, thread_id, call_id }).catch(() => {});
-      },
-    },
+    deferredResults,
   };
 }
 
@@ -167,18 +131,6 @@ function namesIn(message: Message): readonly unknown[] {
   if (message.role === "tool") return [message.tool_call_id, message.name];
   if (message.role !== "assistant" || !message.tool_calls) return NONE;
   return message.tool_calls.flatMap(({ id, name }) => [id, name]);
-}
-
-const isWaitedFor = ({ state }: DeferredCall) => state === "accepted" || state === "delivered";
-
-/** Calls whose result is deferred or was delivered, with their tools: they are not started again. */
-async function deferredCalls(
-  { deferredCalls }: Stores,
-  { owner, thread_id }: Lease,
-  calls: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const found = await Promise.all(calls.map((call_id) => deferredCalls.get({ owner, thread_id, call_id })));
-  return new Map(found.flatMap((call) => (call && isWaitedFor(call) ? [[call.call_id, call.tool]] : [])));
 }
 
 /** The run's client tools, and those with open calls: a page may bring a result without defining the tool again. */
