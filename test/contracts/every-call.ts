@@ -49,6 +49,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => runs.steer(ADA, "t", lease.run_id, userMessage("x")),
     () => runs.inbox(lease),
     () => runs.renew(lease),
+    () => runs.excuse(lease),
     () => runs.release(lease),
     () => runs.begun(ADA, "t"),
     () => runs.place(ADA, "t", "r"),
