@@ -23,8 +23,16 @@ export function typedByBytes(content: Content): Content {
   return parts.every((part, index) => part === content[index]) ? content : parts;
 }
 
+/** The media type that base64 data has by its bytes; `said` where they are not recognised. */
+export function mediaTypeOf(data: string, said: string): string {
+  const media_type = said.toLowerCase();
+  return (DOUBTFUL.test(media_type) && typeByBytes(data)) || media_type;
+}
+
+const typeByBytes = (data: string) => BEGINNINGS.find(([beginning]) => beginning.test(data))?.[1];
+
 function typed(part: File): Part {
-  const media_type = BEGINNINGS.find(([beginning]) => beginning.test(part.data))?.[1];
+  const media_type = typeByBytes(part.data);
   if (media_type === undefined || media_type === part.media_type || !DOUBTFUL.test(part.media_type))
     return part;
   if (part.type === "file") return { ...part, media_type };

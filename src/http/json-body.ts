@@ -35,6 +35,12 @@ export function readJsonBodies(
     "application/json",
     { parseAs: "buffer" },
     async (request: FastifyRequest, body: Buffer) => {
+      const encoding = request.headers["content-encoding"];
+      if (encoding !== undefined && encoding.toLowerCase() !== "identity")
+        throw new AppError(
+          "unsupported_media_type",
+          `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}); send it as it is.`,
+        );
       if (isEmptyTaken && body.length === 0) return undefined;
       if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
       const { entries, widest, depth } = jsonSize(body);

@@ -47,6 +47,14 @@ describe("every refusal is a problem with the right status and a sentence that h
       "unsupported_media_type",
       /application\/json/,
     ],
+    [
+      "a packed body",
+      run,
+      { method: "POST", headers: { ...JSON_TYPE, "content-encoding": "gzip" }, body: "{}" },
+      415,
+      "unsupported_media_type",
+      /Content-Encoding: gzip/,
+    ],
     ["an unknown key", run, body({ inptu: "hi" }), 400, "invalid_request", /inptu/],
     [
       "neither input nor messages",
@@ -265,7 +273,7 @@ describe("every refusal is a problem with the right status and a sentence that h
   test.each([
     ["without a host", "GET /health HTTP/1.1\r\nConnection: close\r\n\r\n", 400, /no `Host` header/],
     ["that expects something else", `${HEALTH}Expect: 200-ok\r\n\r\n`, 417, /`Expect`/],
-    ["for a tunnel", "CONNECT other:443 HTTP/1.1\r\nHost: other\r\n\r\n", 405, /no proxy/],
+    ["for a tunnel", "CONNECT other:443 HTTP/1.1\r\nHost: other\r\n\r\n", 405, /not a proxy/],
     ["of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, /not a valid HTTP request/],
     ["in TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, /not a valid HTTP request/],
     [

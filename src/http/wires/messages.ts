@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
 import { Id } from "../../core/ids.ts";
-import { typedByBytes } from "../../core/media-type.ts";
+import { mediaTypeOf, typedByBytes } from "../../core/media-type.ts";
 import { type Content, type Message, type UserMessage, userMessage } from "../../core/message.ts";
 
 /** The thread that a client's id names: the id itself if it is a valid thread id, else its SHA-256 in hex. */
@@ -80,5 +80,6 @@ export function readDataUrl(url: string): { media_type: string; data: string } {
       "invalid_request",
       "Only `data:` URLs with base64 are accepted: the server fetches nothing.",
     );
-  return { media_type, data: data.replaceAll(/\s/g, "") };
+  const bare = data.replaceAll(/\s/g, "");
+  return { media_type: mediaTypeOf(bare, media_type), data: bare };
 }

@@ -314,7 +314,7 @@ function checkVersion(version: unknown): void {
 }
 
 /** Throws `RpcError` for a task that waits for no answer. */
-function checkAnswered(task: TaskNow, contextId: string | undefined): void {
+function checkAnswered(task: TaskNow, contextId: string | null | undefined): void {
   if (contextId && threadIdOf(contextId) !== task.first.thread_id)
     throw new RpcError(RPC.invalidParams, "message.contextId: the task belongs to another context.");
   if (hasEnded(task))

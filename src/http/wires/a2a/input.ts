@@ -20,8 +20,8 @@ const SentPart = z.looseObject({
 
 const SentMessage = z.looseObject({
   messageId: z.string().min(1).max(256),
-  contextId: z.string().max(1024).optional(),
-  taskId: z.string().max(512).optional(),
+  contextId: z.string().max(1024).nullish(),
+  taskId: z.string().max(512).nullish(),
   parts: boundedList(SentPart, 1000).min(1),
 });
 export type SentMessage = z.infer<typeof SentMessage>;

@@ -26,7 +26,7 @@ export const ChatBody = z.looseObject({
   messages: boundedList(UIMessage, 10_000).default([]),
   message: UIMessage.optional().describe("Only the newest message, for pages that do not send the list."),
   trigger: z.enum(["submit-message", "regenerate-message"]).default("submit-message"),
-  messageId: z.string().optional(),
+  messageId: z.string().nullish(),
   tools: boundedMap(
     z.string().max(256),
     z.looseObject({ description: z.string().default(""), parameters: z.unknown().optional() }),

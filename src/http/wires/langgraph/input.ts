@@ -70,9 +70,12 @@ export type SentMessage = z.infer<typeof SentMessage>;
 /** Of metadata and files: more than are kept of either. */
 export const MAX_SENT_KEYS = 1000;
 
+/** As a pair, which LangChain takes too: the type and the text. */
+const Pair = z.tuple([Type, z.string()]);
+
 const Input = z.looseObject({
   messages: z
-    .union([z.string(), SentMessage, boundedList(z.union([z.string(), SentMessage]), 10_000)])
+    .union([z.string(), SentMessage, boundedList(z.union([z.string(), Pair, SentMessage]), 10_000)])
     .optional(),
   files: boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS).nullish(),
 });
@@ -151,7 +154,10 @@ export const checkpointIn = ({ checkpoint, checkpoint_id, config }: RunBody): st
 export function sentMessages({ input }: Pick<RunBody, "input">): SentMessage[] {
   const messages = input?.messages ?? [];
   const list = Array.isArray(messages) ? messages : [messages];
-  return list.map((each) => (typeof each === "string" ? { type: "human", content: each } : each));
+  return list.map((each) => {
+    if (typeof each === "string") return { type: "human", content: each };
+    return Array.isArray(each) ? { type: each[0], content: each[1] } : each;
+  });
 }
 
 /** The role of a sent message here. */

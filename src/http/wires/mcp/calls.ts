@@ -27,7 +27,7 @@ import { AnswerQuestion, OneThread, RunAgent, TOOL_NAMES, type ToolName } from "
 
 const CallParams = z.looseObject({
   name: z.string().max(256),
-  arguments: z.record(z.string(), z.unknown()).optional(),
+  arguments: z.record(z.string(), z.unknown()).nullish(),
   _meta: z.looseObject({ progressToken: RpcId.optional() }).optional(),
   // What a person said to an earlier result of this call, and what that result had for us.
   inputResponses: z.record(z.string(), z.unknown()).optional(),
@@ -300,7 +300,9 @@ const isForTheModel = (error: unknown): error is AppError =>
 function namedCall(params: unknown): { readonly name: ToolName; readonly read: CallParams } {
   const read = readParams(CallParams, params);
   const name = TOOL_NAMES.find((each) => each === read.name);
-  if (name) return { name, read };
+  // Models send `null` for a parameter that they leave out, and no tool here takes it.
+  const given = Object.entries(read.arguments ?? {}).filter(([, value]) => value !== null);
+  if (name) return { name, read: { ...read, arguments: Object.fromEntries(given) } };
   throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);
 }
 

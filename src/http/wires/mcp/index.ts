@@ -44,7 +44,7 @@ const Message = z.looseObject({
   params: z
     .looseObject({
       name: z.unknown().optional().describe("Of a tool."),
-      arguments: z.looseObject({ thread_id: z.unknown().optional() }).optional(),
+      arguments: z.looseObject({ thread_id: z.unknown().optional() }).nullish(),
     })
     .optional(),
 });

@@ -27,7 +27,7 @@ export const isFilled = (value: string): boolean => value !== "" && !/^\{\{[^{}]
 
 /** The words of a message, without its images and files. */
 export function wordsOf(
-  content: string | readonly { readonly text?: string | undefined }[] | null | undefined,
+  content: string | readonly { readonly text?: string | null | undefined }[] | null | undefined,
 ): string {
   if (typeof content === "string") return content;
   return (content ?? []).flatMap(({ text }) => text ?? []).join("\n");

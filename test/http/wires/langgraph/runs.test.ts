@@ -139,7 +139,7 @@ describe("a run", () => {
           { role: "user", content: "one" },
           { role: "assistant", content: "A", tool_calls: [{ id: "c1", name: "look", args: {} }] },
           { role: "tool", content: "found", tool_call_id: "c1" },
-          { role: "user", content: "two" },
+          ["human", "two"],
         ],
       },
     });

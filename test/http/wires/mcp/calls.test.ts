@@ -36,7 +36,9 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     ]);
     const client = await connected(url, { era });
     const told: Progress[] = [];
-    const first = await client.callTool(run("hello"), { onprogress: (progress) => told.push(progress) });
+    const first = await client.callTool(run("hello", { thread_id: null }), {
+      onprogress: (progress) => told.push(progress),
+    });
     expect(first.isError).toBeFalsy();
     expect(outcomeOf(first)).toMatchObject({ status: "success", text: "You said hello." });
     expect(JSON.parse(textIn(first))).toEqual(first.structuredContent);

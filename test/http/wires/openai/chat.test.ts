@@ -275,6 +275,33 @@ describe("a chat client", () => {
     ]);
   });
 
+  test.each([
+    ["an image by its URL alone", [{ type: "image_url", image_url: "data:image/JPG;base64,iVBORw0KGgo=" }]],
+    ["null for what it leaves out", [{ type: "text", text: "hi", image_url: null, file: null }]],
+  ])("may send %s", async (_, content) => {
+    let seen: unknown;
+    const { url } = await started(({ messages }) => {
+      seen = messages.at(-1)?.content;
+      return { say: "Seen." };
+    });
+    const tools = [{ type: "function", function: { name: "look", description: null, parameters: null } }];
+    const body = { model: MODEL, tools, messages: [{ role: "user", content }] };
+    expect((await postJson(`${url}/v1/chat/completions`, body)).status).toBe(200);
+    expect(JSON.stringify(seen)).toMatch(/"image\/png"|"hi"/);
+  });
+
+  test("may send the arguments of a call as a map", async () => {
+    const { url } = await started([{ say: "ok" }]);
+    const call = { id: "c1", type: "function", function: { name: "look", arguments: { a: 1 } } };
+    const messages = [
+      user("one"),
+      { role: "assistant", content: null, tool_calls: [call] },
+      { role: "tool", tool_call_id: "c1", content: null },
+      user("two"),
+    ];
+    expect((await postJson(`${url}/v1/chat/completions`, { model: MODEL, messages })).status).toBe(200);
+  });
+
   test("does not run the agent for the side jobs of Open WebUI", async () => {
     const { url } = await started([]);
     const headers = { "X-OpenWebUI-Task": "title_generation" };

@@ -23,19 +23,23 @@ import { type Choice, choiceOf } from "../tool-choice.ts";
 
 const SentPart = z.looseObject({
   type: z.string(),
-  text: z.string().optional(),
-  image_url: z.looseObject({ url: z.string() }).optional(),
-  file: z.looseObject({ file_data: z.string().optional(), filename: z.string().optional() }).optional(),
+  text: z.string().nullish(),
+  // Mistral's clients send the URL itself.
+  image_url: z.union([z.string(), z.looseObject({ url: z.string() })]).nullish(),
+  file: z.looseObject({ file_data: z.string().nullish(), filename: z.string().nullish() }).nullish(),
 });
 const SentCall = z.looseObject({
   id: z.string().min(1).max(256),
-  function: z.looseObject({ name: z.string().min(1), arguments: z.string() }),
+  function: z.looseObject({
+    name: z.string().min(1),
+    arguments: z.union([z.string(), z.record(z.string(), z.unknown())]),
+  }),
 });
 export const SentMessage = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
   content: z.union([z.string(), boundedList(SentPart, 1000)]).nullish(),
   tool_calls: boundedList(SentCall, 128).nullish(),
-  tool_call_id: z.string().optional(),
+  tool_call_id: z.string().nullish(),
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
@@ -43,8 +47,8 @@ const Tool = z.looseObject({
   type: z.literal("function", { error: "may only be `function`" }),
   function: z.looseObject({
     name: z.string(),
-    description: z.string().optional(),
-    parameters: z.record(z.string(), z.unknown()).optional(),
+    description: z.string().nullish(),
+    parameters: z.record(z.string(), z.unknown()).nullish(),
   }),
 });
 
@@ -54,7 +58,7 @@ export const ChatCompletionBody = z.looseObject({
   model: z.string().min(1).max(256).describe("The name of an agent."),
   messages: boundedList(SentMessage, 10_000).min(1),
   stream: z.boolean().nullish(),
-  stream_options: z.looseObject({ include_usage: z.boolean().optional() }).nullish(),
+  stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   max_tokens: z.int().min(1).nullish(),
   max_completion_tokens: z.int().min(1).nullish(),
@@ -104,10 +108,12 @@ export function contentOf({ content }: SentMessage): Content {
 }
 
 function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part {
-  if (type === "text" && text !== undefined) return partFrom({ type, text }, "messages");
-  if (type === "image_url" && image_url)
-    return partFrom({ type: "image", ...readDataUrl(image_url.url) }, "messages");
-  if (type === "file" && file?.file_data !== undefined) {
+  if (type === "text" && typeof text === "string") return partFrom({ type, text }, "messages");
+  if (type === "image_url" && image_url) {
+    const url = typeof image_url === "string" ? image_url : image_url.url;
+    return partFrom({ type: "image", ...readDataUrl(url) }, "messages");
+  }
+  if (type === "file" && typeof file?.file_data === "string") {
     const { filename: name } = file;
     return partFrom({ type, ...readDataUrl(file.file_data), ...(name ? { name } : {}) }, "messages");
   }
@@ -138,7 +144,7 @@ const callsOf = ({ tool_calls }: SentMessage) =>
   (tool_calls ?? []).map(({ id, function: made }) => ({
     id,
     name: made.name,
-    args: argumentsOf(made.arguments),
+    args: typeof made.arguments === "string" ? argumentsOf(made.arguments) : made.arguments,
   }));
 
 /** The results of the client's own tools that these messages bring. */
