@@ -99,6 +99,13 @@ test("a branch stays as it was: no run writes in it, and no other thread takes i
   const headers = { "content-type": "application/json" };
   const created = await fetch(`${url}/langgraph/threads`, { method: "POST", headers, body });
   expect([created.status, await created.text()]).toEqual([422, expect.stringContaining("branch")]);
+  const messages = ["x", "y", "z"].map((content, at) => ({ role: at === 1 ? "assistant" : "user", content }));
+  const named = { ...headers, "x-openwebui-chat-id": next };
+  const chat = JSON.stringify({ model: "assistant", messages });
+  expect(
+    (await fetch(`${url}/v1/chat/completions`, { method: "POST", headers: named, body: chat })).status,
+  ).toBe(400);
+  await expect(client.threads.get(next)).rejects.toMatchObject({ status: 404 });
   expect(await saidInBranches()).toEqual([["one", "answer 0"]]);
 });
 

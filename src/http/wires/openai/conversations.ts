@@ -8,6 +8,7 @@ import { type Message, textOf, type UserMessage, userMessages } from "../../../c
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { assertNoBranch } from "../../../runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
@@ -122,6 +123,7 @@ export function createConversations(
       thread_id,
       isAnonymous,
       async start(stream) {
+        assertNoBranch(thread_id);
         await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
         const { start } = begun(owner, thread_id, { ...said, messages: said.messages.slice(end) });
         return start(stream).catch(async (error: unknown) => {
