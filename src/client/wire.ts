@@ -916,7 +916,7 @@ export type SentRequest = {
     max_tokens?: number | undefined;
     /** Tokens the model may spend on thinking. */
     thinking?: number | undefined;
-    /** Whether the model calls tools: as it likes, not at all, at least one, or the one of this name. A forced call is required only until a tool was called since the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
@@ -1157,7 +1157,7 @@ export type StartRun = {
   max_tokens?: number | undefined;
   /** Tokens the model may spend on thinking. */
   thinking?: number | undefined;
-  /** Whether the model calls tools: as it likes, not at all, at least one, or the one of this name. A forced call is required only until a tool was called since the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;

@@ -1,11 +1,10 @@
 // Tells failures of Skein's own stores from what tools, hooks and other servers throw. Such a failure says nothing of the
 // call in which it happened, so no model reads it as the call's result.
 
+import { causesOf } from "../lib/causes.ts";
 import { AppError, messageOf, SERVER_FAILED } from "./errors.ts";
 
 const FAILURES = new WeakSet<Error>();
-/** How many causes of an error are looked at. */
-const MAX_DEPTH = 8;
 
 /** To be called with what a store throws. Refusals, such as `not_found` or `limit_exceeded`, are no failures. */
 export function markStoreFailure(error: unknown): void {
@@ -16,12 +15,7 @@ export function markStoreFailure(error: unknown): void {
 
 /** Whether a store failed, also when another error was made of its failure. */
 export function isStoreFailure(error: unknown): boolean {
-  let each = error;
-  for (let depth = 0; depth < MAX_DEPTH && each instanceof Error; depth++) {
-    if (FAILURES.has(each)) return true;
-    each = each.cause;
-  }
-  return false;
+  return causesOf(error).some((each) => FAILURES.has(each));
 }
 
 /** The text that a model reads for a call that threw `error`. */

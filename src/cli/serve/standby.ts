@@ -38,7 +38,7 @@ export function createStandby(listen: { readonly host: string; readonly port: nu
     async open() {
       close();
       const own = createServer((request, response) => {
-        // What is left of a request would be read as another one.
+        // Unread, the rest of the request would count as another one.
         request.resume();
         response.writeHead(503, HEADERS).end(BODY);
       });

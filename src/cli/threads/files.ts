@@ -22,7 +22,10 @@ export const ThreadFile = z.object({
   metadata: Metadata.default({}),
   parent_session_id: Id.optional(),
   parent_tool_use_id: z.string().optional(),
-  replaced_message_id: z.string().optional().describe("Of a branch: the first message that was taken away."),
+  replaced_message_id: z
+    .string()
+    .optional()
+    .describe("Only for a branch: the id of the first message that was replaced."),
   parent_run_id: z.string().default(""),
   background: z.boolean().default(false),
   child_session_ids: z.array(Id).default([]),

@@ -25,7 +25,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
       schema: {
         summary: "The branches of a thread: what it held before messages were replaced, newest first",
         description:
-          "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was taken away.",
+          "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was replaced.",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Thread) }) },

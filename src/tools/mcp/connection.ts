@@ -15,6 +15,7 @@ import {
 import { z } from "zod";
 import { messageOf } from "../../core/errors.ts";
 import { orAborted } from "../../lib/async.ts";
+import { causesOf } from "../../lib/causes.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { currentCall, httpTransport } from "./http.ts";
@@ -233,7 +234,8 @@ function explained(error: unknown, channel: Channel): McpFailure {
 const MAX_REASON = 2000;
 
 function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
-  const status = causesOf(error).find((cause) => cause instanceof SdkHttpError)?.status;
+  const causes = [...causesOf(error)];
+  const status = causes.find((cause) => cause instanceof SdkHttpError)?.status;
   if (status !== undefined) return statusReason(status);
   if (error instanceof ProtocolError)
     return ["answered", `answered with an error: ${firstChars(messageOf(error), MAX_REASON)}`];
@@ -241,7 +243,7 @@ function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
   if (end !== undefined) return ["ended", end];
   if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed)
     return ["ended", "ended the connection"];
-  const code = causesOf(error)
+  const code = causes
     .filter((cause) => !(cause instanceof SdkError))
     .flatMap((cause) => ("code" in cause && typeof cause.code === "string" ? [cause.code] : []))
     .at(-1);
@@ -255,10 +257,4 @@ function statusReason(status: number): [FailureKind, string] {
   // A server that has forgotten a session says 404; some say 400. Neither has done anything.
   if (status === 404 || status === 400) return ["forgotten", `refuses the request (HTTP ${status})`];
   return ["answered", `answered with HTTP ${status}`];
-}
-
-function causesOf(error: unknown): Error[] {
-  const causes: Error[] = [];
-  for (let each = error; each instanceof Error && causes.length < 8; each = each.cause) causes.push(each);
-  return causes;
 }

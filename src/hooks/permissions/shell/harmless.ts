@@ -23,10 +23,10 @@ const knownUse = (name: string): Use | undefined => {
 /** Whether something is known of the program at all. */
 export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
-/** Whether it runs no program and writes nothing, with any arguments. */
+/** Whether a program never runs another one and never writes a file, with any arguments. */
 export const isInert = (name: string): boolean => READERS.has(baseName(name));
 
-/** Those of the arguments that may say what it writes. */
+/** The arguments that may name what the program writes. */
 export function targetsAmong(name: string, args: readonly Argument[]): readonly Argument[] {
   if (name === "" || isInert(name)) return [];
   const use = knownUse(name);
@@ -36,7 +36,7 @@ export function targetsAmong(name: string, args: readonly Argument[]): readonly 
   return args.filter(({ text }) => targets.has(text));
 }
 
-/** Whether it may run what files of the folder say that it is started in. */
+/** Whether a program may run what files in its working directory say. */
 export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
 /** Why a rule that denies takes its harmless use for anything: "`tar`, which writes what an archive holds". */

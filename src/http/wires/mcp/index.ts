@@ -39,7 +39,7 @@ import { toolList } from "./tools.ts";
 
 const Message = z.looseObject({
   jsonrpc: z.string().optional().describe("`2.0`."),
-  id: z.unknown().optional().describe("Of a call: a text or a whole number."),
+  id: z.unknown().optional().describe("The id of a call: a text or a whole number. Notifications have none."),
   method: z.string().optional(),
   params: z
     .looseObject({
