@@ -77,6 +77,16 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     expect(lease.epoch).toBe(1);
   });
 
+  test("whose transactions are serializable by default writes in many threads at once", async () => {
+    const url = await server().database();
+    const database = new URL(url).pathname.slice(1);
+    await server().ask(url, `ALTER DATABASE ${database} SET default_transaction_isolation = 'serializable'`);
+    const stores = await open(url);
+    const claims = await Promise.all(upTo(16).map((thread) => claimed(stores, `t${thread}`)));
+    await Promise.all(claims.map(({ lease }) => stores.events.append(lease, [delta("x"), done()])));
+    expect(seqsOf(await readAll(stores, keyOf(claims[0] ?? expect.fail())))).toEqual(upTo(2));
+  });
+
   test("who may not create a schema gets the statement for its administrator", async () => {
     await expect(createPostgresStores({ url: await strict("stranger") })).rejects.toMatchObject({
       code: "config_invalid",

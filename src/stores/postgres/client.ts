@@ -67,7 +67,10 @@ export function newClient(access: Access): Client {
 }
 
 async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
-  await client.query(`SET search_path = skein; SET idle_in_transaction_session_timeout = ${silenceMs}`);
+  // A database or a role may have stricter transactions by default, which end each other.
+  await client.query(
+    `SET search_path = skein; SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = ${silenceMs}`,
+  );
 }
 
 async function checked(pool: Pool, access: Access): Promise<void> {
