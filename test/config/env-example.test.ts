@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { Settings } from "../../src/config/environment.ts";
 import { PROVIDERS } from "../../src/models/providers.ts";
 
-/** Of the system: passed on to commands and to MCP servers, not settings of Skein. */
-const SYSTEM = ["HOME", "LANG", "PATH"];
+/** Of the system, passed on to commands and to MCP servers, and of Node: not settings of Skein. */
+const SYSTEM = ["HOME", "LANG", "PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 
 const namesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = ""]) => name);
 
