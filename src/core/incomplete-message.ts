@@ -41,6 +41,8 @@ export function trackPartial(): PartialMessage {
           usage = undefined;
           break;
         case "on_chat_model_end":
+          // A whole answer that does not become a message was refused, by a guardrail or by the store.
+          if (event.data.error === undefined) forget();
           usage = event.data.usage;
           break;
         case "on_chat_model_stream":

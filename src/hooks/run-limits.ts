@@ -93,9 +93,11 @@ const FINISH =
   "Finish now: do only what is needed for an answer that is of use, and tell the user what is left to do.";
 
 function exhausted({ reason, unit, limit }: Budget, spent = limit): RunLimit {
-  const details = { limit: `budgets.${unit}`, most: limit, used: Math.floor(spent), left: 0 };
+  const details = { limit: `budgets.${unit}`, most: limit, used: inTenths(spent), left: 0 };
   return new RunLimit(reason, `The run has used up its ${limit} ${unit}.`, details);
 }
+
+const inTenths = (number: number) => Math.round(number * 10) / 10;
 
 interface Abortable {
   readonly signal: AbortSignal;

@@ -229,11 +229,14 @@ async function settleAsFailed(
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
+  // What had no room has none as a cut answer either; and a store that is full takes the end alone.
+  let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {
-      return await writeFailure(claim, stores, error);
+      return await writeFailure(claim, stores, error, keepsWords);
     } catch (failure) {
       if (!hasCode(failure, "unavailable")) return undefined;
+      keepsWords = false;
       await sleep(RETRY_MS, undefined, { signal: handedOver }).catch(() => {});
     }
   }
@@ -257,10 +260,15 @@ function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): ()
 }
 
 /**
- * Ends open spans, answers open calls, keeps the accepted input, and writes the error last. All in one step, because a full
- * store still has room for the end of a run.
+ * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords`, what was said of an answer, and writes the error
+ * last. All in one step, because a full store still has room for the end of a run.
  */
-async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Promise<StreamEvent> {
+async function writeFailure(
+  claim: Claim,
+  stores: Stores,
+  error: ErrorInfo,
+  keepsWords: boolean,
+): Promise<StreamEvent> {
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
@@ -268,7 +276,7 @@ async function writeFailure(claim: Claim, stores: Stores, error: ErrorInfo): Pro
   const messages = await threads.messages(lease.owner, lease.thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
   const results = await resultsFor(unanswered(messages), claim, stores, outcome);
-  const cut = partial.message(status === "cancelled" ? "stopped" : "failed");
+  const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
   await createWriter(events, lease).write(
     ...start,
     ...openings.toReversed().map((opening) => failedEnd(opening, error)),

@@ -177,7 +177,7 @@ await describeEveryConfig((store) => {
       tools: [tool],
       script: (request, turn) => {
         asked++;
-        const usage = { input_tokens: 3600, output_tokens: 40 };
+        const usage = { input_tokens: 3600, output_tokens: 4000 };
         const [first] = request.system;
         purposes.add(first?.id ?? "");
         if (first?.id === "guardrail") return { say: '{"allowed": true}', usage };
@@ -199,8 +199,8 @@ await describeEveryConfig((store) => {
     for (const purpose of ["guardrail", "title", "summarization"]) expect(purposes).toContain(purpose);
     const { items, totals, limits } = (await ask("/usage")).json;
     expect(items.map(({ agent }: { agent: string }) => agent).sort()).toEqual(["coder", "lead", "tester"]);
-    expect(totals).toMatchObject({ calls: asked, input_tokens: 3600 * asked, output_tokens: 40 * asked });
-    expect(limits).toMatchObject([{ limit: "tokens_per_day", used: 3640 * asked }]);
+    expect(totals).toMatchObject({ calls: asked, input_tokens: 3600 * asked, output_tokens: 4000 * asked });
+    expect(limits).toMatchObject([{ limit: "tokens_per_day", used: 7600 * asked }]);
     expect((await ask("/usage", { user: "bob" })).json.totals.calls).toBe(0);
   });
 

@@ -88,6 +88,7 @@ describe("the trace of a run", () => {
 
   test("has a span for the run, each model call and each tool call, with how long they took", async () => {
     const long = "x".repeat(2_000);
+    const usage = { input_tokens: 7, output_tokens: 600, cache_read_tokens: 0, cache_write_tokens: 0 };
     const { viewer, trace } = await traced({
       config,
       script: [

@@ -74,7 +74,7 @@ test("arguments that are no JSON are compared as they were written", async () =>
   const broken = (malformed: string) => ({ tool: "look", malformed });
   const same = await calling(times(3, [broken("{a")]));
   expect(same.told).toEqual([0, 0, 3]);
-  expect(same.results[2]?.error).toContain("not a JSON object");
+  expect(same.results[2]?.error).toContain("one JSON object");
   expect((await calling([[broken("{a")], [broken("{b")], [broken("{c")]])).told).toEqual([0, 0, 0]);
 });
 

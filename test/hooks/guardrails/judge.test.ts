@@ -169,6 +169,6 @@ test("a budget that ends while it judges ends the run, and lets nothing through"
       made(guardrails, { options: { output: judge({ fail: "open" }) } }),
     ],
   });
-  expect(outcome).toEqual({ status: "error", stop_reason: "time_budget" });
+  expect(outcome).toMatchObject({ status: "error", stop_reason: "time_budget" });
   expect(JSON.stringify(events)).not.toContain("unjudged");
 });
