@@ -115,7 +115,7 @@ for (const { start, program } of SHARED_STORES) {
       expect(reply.status).toBe(201);
       const run = await post(`${one.url}/threads/${thread}/runs`, { input: "go", agent: "delivered" });
       expect(dataOf(await run.ended(), "done")[0]?.status).toBe("interrupted");
-      const deliver = () => send(other.url + tool.place(), { result: { price: 17 } });
+      const deliver = (price: number) => send(other.url + tool.place(), { result: { price } });
       return { one, other, deliver };
     }
 
@@ -126,14 +126,15 @@ for (const { start, program } of SHARED_STORES) {
       const { one, other, deliver } = await waiting(thread);
       const viewer = await view(`${other.url}/threads/${thread}/events`);
       if (isGone) await killed(one);
-      expect((await deliver()).status).toBe(204);
+      expect((await deliver(17)).status).toBe(204);
       await viewer.until((event) => event.event === "done" && event.data.status === "success");
       const events = viewer.seen.map(({ event }) => event);
       expect(dataOf(events, "on_tool_end").at(-1)?.output).toBe('{"price":17}');
       expect(textSeen(events)).toBe("There you are.");
       viewer.leave();
-      // A second delivery is refused and changes nothing.
-      expect((await deliver()).status).toBe(404);
+      // A repetition is the same delivery. Another result is refused.
+      expect((await deliver(17)).status).toBe(204);
+      expect((await deliver(18)).status).toBe(404);
       expect((await fetch(`${other.url}/tools/freight`, { method: "DELETE" })).status).toBe(204);
     });
   });

@@ -50,9 +50,7 @@ export function authenticateJwt({
       if (isOfToken(error, jose.errors)) throw unauthorized(refusalOf(error, jose.errors), error);
       throw noKeys(error);
     });
-    // Required, and a number, as `jwtVerify` has checked.
-    const expires_at = (Number(payload.exp) + clockTolerance) * 1000;
-    return { ...ownerOf(payload, claims), expires_at };
+    return { ...ownerOf(payload, claims), expires_at: endOf(payload, clockTolerance) };
   };
 }
 
@@ -103,6 +101,13 @@ function noKeys(cause: unknown): AppError {
   return new AppError("unavailable", "Cannot fetch the keys of the token issuer. Try again later.", {
     cause,
   });
+}
+
+/** In ms. A token that is taken although it has expired by this clock lasts until the tolerance is over. */
+function endOf({ exp }: JWTPayload, clockTolerance: number): number {
+  // Required, and a number, as `jwtVerify` has checked.
+  const end = Number(exp) * 1000;
+  return end > Date.now() ? end : end + clockTolerance * 1000;
 }
 
 type Claims = Pick<JwtConfig, "tenant_claim" | "user_claim" | "scopes_claim">;
