@@ -46,6 +46,9 @@ interface Asked {
 /** What Anthropic and OpenAI both take. */
 export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
+/** Ids that models are known to read again: `functions.read:0`, or with a signature in base64. Longer ones were cut when they came. */
+const OWN_ID = /^[\w.:+/=-]{1,255}$/;
+
 export function repair(messages: readonly Message[], { model, callId, keepsOwnIds, after }: Asked): Step[] {
   const drafts = pair(messages, { ids: new CallIds(callId, after), author: keepsOwnIds ? model : undefined });
   const loop = loopStart(drafts);
@@ -230,7 +233,8 @@ export class CallIds {
   }
 
   /** `isOwn`: the id is the model's own, and may be more to it than a name. */
-  take(id: string, isOwn: boolean): string {
+  take(id: string, isAuthors: boolean): string {
+    const isOwn = isAuthors && OWN_ID.test(id);
     let repeat = this.#repeatsOf(id);
     const another = () => (isOwn && COUNTED.test(id) ? countedOn(id, repeat) : digest(`${id}#${repeat}`));
     let made = repeat === 0 && id !== "" && (isOwn || this.#pattern.test(id)) ? id : another();

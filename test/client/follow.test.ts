@@ -222,7 +222,9 @@ describe("a token that expires", () => {
   async function withTokens() {
     const { tool, open, entered } = gate();
     const { url: jwks_url } = await issuer();
-    const config = { auth: { scheme: "jwt", jwt: { jwks_url, issuer: ISSUER, audience: AUDIENCE } } };
+    const config = {
+      auth: { scheme: "jwt", jwt: { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 } },
+    };
     const { url } = await startServer({ config, script: gated, tools: [tool], agents: WITH_GATE });
     return { url, open, entered };
   }

@@ -182,7 +182,7 @@ describe("a token that expires", () => {
   async function withTokens() {
     const { tool, open, entered } = gate();
     const { url: jwks_url } = await issuer();
-    const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE };
+    const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 };
     const config = { auth: { scheme: "jwt", jwt } };
     const { url } = await startServer({ config, script: gated, tools: [tool], agents: WITH_GATE });
     const short = () => token({ exp: Math.floor(Date.now() / 1000) + 2 });

@@ -180,8 +180,13 @@ const usage = fc.oneof(
   }),
   fc.jsonValue(),
 );
+/** Without what ids of compatible servers are made of: such an id goes back as it came, and the strict wires refuse it. */
+const id = name.map((each) => {
+  if (typeof each === "number") return Math.round(each % 1e6);
+  return typeof each === "string" ? each.replaceAll(/[.:+/=]/g, "") : each;
+});
 const oddities: fc.Arbitrary<Odd> = fc.record({
-  id: name,
+  id,
   name,
   args: fc.oneof(fc.json(), fc.string(), fc.jsonValue()),
   usage,

@@ -86,7 +86,7 @@ test("a token that is no good is refused with the server's words; a good one is 
   const { url: jwks_url } = await issuer();
   const { page, errors } = await visit({
     scheme: "jwt",
-    jwt: { jwks_url, issuer: ISSUER, audience: AUDIENCE },
+    jwt: { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 },
   });
   await page.getByLabel("Token").fill("none");
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -101,7 +101,7 @@ test("a token that is no good is refused with the server's words; a good one is 
 
 test("the next user of a tab sees nothing of the one before", async () => {
   const { url: jwks_url } = await issuer();
-  const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE };
+  const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 };
   const { page, errors, url } = await visit({ scheme: "jwt", jwt });
   const signIn = async (given: string) => {
     await page.getByLabel("Token").fill(given);

@@ -151,7 +151,7 @@ export async function startOidcIssuer(): Promise<OidcIssuer> {
       .setExpirationTime(Math.floor(Date.now() / 1000) + state.lifetime)
       .sign(privateKey);
 
-  const jwt = { jwks_url: `${url}/keys`, issuer: url, audience: AUDIENCE };
+  const jwt = { jwks_url: `${url}/keys`, issuer: url, audience: AUDIENCE, clock_tolerance: 1 };
   return { url, state, auth: { scheme: "jwt", jwt, oidc: { client_id: CLIENT_ID } } };
 }
 
