@@ -124,6 +124,9 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
   "DELETE /v1/responses/{response_id}",
+  // They say what to use.
+  "POST /v1/conversations/{conversation_id}/items",
+  "DELETE /v1/conversations/{conversation_id}/items/{item_id}",
   // The fuzzer is an admin, no operator.
   "DELETE /admin/engines/{engine}",
   "POST /admin/backup",

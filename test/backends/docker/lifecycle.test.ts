@@ -64,7 +64,7 @@ describeWithOwnEngine("a sandbox", (engine) => {
     const [hers, his] = await Promise.all([pool.get(ada, config), pool.get(bob, config)]);
     await hers.write("secret", Buffer.from("hers"), signal);
     await refuses(() => his.stat("secret", signal), "not_found", "`secret`");
-    expect((await execute(his, "find / -name secret 2> /dev/null; ls -A")).output).toBe("");
+    expect((await execute(his, "find / -name secret 2> /dev/null; ls -A")).output).toBe(".skein\n");
   });
 
   test("continues under the next server, with the same container and files", async () => {
