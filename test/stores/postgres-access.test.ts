@@ -87,6 +87,16 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     expect(seqsOf(await readAll(stores, keyOf(claims[0] ?? expect.fail())))).toEqual(upTo(2));
   });
 
+  test("whose database cannot hold all characters is refused at the start", async () => {
+    const url = new URL(await server().database());
+    await server().ask(url.href, "CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
+    url.pathname = "/latin";
+    await expect(createPostgresStores({ url: url.href })).rejects.toMatchObject({
+      code: "config_invalid",
+      message: expect.stringMatching(/encoding LATIN1.*ENCODING 'UTF8'/),
+    });
+  });
+
   test("who may not create a schema gets the statement for its administrator", async () => {
     await expect(createPostgresStores({ url: await strict("stranger") })).rejects.toMatchObject({
       code: "config_invalid",

@@ -84,6 +84,14 @@ async function checked(pool: Pool, access: Access): Promise<void> {
         "config_invalid",
         `PostgreSQL ${version} is too old. Use ${OLDEST_VERSION} or newer.`,
       );
+    const { encoding } =
+      (await client.query("SELECT current_setting('server_encoding') AS encoding")).rows[0] ?? {};
+    // SQL_ASCII keeps the bytes as they come.
+    if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
+      throw new AppError(
+        "config_invalid",
+        `The database has the encoding ${String(encoding)}, which lacks most characters. Use one with ENCODING 'UTF8'.`,
+      );
     await another.connect();
     await checkSessions({ client, another, deadlineMs: (2 / 3) * access.deadlineMs });
     await prepareSchema(client, access.deadlineMs);
