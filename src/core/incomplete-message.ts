@@ -17,8 +17,6 @@ import {
 export interface PartialMessage {
   /** To be called with the run's own events, in order. */
   see(event: StreamEvent): void;
-  /** Drops the words: the message is in the thread, or is withdrawn. */
-  forget(): void;
   /** The message with the words so far, without its calls and its thinking; undefined without words. */
   message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
 }
@@ -32,7 +30,6 @@ export function trackPartial(): PartialMessage {
     [id, text] = ["", ""];
   };
   return {
-    forget,
     see(event) {
       if (event.path?.length) return;
       switch (event.event) {

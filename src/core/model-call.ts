@@ -13,7 +13,7 @@ import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } f
 import type { Completion, Model, ModelReply, ModelRequest, Remark, SystemBlock } from "./model.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
-import { type DeltaSink, mapResult, type Stream, tap, tapDeltas } from "./stream.ts";
+import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";
 import { usageMeter } from "./usage-meter.ts";
 
 /** Calls the model. A failed call gets its end event, and no message in the thread. */
@@ -94,13 +94,9 @@ function countOnce(run: MutableRun, { name }: Model) {
   };
 }
 
-/** Keeps what `ask` has shown, past all layers, until it has returned. */
+/** Shows `partial` what `ask` shows, past all layers. */
 export function trackWords(ask: CallModel, partial: PartialMessage): CallModel {
-  return (request, deltas) =>
-    mapResult(tap(ask(request, tapDeltas(deltas, partial.see)), partial.see), (completion) => {
-      partial.forget();
-      return completion;
-    });
+  return (request, deltas) => tap(ask(request, tapDeltas(deltas, partial.see)), partial.see);
 }
 
 function remark(run: MutableRun, { name: model }: Model, about: Remark | undefined): void {

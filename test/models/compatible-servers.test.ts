@@ -112,7 +112,7 @@ describe("the ids of calls", () => {
   };
 
   test("go back unchanged to the model that made them, because Kimi reads its tools from them", () => {
-    const own = ["functions.read:0", "functions.mcp__files__read_text_of_a_long_file:1", "a b/ü"];
+    const own = ["functions.read:0", "functions.mcp__files__read_text_of_a_long_file:1", "call_1__QUJD+/="];
     expect(ids("llm.example.com", "openai:m", ...own)).toEqual(own);
   });
 

@@ -149,7 +149,7 @@ test("another user's or another thread's call of the same id is another call", a
 test("where none is taken later, the call has failed", async () => {
   const server = await httpServer(LATER);
   const { answer } = await call(server.url);
-  expect(answer?.error).toContain("this server takes none");
+  expect(answer?.error).toContain("which this server cannot receive");
   expect(JSON.parse(server.heard[0]?.body ?? "")).not.toHaveProperty("result_url");
 });
 

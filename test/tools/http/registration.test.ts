@@ -79,7 +79,7 @@ describe("a registration is refused", () => {
     await expect(made({ parameters })).rejects.toMatchObject({
       code: "invalid_request",
       message: expect.stringMatching(
-        /^parameters: they have a name .*"filter\[id\]"; use 1 to 64 characters/,
+        /^parameters: they have a property name .*"filter\[id\]"; use 1 to 64 characters/,
       ),
     });
   });

@@ -56,8 +56,11 @@ User: How do I bake bread?
 With rye, please.
 AI: Mix flour and water.`;
 
+const GREETED = `ASSISTANT: Welcome to the bakery!\n${CHAT}`;
+
 const SIDE: readonly (readonly [string, string, string, unknown])[] = [
   ["a title", "title_generation", template('{ "title": "your concise title here" }'), { title: TITLE }],
+  ["a title of a chat that greets first", "title_generation", template("{}", GREETED), { title: TITLE }],
   ["tags", "tags_generation", template('{ "tags": ["tag1", "tag2"] }'), { tags: [] }],
   ["follow-ups", "follow_up_generation", template('{ "follow_ups": ["Question 1?"] }'), { follow_ups: [] }],
   ["queries", "query_generation", QUERIES, { queries: ["And then?"] }],
