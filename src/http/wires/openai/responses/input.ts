@@ -193,7 +193,7 @@ export async function messagesOf(tenant: string, items: readonly SentItem[]): Pr
   };
   for (const [index, message] of read.entries()) {
     if (message?.role === "assistant") turn.push(message);
-    else if (message || !WITHIN_MESSAGE.has(typeOf(items[index] ?? {}))) endTurn();
+    else if (!WITHIN_MESSAGE.has(typeOf(items[index] ?? {}))) endTurn();
     if (message && message.role !== "assistant") messages.push(message);
   }
   endTurn();
