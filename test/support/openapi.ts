@@ -52,6 +52,8 @@ export const operations: readonly Operation[] = Object.entries(document.paths).f
 
 /** A schema, or the one that it refers to. */
 export function resolved(schema: unknown): Schema {
+  // `items: false` of a tuple.
+  if (typeof schema === "boolean") return {};
   const { $ref, ...own } = Schema.parse(schema);
   if (typeof $ref !== "string") return own;
   return resolved(document.components.schemas[$ref.replace("#/components/schemas/", "")]);
