@@ -173,7 +173,7 @@ const BY_TYPE: Readonly<Record<string, Maker>> = {
   array: ({ items = {}, minItems = 0, maxItems = 5 }, depth) =>
     fc.array(fitting(items, depth + 1), {
       minLength: Number(minItems),
-      maxLength: Math.min(Number(maxItems), depth > 2 ? 1 : 5),
+      maxLength: Math.max(Number(minItems), Math.min(Number(maxItems), depth > 2 ? 1 : 5)),
     }),
   object({ properties = {}, required = [], additionalProperties }, depth) {
     const names = Array.isArray(required) ? required.map(String) : [];
