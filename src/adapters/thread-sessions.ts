@@ -1,5 +1,5 @@
-// Threads as the sessions of one user, one of which is current. For programs with one user at a time; a server never
-// guesses which thread is meant.
+// A user's threads as sessions, with a current session. For programs that serve one user at a time: a server never guesses
+// which thread is meant.
 
 import { randomUUID } from "node:crypto";
 import type { Message, Run, Stores } from "../index.ts";

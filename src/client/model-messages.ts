@@ -88,7 +88,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       open = messageOf(id);
     },
 
-    /** What comes of a message whose beginning was not seen is dropped: the thread has it, or gets it. */
+    /** A delta of a message whose beginning was not seen is dropped: the thread has the message, or will have it. */
     stream(delta: Delta) {
       if (!open || open.isKept) return;
       if ("reasoning_delta" in delta) return think(open, delta.reasoning_delta);

@@ -64,7 +64,7 @@ export interface Failure {
   readonly fallback?: string;
   readonly tool?: string;
   readonly call_id?: string;
-  /** What the machine has run out of. */
+  /** The resource that the machine has run out of. */
   readonly resource?: string;
 }
 

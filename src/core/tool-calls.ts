@@ -14,13 +14,12 @@ import {
   stoppedBecause,
 } from "./errors.ts";
 import type { StreamEvent } from "./event.ts";
-import { exhausted } from "./exhausted.ts";
+import { exhausted, failureText, isStoreFailure } from "./failures.ts";
 import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf } from "./message.ts";
 import { asEdited, settledInterrupts } from "./open-interrupts.ts";
 import { appended, duringCall, type MutableRun, reportFailure, type StandIn } from "./run.ts";
-import { failureText, isStoreFailure } from "./store-failure.ts";
 import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
 import { failed, resultMessage, type ToolResult } from "./tool.ts";
 

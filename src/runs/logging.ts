@@ -61,10 +61,10 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
   };
 }
 
-/** Calls that fail for a lack of something are logged at most so often, in ms, for each resource. */
+/** Milliseconds between two log lines about the same resource. */
 const LACK_MS = 10_000;
 
-/** By resource, of which there are few. */
+/** One limiter per logger and resource. There are few resources. */
 const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
 
 function tellOfLack(logger: Pick<Logger, "warn">, resource: string, line: object): void {

@@ -1,7 +1,7 @@
 // Marks what the stores throw when they fail, so that no tool call has such a failure as its result. Appends of events are
 // left alone: no tool makes them, and one is made for each token.
 
-import { markStoreFailure } from "../core/store-failure.ts";
+import { markStoreFailure } from "../core/failures.ts";
 import type { Stores } from "../core/stores.ts";
 import { type Method, wrappedMethods } from "../lib/wrapped-methods.ts";
 

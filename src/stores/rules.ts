@@ -197,7 +197,7 @@ export function release({ head, until }: View, lease: Lease): Decision<void> {
 export function excuse({ head }: View, lease: Lease): Decision<void> {
   const { active } = head ?? {};
   const wasTaken = active?.run === lease.run_id && active.epoch > lease.epoch;
-  // Of the attempts before this one, one at least may still count as a death.
+  // Every attempt before this one is excused already.
   if (!wasTaken || active.released >= active.attempt - 1) return nothing(undefined);
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }

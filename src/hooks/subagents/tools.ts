@@ -3,9 +3,9 @@
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
+import { failureText } from "../../core/failures.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { isSettled } from "../../core/records.ts";
-import { failureText } from "../../core/store-failure.ts";
 import type { Stream } from "../../core/stream.ts";
 import {
   defineTool,

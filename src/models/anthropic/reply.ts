@@ -119,7 +119,7 @@ export function anthropicReply(): ReplyReader {
   };
 }
 
-/** What a piece is that does not say it. */
+/** The kind of a piece that has no `type`. */
 const kindOf = (delta: ProviderEvent) => KINDS.find(([key]) => typeof delta[key] === "string")?.[1];
 
 const KINDS = [

@@ -41,7 +41,7 @@ const DENYING: Variables = {
 /** A rule that allows a program leaves it its own use, such as the hooks of a repository. */
 export function guardedEnvironment(rules: {
   readonly speaksOfCommands: boolean;
-  /** There is one that denies or asks. */
+  /** The rules that deny or ask; undefined if there are none. */
   readonly guard: unknown;
 }): Variables {
   if (rules.guard !== undefined) return DENYING;

@@ -44,7 +44,7 @@ const LETTERS: Readonly<Record<string, string>> = {
   ...{ "no-verify": "n", output: "o", recursive: "r", yes: "y" },
 };
 
-/** Whether the words have the option in any spelling: its letters apart or in capitals, its name shortened or with more behind it. */
+/** Whether the words contain the option in some spelling: split or capital letters, a shortened or a longer name. */
 function hasOption(words: readonly MentionedWord[], option: string): boolean {
   if (words.some(isOpen)) return true;
   const names = words.flatMap(({ text }) => /^--([^=]+)/.exec(text)?.[1] ?? []);

@@ -24,7 +24,7 @@ export type PlainCommand = readonly PlainWord[];
 export type PlainReading =
   | {
       readonly commands: readonly PlainCommand[];
-      /** Those that read what another one prints. */
+      /** The commands that read the output of another one. */
       readonly fed: ReadonlySet<PlainCommand>;
     }
   | { readonly doubt: string };

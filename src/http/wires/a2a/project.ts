@@ -83,7 +83,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     return frames;
   };
 
-  /** What was withdrawn and is kept: an answer that was cut off. */
+  /** An answer that was cut off: it was withdrawn, and the thread keeps it. */
   const again = ({ id: messageId, content, incomplete }: AssistantMessage) => {
     if (open || incomplete === undefined) return [];
     open = { id: messageId, hasText: false };

@@ -26,7 +26,7 @@ const script =
     return isOwnFile(file) && !/^(inspect|debug)$/.test(file ?? "");
   };
 
-/** What it writes is its project's matter. */
+/** Runs files of the workspace, which may write anything: the words of the line do not say what. */
 const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
 /** It may read the program that it runs from its input. */
 const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
@@ -58,7 +58,7 @@ const isCoverage: Check = ([verb = "", ...rest]) =>
     ? script(/^--(?:branch|append|parallel-mode|source=[\w,./-]+)$/, MODULES)(rest)
     : /^(?:report|html|xml|json|combine|erase)$/.test(verb) && areToolArguments(rest);
 
-/** What may stand behind `-m`. */
+/** Modules that `python -m` may run, with the check of their arguments. */
 const MODULES: Readonly<Record<string, Check>> = {
   pytest: (args) => areToolArguments(args),
   unittest: isUnittest,

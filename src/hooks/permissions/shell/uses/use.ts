@@ -23,7 +23,7 @@ export interface Use {
   readonly openEnd?: (args: readonly string[]) => string | undefined;
   /** Whether its input may say what it runs: it is not allowed at the end of a pipe. */
   readonly obeysInput?: (args: readonly string[]) => boolean;
-  /** Those of its arguments that may say what it writes. Default: all. */
+  /** The arguments that may name a file it writes. Default: all arguments. */
   readonly targets?: (args: readonly string[]) => readonly string[];
   /** Runs what files of the workspace say. A rule may allow it by name; a rule that denies takes it for anything. */
   readonly runsProject?: true;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { AppError } from "../../src/core/errors.ts";
-import { exhausted } from "../../src/core/exhausted.ts";
+import { exhausted } from "../../src/core/failures.ts";
 
 const withCode = (code: unknown) => Object.assign(new Error("refused by the system"), { code });
 
