@@ -3,6 +3,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { Database } from "../../src/stores/sqlite/database.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { claimed } from "./fixture.ts";
 import { temporaryDatabase } from "./sqlite-file.ts";
@@ -55,4 +56,21 @@ test("a database is opened only once, also within one process", async () => {
   await claimed(stores, "t");
   await stores.close();
   await createSqliteStores({ path: path() }).close();
+});
+
+test("a copy that begins while something is being written succeeds", async () => {
+  const database = new Database(path());
+  const to = join(dataDir(), "copy.db");
+  const copying = database.write("fast", () => {
+    database.query("CREATE TABLE more (a)").run();
+    const promise = database.copyTo(to);
+    // Lets the thread that copies meet the transaction.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+    return promise;
+  });
+  await copying;
+  database.close();
+  const copy = new Database(to);
+  expect(copy.query("SELECT * FROM more").all()).toEqual([]);
+  copy.close();
 });

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { AppError, messageOf } from "../../core/errors.ts";
-import { loadSqlite } from "./database.ts";
+import { copyOpened, loadSqlite } from "./database.ts";
 
 /** How long another process may hold a small file, in ms. */
 const BUSY_MS = 5_000;
@@ -12,7 +12,7 @@ export async function copySmallFile(from: string, to: string): Promise<boolean> 
   if (!existsSync(from)) return false;
   const file = new (loadSqlite().DatabaseSync)(from, { readOnly: true, timeout: BUSY_MS });
   try {
-    await loadSqlite().backup(file, to);
+    await copyOpened(file, to);
     return true;
   } finally {
     file.close();

@@ -4,6 +4,7 @@
 import { chmodSync, closeSync, fdatasyncSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
 import { flush, prepareSchema, VERSION } from "./schema.ts";
@@ -82,7 +83,7 @@ export class Database {
   /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
   async copyTo(path: string): Promise<void> {
     try {
-      await loadSqlite().backup(this.#file, path);
+      await copyOpened(this.#file, path);
     } catch (error) {
       throw this.#translated(error);
     }
@@ -174,6 +175,29 @@ const PASSES: ReadonlySet<number> = new Set([
 export function mayPass(error: unknown): boolean {
   const cause = error instanceof AppError ? error.cause : error;
   return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);
+}
+
+/** Attempts to begin a copy, and the pause between two, in ms. */
+const COPY_ATTEMPTS = 400;
+const COPY_PAUSE_MS = 5;
+
+/**
+ * Copies a file over a connection that has it open. A thread of its own does so, and SQLite begins no copy while the connection
+ * is within a transaction: Node then reports the code 0 (`not an error`). Each transaction ends soon, so the copy is tried again.
+ */
+export async function copyOpened(file: DatabaseSync, path: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await loadSqlite().backup(file, path);
+      return;
+    } catch (error) {
+      const isBusy = isSqlite(error) && (error.errcode === 0 || error.errcode === SQLITE_BUSY);
+      if (!isBusy) throw error;
+      if (attempt === COPY_ATTEMPTS)
+        throw new AppError("unavailable", "The database is being written to without a pause; copy it later.");
+      await sleep(COPY_PAUSE_MS);
+    }
+  }
 }
 
 function cannotOpen(path: string, error: unknown): unknown {
