@@ -8,6 +8,7 @@ import { enginesOf, openBackends } from "./app/backends.ts";
 import { backUpData, oneAtATime } from "./app/backup.ts";
 import { builtInNames, catalogueOf, extending } from "./app/catalogue.ts";
 import { refusedTools, tenantTools, toolTrial } from "./app/http-tools.ts";
+import { BACKLOG, listenFailure } from "./app/listening.ts";
 import {
   answersIn,
   countReload,
@@ -282,7 +283,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       );
     closers.push(async () => clearTimeout(warmUp));
     const listen = async () => {
-      const address = await listenOn(server, config.listen);
+      const address = siblings ? await siblings.listen(server) : await listenOn(server, config.listen);
       ownAddress = address;
       await runs.open();
       webhook?.open();
@@ -325,17 +326,11 @@ const WATCH = { everyMs: 1000, settledMs: 200 };
 /** How long after the start, in ms, what some requests need is loaded. */
 const WARM_UP_MS = 500;
 
-/** Connections that may wait while a piece of work keeps the process busy: as many as Linux allows. Past Node's 511 clients were reset. */
-const BACKLOG = 4096;
-
-async function listenOn(server: HttpServer, listen: ServerConfig["listen"]): Promise<string> {
+async function listenOn(server: HttpServer, place: ServerConfig["listen"]): Promise<string> {
   try {
-    return await server.listen({ ...listen, backlog: BACKLOG });
+    return await server.listen({ ...place, backlog: BACKLOG });
   } catch (error) {
-    const { host, port } = listen;
-    const why = error instanceof Error && "code" in error ? String(error.code) : "unknown reason";
-    const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
-    throw new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause: error });
+    throw listenFailure(place, error);
   }
 }
 

@@ -1,16 +1,26 @@
 // One worker, from its fork to its end, as the primary process sees it.
 
 import cluster, { type Worker } from "node:cluster";
+import { setImmediate } from "node:timers/promises";
 import type { Logger } from "../../lib/logger.ts";
 import { type Calls, createCalls } from "./calls.ts";
-import { type PrimaryMethods, SEAT, type Seat, type WorkerMethods } from "./protocol.ts";
+import type { Taker } from "./door.ts";
+import {
+  CONNECTION,
+  isLike,
+  type PrimaryMethods,
+  SEAT,
+  type Seat,
+  TAKEN,
+  type WorkerMethods,
+} from "./protocol.ts";
 
 interface End {
   readonly code: number | null;
   readonly signal: string | null;
 }
 
-export interface Life {
+export interface Life extends Taker {
   readonly pid: number | undefined;
   readonly calls: Calls<WorkerMethods>;
   /** Whether it has said that it accepts requests. */
@@ -27,17 +37,21 @@ export function forkWorker(seat: Seat, answers: PrimaryMethods, logger: Logger):
     (message) => worker.isConnected() && worker.process.send(message, () => {}),
     {
       ...answers,
-      listens(address: string) {
+      serves(started: true) {
         isServing = true;
-        answers.listens(address);
+        answers.serves(started);
       },
     },
   );
-  worker.on("message", calls.receive);
-  closeUntaken(worker);
+  const taker = takerOf(worker);
+  worker.on("message", (message) => {
+    if (isLike(message, TAKEN)) taker.taken();
+    else calls.receive(message);
+  });
   return {
     pid: worker.process.pid,
     calls,
+    take: taker.take,
     isServing: () => isServing,
     ended: endOf(worker, seat, logger),
     kill: (signal) => void worker.process.kill(signal),
@@ -55,34 +69,24 @@ function endOf(worker: Worker, { number }: Seat, logger: Logger): Promise<End> {
   return promise;
 }
 
-/** What Node's round robin sends to a worker, with a handle, and what comes back: not documented, so it is only looked at. */
-interface Handover {
-  readonly act?: string;
-  readonly seq?: number;
-  readonly ack?: number;
-}
-interface Handle {
-  close(): void;
-}
-
-/**
- * Closes connections on their way to a worker when it ends, as the operating system does with those that it had taken. Node
- * forgets them: they would stay open, and their clients would wait for an answer that never comes.
- */
-function closeUntaken(worker: Worker): void {
-  const { process } = worker;
-  const untaken = new Map<number, Handle>();
-  const send = process.send.bind(process) as (...args: unknown[]) => boolean;
-  process.send = (...args: unknown[]) => {
-    const [{ act, seq }, handle] = args as [Handover, Handle | undefined];
-    if (act === "newconn" && seq !== undefined && handle) untaken.set(seq, handle);
-    return send(...args);
+/** Gives a worker one connection at a time. `taken` is called when it says that it has it. */
+function takerOf(worker: Worker): Taker & { taken(): void } {
+  let resolve = (_isTaken: boolean) => {};
+  worker.process.once("exit", async () => {
+    // Node does not tell the end of a channel on which a connection is on its way.
+    while (worker.isConnected()) await setImmediate();
+    // All that the worker has said was heard: a connection that it has not confirmed is untouched.
+    resolve(false);
+  });
+  return {
+    taken: () => resolve(true),
+    take(socket) {
+      const taking = Promise.withResolvers<boolean>();
+      resolve = taking.resolve;
+      if (!worker.isConnected()) resolve(false);
+      // Stays open here: another worker may have to take it.
+      else worker.process.send(CONNECTION, socket, { keepOpen: true }, (error) => error && resolve(false));
+      return taking.promise;
+    },
   };
-  process.on("internalMessage", ({ ack }: Handover) => {
-    if (ack !== undefined) untaken.delete(ack);
-  });
-  process.once("exit", () => {
-    for (const handle of untaken.values()) handle.close();
-    untaken.clear();
-  });
 }

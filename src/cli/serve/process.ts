@@ -32,12 +32,11 @@ export async function serveHere(
   const stop = stopRequest();
   // In a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
-  await worker?.begins();
   const address = await app.listen().catch(async (error: unknown) => {
     await app.close();
     throw error;
   });
-  if (worker) await worker.listens(address);
+  if (worker) await worker.serves();
   else process.stdout.write(bannerOf(config, address, app.defaultModel()));
   const name = await stop.first;
   logger.info({ signal: name }, "shutting down");

@@ -1,15 +1,23 @@
 // A worker of `skein serve --workers N`: what it asks the primary process, and what it answers.
 
 import cluster from "node:cluster";
+import type { Socket } from "node:net";
 import type { MetricsFormat, Siblings } from "../../app/siblings.ts";
 import { createCalls } from "./calls.ts";
-import { type PrimaryMethods, SEAT, type Seat, type WorkerMethods } from "./protocol.ts";
+import {
+  CONNECTION,
+  isLike,
+  type PrimaryMethods,
+  SEAT,
+  type Seat,
+  TAKEN,
+  type WorkerMethods,
+} from "./protocol.ts";
+import { withoutPort } from "./taken.ts";
 
 export interface Worker extends Siblings {
-  /** Tells the primary that it is about to listen; then the port is free. */
-  begins(): Promise<void>;
-  /** Tells the primary that requests are accepted at `address`. */
-  listens(address: string): Promise<void>;
+  /** Tells the primary that this process takes connections. */
+  serves(): Promise<void>;
   /** Gives up the channel, without which nothing holds this process any more. */
   leave(): void;
 }
@@ -19,23 +27,35 @@ export function asWorker(): Worker | undefined {
   const text = process.env[SEAT];
   delete process.env[SEAT];
   if (!cluster.isWorker || !text) return undefined;
-  const { number, server } = JSON.parse(text) as Seat;
+  const { number, server: id, address } = JSON.parse(text) as Seat;
+  let serve: (socket: Socket) => void = (socket) => socket.destroy();
   let read: (format: MetricsFormat) => Promise<string> = async () => "";
-  const calls = createCalls<PrimaryMethods>(
-    // The process ends with its channel, so nothing waits for a message that cannot be sent.
-    (message) => process.connected && process.send?.(message, undefined, undefined, () => {}),
-    { metrics: (format: MetricsFormat) => read(format) } satisfies WorkerMethods,
-  );
-  process.on("message", calls.receive);
+  // The process ends with its channel, so nothing waits for a message that cannot be sent.
+  const send = (message: object) =>
+    process.connected && process.send?.(message, undefined, undefined, () => {});
+  const calls = createCalls<PrimaryMethods>(send, {
+    metrics: (format: MetricsFormat) => read(format),
+  } satisfies WorkerMethods);
+  process.on("message", (message, socket) => {
+    if (!isLike(message, CONNECTION)) return calls.receive(message);
+    send(TAKEN);
+    // One whose client has gone may come as nothing.
+    if (socket) serve(socket as Socket);
+  });
   return {
     number,
+    async listen(server) {
+      server.addHook("preClose", () => calls.ask("leaves", true));
+      serve = await withoutPort(server);
+      server.log.info(`Server listening at ${address}`);
+      return address;
+    },
     metricsOfOthers: (format) => calls.ask("metricsOfOthers", format),
     shareMetrics(own) {
       read = own;
     },
-    machine: { id: server, isOneUser: (owner) => calls.ask("isOneUser", owner) },
-    begins: () => calls.ask("begins", true),
-    listens: (address) => calls.ask("listens", address),
+    machine: { id, isOneUser: (owner) => calls.ask("isOneUser", owner) },
+    serves: () => calls.ask("serves", true),
     leave: () => cluster.worker?.disconnect(),
   };
 }

@@ -1,5 +1,5 @@
-// The primary process of `skein serve --workers N`: starts the workers, and again those that ended, and passes signals on. It
-// opens no store and answers no request.
+// The primary process of `skein serve --workers N`: holds the port, starts the workers, and again those that ended, and passes
+// signals on. It opens no store.
 
 import cluster from "node:cluster";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,49 +9,49 @@ import type { Logger } from "../../lib/logger.ts";
 import { PROCESS_ID } from "../../lib/process-id.ts";
 import { HANGS_AFTER, type Stop, type StopRequest, stopRequest } from "../signals.ts";
 import { bannerOf, closingNotice } from "./banner.ts";
+import { type Door, openDoor } from "./door.ts";
 import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
 import { createStandby } from "./standby.ts";
 
 /** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
 export async function serveWithWorkers(config: ServerConfig): Promise<number> {
-  // Each worker gets as many connections, and one that hangs gets no second one. Left to the operating system, a burst
-  // of streams goes to the worker that wakes up first.
-  cluster.schedulingPolicy = cluster.SCHED_RR;
   // Each has about one processor: more threads for its collection of garbage would take the others'.
   cluster.setupPrimary({ execArgv: [...process.execArgv, "--v8-pool-size=1"] });
   const logger = createLogger(config);
-  const workers = createWorkers(config, logger);
+  const door = await openDoor(config.listen, createStandby(), logger);
+  const workers = createWorkers(config, door, logger);
   const stop = stopRequest();
   const stopped = stop.first.then((signal) => ({ signal }));
   // As in a single process: in a terminal it means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
   const started = await Promise.race([workers.start(), workers.failed, stopped]);
-  if ("address" in started) process.stdout.write(bannerOf(config, started.address));
-  const end = "address" in started ? await Promise.race([workers.failed, stopped]) : started;
+  if ("isReady" in started) process.stdout.write(bannerOf(config, door.address));
+  const end = "isReady" in started ? await Promise.race([workers.failed, stopped]) : started;
   if ("signal" in end) {
     logger.info(end, "shutting down");
     process.stdout.write(closingNotice(end.signal));
   }
   const code = await workers.stop("signal" in end ? end.signal : "SIGTERM", stop);
+  door.close();
   return "code" in end ? end.code : code;
 }
 
 /** Where one worker runs after the other. */
 interface Place {
   readonly number: number;
-  /** Resolves with the address once the first one of them accepts requests. */
-  readonly listening: PromiseWithResolvers<string>;
+  /** Resolves once the first one of them takes requests. */
+  readonly serving: PromiseWithResolvers<void>;
   life?: Life | undefined;
 }
 
 /** How long a worker may take to say what its metrics are, in ms. */
 const METRICS_MS = 2_000;
 
-function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logger: Logger) {
+function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, logger: Logger) {
   const places: readonly Place[] = Array.from({ length: count }, (_, index) => ({
     number: index + 1,
-    listening: Promise.withResolvers<string>(),
+    serving: Promise.withResolvers<void>(),
   }));
   /** Resolve with whether the last process in a place ended as it should. */
   const kept: Promise<boolean>[] = [];
@@ -60,18 +60,17 @@ function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logge
   let isFirst = true;
   let failedStarts = 0;
   let oneUser: string | undefined;
-  // A port that the system chooses is another one for the next worker.
-  const standby = listen.port === 0 ? undefined : createStandby(listen);
 
   const lives = () => places.flatMap(({ life }) => life ?? []);
   const serving = () => lives().filter(({ isServing }) => isServing());
 
   const answersFor = (place: Place): PrimaryMethods => ({
-    begins: () => standby?.close(),
-    listens(address) {
+    serves() {
       failedStarts = 0;
-      place.listening.resolve(address);
+      if (place.life) door.admit(place.life);
+      place.serving.resolve();
     },
+    leaves: () => place.life && door.dismiss(place.life),
     async metricsOfOthers(format) {
       const others = serving().filter((life) => life !== place.life);
       const read = others.map(({ pid, calls }) =>
@@ -91,10 +90,11 @@ function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logge
   async function keep(place: Place): Promise<boolean> {
     for (let short = 0; ; ) {
       const startedAt = performance.now();
-      const seat = { number: place.number, server: PROCESS_ID };
+      const seat = { number: place.number, server: PROCESS_ID, address: door.address };
       place.life = forkWorker(seat, answersFor(place), logger);
       const { pid, isServing, ended } = place.life;
       const { code, signal } = await ended;
+      door.dismiss(place.life);
       place.life = undefined;
       if (stopping.signal.aborted) return code === 0 || (!isServing() && signal !== "SIGKILL");
       if (!isServing()) failedStarts++;
@@ -104,7 +104,6 @@ function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logge
       }
       short = shortLives(short, performance.now() - startedAt);
       const isLast = serving().length === 0;
-      if (isLast) void standby?.open();
       const restart_ms = isLast && isServing() ? 0 : delayAfter(short);
       const details = { worker: place.number, worker_pid: pid, code, signal, restart_ms };
       logger.error(details, "a worker ended and is started again; the others continue its runs");
@@ -117,16 +116,15 @@ function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logge
     /** Resolves when the server was started and no worker serves any more, or at once when it cannot be started. */
     failed: failed.promise,
 
-    /** Resolves when all workers accept requests. */
+    /** Resolves when all workers take requests. */
     async start() {
-      const addresses: string[] = [];
       // The first one alone: it prepares the store, and an error is reported once.
       for (const group of [places.slice(0, 1), places.slice(1)]) {
         for (const place of group) kept.push(keep(place));
-        addresses.push(...(await Promise.all(group.map(({ listening }) => listening.promise))));
+        await Promise.all(group.map(({ serving }) => serving.promise));
       }
       isFirst = false;
-      return { address: addresses[0] ?? "" };
+      return { isReady: true };
     },
 
     reload() {
@@ -137,7 +135,6 @@ function createWorkers({ workers: count, shutdown, listen }: ServerConfig, logge
     /** Resolves with the exit code once all workers have ended. Kills those that hang, and all at a second signal. */
     async stop(name: Stop, request: StopRequest): Promise<number> {
       stopping.abort();
-      standby?.close();
       const killAll = () => {
         for (const { kill } of lives()) kill("SIGKILL");
       };
