@@ -115,12 +115,38 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     };
     await stores.ping();
     await set("on");
-    for (const refused of [stores.ping(), stores.runs.start(ADA, newRun("u"), "reject")])
-      await expect(refused).rejects.toMatchObject({
-        code: "unavailable",
-        message: expect.stringContaining("takes no writes"),
-      });
+    const refused = { code: "unavailable", message: expect.stringContaining("takes no writes") };
+    await expect.poll(() => stores.ping().catch((error: unknown) => error)).toMatchObject(refused);
+    await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject(refused);
     await set("off");
     await expect.poll(() => stores.ping().then(() => "ready", String)).toBe("ready");
+  });
+
+  test("whose connection ends hears what PostgreSQL says on the next one: that it takes no writes", async () => {
+    const url = await server().database();
+    const stores = await open(url);
+    const { ask, url: beside } = server();
+    await ask(beside, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
+    // Ends the connection of the first process that waits for the table.
+    const ended = ask(
+      url,
+      `SET TRANSACTION READ WRITE;
+      LOCK TABLE skein.commits;
+      DO $$ DECLARE waiting integer; BEGIN
+        LOOP
+          SELECT pid INTO waiting FROM pg_locks WHERE relation = 'skein.commits'::regclass AND NOT granted;
+          EXIT WHEN waiting IS NOT NULL;
+          PERFORM pg_sleep(0.01);
+        END LOOP;
+        PERFORM pg_terminate_backend(waiting);
+      END $$`,
+    );
+    const isLocked = "SELECT 1 FROM pg_locks WHERE relation = 'skein.commits'::regclass AND granted AND mode = 'AccessExclusiveLock'";
+    await expect.poll(() => ask(url, isLocked)).toHaveLength(1);
+    await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("takes no writes"),
+    });
+    await ended;
   });
 });

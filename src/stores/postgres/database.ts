@@ -179,7 +179,7 @@ export class Database {
 
   async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
     let until: number | undefined;
-    let first: unknown;
+    let told: unknown;
     for (let pause = PAUSE_MS; ; pause = Math.min(2 * pause, LONGEST_PAUSE_MS)) {
       try {
         this.assertOpen();
@@ -194,10 +194,10 @@ export class Database {
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
-        // The last one may only say that the time is over.
-        first ??= error;
+        // What PostgreSQL has said last tells most: a failure without an answer may only say that the time is over.
+        if (told === undefined || isAnswer(error)) told = error;
         const left = until === undefined ? 0 : until - performance.now();
-        if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(first);
+        if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(told);
         // Who began first gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
       }
