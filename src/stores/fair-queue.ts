@@ -4,7 +4,11 @@
 // The queue takes as much memory as it has threads. A turn costs the same however many wait.
 
 import type { Waiting } from "../core/stores.ts";
+import { latestLeaseEnd } from "./clock-set-back.ts";
 import type { Limits } from "./options.ts";
+
+/** When a lease ended that is over: it may still be renewed as long as no process takes the run. */
+export const PAST = -1;
 
 export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
@@ -88,12 +92,16 @@ export class FairQueue<Thread> {
     return undefined;
   }
 
-  /** Expires leases that were not renewed in time. */
+  /** Expires leases that were not renewed in time. Those from before the clock was set back begin again. */
   #expireLeases(): void {
+    const { leaseMs } = this.#limits;
+    const now = this.#limits.now();
     for (const [thread, { tenant, until }] of this.#held) {
-      if (until > this.#limits.now()) return;
+      const isTooLate = until > latestLeaseEnd(now, leaseMs);
+      if (until > now && !isTooLate) return;
       this.#held.delete(thread);
-      this.#await(tenant, thread);
+      if (isTooLate) this.#held.set(thread, { tenant, until: now + leaseMs });
+      else this.#await(tenant, thread);
     }
   }
 

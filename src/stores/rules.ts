@@ -16,6 +16,7 @@ import type { Claim, Lease, NewRun, NewThread, StartResult, StopMode, WhenBusy }
 import { titleFrom } from "../core/title.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { latestLeaseEnd } from "./clock-set-back.ts";
 import {
   cannotRewind,
   grownMeanwhile,
@@ -157,6 +158,9 @@ export function takeOver(
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
   if (!active) return holding(head, next, { epoch: 1, attempt: next.record.attempt, begins: true });
+  // The holder may be alive: it has a lease's time to renew.
+  if (until > latestLeaseEnd(now, leaseMs))
+    return { writes: [{ write: "renew_run" }], result: (at) => ({ until: at + leaseMs }) };
   if (until > now) return nothing({ until });
   const died = active.attempt - active.released;
   const epoch = active.epoch + 1;

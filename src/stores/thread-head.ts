@@ -106,6 +106,8 @@ export type Write =
       readonly attempt: number;
       readonly begins: boolean;
     }
+  /** The lease of the active run begins again now, under its epoch. */
+  | { readonly write: "renew_run" }
   /** No process holds the active run; that counts as one `released` more. */
   | { readonly write: "release_run" }
   /** One `released` more: an earlier attempt of the active run was no crash. */

@@ -5,6 +5,7 @@ import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../stores/fixture.ts";
 import { branchContract } from "./branches.ts";
+import { clockSetBackContract } from "./clock-set-back.ts";
 import { releasedRunsContract } from "./runs-released.ts";
 import { resumedRunsContract } from "./runs-resumed.ts";
 import { rewindContract } from "./runs-rewind.ts";
@@ -17,6 +18,7 @@ export function runsContract(open: Open): void {
   releasedRunsContract(open);
   stoppedRunsContract(open);
   takenOverRunsContract(open);
+  clockSetBackContract(open);
   resumedRunsContract(open);
   rewindContract(open);
   branchContract(open);

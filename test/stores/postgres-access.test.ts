@@ -126,7 +126,10 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
     const url = await server().database();
     const stores = await open(url);
     const { ask, url: beside } = server();
-    await ask(beside, `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`);
+    await ask(
+      beside,
+      `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`,
+    );
     // Ends the connection of the first process that waits for the table.
     const ended = ask(
       url,
@@ -141,7 +144,8 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
         PERFORM pg_terminate_backend(waiting);
       END $$`,
     );
-    const isLocked = "SELECT 1 FROM pg_locks WHERE relation = 'skein.commits'::regclass AND granted AND mode = 'AccessExclusiveLock'";
+    const isLocked =
+      "SELECT 1 FROM pg_locks WHERE relation = 'skein.commits'::regclass AND granted AND mode = 'AccessExclusiveLock'";
     await expect.poll(() => ask(url, isLocked)).toHaveLength(1);
     await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject({
       code: "unavailable",

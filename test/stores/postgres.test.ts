@@ -2,6 +2,7 @@ import { afterAll, expect, onTestFinished, test } from "vitest";
 import { userMessage } from "../../src/core/message.ts";
 import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { busContract } from "../contracts/bus.ts";
+import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
 import { eventsContract } from "../contracts/events.ts";
@@ -37,6 +38,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   itemLivesContract(open);
   itemsContract(open);
   deferredCallsContract(open);
+  resultsAfterClockSetBackContract(open);
   busContract(open);
   sentRequestsContract(open);
   storesContract(open);

@@ -17,7 +17,7 @@ import { BOX, CALL, HOUR, MIB, PARENT, temporaryDatabase, WEATHER } from "./sqli
 
 const { dataDir, inFile, path } = temporaryDatabase();
 
-test("HTTP tools and deferred calls are there when the database is opened again", async () => {
+test("HTTP tools and deferred calls are there when the database is opened again, also with an earlier clock", async () => {
   let time = Date.parse("2026-11-21T10:00:00.000Z");
   const options = { path: path(), now: () => time };
   const stores = createSqliteStores(options);
@@ -42,6 +42,12 @@ test("HTTP tools and deferred calls are there when the database is opened again"
   expect(await deferredCalls.due(10)).toMatchObject([{ call_ids: ["call_2"] }]);
   expect(await deferredCalls.deliver(CALL.token_hash, { result: 5 })).toMatchObject({ state: "delivered" });
   await close();
+
+  time -= HOUR;
+  const later = createSqliteStores(options);
+  const [due] = await later.deferredCalls.due(10);
+  expect(due?.call_ids.toSorted()).toEqual(["call_1", "call_2"]);
+  await later.close();
 });
 
 test("items, parents and resumed runs are there when the database is opened again", async () => {

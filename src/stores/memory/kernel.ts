@@ -1,11 +1,13 @@
 // Threads, runs and deferred calls in memory. Every change is made in one turn of the event loop. What is stored is
 // a copy. What is returned is a copy or, as messages are, frozen: no caller can change what the store holds.
 
-import type { DueCalls } from "../../core/deferred-calls.ts";
+import { type DueCalls, hasResult } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import { jsonCopy } from "../../lib/json.ts";
+import { latestLeaseEnd } from "../clock-set-back.ts";
 import { noSuchMessage } from "../errors.ts";
+import { PAST } from "../fair-queue.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
 import { canContinue } from "../rules.ts";
@@ -208,7 +210,7 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
     return {
       now: now(),
       head: thread?.head,
-      until: thread?.until ?? 0,
+      until: thread?.isHeld ? (turns.heldUntil(thread) ?? PAST) : 0,
       known: known && toRecord(known),
       run: found && storedRun(found),
       next: taken && storedRun(taken),
@@ -224,9 +226,13 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
   /** With the time since when each is due. Costs what is kept of all calls. */
   function dueThreads(): Map<ThreadEntry, number> {
     const found = new Map<ThreadEntry, number>();
-    for (const { thread, dueAt } of memory.deferredCalls())
-      if (dueAt !== undefined && dueAt <= now() && !isBusy(thread))
-        found.set(thread, Math.min(dueAt, found.get(thread) ?? dueAt));
+    const time = now();
+    for (const { thread, dueAt, call } of memory.deferredCalls()) {
+      if (dueAt === undefined || isBusy(thread)) continue;
+      // A result is due within a lease, or the clock was set back.
+      const isLate = hasResult(call.state) && dueAt > latestLeaseEnd(time, leaseMs);
+      if (dueAt <= time || isLate) found.set(thread, Math.min(dueAt, time, found.get(thread) ?? time));
+    }
     return found;
   }
 

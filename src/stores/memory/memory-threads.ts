@@ -93,7 +93,7 @@ export class MemoryThreads {
     this.assertOpen();
     const thread = this.#threads.get(lease.owner, lease.thread_id);
     const { active } = thread?.head ?? {};
-    if (active?.run !== lease.run_id || active.epoch !== lease.epoch || thread?.until === 0)
+    if (active?.run !== lease.run_id || active.epoch !== lease.epoch || !thread?.isHeld)
       throw leaseLost(lease);
     const run = thread?.runs.findLast(({ id }) => id === lease.run_id);
     if (!run || !isLive(run)) throw leaseLost(lease);

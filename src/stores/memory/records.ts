@@ -41,8 +41,8 @@ export interface ThreadEntry {
   /** Oldest first. */
   runs: RunEntry[];
   head: ThreadHead;
-  /** When the active run may be taken over; 0 when no process holds it. */
-  until: number;
+  /** Whether a process may write the active run. */
+  isHeld: boolean;
   /** How many of its runs were ever begun. */
   begunCount: number;
   /** Calls whose results come later, by their ids. They are never compressed. */

@@ -35,7 +35,7 @@ export function newThread(
     state: undefined,
     runs: [],
     head: { owner: { tenant: owner.tenant, user: owner.user }, id, active: undefined, queue: [] },
-    until: 0,
+    isHeld: false,
     begunCount: 0,
     deferred: undefined,
     collections: undefined,

@@ -24,7 +24,7 @@ interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {
 
 export function memoryWrites(memory: MemoryThreads): Writes {
   const { limits, turns } = memory;
-  const { now, leaseMs } = limits;
+  const { now } = limits;
   const staged = new Map<string, Message[]>();
 
   return {
@@ -87,8 +87,11 @@ export function memoryWrites(memory: MemoryThreads): Writes {
         hold(thread);
         return;
       }
+      case "renew_run":
+        hold(thread);
+        return;
       case "release_run":
-        thread.until = 0;
+        thread.isHeld = false;
         turns.wait(thread.owner.tenant, thread);
         return;
       case "cancel_run":
@@ -132,7 +135,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
   }
 
   function hold(thread: ThreadEntry): void {
-    thread.until = now() + leaseMs;
+    thread.isHeld = true;
     turns.hold(thread.owner.tenant, thread);
   }
 

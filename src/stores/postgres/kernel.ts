@@ -4,6 +4,7 @@
 import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
 import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { Lease } from "../../core/stores.ts";
+import { latestLeaseEnd } from "../clock-set-back.ts";
 import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
@@ -12,7 +13,7 @@ import { type EventRow, entriesOf, statesThat } from "../rows.ts";
 import { sharedEvents } from "../shared/events.ts";
 import { type Decision, headAfter, type View, type Write } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
-import { type Transaction, timeOf } from "./database.ts";
+import { momentOf, type Transaction, timeOf } from "./database.ts";
 import { postgresReads } from "./reads.ts";
 import { loadView } from "./views.ts";
 import { carryOut } from "./writes.ts";
@@ -30,12 +31,14 @@ interface DueRow {
 export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   const { database, limits, lifetime, calls, writer, runFeed, feeds } = context;
   const { leaseMs } = limits;
-  /** Free threads with calls that are due, tenants in turn. */
+  /** Free threads with calls that are due, tenants in turn. A result is due within a lease, or the clock was set back. */
   const dueThreads = `
     SELECT owner, thread_id, turn, due FROM (
-      SELECT owner, thread_id, min(due_at) AS due,
-        row_number() OVER (PARTITION BY tenant ORDER BY min(due_at)) AS turn
-      FROM deferred_calls WHERE due_at <= ${timeOf(1)} AND EXISTS (
+      SELECT owner, thread_id, min(since) AS due,
+        row_number() OVER (PARTITION BY tenant ORDER BY min(since)) AS turn
+      FROM (SELECT *, CASE WHEN due_at > ${NOW} THEN 0 ELSE due_at END AS since FROM deferred_calls WHERE due_at <= ${NOW}
+        OR due_at > ${NOW} + $6::bigint AND state IN (${statesThat(hasResult)})) AS deferred_calls
+      WHERE EXISTS (
         SELECT 1 FROM threads WHERE threads.owner = deferred_calls.owner AND threads.id = deferred_calls.thread_id
           AND NOT ${lifetime.hasEnded(1, 2, 3)} AND NOT EXISTS (
             SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id))
@@ -143,7 +146,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
             WHERE calls.owner = due_threads.owner AND calls.thread_id = due_threads.thread_id AND ${IS_DUE}
             RETURNING calls.owner, calls.thread_id, calls.call_id, due_threads.turn, due_threads.due)
           SELECT owner, thread_id, call_id FROM held ORDER BY turn, due, owner, thread_id, call_id`,
-          [...lifetime.times(), limit, leaseMs],
+          [...lifetime.times(), limit, leaseMs, latestLeaseEnd(0, leaseMs)],
         ),
       );
       const threads = Map.groupBy(rows, ({ owner, thread_id }) => JSON.stringify([owner, thread_id]));
@@ -209,7 +212,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   async function claimed(limit: number, except: readonly string[], isAnyFound: boolean): Promise<DueRow[]> {
     try {
       return await database.transaction(["due runs"], async (tx) => {
-        const values = [database.clock(), except.map(tenantText), limit, leaseMs];
+        const values = [database.clock(), except.map(tenantText), limit, leaseMs, latestLeaseEnd(0, leaseMs)];
         const rows = await tx.writing<DueRow>(CLAIM, values);
         return rows;
       });
@@ -249,22 +252,28 @@ const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
   epoch: 1,
 });
 
-/** The thread of each tenant that waits longest; the tenant first that waits longest since it was served. */
+const NOW = momentOf(1);
+
+/**
+ * The thread of each tenant that waits longest; the tenant first that waits longest since it was served. What is due later than
+ * anything can be, `$5` ms from now, or was served later than now, comes first: the clock was set back.
+ */
 const CLAIM = `
 WITH first AS (
-  SELECT DISTINCT ON (tenant) tenant, owner, thread_id, due, turn FROM turns
-  WHERE due <= ${timeOf(1)} AND tenant <> ALL ($2) ORDER BY tenant, due, turn),
+  SELECT DISTINCT ON (tenant) tenant, owner, thread_id, due, since, turn
+  FROM (SELECT *, CASE WHEN due > ${NOW} + $5::bigint THEN 0 ELSE due END AS since FROM turns) AS scheduled
+  WHERE since <= ${NOW} AND tenant <> ALL ($2) ORDER BY tenant, since, turn),
 chosen AS (
-  SELECT tenant, owner, thread_id, row_number() OVER (
-    ORDER BY greatest(first.due, coalesce(served.at, 0)), greatest(first.turn, coalesce(served.turn, 0))) AS place
-  FROM first LEFT JOIN served USING (tenant) ORDER BY place LIMIT $3),
+  SELECT first.tenant, owner, thread_id, due, row_number() OVER (
+    ORDER BY greatest(since, coalesce(served.at, 0)), greatest(first.turn, coalesce(served.turn, 0))) AS place
+  FROM first LEFT JOIN served ON served.tenant = first.tenant AND served.at <= ${NOW} ORDER BY place LIMIT $3),
 counted AS (
   INSERT INTO served SELECT tenant, ${timeOf(1)}, nextval('turn_numbers')
   FROM (SELECT tenant FROM chosen ORDER BY place) AS ordered
   ON CONFLICT (tenant) DO UPDATE SET at = excluded.at, turn = excluded.turn),
 taken AS (
   UPDATE turns SET due = ${timeOf(1)} + $4::bigint FROM chosen
-  WHERE turns.owner = chosen.owner AND turns.thread_id = chosen.thread_id AND turns.due <= ${timeOf(1)}
+  WHERE turns.owner = chosen.owner AND turns.thread_id = chosen.thread_id AND turns.due = chosen.due
   RETURNING turns.owner, turns.thread_id, turns.due, chosen.place)
 SELECT owner, thread_id, due FROM taken ORDER BY place`;
 

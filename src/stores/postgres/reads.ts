@@ -3,13 +3,14 @@
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord } from "../../core/records.ts";
 import type { StopMode, Waiting } from "../../core/stores.ts";
+import { latestLeaseEnd } from "../clock-set-back.ts";
 import { leaseLost, noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, pageOf } from "../page.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import { ASKS_ITSELF, CALL_COLUMNS, type RepliedRow, type ThreadRow, toRecord, toThread } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
-import { timeOf } from "./database.ts";
+import { momentOf, timeOf } from "./database.ts";
 import { type PostgresRun, RUN_COLUMNS, repliedOf } from "./views.ts";
 import { folded } from "./writes.ts";
 
@@ -80,9 +81,9 @@ export function postgresReads({
 
       async waiting() {
         const [found] = await database.query<Waiting>(
-          `SELECT count(*)::integer AS threads, coalesce(max(${timeOf(1)} - due), 0)::double precision AS "oldestMs"
-          FROM turns WHERE due <= ${timeOf(1)}`,
-          [database.clock()],
+          `SELECT count(*)::integer AS threads, greatest(max(${momentOf(1)} - due), 0)::double precision AS "oldestMs"
+          FROM turns WHERE due <= ${momentOf(1)} OR due > ${momentOf(1)} + $2::bigint`,
+          [database.clock(), latestLeaseEnd(0, leaseMs)],
         );
         return found ?? { threads: 0, oldestMs: 0 };
       },

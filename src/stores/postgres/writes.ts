@@ -35,6 +35,9 @@ export function carryOut(step: Step, write: Write): void {
     case "hold_run":
       holdRun(step, write);
       return;
+    case "renew_run":
+      tx.write(`UPDATE turns SET until = $3, due = $3 WHERE ${THREAD}`, [...thread, at + step.leaseMs]);
+      return;
     case "release_run":
       tx.write(
         `UPDATE turns SET released = released + 1, until = 0, due = $3, turn = nextval('turn_numbers') WHERE ${THREAD}`,

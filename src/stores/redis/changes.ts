@@ -150,7 +150,7 @@ export function createChanges(context: StoreContext): Changes {
       ...fixed,
       id,
       expected: view.seen,
-      held_until: hold && view.head?.active ? view.heldUntil : "",
+      held_until: (hold ?? find(writes, "renew_run")) && view.head?.active ? view.heldUntil : "",
       new_run: find(writes, "add_run")?.run.id ?? "",
       channel: delivery.channelOf(tag, find(writes, "cancel_run")?.run ?? ""),
       stream: eventsKey(tag, ""),

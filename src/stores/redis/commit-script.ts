@@ -9,7 +9,7 @@ import { LOAD, LOOKUPS, type ThreadReply } from "./thread-scripts.ts";
  * Carries out the writes of a decision.
  *
  * Input: `id` names this commit. `expected` is `seen` of the thread that the decision was based on, empty if there was none;
- * `held_until` is the end of its lease, when the lease is to be taken over. `new_run` is the run to add: neither it nor `key`
+ * `held_until` is the end of its lease, when the lease is to be taken over or renewed. `new_run` is the run to add: neither it nor `key`
  * may exist yet. The unnamed arguments are the writes, each as its name, the number of its arguments, and the arguments.
  * Output: 1, the time, the active run's last seq and `seen`; or 0 and the thread as it is now.
  * Atomicity: all writes or none. The ids of the last commits are kept, so a repeated commit gets the same answer.
@@ -112,6 +112,7 @@ function write.hold_run(run, epoch, attempt, begins)
   redis.call('HSET', lease, 'run', run, 'epoch', epoch, 'attempt', attempt, 'seq', seq, 'since', seq, 'batch', 0,
     'until', now + lease_ms)
 end
+function write.renew_run() redis.call('HSET', lease, 'until', now + lease_ms) end
 function write.release_run()
   redis.call('HSET', lease, 'until', 0)
   redis.call('HINCRBY', lease, 'released', 1)

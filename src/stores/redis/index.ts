@@ -6,6 +6,7 @@ import type { Documents } from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { AllStores } from "../all-stores.ts";
+import { latestLeaseEnd } from "../clock-set-back.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
 import { createItems } from "../items.ts";
 import { DEFAULTS, type Limits, type StoreOptions } from "../options.ts";
@@ -116,8 +117,10 @@ function assemble(
   const owners = redisOwners(redis);
   const lifetime = createLifetime(redis, limits, owners);
   const calls = createCalls(redis, hub, delivery);
-  const runSchedule = createSchedule(redis, DUE, limits.leaseMs);
-  const callSchedule = createSchedule(redis, DEFERRED, limits.leaseMs);
+  const { leaseMs } = limits;
+  const runSchedule = createSchedule(redis, DUE, { holdMs: leaseMs, aheadMs: latestLeaseEnd(0, leaseMs) });
+  // A deferred call may be due at any time.
+  const callSchedule = createSchedule(redis, DEFERRED, { holdMs: leaseMs });
   const pages = createPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis.deadlines);
   const feeds = new LiveTails(pages, createRunFeed(hub, delivery));

@@ -36,11 +36,16 @@ export interface Schedule {
   reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
 }
 
+/**
+ * Claimed threads are held for `holdMs`. What is due more than `aheadMs` from now, if that is given, was added before Redis's clock
+ * was set back, and is due.
+ */
 export function createSchedule(
   redis: Connection,
   { tenants, threads, taken }: SchedulePlace,
-  holdMs: number,
+  { holdMs, aheadMs }: { readonly holdMs: number; readonly aheadMs?: number },
 ): Schedule {
+  const ahead = aheadMs ?? "";
   const keysOf = (tenant: string) => ({ tenants, threads: threads + tenant });
 
   return {
@@ -65,6 +70,7 @@ export function createSchedule(
       const found = await redis.run(claimEntries, keys, {
         limit,
         hold: holdMs,
+        ahead,
         except: JSON.stringify(except),
       });
       const claimed: ScheduleEntry[] = [];
@@ -76,7 +82,7 @@ export function createSchedule(
     },
 
     async due() {
-      const [count = 0, oldest = 0] = await redis.run(countDue, { tenants, threads }, {});
+      const [count = 0, oldest = 0] = await redis.run(countDue, { tenants, threads }, { ahead });
       return { threads: count, oldestMs: oldest };
     },
 
@@ -120,6 +126,22 @@ if redis.call('ZADD', threads, 'NX', due, thread) == 1 then redis.call('ZADD', t
 return 1`,
 });
 
+/** `far`: after this score nothing is added, or false. `first_due(set)`: what is to be claimed next of a tenant's threads. */
+const DUE_NOW = `
+local now = time()
+local far = ahead ~= '' and '(' .. string.format('%.0f', now + ahead)
+local function first_due(set)
+  local late = far and redis.call('ZRANGEBYSCORE', set, far, '+inf', 'LIMIT', 0, 1)[1]
+  return late or redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 1)[1]
+end
+local function due_tenants(most)
+  local found = far and redis.call('ZRANGEBYSCORE', tenants, far, '+inf', 'LIMIT', 0, most) or {}
+  for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, most)) do
+    found[#found + 1] = tenant
+  end
+  return found
+end`;
+
 /**
  * Output: up to `limit` due entries, as tenant, thread, time …: one of each tenant in turn, beginning with the tenant that was
  * served longest ago, without the tenants in the list `except`. They are postponed by `hold`, so that no other process claims
@@ -129,28 +151,28 @@ return 1`,
 const claimEntries = script<string[]>()({
   kind: "always",
   keys: ["tenants", "threads", "taken"],
-  args: ["limit", "hold", "except"],
-  lua: `
-local now, claimed = time(), redis.call('LRANGE', taken, 0, -1)
+  args: ["limit", "hold", "ahead", "except"],
+  lua: `${DUE_NOW}
+local claimed = redis.call('LRANGE', taken, 0, -1)
 if #claimed > 0 then return claimed end
 local function claim(tenant)
-  local one = redis.call('ZRANGEBYSCORE', threads .. tenant, '-inf', now, 'LIMIT', 0, 1)[1]
+  local set = threads .. tenant
+  local one = first_due(set)
   if one then
     local time_held = string.format('%.0f', now + hold)
-    redis.call('ZADD', threads .. tenant, time_held, one)
+    redis.call('ZADD', set, time_held, one)
     redis.call('RPUSH', taken, tenant, one, time_held)
     for _, part in ipairs({ tenant, one, time_held }) do table.insert(claimed, part) end
   end
-  local next = redis.call('ZRANGE', threads .. tenant, 0, 0, 'WITHSCORES')[2]
-  if next then redis.call('ZADD', tenants, math.max(tonumber(next), now), tenant)
+  local next = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
+  if next then redis.call('ZADD', tenants, first_due(set) and now or next, tenant)
   else redis.call('ZREM', tenants, tenant) end
 end
 local is_left_out, left_out = {}, cjson.decode(except)
 for _, tenant in ipairs(left_out) do is_left_out[tenant] = true end
 repeat
   local asked, room = 0, limit - #claimed / 3
-  local waiting = redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, room + #left_out)
-  for _, tenant in ipairs(waiting) do
+  for _, tenant in ipairs(due_tenants(room + #left_out)) do
     if asked < room and not is_left_out[tenant] then
       claim(tenant)
       asked = asked + 1
@@ -165,11 +187,12 @@ return claimed`,
 const countDue = script<number[]>()({
   kind: "always",
   keys: ["tenants", "threads"],
-  args: [],
-  lua: `
-local now, count, oldest = time(), 0, time()
-for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, 1000)) do
+  args: ["ahead"],
+  lua: `${DUE_NOW}
+local count, oldest = 0, now
+for _, tenant in ipairs(due_tenants(1000)) do
   count = count + redis.call('ZCOUNT', threads .. tenant, '-inf', now)
+  if far then count = count + redis.call('ZCOUNT', threads .. tenant, far, '+inf') end
   local first = redis.call('ZRANGE', threads .. tenant, 0, 0, 'WITHSCORES')[2]
   if first then oldest = math.min(oldest, tonumber(first)) end
 end

@@ -47,6 +47,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
     }
     case "drop_call":
       return call("drop_call", write.call_id);
+    case "renew_run":
     case "release_run":
     case "excuse_run":
     case "clear_thread":

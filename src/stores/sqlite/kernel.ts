@@ -4,6 +4,8 @@
 import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
 import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { RunRequest } from "../../core/records.ts";
+import { latestLeaseEnd } from "../clock-set-back.ts";
+import { PAST } from "../fair-queue.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CALLS } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
@@ -67,10 +69,15 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
             AND NOT ${hasEnded(3, 4)})
       GROUP BY owner, thread_id)
     ORDER BY turn, due LIMIT ?2`);
+  const hurryResults = database.query(
+    `UPDATE deferred_calls SET due_at = ?1 WHERE due_at > ?2 AND state IN (${statesThat(hasResult)})`,
+  );
   const holdCalls = database.query(`UPDATE deferred_calls SET due_at = ? WHERE ${THREAD} AND ${IS_DUE}`);
   const selectDueCalls = database.query<{ call_id: string }>(
     `SELECT call_id FROM deferred_calls WHERE ${THREAD} AND ${IS_DUE}`,
   );
+  /** When deferred calls were last looked for. */
+  let lookedAt = Number.POSITIVE_INFINITY;
   const selectLastEvents = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events WHERE ${THREAD} AND run_id = ?
       AND event IN (${[...SPAN_EVENTS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
@@ -140,13 +147,17 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     },
 
     async dueCalls(limit) {
-      return database.write("fast", () =>
-        selectDue.all(now(), limit, ...lifetime.ended()).map(({ owner, thread_id }) => {
-          holdCalls.run(now() + leaseMs, owner, thread_id, now());
-          const calls = selectDueCalls.all(owner, thread_id, now());
+      return database.write("fast", () => {
+        const time = now();
+        // A result is due within a lease, or the clock was set back, perhaps while the file was closed.
+        if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
+        lookedAt = time;
+        return selectDue.all(time, limit, ...lifetime.ended()).map(({ owner, thread_id }) => {
+          holdCalls.run(time + leaseMs, owner, thread_id, time);
+          const calls = selectDueCalls.all(owner, thread_id, time);
           return { owner: ownerOf(owner), thread_id, call_ids: calls.map(({ call_id }) => call_id) };
-        }),
-      );
+        });
+      });
     },
 
     events: sqliteEvents(context),
@@ -175,7 +186,6 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     return {
       now: now(),
       head,
-      // A lease that is over may still be renewed as long as no process takes the run.
       until: isHeld ? (queue.heldUntil(thread) ?? PAST) : 0,
       known: key === undefined ? undefined : reads.known(thread, key),
       run: run === undefined ? undefined : storedRun(thread, run),
@@ -221,9 +231,6 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 }
 
-/** A lease that is over may still be renewed as long as no process takes the run. */
-const PAST = -1;
-
 /**
  * A claim, or a call that was not answered yet, may be lost with the machine: everything that is built upon it is written
  * after it and durably.
@@ -232,6 +239,7 @@ function durabilityOf(writes: readonly Write[]): Durability {
   const isFast = writes.every(
     (each) =>
       each.write === "hold_run" ||
+      each.write === "renew_run" ||
       each.write === "drop_call" ||
       (each.write === "put_call" && each.call.state === "sent"),
   );

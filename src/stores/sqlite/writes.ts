@@ -151,6 +151,9 @@ export function sqliteWrites(context: StoreContext): Writes {
           queue.hold(thread);
         });
         return;
+      case "renew_run":
+        afterCommit(() => queue.hold(thread));
+        return;
       case "release_run": {
         if (!active) return;
         countRelease.run(...thread, active.run);
