@@ -64,8 +64,6 @@ export interface Failure {
   readonly fallback?: string;
   readonly tool?: string;
   readonly call_id?: string;
-  /** The resource that the machine has run out of. */
-  readonly resource?: string;
 }
 
 /** A run before it begins: what the loop is given. The caller owns every part. */

@@ -76,9 +76,8 @@ export async function* dispatch(
       }
       const isOurs = isStoreFailure(error);
       const about = { error, tool: call.name, call_id: call.id };
-      const resource = exhausted(error);
       if (isOurs) reportFailure(run, { what: "tool", ...about });
-      else if (resource !== undefined) reportFailure(run, { what: "resource", ...about, resource });
+      else if (exhausted(error) !== undefined) reportFailure(run, { what: "resource", ...about });
       const known = signal.aborted || isOurs ? await resultOfStopped(call, run, standIn) : undefined;
       result = known ?? failed(signal.aborted ? stoppedBecause(signal) : failureText(error));
     }

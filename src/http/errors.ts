@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import { AppError, type ErrorCode } from "../core/errors.ts";
+import { exhausted } from "../core/failures.ts";
 import { isClientDisconnect } from "./client-disconnect.ts";
 import type { Problem } from "./schemas.ts";
 
@@ -100,7 +101,9 @@ export function refuse(
   if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
   // Clients are expected to meet it.
   else if (error.code === "shutting_down") request.log.info({ reason: error.message }, "request refused");
-  else if (status >= 500) request.log.error({ err: thrown }, "request failed");
+  // `reportLacks` has counted it.
+  else if (status >= 500 && exhausted(thrown) === undefined)
+    request.log.error({ err: thrown }, "request failed");
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);

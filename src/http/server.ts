@@ -13,8 +13,9 @@ import fastify, {
 import { AppError } from "../core/errors.ts";
 import type { EventLoopWatch } from "../lib/event-loop.ts";
 import { randomId } from "../lib/random-id.ts";
+import { tellOfLack } from "../runs/logging.ts";
 import { checksHosts } from "./auth/config.ts";
-import { guard, limitRequests, spreadRequests } from "./auth/guard.ts";
+import { guard, hasPrincipal, limitRequests, ownerOf, spreadRequests } from "./auth/guard.ts";
 import { createAuthenticate } from "./auth/index.ts";
 import { operators } from "./auth/operator.ts";
 import { isOauthPath, routesAt } from "./auth/scopes.ts";
@@ -100,6 +101,7 @@ export async function createServer(
   await extend(server);
   const { auth, findKey, ownScheme, credentials, origins, publicUrl, metricsToken } = services.access;
   const tickets = createTickets(auth.ticket_secret);
+  reportLacks(server, logger);
   server.addHook("onRequest", forbidCaching);
   await browserHeaders(server, origins);
   // Pages of other origins may read the refusals.
@@ -199,6 +201,18 @@ function noRoute(method: string, path: string, allow: readonly string[]): AppErr
     );
   if (allow.length === 0) return new AppError("not_found", `There is no route ${method} ${path}.`);
   return new AppError("method_not_allowed", `${path} takes ${allow.join(", ")}, not ${method}.`);
+}
+
+/** Logs requests that fail because the machine has run out of something, in the lines that calls of runs have. */
+function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
+  server.addHook("onError", async (request, _reply, error) => {
+    const route = `${request.method} ${request.routeOptions.url}`;
+    tellOfLack(logger, error, {
+      request_id: request.id,
+      route,
+      ...(hasPrincipal(request) ? ownerOf(request) : {}),
+    });
+  });
 }
 
 /** How long answers in progress may take once the server closes, in ms. */

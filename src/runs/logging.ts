@@ -3,6 +3,7 @@
 
 import { AppError } from "../core/errors.ts";
 import type { StreamEvent } from "../core/event.ts";
+import { exhausted } from "../core/failures.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
 import type { Span, TraceRecorder } from "../core/tool.ts";
@@ -44,9 +45,8 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
         return;
       }
       if (what === "reply" && !isNews(`${code} ${about.model}`)) return;
+      if (what === "resource") return tellOfLack(logger, error, { ...ids, ...omitUndefined(about) });
       const err = withoutFields(error);
-      if (what === "resource")
-        return tellOfLack(logger, about.resource ?? "", { ...ids, ...omitUndefined(about), err });
       const own = err instanceof AppError ? err.code : what === "hook" ? "hook_failed" : "internal";
       logger.warn({ ...ids, ...omitUndefined(about), code: code ?? own, err }, SAYINGS[what]);
     },
@@ -67,7 +67,10 @@ const LACK_MS = 10_000;
 /** One limiter per logger and resource. There are few resources. */
 const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
 
-function tellOfLack(logger: Pick<Logger, "warn">, resource: string, line: object): void {
+/** Of a call or request that failed with `error`. Says nothing of an error that has another cause. */
+export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: object): void {
+  const resource = exhausted(error);
+  if (resource === undefined) return;
   const known = lacks.get(logger) ?? new Map<string, (line: object) => void>();
   lacks.set(logger, known);
   const tell =
@@ -79,7 +82,7 @@ function tellOfLack(logger: Pick<Logger, "warn">, resource: string, line: object
       ),
     );
   known.set(resource, tell);
-  tell(line);
+  tell({ ...about, err: withoutFields(error) });
 }
 
 /** What was said of the replies of models, once each. */

@@ -1,10 +1,13 @@
 // A server on sqlite whose machine refuses what it needs for a while: its files may not grow, or it may open no more of them.
 
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { readdirSync } from "node:fs";
-import { expect, test } from "vitest";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { json } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
 import { dataOf, textSeen } from "../support/drain.ts";
-import { serve } from "../support/process.ts";
+import { type ServerProcess, serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { numbers, post } from "../support/sse.ts";
 
@@ -42,22 +45,52 @@ test("calls that fail because no file can be opened leave one line, which names 
   const call = "{ tool: execute, args: { command: echo ok } }";
   const script = `- { say: ${WORDS}, delay_ms: 50, call: [${call}] }\n${`- { call: [${call}, ${call}] }\n`.repeat(2)}- { say: over }`;
   const server = await serve(await temporaryFolder(), script);
-  const pid = String(server.child.pid);
   const viewer = await post(`${server.url}/threads/t/runs`, { input: "go" });
   await viewer.until(({ event }) => event === "on_chat_model_stream");
-  const open = readdirSync(`/proc/${pid}/fd`).map(Number);
-  // All numbers below are taken.
-  const free = Array.from({ length: open.length + 1 }, (_, n) => n).find((n) => !open.includes(n));
-  execFileSync("prlimit", ["--pid", pid, `--nofile=${free}:`]);
+  forbidFiles(server);
   const events = await viewer.ended();
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
   const failed = dataOf(events, "on_tool_end").filter(({ error }) => error !== undefined);
   expect(failed).toHaveLength(5);
-  const lines = server
-    .output()
-    .split("\n")
-    .filter((line) => line.includes("run out of"));
-  expect(lines.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+  expect(lacksIn(server)).toMatchObject([
     { level: 40, resource: "file descriptors of the process", calls: 1, tool: "execute" },
   ]);
 });
+
+test("uploads that fail because no file can be opened leave the same line, and none for each request", async () => {
+  const server = await serve(await temporaryFolder(), "- { say: ok }");
+  const { hostname, port } = new URL(server.url);
+  // The limit counts connections, too.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const put = async () => {
+    const options = { hostname, port, path: "/backend/files/a.txt", method: "PUT", agent };
+    const sent = request(options).end("text");
+    const [answer] = (await once(sent, "response")) as [IncomingMessage];
+    return { status: answer.statusCode, body: await json(answer) };
+  };
+  expect(await put()).toMatchObject({ status: 201 });
+  forbidFiles(server);
+  for (let upload = 0; upload < 3; upload++)
+    expect(await put()).toMatchObject({ status: 502, body: { code: "backend_failed" } });
+  expect(lacksIn(server)).toMatchObject([
+    { level: 40, resource: "file descriptors of the process", calls: 1, route: "PUT /backend/files/*" },
+  ]);
+  expect(server.output()).not.toContain("request failed");
+});
+
+/** From now on the process can open no file. */
+function forbidFiles({ child }: ServerProcess): void {
+  const pid = String(child.pid);
+  const open = readdirSync(`/proc/${pid}/fd`).map(Number);
+  // All numbers below are taken.
+  const free = Array.from({ length: open.length + 1 }, (_, n) => n).find((n) => !open.includes(n));
+  execFileSync("prlimit", ["--pid", pid, `--nofile=${free}:`]);
+}
+
+const lacksIn = (server: ServerProcess) =>
+  server
+    .output()
+    .split("\n")
+    .filter((line) => line.includes("run out of"))
+    .map((line) => JSON.parse(line) as unknown);
