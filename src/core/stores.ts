@@ -28,8 +28,8 @@ export interface Claim {
   readonly lease: Lease;
   readonly run: RunRecord;
   readonly request: RunRequest;
-  /** One more death of its process ends it: a process executes such runs one at a time. */
-  readonly isOnTrial?: true;
+  /** In how many attempts its process died, if in any: see `core/trials.ts`. */
+  readonly deaths?: number;
 }
 
 export interface NewRun {
@@ -187,10 +187,10 @@ export interface RunStore {
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
    * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free: at most `limit`,
-   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn. At most
-   * one claim is on trial, and none where `mayTry` is false; other such runs keep waiting. Default: true.
+   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn. So do
+   * those that died more often than `mostDeaths` (default: none does), or may not be executed beside another of the claims.
    */
-  claimAbandoned(limit: number, except?: readonly string[], mayTry?: boolean): Promise<Claim[]>;
+  claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
   /** Of all threads with a run that no process executes. */
   waiting(): Promise<Waiting>;
   /**

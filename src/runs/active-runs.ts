@@ -4,6 +4,7 @@
 import { AppError, hasCode } from "../core/errors.ts";
 import { isSettled, type RunRequest } from "../core/records.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
+import { mostDeathsBeside } from "../core/trials.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { RunServices } from "./services.ts";
 
@@ -21,14 +22,14 @@ export interface ActiveRun {
   interrupt: boolean;
 }
 
-/** After this time without a crash, in ms, the next run on trial may begin beside this one: others wait no longer. */
+/** After this time without a crash, in ms, a run that died before holds no others back any longer. */
 const TRIAL_MS = 120_000;
 
 export class ActiveRuns {
   readonly #services: Pick<RunServices, "stores" | "logger">;
   readonly #runs = new Map<string, ActiveRun>();
-  /** The runs on trial, and since when, by `performance.now()`. */
-  readonly #trials = new Map<ActiveRun, number>();
+  /** The runs that died before, how often, and since when they are executed here, by `performance.now()`. */
+  readonly #suspects = new Map<ActiveRun, { readonly deaths: number; readonly since: number }>();
   /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
   #renewedAt = Date.now();
   /** Why no run is executed any more. */
@@ -42,12 +43,13 @@ export class ActiveRuns {
     return this.#runs.size;
   }
 
-  /** Whether a run is on trial here, so that no other such run may begin. */
-  get isTrying(): boolean {
-    return [...this.#trials.values()].some((since) => performance.now() - since < TRIAL_MS);
+  /** How often a run may have died to begin beside those that are executed here. */
+  get mostDeaths(): number {
+    const watched = [...this.#suspects.values()].filter(({ since }) => performance.now() - since < TRIAL_MS);
+    return mostDeathsBeside(watched.map(({ deaths }) => deaths));
   }
 
-  add({ lease, run, request: { api_key, origin }, isOnTrial }: Claim): ActiveRun {
+  add({ lease, run, request: { api_key, origin }, deaths }: Claim): ActiveRun {
     // A process that slept past its lease may be given its own run again: the first attempt then ends.
     this.#runs.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
     const active = {
@@ -59,7 +61,7 @@ export class ActiveRuns {
       interrupt: false,
     };
     this.#runs.set(run.id, active);
-    if (isOnTrial) this.#trials.set(active, performance.now());
+    if (deaths !== undefined) this.#suspects.set(active, { deaths, since: performance.now() });
     if (this.#ended) this.#end(active, this.#ended);
     return active;
   }
@@ -67,7 +69,7 @@ export class ActiveRuns {
   /** Its execution has ended here. Gives its lease back if another process is to continue it. */
   async remove(active: ActiveRun): Promise<void> {
     const { lease, handOver } = active;
-    this.#trials.delete(active);
+    this.#suspects.delete(active);
     if (this.#runs.get(lease.run_id) !== active) return;
     this.#runs.delete(lease.run_id);
     if (handOver.signal.aborted) await this.#release(lease);

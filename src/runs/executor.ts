@@ -205,7 +205,8 @@ export class Executor {
       stopWatching();
     }
     await this.#active.remove(active);
-    if (claim.isOnTrial) void this.poll();
+    // It may have held others back.
+    if (claim.deaths !== undefined) void this.poll();
   }
 
   /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
@@ -273,7 +274,7 @@ export class Executor {
   async #claim({ count, except }: ClaimSlots): Promise<Claim[]> {
     const { stores, logger } = this.#options;
     await this.#active.renewIfLate();
-    const claims = await stores.runs.claimAbandoned(count, except, !this.#active.isTrying);
+    const claims = await stores.runs.claimAbandoned(count, except, this.#active.mostDeaths);
     for (const { run } of claims) {
       const { id: run_id, thread_id, attempt } = run;
       if (attempt > 1) logger.info({ run_id, thread_id, attempt }, "taking a run over");

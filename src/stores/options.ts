@@ -8,7 +8,7 @@ export interface StoreOptions {
   readonly now?: () => number;
   /** A run whose lease was not renewed for this long may be taken over. */
   readonly leaseMs?: number;
-  /** A run whose process dies once more after this many attempts has failed. */
+  /** A run whose process died in this many attempts has failed. */
   readonly maxAttempts?: number;
   /** Runs that may wait for a thread, and one that goes before them all; one more is refused with `queue_full`. */
   readonly queueLength?: number;
@@ -44,7 +44,7 @@ const HOUR = 3_600_000;
 export const DEFAULTS: Limits = {
   now: () => Date.now(),
   leaseMs: 10_000,
-  maxAttempts: 3,
+  maxAttempts: 5,
   queueLength: 16,
   tenantQueueLength: 1000,
   inboxLength: 16,

@@ -148,12 +148,12 @@ export type TakeOver =
 /**
  * Takes the active run if no process holds it, or else the first that waits if none is active. Looks up `next`. A run
  * whose processes died `maxAttempts` times is not executed again: it is held under a new epoch so that its end is written.
- * Before its last attempt it is on trial: who may not try it leaves it, so that it dies of no other such run.
+ * One that died more often than `mostDeaths` keeps waiting.
  */
 export function takeOver(
   { head, next, until, now }: View,
   { maxAttempts, leaseMs }: Pick<Limits, "maxAttempts" | "leaseMs">,
-  mayTry = true,
+  mostDeaths = Number.POSITIVE_INFINITY,
 ): Decision<TakeOver> {
   if (!head || !next) return nothing({ until: undefined });
   const { active } = head;
@@ -166,17 +166,16 @@ export function takeOver(
   const epoch = active.epoch + 1;
   if (died >= maxAttempts)
     return holding(head, next, { epoch, attempt: active.attempt, begins: false }, { spent: died });
-  const isOnTrial = died > 0 && died === maxAttempts - 1;
-  if (isOnTrial && !mayTry) return nothing({ until: now + leaseMs / 4 });
+  if (died > mostDeaths) return nothing({ until: now + leaseMs / 4 });
   const hold = { epoch, attempt: active.attempt + 1, begins: false };
-  return holding(head, next, hold, isOnTrial ? { isOnTrial } : {});
+  return holding(head, next, hold, died > 0 ? { deaths: died } : {});
 }
 
 function holding(
   { owner, id }: ThreadHead,
   { record, request }: StoredRun,
   hold: { readonly epoch: number; readonly attempt: number; readonly begins: boolean },
-  { spent, isOnTrial }: { readonly spent?: number; readonly isOnTrial?: true } = {},
+  { spent, deaths }: { readonly spent?: number; readonly deaths?: number } = {},
 ): Decision<TakeOver> {
   if (!request) throw new Error("A run that has not ended has its request.");
   const run: RunRecord = { ...record, status: "running", attempt: hold.attempt };
@@ -184,7 +183,7 @@ function holding(
   return {
     writes: [{ write: "hold_run", run: record.id, ...hold }],
     result: () => ({
-      claim: { lease, run, request, ...omitUndefined({ isOnTrial }) },
+      claim: { lease, run, request, ...omitUndefined({ deaths }) },
       ...omitUndefined({ spent }),
     }),
   };

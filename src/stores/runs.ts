@@ -2,6 +2,7 @@
 
 import { isSettled } from "../core/records.ts";
 import type { Claim, ControlMessage, RunStore } from "../core/stores.ts";
+import { mostDeathsBeside } from "../core/trials.ts";
 import { sharedTurn } from "../lib/async.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
@@ -62,13 +63,16 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       return looked.found;
     },
 
-    async claimAbandoned(limit, except = [], mayTry = true) {
-      let tried: Thread | undefined;
+    async claimAbandoned(limit, except = [], mostDeaths = Number.POSITIVE_INFINITY) {
+      // Threads may be looked at side by side: what is decided first counts for those that are decided next.
+      const deaths = new Map<Thread, number>();
       return kernel.eachDue({ limit, except }, (thread) =>
         take(thread, (view) => {
-          const decision = rules.takeOver(view, limits, mayTry && (tried ?? thread) === thread);
-          // Threads may be looked at side by side: the first that decides so has the place.
-          if (decision.result(view.now).claim?.isOnTrial) tried = thread;
+          deaths.delete(thread);
+          const most = Math.min(mostDeaths, mostDeathsBeside([...deaths.values()]));
+          const decision = rules.takeOver(view, limits, most);
+          const died = decision.result(view.now).claim?.deaths;
+          if (died !== undefined) deaths.set(thread, died);
           return decision;
         }),
       );

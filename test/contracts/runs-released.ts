@@ -84,17 +84,17 @@ export function releasedRunsContract(open: Open): void {
           await stores.runs.release(lease);
           await takenOver();
         }
-        for (const _ of upTo(2)) {
+        for (const _ of upTo(4)) {
           advance(LEASE_MS + 1);
           await takenOver();
         }
         await stores.runs.release(lease);
         await takenOver();
-        expect(run.attempt).toBe(9);
+        expect(run.attempt).toBe(11);
         advance(LEASE_MS + 1);
         expect(await stores.runs.claimAbandoned(1)).toEqual([]);
         expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({
-          ...{ status: "error", attempt: 9, error: { code: "crashed_too_often", details: { attempts: 3 } } },
+          ...{ status: "error", attempt: 11, error: { code: "crashed_too_often", details: { attempts: 5 } } },
         });
       }));
   });

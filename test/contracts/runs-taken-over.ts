@@ -105,7 +105,7 @@ export function takenOverRunsContract(open: Open): void {
           expect(await stores.runs.claimAbandoned(100)).toEqual([]);
         }));
 
-      test("fail after the third attempt, with every bracket closed, and free their thread", () =>
+      test("fail after the fifth attempt, with every bracket closed, and free their thread", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");
           const waiting = newRun("t");
@@ -128,7 +128,7 @@ export function takenOverRunsContract(open: Open): void {
             { event: "on_chat_model_stream", path: ["sub_1"], data: { delta: "x" } },
           ]);
           const reading = readAll(stores, { ...lease });
-          for (const attempt of [2, 3]) {
+          for (const attempt of [2, 3, 4, 5]) {
             advance(LEASE_MS + 1);
             expect(await stores.runs.claimAbandoned(100)).toMatchObject([{ run: { id: run.id, attempt } }]);
           }
@@ -140,7 +140,7 @@ export function takenOverRunsContract(open: Open): void {
           expect(claims.flat().map(({ run: { id } }) => id)).toEqual([waiting.id]);
 
           const ended = await stores.runs.get(ADA, "t", run.id);
-          expect(ended).toMatchObject({ status: "error", attempt: 3, error: { code: "crashed_too_often" } });
+          expect(ended).toMatchObject({ status: "error", attempt: 5, error: { code: "crashed_too_often" } });
           const entries = await reading;
           expect(seqsOf(entries)).toEqual(upTo(16));
           const events = eventsOf(entries);
@@ -163,31 +163,35 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
-      test("twice are claimed one at a time, and not at all while the process tries one", () =>
+      test("twice are claimed one at a time, and beside none that ever died", () =>
         inWorld(open, async ({ stores, advance }) => {
           const ids = new Set<string>();
           for (const n of upTo(3)) ids.add((await claimed(stores, `t${n}`)).run.id);
           advance(LEASE_MS + 1);
-          expect(await stores.runs.claimAbandoned(100, [], false)).toHaveLength(3);
+          expect(await stores.runs.claimAbandoned(100, [], 0)).toEqual([]);
+          advance(LEASE_MS / 4);
+          expect(await stores.runs.claimAbandoned(100, [], 1)).toMatchObject(
+            upTo(3).map(() => ({ deaths: 1 })),
+          );
           advance(LEASE_MS + 1);
           const [first, ...others] = await stores.runs.claimAbandoned(100);
           if (!first) throw new Error("It was not taken over.");
           expect(others).toEqual([]);
-          expect(first).toMatchObject({ isOnTrial: true, run: { attempt: 3 } });
+          expect(first).toMatchObject({ deaths: 2, run: { attempt: 3 } });
           ids.delete(first.run.id);
           advance(LEASE_MS - 1);
-          expect(await stores.runs.claimAbandoned(100, [], false)).toEqual([]);
-          // Runs that are not on trial begin meanwhile.
+          expect(await stores.runs.claimAbandoned(100, [], 0)).toEqual([]);
+          // Runs that never died begin meanwhile.
           const news = newRun("new");
           await stores.runs.enqueue(ADA, news, "reject");
-          expect(await stores.runs.claimAbandoned(100, [], false)).toMatchObject([{ run: { id: news.id } }]);
+          expect(await stores.runs.claimAbandoned(100, [], 0)).toMatchObject([{ run: { id: news.id } }]);
           await stores.events.append(first.lease, [done()]);
           for (const _ of upTo(2)) {
             advance(LEASE_MS / 4);
             const [next, ...more] = await stores.runs.claimAbandoned(100);
             if (!next) throw new Error("It was not taken over.");
             expect(more).toEqual([]);
-            expect(next).toMatchObject({ isOnTrial: true, run: { attempt: 3 } });
+            expect(next).toMatchObject({ deaths: 2, run: { attempt: 3 } });
             expect(ids.delete(next.run.id)).toBe(true);
             await stores.events.append(next.lease, [done()]);
           }
@@ -203,14 +207,15 @@ export function takenOverRunsContract(open: Open): void {
             const [claim] = await stores.runs.claimAbandoned(100);
             if (!claim) throw new Error("It was not taken over.");
             expect(claim).toMatchObject({ run: { id: run.id, attempt } });
-            expect(claim.isOnTrial).toBeUndefined();
+            // The last attempt has not said so yet.
+            expect(claim.deaths).toBe(1);
             for (const each of [leases.pop(), claim.lease]) if (each) await stores.runs.excuse(each);
             leases.push(claim.lease);
           }
-          for (const isOnTrial of [undefined, true]) {
+          for (const deaths of [1, 2]) {
             advance(LEASE_MS + 1);
             const [claim] = await stores.runs.claimAbandoned(100);
-            expect(claim?.isOnTrial).toBe(isOnTrial);
+            expect(claim?.deaths).toBe(deaths);
             leases.push(claim?.lease ?? lease);
           }
           const last = leases.at(-1) ?? lease;

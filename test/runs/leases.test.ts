@@ -19,21 +19,23 @@ test("a renewal that meets the end of its run is no loss: nothing is stopped, an
   await stores.close();
 });
 
-test("a run on trial holds others back until it ends, for two minutes at most", async () => {
+test("a run whose process died holds others back until it ends, for two minutes at most", async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const stores = createMemoryStores();
   const runs = new ActiveRuns({ stores, logger: SILENT });
   runs.add(await claimed(stores, "t"));
-  expect(runs.isTrying).toBe(false);
-  const tried = { ...(await claimed(stores, "u")), isOnTrial: true } as const;
+  expect(runs.mostDeaths).toBe(Number.POSITIVE_INFINITY);
+  runs.add({ ...(await claimed(stores, "died")), deaths: 1 });
+  expect(runs.mostDeaths).toBe(1);
+  const tried = { ...(await claimed(stores, "u")), deaths: 2 };
   const active = runs.add(tried);
   vi.advanceTimersByTime(119_000);
-  expect(runs.isTrying).toBe(true);
+  expect(runs.mostDeaths).toBe(0);
   await runs.remove(active);
-  expect(runs.isTrying).toBe(false);
+  expect(runs.mostDeaths).toBe(1);
   runs.add(tried);
   vi.advanceTimersByTime(121_000);
-  expect(runs.isTrying).toBe(false);
+  expect(runs.mostDeaths).toBe(Number.POSITIVE_INFINITY);
   await stores.close();
 });

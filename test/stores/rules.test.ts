@@ -245,7 +245,7 @@ describe("the rules of runs", () => {
     expect(codeOf(view({ head: busy }), "queue")).toBe("queued");
   });
 
-  test("give a run up after three attempts in which its process died, not counting those that gave it back or lost it alive", () => {
+  test("give a run up after five attempts in which its process died, not counting those that gave it back or lost it alive", () => {
     const ENDS = ["died", "released", "lost"] as const;
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...ENDS), { maxLength: 12 }), (ends) => {
@@ -265,14 +265,15 @@ describe("the rules of runs", () => {
           if (end === "released") change({}, (view) => rules.release(view, lease));
           else died++;
           thread.now += LIMITS.leaseMs + 1;
-          const take = (mayTry: boolean) =>
-            change({ next: true }, (view) => rules.takeOver(view, LIMITS, mayTry)) as rules.TakeOver;
-          const isOnTrial = died === LIMITS.maxAttempts - 1 || undefined;
-          if (isOnTrial) expect(take(false)).toEqual({ until: thread.now + LIMITS.leaseMs / 4 });
-          const taken = take(died !== 0);
-          expect(taken.claim && taken.spent).toBe(died >= LIMITS.maxAttempts ? died : undefined);
-          expect(taken.claim?.isOnTrial).toBe(isOnTrial);
-          if (died >= LIMITS.maxAttempts) return;
+          const take = (mostDeaths: number) =>
+            change({ next: true }, (view) => rules.takeOver(view, LIMITS, mostDeaths)) as rules.TakeOver;
+          const isSpent = died >= LIMITS.maxAttempts;
+          if (died > 0 && !isSpent)
+            expect(take(died - 1)).toEqual({ until: thread.now + LIMITS.leaseMs / 4 });
+          const taken = take(isSpent ? 0 : died);
+          expect(taken.claim && taken.spent).toBe(isSpent ? died : undefined);
+          expect(taken.claim?.deaths).toBe(isSpent || died === 0 ? undefined : died);
+          if (isSpent) return;
           if (end !== "lost") continue;
           change({}, (view) => rules.excuse(view, lease));
           died--;
