@@ -1,7 +1,6 @@
 // How the server learns who is asking: the settings, and what is wrong with them as a whole.
 
 import { z } from "zod";
-import { check, sentence } from "../../lib/check.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { HostName, isLoopback, Network, within } from "../../lib/hosts.ts";
 import { Seconds } from "../../lib/units.ts";
@@ -141,8 +140,25 @@ function oidcProblems({ scheme, oidc, jwt }: AuthConfig): string[] {
   if (!oidc) return [];
   if (scheme !== "jwt") return [`auth.oidc signs people in for AUTH=jwt only; this is AUTH=${scheme}`];
   if (jwt.issuer === undefined || IssuerUrl.safeParse(jwt.issuer).success) return [];
-  return ["auth.oidc needs a JWT_ISSUER that is an https:// address; http:// only on this machine"];
+  return [
+    `auth.oidc: JWT_ISSUER, or \`auth.jwt.issuer\`, is \`${jwt.issuer}\`: to sign people in it must be an https:// address; http:// only on this machine`,
+  ];
 }
+
+/** What has no default. */
+const JWT_NEEDS = [
+  {
+    key: "jwks_url",
+    variable: "JWT_JWKS_URL",
+    what: "the address of the issuer's keys, such as https://login.example.com/.well-known/jwks.json",
+  },
+  {
+    key: "issuer",
+    variable: "JWT_ISSUER",
+    what: "the `iss` of its tokens, such as https://login.example.com/",
+  },
+  { key: "audience", variable: "JWT_AUDIENCE", what: "the `aud` of tokens for this server, such as skein" },
+] as const;
 
 const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]> = {
   none: (host) =>
@@ -154,13 +170,11 @@ const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]>
             " that authenticates; or listen on this machine only, with HOST=127.0.0.1",
         ],
   api_key: () => [],
-  jwt(_host, { jwt }) {
-    const checked = check(JwtConfig, jwt);
-    if ("value" in checked) return [];
-    return checked.faults.map(
-      (fault) => `AUTH=jwt needs JWT_JWKS_URL, JWT_ISSUER and JWT_AUDIENCE: auth.jwt.${sentence(fault)}`,
-    );
-  },
+  jwt: (_host, { jwt }) =>
+    JWT_NEEDS.filter(({ key }) => jwt[key] === undefined).map(
+      ({ key, variable, what }) =>
+        `AUTH=jwt: ${variable} is not set, nor \`auth.jwt.${key}\` in server.yaml: give ${what}`,
+    ),
   header: (_host, { trusted_proxies }) =>
     trusted_proxies.length > 0
       ? []

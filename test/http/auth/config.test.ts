@@ -30,12 +30,12 @@ describe("without authentication the server starts on loopback addresses only", 
 });
 
 describe("a scheme needs its settings", () => {
-  test("`jwt` needs the URL of the keys, the issuer and the audience", () => {
+  test("`jwt` needs the URL of the keys, the issuer and the audience; each that is missing is named as variable and as setting", () => {
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "jwt" })).toEqual([
-      expect.stringMatching(/jwks_url.*is missing/),
-      expect.stringMatching(/issuer.*is missing/),
-      expect.stringMatching(/audience.*is missing/),
+      expect.stringMatching(/JWT_JWKS_URL is not set, nor `auth\.jwt\.jwks_url` .*https:\/\//),
+      expect.stringMatching(/JWT_ISSUER is not set, nor `auth\.jwt\.issuer` .*https:\/\//),
+      expect.stringMatching(/JWT_AUDIENCE is not set, nor `auth\.jwt\.audience` /),
     ]);
     expect(problems("127.0.0.1", { scheme: "jwt", jwt: { ...JWT, audience: undefined } })).toHaveLength(1);
     expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
@@ -48,7 +48,7 @@ describe("a scheme needs its settings", () => {
       expect.stringMatching(/AUTH=jwt only/),
     ]);
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: { ...JWT, issuer: "acme" }, oidc })).toEqual([
-      expect.stringMatching(/JWT_ISSUER that is an https/),
+      expect.stringMatching(/JWT_ISSUER.*`acme`.*must be an https:\/\/ address/),
     ]);
   });
 
