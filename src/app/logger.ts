@@ -2,8 +2,20 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import { pino } from "pino";
+import { paintFor } from "../cli/paint.ts";
 import type { ServerConfig } from "../config/server.ts";
+import { readableLine } from "./log-lines.ts";
 
-/** JSON lines on stderr. */
-export const createLogger = ({ log_level }: Pick<ServerConfig, "log_level">): FastifyBaseLogger =>
-  pino({ level: log_level }, pino.destination({ dest: 2, sync: false }));
+/** Lines on stderr. */
+export function createLogger({
+  log_level,
+  log_format,
+}: Pick<ServerConfig, "log_level" | "log_format">): FastifyBaseLogger {
+  const isText = log_format === "auto" ? process.stderr.isTTY : log_format === "text";
+  if (!isText) return pino({ level: log_level }, pino.destination({ dest: 2, sync: false }));
+  const paint = paintFor(process.stderr);
+  return pino(
+    { level: log_level },
+    { write: (line) => void process.stderr.write(readableLine(line, paint)) },
+  );
+}

@@ -9,6 +9,7 @@ import type { Variables } from "../lib/yaml/variables.ts";
 import {
   DockerHost,
   Host,
+  LogFormat,
   LogLevel,
   MetricsToken,
   Port,
@@ -58,6 +59,7 @@ export const Settings = z.object({
   DATABASE_URL: z.string().optional(),
   DOCKER_HOST: DockerHost.optional(),
   LOG_LEVEL: LogLevel.optional(),
+  LOG_FORMAT: LogFormat.optional(),
   METRICS_TOKEN: MetricsToken.optional(),
   ALLOW_LOCAL_BACKEND: z
     .enum(["true", "false", "1", "0"])
@@ -86,7 +88,8 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
     auth: overrideAuth(config.auth, settings),
     cors: { ...config.cors, ...omitUndefined({ origins: settings.CORS_ORIGINS }) },
     ...omitUndefined({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
-    ...omitUndefined({ public_url: settings.PUBLIC_URL, workers: settings.WORKERS }),
+    ...omitUndefined({ log_format: settings.LOG_FORMAT, workers: settings.WORKERS }),
+    ...omitUndefined({ public_url: settings.PUBLIC_URL }),
     metrics: { ...config.metrics, ...omitUndefined({ token: settings.METRICS_TOKEN }) },
     http_tools: { ...config.http_tools, ...omitUndefined({ allow: settings.HTTP_TOOLS_ALLOW }) },
     redis: { ...config.redis, ...omitUndefined({ url: REDIS_URL }) },

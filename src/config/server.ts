@@ -20,6 +20,7 @@ export const Port = z.int().min(0).max(65_535);
 export const Workers = z.int().min(1).max(256);
 export const StoreKind = z.enum(["memory", "sqlite", "redis", "postgres"]);
 export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]);
+export const LogFormat = z.enum(["auto", "json", "text"]);
 
 const Listen = z.strictObject({ host: Host.default("127.0.0.1"), port: Port.default(8000) });
 
@@ -194,6 +195,7 @@ export const ServerConfig = z.strictObject({
   redis: Redis.prefault({}),
   postgres: Postgres.prefault({}),
   log_level: LogLevel.default("info"),
+  log_format: LogFormat.default("auto"),
   auth: AuthConfig.prefault({}),
   public_url: PublicUrl.optional(),
   http_tools: HttpTools.prefault({}),

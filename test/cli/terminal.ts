@@ -1,4 +1,4 @@
-// `skein chat` at a terminal, as a person has it: what it says, and what is typed when it says so.
+// Commands at a terminal, as a person has them: what they say, and what is typed when they say so.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,18 +9,29 @@ import { MAIN } from "../support/program.ts";
 
 export const { test: testAtTerminal } = needing(process.platform === "linux", "the `script` of Linux");
 
-export interface TerminalOptions {
-  readonly thread?: string;
-  readonly args?: readonly string[];
+interface AtTerminal {
   /** With colours, and lines that are edited; else a terminal that can show text alone. */
   readonly colours?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface TerminalOptions extends Pick<AtTerminal, "colours"> {
+  readonly thread?: string;
+  readonly args?: readonly string[];
 }
 
 /** Killed when the test has finished. */
 export function chatting(url: string, { thread = "t1", args = [], colours = false }: TerminalOptions = {}) {
-  const command = [process.execPath, MAIN, "chat", "--url", url, "--thread", thread, ...args];
-  const env = { ...NODE_ENV, ...(colours ? { TERM: "xterm" } : { TERM: "dumb", NO_COLOR: "1" }) };
-  const child = spawn("script", ["-qefc", command.map(quoted).join(" "), "/dev/null"], { env });
+  return atTerminal(["chat", "--url", url, "--thread", thread, ...args], { colours });
+}
+
+/** `skein …`, killed when the test has finished. */
+export function atTerminal(args: readonly string[], { colours = false, env = {} }: AtTerminal = {}) {
+  const command = [process.execPath, MAIN, ...args];
+  const shows = colours ? { TERM: "xterm" } : { TERM: "dumb", NO_COLOR: "1" };
+  const child = spawn("script", ["-qefc", command.map(quoted).join(" "), "/dev/null"], {
+    env: { ...NODE_ENV, ...shows, ...env },
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   let text = "";
   child.stdout.on("data", (chunk) => (text += String(chunk).replaceAll("\r", "")));
