@@ -15,6 +15,7 @@ import { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
   hasCalledTools,
+  type Message,
   type ToolCall,
   unanswered,
   unknownTo,
@@ -53,7 +54,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
   try {
     yield* receive(run, input);
     run.signal.throwIfAborted();
-    outcome = input.restores ? RESTORED : yield* work(agent, run, input);
+    outcome = input.only ? APPENDED : yield* work(agent, run, input);
   } catch (error) {
     // The run continues on another process, so this one must not report its end.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
@@ -62,19 +63,19 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
   if ("error" in outcome) run.onFailure({ what: "run", error: outcome.error });
   const cut = outcome.status === "success" ? undefined : run.partial.message(whyCut(outcome));
   if (cut) yield withNext(appended(run, cut));
-  if (outcome.status !== "interrupted")
+  if (outcome.status !== "interrupted" && input.only !== "appends")
     yield* answerOpenCalls(run, input, {
       reason: whyNotRun(outcome),
       isGivenUp: outcome.status === "cancelled",
     });
-  if (!input.restores) yield* afterAgent(agent, run, outcome);
+  if (!input.only) yield* afterAgent(agent, run, outcome);
   yield closing(run, outcome);
   return outcome;
 }
 
 const whyCut = ({ status }: Outcome) => (status === "cancelled" ? "stopped" : "failed");
 
-const RESTORED: Outcome = { status: "success", stop_reason: "end_turn" };
+const APPENDED: Outcome = { status: "success", stop_reason: "end_turn" };
 
 async function* work(agent: Agent, run: MutableRun, input: RunInput): Stream<Outcome> {
   for (const tool of agent.tools) {
@@ -169,16 +170,30 @@ function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   };
 }
 
-/** Appends the run's input to the thread, once. Open calls get a result first. */
+/** Appends the run's input to the thread, once. Open calls get a result first: that of the input, if it has one. */
 async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
+  const results = resultsAmong(news, unanswered(run.messages));
+  // They are stored with the run already.
+  for (const result of results) yield withNext(appended(run, result));
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
-    if (!begin.restores) yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
+    if (endsWait(begin, news.length > results.length))
+      yield* answerOpenCalls(run, begin, { reason, isGivenUp: false });
     for (const event of clearedInterrupts(run)) yield event;
   }
-  // They are stored with the run already.
-  for (const message of news) yield withNext(appended(run, message));
+  for (const message of news) if (!results.includes(message)) yield withNext(appended(run, message));
+}
+
+/** Whether the input ends the wait for calls that it has no result of: not if it is what the thread held, or only results. */
+const endsWait = ({ only, replaces }: RunInput, hasMessage: boolean) =>
+  only === undefined || (only === "appends" && replaces === undefined && hasMessage);
+
+/** The first result of each of these calls. */
+function resultsAmong(messages: readonly Message[], calls: readonly ToolCall[]): Message[] {
+  return calls.flatMap(
+    ({ id }) => messages.find((each) => each.role === "tool" && each.tool_call_id === id) ?? [],
+  );
 }
 
 /** Messages sent during the run, to be appended. */

@@ -31,14 +31,14 @@ export function readOutput(
   if (stop === "max_tokens") return { faults: ["It was cut at the limit of its tokens. Write less."] };
   if (text.length > MAX_CHARS)
     return { faults: [`It has ${text.length} characters; at most ${MAX_CHARS} fit.`] };
-  const value = parsed(text);
+  const value = readJson(text);
   if (value === undefined) return { faults: ["It is not a single JSON object."] };
   const faults = check(value);
   return faults.length > 0 ? { faults } : { output: value };
 }
 
-/** Some models put a fence around it. */
-function parsed(text: string): Output | undefined {
+/** The JSON object of an answer, around which some models put a fence. */
+export function readJson(text: string): Output | undefined {
   const [, inner = text] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text) ?? [];
   try {
     const value: unknown = JSON.parse(inner);

@@ -152,5 +152,7 @@ export const RunRequest = z.object({
   cancel: z.literal(true).optional(),
   /** The id of the branch whose messages are the input: they become the thread's, and no model is asked. With `cancel`. */
   restores: z.string().optional(),
+  /** The run only appends its input: no model is asked, and open calls stay open. With `cancel`. */
+  appends: z.literal(true).optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;

@@ -75,8 +75,11 @@ export interface RunInput extends RunIdentity {
   readonly input: readonly Message[];
   /** The id of the message that the run has replaced. */
   readonly replaces?: string;
-  /** The input is what the thread held before: the run ends once it is appended, and asks no model. */
-  readonly restores?: boolean;
+  /**
+   * The run ends once its input is in the thread, and asks no model. `restores`: the thread held it before, and calls in it get
+   * a result. `appends`: calls without a result stay open.
+   */
+  readonly only?: "appends" | "restores";
   /** Answers to interrupts of the thread. */
   readonly answers?: readonly Answer[];
   /** Of earlier attempts. */

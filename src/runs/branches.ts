@@ -34,6 +34,8 @@ interface Place {
 interface Replacing extends Place {
   readonly replaced: string;
   readonly run_id: string;
+  /** The run puts back what follows the message. */
+  readonly end_stays?: boolean;
 }
 
 /** Whether the thread is a branch of another one. */
@@ -79,11 +81,17 @@ type Held = "not" | "with more" | "end";
 async function heldIn(threads: ThreadStore, { owner, thread_id }: Place, branch: Thread): Promise<Held> {
   const last = branch.forked_from?.message_id;
   if (last === undefined) return "not";
-  const [ours, theirs] = await Promise.all([
-    threads.message(owner, thread_id, last),
-    threads.message(owner, branch.id, last),
-  ]);
-  if (!ours || !theirs || !isSame(ours, theirs)) return "not";
+  const isHeld = async (id: string) => {
+    const [ours, theirs] = await Promise.all([
+      threads.message(owner, thread_id, id),
+      threads.message(owner, branch.id, id),
+    ]);
+    if (!ours || !theirs) return false;
+    return isSame(ours, theirs);
+  };
+  // A message may be taken out of the middle: what follows it is then the same.
+  const held = await Promise.all([last, branch.parent?.replaced ?? last].map(isHeld));
+  if (held.includes(false)) return "not";
   try {
     const { texts } = await threads.messagePage(owner, thread_id, { after: last, limit: 1, bytes: 1 });
     return texts.length > 0 ? "with more" : "end";
@@ -106,12 +114,14 @@ export async function keepBranch(
   replacing: Replacing,
 ): Promise<string | undefined> {
   const { threads, quotas } = services;
-  const { owner, thread_id } = replacing;
+  const { owner, thread_id, replaced, end_stays } = replacing;
   const kept = await keptOf(threads, replacing);
   const oldestFirst: Thread[] = [];
   for (const branch of kept) {
     const held = await heldIn(threads, replacing, branch);
-    if (held === "end") return branch.forked_from?.message_id;
+    // Where the end stays, only a branch for the same message shows later that it is one.
+    const isKept = held === "end" && (!end_stays || branch.parent?.replaced === replaced);
+    if (isKept) return branch.forked_from?.message_id;
     // Left by a crash or a restoration: the thread holds all of it.
     if (held === "with more") await dropBranch(services, owner, branch);
     else oldestFirst.push(branch);

@@ -275,7 +275,8 @@ async function writeFailure(
   const { openings, usage, partial } = await previousAttempt(events, lease);
   const messages = await threads.messages(lease.owner, lease.thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
-  const results = await resultsFor(unanswered(messages), claim, stores, outcome);
+  const open = request.appends ? [] : unanswered(messages);
+  const results = await resultsFor(open, claim, stores, outcome);
   const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
   await createWriter(events, lease).write(
     ...start,

@@ -1,21 +1,26 @@
-// Open calls that a thread did not make itself: a fork has them of the thread it was copied from, and a thread that was imported,
-// or created with messages, has them of another place. They may have been run there, so no model reads that they were not.
+// Open calls that a thread did not make itself: a fork has them of the thread it was copied from, and others came with messages that
+// were imported or appended. They may have been run elsewhere, so no model reads that they were not.
 
 import type { DeferredCallStore } from "../core/deferred-calls.ts";
+import { type Message, unknownTo } from "../core/message.ts";
 import type { Thread } from "../core/records.ts";
 import type { StandIn } from "../core/run.ts";
-import type { Claim, Stores } from "../core/stores.ts";
+import type { Claim } from "../core/stores.ts";
 import { done, failed } from "../core/tool.ts";
 
-/** The calls of `open` that were made elsewhere: nothing here waits for them, and no run came before this one. */
-export async function foreignCalls(
-  { runs }: Pick<Stores, "runs">,
-  { lease: { owner, thread_id }, run }: Claim,
-  open: readonly string[],
-): Promise<ReadonlySet<string>> {
-  if (open.length === 0 || run.attempt > 1 || run.resumes !== undefined) return new Set();
-  const first = await runs.begun(owner, thread_id, "");
-  return new Set(first === undefined || first.id === run.id ? open : []);
+/**
+ * The calls of a thread's `open` ones that were made elsewhere: a run of this thread leaves no call open, unless one that
+ * `isAwaited`, or one that was made beside it. A run that is taken over may have made calls once its input is in the thread.
+ */
+export function foreignCalls(
+  { run, request }: Pick<Claim, "run" | "request">,
+  { messages, open }: { readonly messages: readonly Message[]; readonly open: readonly string[] },
+  isAwaited: (id: string) => boolean,
+): ReadonlySet<string> {
+  if (open.length === 0) return new Set();
+  const isBegun = run.attempt > 1 && unknownTo(messages, request.input).length === 0;
+  const isOwn = isBegun || run.resumes !== undefined || open.some(isAwaited);
+  return new Set(isOwn ? [] : open);
 }
 
 export interface Origin {

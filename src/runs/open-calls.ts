@@ -37,8 +37,8 @@ export async function openCalls(
   const { deferredCalls: store } = stores;
   const open = unanswered(messages).map(({ id }) => id);
   const deferred = await deferredCalls(stores, lease, open);
-  const foreign = await foreignCalls(stores, claim, open);
   const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
+  const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
   // A call recorded only to expire its question counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
   // If the log is incomplete, every open call may have started, and so may a foreign call of a fork. The id of an ended call may

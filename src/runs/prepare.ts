@@ -74,21 +74,18 @@ export async function prepareRun(
     tools: [...built.tools, ...(await clientTools(request, state, built.tools))],
     ...(request.unattended ? { interrupts: { ...OPEN_ENDED, ...built.interrupts, unattended: true } } : {}),
   };
+  const only = onlyOf(request);
   const input: RunInput = {
     id: run.id,
     threadId: thread_id,
     owner,
     attempt: run.attempt,
-    signal:
-      request.cancel && !request.restores ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
+    signal: request.cancel && !only ? AbortSignal.any([control.signal, CANCELLED]) : control.signal,
     messages,
     state,
     settings: options.settings,
     input: request.input,
-    ...omitUndefined({
-      replaces: request.replaces,
-      restores: request.restores === undefined ? undefined : true,
-    }),
+    ...omitUndefined({ replaces: request.replaces, only }),
     usage: attempt.usage,
     partial: attempt.partial,
     answers: request.answers ?? [],
@@ -108,6 +105,11 @@ export async function prepareRun(
     runOptions: keepOptions(options, state),
     deferredResults,
   };
+}
+
+function onlyOf({ restores, appends }: RunRequest): RunInput["only"] {
+  if (restores !== undefined) return "restores";
+  return appends ? "appends" : undefined;
 }
 
 /** The definition of an agent. A subagent may use the backend of another agent. */

@@ -1,16 +1,15 @@
-// Brings a branch back into its thread. One run takes the rest of the thread away and puts in what the branch has: it is accepted in one
-// step, so that a crash leaves the thread as it was, or a run that continues.
+// Brings a branch back into its thread: one run takes the rest of the thread away and puts in what the branch has.
 
 import { AppError } from "../core/errors.ts";
-import { newRunId, type Owner } from "../core/ids.ts";
-import { areLong, type Message } from "../core/message.ts";
+import type { Owner } from "../core/ids.ts";
+import { areLong } from "../core/message.ts";
 import type { RunRecord } from "../core/records.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import { isBranch, isSame } from "./branches.ts";
+import { isBranch } from "./branches.ts";
 import { notFound } from "./control.ts";
 import type { Runs } from "./executor.ts";
-import { acceptReplacing, runOf } from "./start.ts";
+import { rewriteThread, sharedBeginning } from "./rewrite.ts";
 
 export interface Restoration {
   readonly thread_id: string;
@@ -42,28 +41,8 @@ export async function restoreBranch(
       "invalid_request",
       `Thread \`${thread_id}\` contains all of branch \`${branch_id}\` already.`,
     );
-  const run = {
-    id: newRunId(),
-    thread_id,
-    agent: runs.agents.find(thread.agent).name,
-    metadata: {},
-    request: {
-      input,
-      settings: {},
-      cancel: true as const,
-      restores: branch_id,
-      ...omitUndefined({ replaces: ours[shared]?.id }),
-    },
-    ...omitUndefined({ rewind_to: ours[shared]?.id, idempotency_key }),
-  };
-  return runOf(await acceptReplacing(runs, owner, run, "reject"));
-}
-
-/** The number of messages with which both begin. */
-function sharedBeginning(ours: readonly Message[], theirs: readonly Message[]): number {
-  const at = theirs.findIndex((message, index) => {
-    const other = ours[index];
-    return !other || !isSame(other, message);
+  return rewriteThread(runs, owner, thread, {
+    ...{ input, restores: branch_id },
+    ...omitUndefined({ replaces: ours[shared]?.id, idempotency_key }),
   });
-  return at < 0 ? theirs.length : at;
 }

@@ -263,7 +263,8 @@ export async function acceptReplacing(
   const known = key === undefined ? undefined : await runs.stores.runs.known(owner, thread_id, key);
   if (known) return { outcome: "known", run: known };
   const services: BranchServices = { threads: runs.stores.threads, quotas: runs.quotas };
-  const kept_to = await keepBranch(services, { owner, thread_id, replaced, run_id: run.id });
+  const end_stays = run.request.appends === true && run.request.input.length > 0;
+  const kept_to = await keepBranch(services, { owner, thread_id, replaced, run_id: run.id, end_stays });
   return acceptRun(runs, owner, { ...run, ...omitUndefined({ kept_to }) }, whenBusy);
 }
 

@@ -78,6 +78,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { model: "assistant", input: "hello", background: true },
   ],
   "POST /v1/conversations": [{}, { items: [{ role: "user", content: "hello" }], metadata: { a: "b" } }],
+  "POST /v1/conversations/{conversation_id}/items": [
+    { items: [{ role: "user", content: "hello" }] },
+    { items: [{ type: "function_call", call_id: "c", name: "where", arguments: "{}" }] },
+  ],
   "POST /langgraph/threads/{thread_id}/runs": [LANGGRAPH_RUN],
   "POST /langgraph/threads/{thread_id}/runs/stream": [LANGGRAPH_RUN],
   "POST /langgraph/threads/{thread_id}/runs/wait": [LANGGRAPH_RUN],
@@ -116,7 +120,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, a rule or a branch that exists, or a thread of one run. */
+/** Routes that succeed only for a run or a call that waits, a rule or a branch that exists, or a thread of one run or without questions. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/branches/{branch_id}/restore",
   "POST /threads/{thread_id}/runs/{run_id}/resume",
@@ -124,8 +128,6 @@ const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
   "DELETE /v1/responses/{response_id}",
-  // They say what to use.
-  "POST /v1/conversations/{conversation_id}/items",
   "DELETE /v1/conversations/{conversation_id}/items/{item_id}",
   // The fuzzer is an admin, no operator.
   "DELETE /admin/engines/{engine}",

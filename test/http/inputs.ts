@@ -76,7 +76,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ instructions: "nothing", store: "nothing", max_output_tokens: "nothing", reasoning: "nothing" },
   ...{ effort: "nothing", format: "nothing", prompt: "nothing", max_tool_calls: "nothing" },
   ...{ output: "nothing", approve: "nothing", reason: "nothing", starting_after: "nothing" },
-  ...{ items: "nothing", order: "nothing" },
+  ...{ items: "nothing", order: "nothing", summary: "nothing" },
   ...{ assistant_id: "nothing", graph_id: "nothing", offset: "nothing", if_exists: "nothing" },
   ...{
     supersteps: "nothing",
@@ -170,6 +170,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /tool-results/{token}": { result: "found" },
   "POST /v1/responses": { model: "assistant", input: "hello" },
   "POST /v1/conversations": {},
+  "POST /v1/conversations/{conversation_id}/items": { items: [{ role: "user", content: "hello" }] },
   "POST /v1/chat/completions": { model: "assistant", messages: [{ role: "user", content: "hello" }] },
   "POST /langgraph/assistants/search": {},
   "POST /langgraph/assistants/count": {},

@@ -2,8 +2,9 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { conversation, textOf } from "../../src/core/message.ts";
+import { conversation, type Message, textOf } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { foreignCalls } from "../../src/runs/foreign-calls.ts";
 import { startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA } from "../stores/fixture.ts";
@@ -55,4 +56,18 @@ test("a fork does not run the call of the first thread again", async () => {
   await startRun(runs, ADA, { ...rest, request: { ...request, input: [] } });
   expect(await results("copy")).toEqual([expect.stringMatching(/^Outcome unknown: .* forked from/)]);
   expect(paid()).toBe(0);
+});
+
+test("a run that is taken over before it has received its message does not say that the call was not run", async () => {
+  const claimOf = (attempt: number, input: readonly Message[]) => ({
+    run: { attempt },
+    request: { input },
+  });
+  const thread = { messages, open: ["c1"] };
+  const next = conversation().user("And now?").messages;
+  const madeElsewhere = (attempt: number, input: readonly Message[]) => [
+    ...foreignCalls(claimOf(attempt, input) as never, thread, () => false),
+  ];
+  expect(madeElsewhere(2, next)).toEqual(["c1"]);
+  expect(madeElsewhere(2, messages)).toEqual([]);
 });

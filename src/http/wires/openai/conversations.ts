@@ -25,6 +25,8 @@ export interface Said {
   readonly messages: readonly Message[];
   /** The results and decisions among what is sent, as answers to what a thread asks. */
   readonly answersTo: (open: readonly Interrupt[]) => Answer[];
+  /** The results among what is sent of calls that no one was asked for, as messages that continue a thread. */
+  readonly resultsFor?: (thread: { messages: readonly Message[]; run_id: string | undefined }) => Message[];
   /** Whether it ends with a result or a decision, not with a message. */
   readonly endsWithAnswer: boolean;
   readonly request: Omit<RunRequest, "input" | "answers">;
@@ -179,9 +181,14 @@ export function createConversations(
   }
 
   /** Throws `interrupt_closed` when nothing that is sent answers anything. */
-  function answered(owner: Owner, asked: Asked): Beginning {
-    const answers = asked.said.answersTo(asked.open);
+  async function answered(owner: Owner, asked: Asked): Promise<Beginning> {
+    const { thread_id, open, said } = asked;
+    const answers = said.answersTo(open);
     if (answers.length > 0) return resumed(owner, { ...asked, answers });
+    const messages = await threads.messages(owner, thread_id);
+    const run_id = (await newestRun(stores.runs, owner, thread_id))?.id;
+    const results = open.length > 0 ? [] : (said.resultsFor?.({ messages, run_id }) ?? []);
+    if (results.length > 0) return begun(owner, thread_id, { ...said, messages: results });
     throw new AppError(
       "interrupt_closed",
       "Nothing in this request answers an open call of the conversation.",

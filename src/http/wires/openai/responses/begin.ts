@@ -4,7 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { AppError } from "../../../../core/errors.ts";
 import type { StreamEvent } from "../../../../core/event.ts";
 import type { Owner } from "../../../../core/ids.ts";
-import { type Message, systemMessage } from "../../../../core/message.ts";
+import { type Message, systemMessage, toolMessages } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Stores } from "../../../../core/stores.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
@@ -32,6 +32,7 @@ import {
   schemaOf,
   settingsOf,
 } from "./input.ts";
+import { resultsFor } from "./pairing.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 
@@ -135,9 +136,11 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<Said> {
   const last = items.at(-1);
   if (!last) throw refused("input", "there is none. Send a text or items.");
   const instructions = body.instructions ? [systemMessage(body.instructions)] : [];
+  const messages = await messagesOf(ownerOf(request).tenant, items);
   return {
-    messages: [...instructions, ...(await messagesOf(ownerOf(request).tenant, items))],
+    messages: [...instructions, ...messages],
     answersTo: (open) => answersIn(items, open),
+    resultsFor: (known) => resultsFor(known, toolMessages(messages)),
     endsWithAnswer: isAnswer(last),
     request: {
       settings: settingsOf(body, choice),

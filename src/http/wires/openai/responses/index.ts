@@ -20,9 +20,11 @@ import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
 import { findAgent } from "../models.ts";
 import { sideAnswer, sideRequest } from "../side-requests.ts";
 import { beginnings, inputOf, messagesSince } from "./begin.ts";
-import { conversationRoutes, ItemList, ListQuery, listOf } from "./conversation-routes.ts";
+import { conversationRoutes } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
-import { askedIn, choiceIn, ResponseBody, refuseUnsupported } from "./input.ts";
+import { askedIn, choiceIn, itemsOf, ResponseBody, refuseSystem, refuseUnsupported } from "./input.ts";
+import { ItemList, ListQuery, listOf } from "./item-list.ts";
+import { itemRoutes } from "./item-routes.ts";
 import { inputItem, messageItem, textPart } from "./items.ts";
 import { type Echo, type ProjectOptions, project } from "./project.ts";
 
@@ -46,6 +48,7 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
   const tags = ["openai"];
   const { beginningOf } = beginnings(services, conversations);
   conversationRoutes(app, services);
+  itemRoutes(app, services);
 
   app.post(
     "/responses",
@@ -238,16 +241,10 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
 
 const ACTIVE: ReadonlySet<string> = new Set(["queued", "in_progress"]);
 
-function refuseSystemMessages({ instructions, input }: ResponseBody): void {
-  const param = instructions ? "instructions" : "input";
-  const roles = typeof input === "string" ? [] : (input ?? []).map(({ role }) => role);
-  if (!instructions && !roles.includes("system") && !roles.includes("developer")) return;
-  throw new AppError(
-    "invalid_request",
-    `${param}: this server accepts no \`system\` messages from users. Use \`user\`.`,
-    { details: { param } },
-  );
-}
+const refuseSystemMessages = (body: ResponseBody) =>
+  body.instructions
+    ? refuseSystem([{ role: "system" }], "instructions")
+    : refuseSystem(itemsOf(body), "input");
 
 const echoOf = (body: ResponseBody): Echo => ({
   previous_response_id: body.previous_response_id ?? null,

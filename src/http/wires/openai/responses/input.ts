@@ -18,6 +18,7 @@ import { Metadata } from "../../../../core/records.ts";
 import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import { randomId } from "../../../../lib/random-id.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
   argumentsOf,
@@ -54,8 +55,11 @@ export const SentItem = z.looseObject({
   approval_request_id: z.string().max(512).nullish(),
   approve: z.boolean().optional(),
   reason: z.string().max(100_000).nullish(),
+  summary: boundedList(SentPart, 1000).nullish(),
 });
 export type SentItem = z.infer<typeof SentItem>;
+/** Items that are added to a conversation at once. */
+export const SentItems = boundedList(SentItem, 1000);
 
 const SentTool = z.looseObject({
   type: z.string(),
@@ -165,46 +169,91 @@ export const isAnswer = (item: SentItem) => ANSWERS.has(typeOf(item));
 /** Items that may stand between the text and the calls of one message. */
 const WITHIN_MESSAGE: ReadonlySet<string> = new Set(["reasoning", "item_reference"]);
 
+interface Reading {
+  /** The field that the items are in. */
+  readonly param?: string;
+  /** The thoughts and the server's calls are kept as well: the thread does not have them. */
+  readonly isWhole?: boolean;
+}
+
 /**
  * The items as messages of a thread, calls of the client's tools and their results among them: what the model said and called at once is
  * one message. Many of them take several turns of the event loop.
  */
-export async function messagesOf(tenant: string, items: readonly SentItem[]): Promise<Message[]> {
+export async function messagesOf(
+  tenant: string,
+  items: readonly SentItem[],
+  { param = "input", isWhole = false }: Reading = {},
+): Promise<Message[]> {
   const names = new Map(items.map(({ call_id, name }) => [call_id, name]));
-  const read = await mapInTurns(tenant, items, (item, index): Message | undefined => {
+  const read = await mapInTurns(tenant, items, (item, index): readonly Message[] => {
     const type = typeOf(item);
     const { call_id = "", name = "" } = item;
-    if (isMessage(item)) return messageFrom(item, `input[${index}]`);
+    if (isMessage(item)) return [messageFrom(item, `${param}[${index}]`)];
     if (type === "function_call")
-      return assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") });
+      return [assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") })];
     if (type === "function_call_output")
-      return toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item));
-    if (REPLAYED.has(type) || type === "mcp_approval_response") return undefined;
+      return [toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item))];
+    if (isWhole && type === "mcp_call") return serverCall(item);
+    if (isWhole && type === "reasoning") return [thought(item)];
+    if (REPLAYED.has(type) || type === "mcp_approval_response") return [];
     throw refused(
-      `input[${index}]`,
-      `items of type \`${type}\` are not supported; use message, function_call_output or mcp_approval_response.`,
+      `${param}[${index}]`,
+      `items of type \`${type}\` are not supported; use message, function_call, function_call_output or mcp_approval_response.`,
     );
   });
   const messages: Message[] = [];
   let turn: AssistantMessage[] = [];
   const endTurn = () => {
-    if (turn.length > 0) messages.push(joined(turn));
+    const said = joined(turn);
+    if (said.content || said.tool_calls) messages.push(said);
     turn = [];
   };
-  for (const [index, message] of read.entries()) {
-    if (message?.role === "assistant") turn.push(message);
-    else if (!WITHIN_MESSAGE.has(typeOf(items[index] ?? {}))) endTurn();
-    if (message && message.role !== "assistant") messages.push(message);
+  for (const [index, made] of read.entries()) {
+    if (made.length === 0 && !WITHIN_MESSAGE.has(typeOf(items[index] ?? {}))) endTurn();
+    for (const message of made) {
+      if (message.role === "assistant") turn.push(message);
+      else {
+        endTurn();
+        messages.push(message);
+      }
+    }
   }
   endTurn();
   return messages;
 }
 
-const joined = (said: readonly AssistantMessage[]): AssistantMessage =>
-  assistantMessage(
+function joined(said: readonly AssistantMessage[]): AssistantMessage {
+  const reasoning = said.flatMap((each) => each.reasoning ?? []);
+  const message = assistantMessage(
     said.flatMap(({ content }) => content || []).join("\n\n"),
     ...said.flatMap(({ tool_calls = [] }) => tool_calls),
   );
+  return reasoning.length > 0 ? { ...message, reasoning } : message;
+}
+
+const thought = ({ summary }: SentItem): AssistantMessage => ({
+  ...assistantMessage(""),
+  reasoning: (summary ?? []).flatMap(({ text }) => (text ? [{ text }] : [])),
+});
+
+/** A call that a server has carried out, with its result. */
+function serverCall(item: SentItem): Message[] {
+  const { name = "", error } = item;
+  if (name === "" || (item.output === undefined && !error)) return [];
+  const call = { id: `call_${randomId()}`, name, args: argumentsOf(item.arguments ?? "") };
+  return [
+    assistantMessage("", call),
+    toolMessage(call, outputOf(item), error ? failureOf(error) : undefined),
+  ];
+}
+
+const Failure = z.looseObject({ content: boundedList(SentPart, 100) });
+
+const failureOf = (error: unknown): string =>
+  typeof error === "string"
+    ? error
+    : wordsOf(Failure.safeParse(error).data?.content) || JSON.stringify(error);
 
 function messageFrom({ role, content }: SentItem, param: string): Message {
   if (role === undefined) throw refused(`${param}.role`, "must be user, system, developer or assistant.");
@@ -238,6 +287,12 @@ function partOf({ type, text, image_url, file_data, filename }: SentPart, param:
 
 const outputOf = ({ output }: SentItem) =>
   typeof output === "string" ? output : textOf(contentOf(output ?? "", "input"));
+
+/** Throws `invalid_request` where the server takes no system messages. */
+export function refuseSystem(items: readonly SentItem[], param: string): void {
+  if (!items.some(({ role }) => isSystem(role ?? ""))) return;
+  throw refused(param, "this server accepts no `system` messages from users. Use `user`.");
+}
 
 /** What these items answer of what a thread asks. */
 export function answersIn(items: readonly SentItem[], open: readonly Interrupt[]): Answer[] {

@@ -9,6 +9,7 @@ import {
   type ToolCall,
   type ToolMessage,
   textOf,
+  unanswered,
 } from "../../../../core/message.ts";
 import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
@@ -120,7 +121,10 @@ export function historyOf({ messages, open, isServerTool }: History): Item[] {
     for (const call of message.tool_calls ?? []) calls.set(call.id, call);
     return spoken(message);
   });
-  return [...items, ...open.map(questionItem)];
+  const asked = new Set(open.map(({ call_id }) => call_id));
+  const others = unanswered(messages).filter(({ id, name }) => !asked.has(id) && !isServerTool(name));
+  const waiting = others.map(({ id, name, args }) => functionCall(id, name, args, "completed"));
+  return [...items, ...waiting, ...open.map(questionItem)];
 }
 
 function spoken({ id, content, reasoning = [], incomplete }: AssistantMessage): Item[] {

@@ -6,7 +6,7 @@ import { addUsage, NO_USAGE, type ToolCall, type ToolMessage, type Usage } from 
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
-import { responseIdOf } from "./ids.ts";
+import { forcedCallId, responseIdOf } from "./ids.ts";
 import {
   callItem,
   functionCall,
@@ -223,7 +223,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     if (status === "interrupted" && stop_reason === "tool_use" && asked.size === 0) return;
     if (status === "interrupted") for (const question of asked.values()) ask(question);
     if (answersAs !== undefined && data.output) {
-      const id = `call_${run.id.replace(/^run_/, "")}`;
+      const id = forcedCallId(run, answersAs);
       call(functionCall(id, answersAs, data.output, "completed"), { name: answersAs, args: data.output });
     }
     end(run, outcomeOf(data));
@@ -231,7 +231,9 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
 
   const written = ({ message: each }: DataOf<"on_message">) => {
     if (each.role === "tool") called(each);
-    if (each.role === "assistant") for (const call of each.tool_calls ?? []) calls.set(call.id, call);
+    // Before the first model call comes the input, which the client knows.
+    if (each.role === "assistant" && messageId)
+      for (const call of each.tool_calls ?? []) calls.set(call.id, call);
   };
   const decided = ({ id }: DataOf<"on_resume">) => {
     const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
