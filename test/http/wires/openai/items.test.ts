@@ -183,7 +183,7 @@ describe("items that are added to a conversation", () => {
 });
 
 describe("an item that is deleted", () => {
-  test("is gone, at the end and in the middle, and the conversation as it was is a branch", async () => {
+  test("leaves the conversation, at the end and in the middle, which stays as a branch as it was", async () => {
     const { url, id, add, remove, listed } = await conversation([say("one"), say("two"), say("three")]);
     const [first, second, third] = await listed();
     expect(await remove(third?.id ?? "")).toMatchObject({ id, object: "conversation" });
@@ -264,7 +264,7 @@ describe("a session of the Agents SDK", () => {
     expect((await threadsOf(url)).map((thread) => thread.id)).not.toContain(id);
   });
 
-  test("is popped until it is empty, whatever it holds", async () => {
+  test("is popped until it is empty, calls included", async () => {
     const { client } = await started([]);
     const session = new OpenAIConversationsSession({ client });
     await session.addItems([
