@@ -3,7 +3,7 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
-import type { StreamEvent } from "./event.ts";
+import type { EventName, StreamEvent } from "./event.ts";
 import {
   type AssistantMessage,
   type Content,
@@ -12,6 +12,7 @@ import {
   type Usage,
   userMessage,
 } from "./message.ts";
+import type { LogEntry } from "./stores.ts";
 
 /** The message that is being written, as far as it was shown. */
 export interface PartialMessage {
@@ -57,6 +58,33 @@ export function trackPartial(): PartialMessage {
       if (id === "" || isBlank(text)) return undefined;
       const used = usage === undefined ? {} : { usage };
       return { id, created_at: isoTime(), role: "assistant", content: text, model, ...used, incomplete: why };
+    },
+  };
+}
+
+/** Events that add or withdraw words of a model's message. */
+export const WORDS = ["on_chat_model_stream", "message_discard", "on_message"] as const satisfies EventName[];
+
+/** Reads the log of a run, in order, for the message that its last model call was writing. */
+export interface LoggedWords {
+  add(entry: Pick<LogEntry, "event" | "json">): void;
+  partial(): PartialMessage;
+}
+
+export function loggedWords(): LoggedWords {
+  // Only the last model call's: the words of the others are in the thread.
+  let texts: string[] = [];
+  // Every entry was written from a StreamEvent.
+  const eventOf = (json: string) => JSON.parse(json) as StreamEvent;
+  return {
+    add({ event, json }) {
+      if (event === "on_chat_model_start" && !eventOf(json).path?.length) texts = [json];
+      else if (WORDS.some((name) => name === event)) texts.push(json);
+    },
+    partial() {
+      const partial = trackPartial();
+      for (const json of texts) partial.see(eventOf(json));
+      return partial;
     },
   };
 }

@@ -2,7 +2,7 @@
 
 import type { EventName, StreamEvent } from "../core/event.ts";
 import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
-import { type PartialMessage, trackPartial } from "../core/incomplete-message.ts";
+import { loggedWords, type PartialMessage, trackPartial } from "../core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../core/message.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 
@@ -32,24 +32,18 @@ export const firstAttempt = (): PreviousAttempt => ({
 });
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
-/** Events that add or withdraw words of a model's message. */
-const WORDS: ReadonlySet<EventName> = new Set(["on_chat_model_stream", "message_discard", "on_message"]);
 
 /** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
   const { first, last } = await log.bounds(lease);
   const events: StreamEvent[] = [];
-  // Only the last model call's: the words of the others are in the thread.
-  let words: string[] = [];
+  const words = loggedWords();
   const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
   for await (const batch of read) {
     // Events were checked when they were appended.
-    for (const { event, json } of batch) {
-      if (WORDS.has(event)) words.push(json);
-      if (!RELEVANT.has(event)) continue;
-      const seen = JSON.parse(json) as StreamEvent;
-      events.push(seen);
-      if (event === "on_chat_model_start" && !seen.path) words = [json];
+    for (const entry of batch) {
+      words.add(entry);
+      if (RELEVANT.has(entry.event)) events.push(JSON.parse(entry.json) as StreamEvent);
     }
     if (batch.some(({ seq }) => seq === last)) break;
   }
@@ -57,9 +51,14 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   const begun = own.flatMap((event) => (event.event === "on_tool_start" ? [event.data.call_id] : []));
   const usage = own.map(usedIn).reduce(addUsage, NO_USAGE);
   const modelCalls = own.filter(({ event }) => event === "on_chat_model_start").length;
-  const partial = trackPartial();
-  for (const json of words) partial.see(JSON.parse(json) as StreamEvent);
-  return { openings: stillOpen(events), begun, usage, modelCalls, isWhole: first <= 1, partial };
+  return {
+    openings: stillOpen(events),
+    begun,
+    usage,
+    modelCalls,
+    isWhole: first <= 1,
+    partial: words.partial(),
+  };
 }
 
 /** A subagent's usage counts at its end: one that has not ended is followed again from its start. */

@@ -3,6 +3,7 @@
 import { AppError } from "../core/errors.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
 import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
+import { loggedWords, WORDS } from "../core/incomplete-message.ts";
 import { type Message, NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
@@ -139,14 +140,17 @@ interface Crashed {
   readonly unread: readonly Message[];
 }
 
-/** The last events of a run whose processes died in each attempt. */
+/** The last events of a run whose processes died in each attempt. The words of an answer that they cut off are kept. */
 export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
   const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];
+  const words = loggedWords();
+  for (const entry of log) words.add(entry);
+  const cut = words.partial().message("failed");
   return [
     ...endsOf(log, error, stamped.ts),
-    ...[...unread, ...answersTo(log, message)].map(
+    ...[...unread, ...(cut ? [cut] : []), ...answersTo(log, message)].map(
       (each): StreamEvent => ({ event: "on_message", ...stamped, data: { message: each } }),
     ),
     { event: "error", ...stamped, data: error },
@@ -154,7 +158,12 @@ export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamp
 }
 
 /** What tells of the calls of a run, and of their results. */
-export const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
+const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
+
+/** The events that `failedAfterCrashes` needs to see. */
+export const TELLS_OF_CRASHES: readonly EventName[] = [
+  ...new Set<EventName>([...SPAN_EVENTS, ...TELLS_OF_CALLS, ...WORDS]),
+];
 
 /** A result for each call of the run that has none: no thread is left with one open. */
 function answersTo(entries: readonly LogEntry[], why: string): ToolMessage[] {

@@ -2,12 +2,11 @@
 // a lease alone fences is a statement.
 
 import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
-import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { Lease } from "../../core/stores.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
 import { threadExists } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
-import { TELLS_OF_CALLS } from "../outcomes.ts";
+import { TELLS_OF_CRASHES } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey, tenantText } from "../row-keys.ts";
 import { type EventRow, entriesOf, statesThat } from "../rows.ts";
 import { sharedEvents } from "../shared/events.ts";
@@ -283,4 +282,4 @@ const IS_DUE = `(calls.state IN (${statesThat(hasResult)})
 
 const SELECT_LAST_EVENTS = `
   SELECT last_seq, epoch, event, body FROM events WHERE owner = $1 AND thread_id = $2 AND run_id = $3
-    AND event IN (${[...SPAN_EVENTS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`;
+    AND event IN (${TELLS_OF_CRASHES.map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`;

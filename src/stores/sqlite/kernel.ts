@@ -2,12 +2,11 @@
 // loaded cannot change before it is committed: only the writes of a decision need a transaction.
 
 import { hasResult, isAwaited } from "../../core/deferred-calls.ts";
-import { SPAN_EVENTS } from "../../core/grammar.ts";
 import type { RunRequest } from "../../core/records.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
 import { PAST } from "../fair-queue.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
-import { TELLS_OF_CALLS } from "../outcomes.ts";
+import { TELLS_OF_CRASHES } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, statesThat, toRecord } from "../rows.ts";
 import {
@@ -80,7 +79,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   let lookedAt = Number.POSITIVE_INFINITY;
   const selectLastEvents = database.query<EventRow>(`
     SELECT last_seq, epoch, event, body FROM events WHERE ${THREAD} AND run_id = ?
-      AND event IN (${[...SPAN_EVENTS, ...TELLS_OF_CALLS].map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
+      AND event IN (${TELLS_OF_CRASHES.map((name) => `'${name}'`).join(", ")}) ORDER BY last_seq`);
 
   return {
     limits,
