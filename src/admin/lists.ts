@@ -4,7 +4,7 @@ import type { Interrupt } from "../core/interrupt.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Page } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import type { LimitState } from "../quotas/limit-states.ts";
+import type { ReportedLimit } from "../quotas/limit-states.ts";
 import { sumOf, type Used, type UserUsage } from "../quotas/store.ts";
 import { listInterrupts, listRuns } from "../runs/find.ts";
 import { nameAt, type Owned, overUsers, type PageOf, pageOfNames, type Reach } from "./reach.ts";
@@ -82,7 +82,8 @@ export interface TenantUsed {
   readonly tenant: string;
   readonly user?: string;
   readonly totals: Used;
-  readonly limits: LimitState[];
+  readonly limits: ReportedLimit[];
+  readonly currency: string | undefined;
   /** Of a tenant. */
   readonly users?: UserUsage[];
 }
@@ -94,15 +95,16 @@ export async function listUsage(
   { days, ...page }: PageOf & { readonly days: number },
 ): Promise<Page<TenantUsed>> {
   const { quotas } = services;
+  const { currency } = quotas;
   const { tenant, user } = reach;
   if (tenant !== undefined && user !== undefined) {
     const { usage, limits } = await quotas.report({ tenant, user }, days);
-    return { items: [{ tenant, user, totals: sumOf(usage), limits }] };
+    return { items: [{ tenant, user, totals: sumOf(usage), limits, currency }] };
   }
   const tenants = tenant === undefined ? await listTenants(services, reach, page) : { items: [{ tenant }] };
   const items = tenants.items.map(async (each) => {
     const { rows, users, limits } = await quotas.reportTenant({ ...each, user: "" }, days);
-    return { ...each, totals: sumOf(rows), limits, users };
+    return { ...each, totals: sumOf(rows), limits, currency, users };
   });
   return { ...tenants, items: await Promise.all(items) };
 }

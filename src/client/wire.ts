@@ -608,7 +608,15 @@ export type UsageReport = {
     used: number;
     left: number;
     resets_at?: string | undefined;
+    /** Of money: in units of the currency, as in the settings and in the details of refusals. */
+    in_units?: {
+      most: number;
+      used: number;
+      left: number;
+    } | undefined;
   }>;
+  /** The currency of costs and of limits on them, if the settings name one. */
+  currency?: string | undefined;
 };
 
 export type User = {
@@ -657,7 +665,15 @@ export type TenantUsage = {
     used: number;
     left: number;
     resets_at?: string | undefined;
+    /** Of money: in units of the currency, as in the settings and in the details of refusals. */
+    in_units?: {
+      most: number;
+      used: number;
+      left: number;
+    } | undefined;
   }>;
+  /** The currency of costs and of limits on them, if the settings name one. */
+  currency?: string | undefined;
   /** Of a tenant: as in `GET /usage`. */
   users?: Array<{
     input_tokens: number;

@@ -6,7 +6,7 @@ const WHOLE_MONEY = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2,
 const PERCENT = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 0 });
 const COMPACT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 
-/** Of millionths. The server does not say of which currency. */
+/** Of millionths. */
 export function money(millionths: number): string {
   const value = millionths / 1_000_000;
   return value >= 1 || value === 0 ? WHOLE_MONEY.format(value) : MONEY.format(value);

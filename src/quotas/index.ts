@@ -11,8 +11,9 @@ import { type Logger, SILENT } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 import type { LimitName, Price, QuotaConfig } from "./config.ts";
 import { type ExpectedRun, expectedCalls } from "./expected-calls.ts";
-import { budgetStates, LIMIT_OF, type LimitState, limitStates } from "./limit-states.ts";
-import { amountOf, nearlyUsed, refusal } from "./refusals.ts";
+import { budgetStates, LIMIT_OF, type LimitState, limitStates, type ReportedLimit } from "./limit-states.ts";
+import { amountOf } from "./money.ts";
+import { nearlyUsed, refusal } from "./refusals.ts";
 import { KeptReservations, RESERVED_MS } from "./reservations.ts";
 import {
   type Accounts,
@@ -61,9 +62,11 @@ export interface Quotas extends ModelCallQuotas {
   /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
   costOf(model: string, usage: Usage): number | undefined;
   /** The user's own usage, and every limit on it. */
-  report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: LimitState[] }>;
+  report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: ReportedLimit[] }>;
   /** The usage of all users of the owner's tenant, and the limits on the tenant. */
-  reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: LimitState[] }>;
+  reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: ReportedLimit[] }>;
+  /** Of limits and prices, if the settings name it. */
+  readonly currency: string | undefined;
 }
 
 export interface QuotaOptions {
@@ -114,6 +117,8 @@ export function createQuotas(
   };
 
   return {
+    currency: config.currency,
+
     async request(owner) {
       if (!isLimited("requests_per_minute")) return;
       const refused = await store.take(owner, most("requests_per_minute"));

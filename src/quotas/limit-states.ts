@@ -2,6 +2,7 @@
 
 import type { Owner } from "../core/ids.ts";
 import type { LimitName, Quota } from "./config.ts";
+import { inUnits, isMoney } from "./money.ts";
 import { endOf } from "./rules.ts";
 import {
   type Accounts,
@@ -24,6 +25,12 @@ export interface LimitState {
   readonly resets_at?: string;
 }
 
+/** As reports have it. */
+export interface ReportedLimit extends LimitState {
+  /** Of a limit on money, as the settings and refusals have them; those above are in millionths. */
+  readonly in_units?: Pick<LimitState, "most" | "used" | "left">;
+}
+
 /** The limit on each resource. */
 export const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
 
@@ -32,7 +39,7 @@ export async function limitStates(
   store: QuotaStore,
   config: PerScope<Quota>,
   owner: Owner,
-): Promise<LimitState[]> {
+): Promise<ReportedLimit[]> {
   const [accounts, held, stored] = await Promise.all([
     store.accounts(owner),
     store.held(owner),
@@ -42,7 +49,14 @@ export async function limitStates(
     RESOURCES.flatMap((thing) => state(config, LIMIT_OF[thing], of, held[of][thing])),
   );
   const bytes = SCOPES.flatMap((of) => state(config, "stored_bytes", of, stored[of]));
-  return [...budgetStates(config, accounts), ...things, ...bytes];
+  return [...budgetStates(config, accounts).map(withUnits), ...things, ...bytes];
+}
+
+function withUnits(state: LimitState): ReportedLimit {
+  const { limit, most, used, left } = state;
+  if (!isMoney(limit)) return state;
+  const told = (amount: number) => inUnits(limit, amount);
+  return { ...state, in_units: { most: told(most), used: told(used), left: told(left) } };
 }
 
 /** The budgets that are set, and their use. */

@@ -5,10 +5,10 @@ import type { LimitDetails } from "../core/limit-details.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { LimitName, QuotaConfig } from "./config.ts";
 import type { LimitState } from "./limit-states.ts";
+import { amountOf, inUnits, isMoney } from "./money.ts";
 import type { QuotaScope } from "./store.ts";
 
 const WHOSE = { tenant: "Your tenant's", user: "Your" } as const;
-const MILLION = 1_000_000;
 const MINUTE_MS = 60_000;
 
 export interface Refused {
@@ -46,27 +46,16 @@ function detailsOf(
   { limit, of, resets_at, ...amounts }: Refused,
   currency?: string,
 ): Omit<LimitDetails, "message"> {
-  const inUnits = (amount: number | undefined) =>
-    amount !== undefined && isMoney(limit) ? amount / MILLION : amount;
+  const told = (amount: number | undefined) => (amount === undefined ? undefined : inUnits(limit, amount));
   const { most, used, left } = amounts;
   return {
     limit,
     of,
     ...omitUndefined({
-      ...{ most: inUnits(most), used: inUnits(used), left: inUnits(left), resets_at },
+      ...{ most: told(most), used: told(used), left: told(left), resets_at },
       currency: isMoney(limit) ? currency : undefined,
     }),
   };
-}
-
-const isMoney = (limit: LimitName) => limit.startsWith("cost_");
-
-/** An amount of a limit as a person reads it: `2.00 EUR`, `5000`. */
-export function amountOf(limit: LimitName, amount: number, currency?: string): string {
-  if (!isMoney(limit)) return String(amount);
-  const [whole, fraction = ""] = (amount / MILLION).toFixed(6).split(".");
-  const cents = fraction.replace(/0+$/, "").padEnd(2, "0");
-  return `${whole}.${cents}${currency === undefined ? "" : ` ${currency}`}`;
 }
 
 function again(wait: number, resets_at: string | undefined): string {

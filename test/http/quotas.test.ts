@@ -98,6 +98,25 @@ test("usage is reported by day, agent and model, with totals and what is left", 
   expect((await get("/usage", "bob")).json()).toMatchObject({ items: [], totals: { calls: 0 } });
 });
 
+test("a limit on money is reported in millionths and in units of the currency, as a refusal tells it", async () => {
+  const { quotas, get } = await serve({
+    user: { tokens_per_day: 10_000_000, cost_per_day: 2 },
+    currency: "EUR",
+    prices: { "*": { input: 1, output: 10 } },
+  });
+  const ada = { tenant: "acme", user: "ada" };
+  const usage = { input_tokens: 2_000_000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+  await quotas.settle(ada, "1", { agent: "a", model: "m:1", usage });
+  const { limits, totals, currency } = (await get("/usage")).json();
+  expect([totals.cost, currency]).toEqual([2_000_000, "EUR"]);
+  const [tokens, cost] = limits;
+  expect(cost).toMatchObject({ limit: "cost_per_day", most: 2_000_000, used: 2_000_000, left: 0 });
+  expect(cost.in_units).toEqual({ most: 2, used: 2, left: 0 });
+  expect(tokens).not.toHaveProperty("in_units");
+  const told = { most: 2, used: 2, left: 0, currency: "EUR" };
+  await expect(quotas.assertFunds(ada)).rejects.toMatchObject({ details: told });
+});
+
 test("usage needs the scope `read`, and covers at most a hundred days", async () => {
   const { get } = await serve({});
   for (const days of ["0", "101", "x", "1.5"])

@@ -276,6 +276,7 @@ test("the report tells every limit and what is left of it", async () => {
     {
       ...{ limit: "cost_per_month", of: "tenant", most: 1_000_000, used: 300, left: 999_700 },
       resets_at: "2026-12-01T00:00:00.000Z",
+      in_units: { most: 1, used: 0.0003, left: 0.9997 },
     },
     {
       ...{ limit: "tokens_per_day", of: "user", most: 100, used: 150, left: 0 },

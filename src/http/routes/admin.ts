@@ -21,7 +21,7 @@ import { PageQuery, pageOf } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 import { OpenInterrupt } from "./interrupts.ts";
-import { LimitStates, Used, UserUsed } from "./usage.ts";
+import { Currency, LimitStates, Used, UserUsed } from "./usage.ts";
 
 const AdminQuery = PageQuery.extend({
   cursor: z.string().max(4096).optional(),
@@ -57,6 +57,7 @@ const TenantUsage = z
     user: z.string().optional(),
     totals: Used,
     limits: LimitStates,
+    currency: Currency,
     users: z.array(UserUsed).optional().describe("Of a tenant: as in `GET /usage`."),
   })
   .meta({ id: "TenantUsage" });

@@ -39,9 +39,18 @@ export const LimitStates = z
       used: z.int(),
       left: z.int(),
       resets_at: z.iso.datetime().optional(),
+      in_units: z
+        .object({ most: z.number(), used: z.number(), left: z.number() })
+        .optional()
+        .describe("Of money: in units of the currency, as in the settings and in the details of refusals."),
     }),
   )
   .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths.");
+
+export const Currency = z
+  .string()
+  .optional()
+  .describe("The currency of costs and of limits on them, if the settings name one.");
 
 const UsageReport = z
   .object({
@@ -56,6 +65,7 @@ const UsageReport = z
         `Of a tenant: the ${MAX_USERS} users who cost most, dearest first. Without \`user\`, last: the rest, and who came after the first ${MAX_USERS} users of a day.`,
       ),
     limits: LimitStates,
+    currency: Currency,
   })
   .meta({ id: "UsageReport" });
 
@@ -74,12 +84,13 @@ export function usageRoutes(app: App, { quotas }: { readonly quotas: Quotas }): 
       const { days, of } = request.query;
       requireScope(principalOf(request), of === "tenant" ? "admin" : "read");
       const owner = ownerOf(request);
+      const { currency } = quotas;
       if (of === "user") {
         const { usage, limits } = await quotas.report(owner, days);
-        return { items: usage, totals: sumOf(usage), limits };
+        return { items: usage, totals: sumOf(usage), limits, currency };
       }
       const { rows, users, limits } = await quotas.reportTenant(owner, days);
-      return { items: rows, totals: sumOf(rows), users, limits };
+      return { items: rows, totals: sumOf(rows), users, limits, currency };
     },
   );
 }

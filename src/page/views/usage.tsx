@@ -73,7 +73,7 @@ function Report({ of }: { of: Scope }) {
               </select>
             </label>
           </div>
-          <Totals totals={value.totals} />
+          <Totals totals={value.totals} currency={value.currency} />
           {value.items.length === 0 ? (
             <Empty>
               Tokens, model calls and cost appear here, by day, agent and model, after the first run.
@@ -87,14 +87,14 @@ function Report({ of }: { of: Scope }) {
   );
 }
 
-const Totals = ({ totals }: { totals: Used }) => (
+const Totals = ({ totals, currency }: { totals: Used; currency: string | undefined }) => (
   <dl class="sums">
     {[
       ["Model calls", number(totals.calls)],
       ["Tokens in", number(totals.input_tokens)],
       ["Cached", totals.input_tokens ? percent(totals.cache_read_tokens / totals.input_tokens) : "–"],
       ["Tokens out", number(totals.output_tokens)],
-      ["Cost", money(totals.cost)],
+      [currency ? `Cost in ${currency}` : "Cost", money(totals.cost)],
     ].map(([name, text]) => (
       <div key={name}>
         <dt>{name}</dt>
