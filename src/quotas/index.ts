@@ -111,8 +111,8 @@ export function createQuotas(
     return left < least ? tooLarge(config, accounts, input) : undefined;
   };
   const lives: Readonly<Record<Resource, Omit<Held, "thing" | "id"> & { readonly makingMs?: number }>> = {
-    runs: { ms: KEPT_MS },
-    streams: { ms: KEPT_MS },
+    runs: { ms: KEPT_MS, longestMs: HOUR },
+    streams: { ms: KEPT_MS, longestMs: KEPT_MS },
     threads: { ms: threadLife, makingMs: MAKING_MS },
   };
 

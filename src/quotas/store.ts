@@ -92,6 +92,8 @@ export interface Held {
   readonly thing: Resource;
   readonly id: string;
   readonly ms: number;
+  /** How long anything of this kind is held at most. What ends later was held before the clock was set back, and ends then. */
+  readonly longestMs?: number | undefined;
 }
 
 export interface QuotaStore {
@@ -129,7 +131,7 @@ export interface QuotaStore {
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
    * Reserves amounts for one call if every budget, less what is spent and reserved, has room for them and something
-   * left. The reservation expires after `ms`. `id` is new.
+   * left. The reservation expires after `ms`, and no other later: one that would was made before the clock was set back. `id` is new.
    */
   reserve(
     owner: Owner,

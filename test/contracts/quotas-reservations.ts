@@ -140,6 +140,20 @@ export function reservationsContract(open: OpenQuotas): void {
         });
       }));
 
+    test("of a process that died before the clock was set back is void after its time as well", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const limit = { tokens_per_day: 100 };
+        const lives = await reserve(quotas, 10, limit, { ms: 1000 });
+        await reserve(quotas, 90, limit, { ms: 1000 });
+        advance(-5 * HOUR);
+        expect((await reserve(elsewhere, 1, limit, { ms: 1000 })).isGranted).toBe(false);
+        advance(999);
+        await quotas.extend(ADA.tenant, [lives.id], 1000);
+        advance(1);
+        expect((await reserve(elsewhere, 91, limit, { ms: 1000 })).isGranted).toBe(false);
+        expect((await reserve(elsewhere, 90, limit, { ms: 1000 })).isGranted).toBe(true);
+      }));
+
     test("that is made before midnight is settled in the day after", () =>
       inWorld(async ({ quotas, advance }) => {
         const { id } = await reserve(quotas, 50, { tokens_per_day: 100 });

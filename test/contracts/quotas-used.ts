@@ -42,6 +42,22 @@ export function usedContract(open: OpenQuotas): void {
       }),
     );
 
+    test.each([
+      ["by two days", "2026-11-24T12:00:00.000Z", [0, 100]],
+      ["by two months", "2027-01-22T12:00:00.000Z", [0, 0]],
+      ["by a year", "2027-11-22T12:00:00.000Z", [0, 0]],
+    ])(
+      "in days and months to come fills no budget of this one after the clock was set back %s",
+      (_, at, expected) =>
+        inWorld(async (world) => {
+          expect(await spentAt(world, at, "2026-11-22T12:00:00.000Z")).toEqual(expected);
+          const [, month = 0] = expected;
+          for (const day of ["2026-11-22T12:00:00.000Z", "2026-11-23T12:00:00.000Z"])
+            expect((await spentAt(world, day, day))[0]).toBe(100);
+          expect((await world.quotas.accounts(ADA)).tenant.month.tokens).toBe(month + 200);
+        }),
+    );
+
     test("every day has its own name", () =>
       inWorld(async ({ quotas, setTime }) => {
         // Through a century's end that has no leap day, and an ordinary one.

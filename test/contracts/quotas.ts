@@ -112,6 +112,22 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.hold(ADA, run("3"), limits(2))).toBe("new");
       }));
 
+    test("counts no longer than anything may, also when the clock was set back", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const stream = (id: string) => ({ thing: "streams" as const, id, ms: 1000, longestMs: 1000 });
+        await quotas.hold(ADA, stream("dies"), limits());
+        await quotas.hold(ADA, stream("lives"), limits());
+        await quotas.hold(ADA, run("long"), limits());
+        advance(-HOUR);
+        expect(await quotas.hold(ADA, stream("3"), limits(2))).toBe("tenant");
+        advance(999);
+        expect(await elsewhere.hold(ADA, stream("lives"), limits(2))).toBe("kept");
+        expect(await elsewhere.hold(ADA, stream("3"), limits(undefined, 2))).toBe("user");
+        advance(1);
+        expect(await elsewhere.hold(ADA, stream("3"), limits(2, 2))).toBe("new");
+        expect((await quotas.held(ADA)).user).toEqual({ streams: 2, runs: 1, threads: 0 });
+      }));
+
     test("counts for a shorter time while it is made, and is new until then", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const thread = { thing: "threads" as const, id: "1", ms: 10 * HOUR };

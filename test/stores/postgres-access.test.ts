@@ -130,14 +130,14 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
       beside,
       `ALTER DATABASE ${new URL(url).pathname.slice(1)} SET default_transaction_read_only = on`,
     );
-    // Ends the connection of the first process that waits for the table.
+    // Ends the connection that waits for this table, which a new run reads and nothing else does.
     const ended = ask(
       url,
       `SET TRANSACTION READ WRITE;
-      LOCK TABLE skein.commits;
+      LOCK TABLE skein.inbox;
       DO $$ DECLARE waiting integer; BEGIN
         LOOP
-          SELECT pid INTO waiting FROM pg_locks WHERE relation = 'skein.commits'::regclass AND NOT granted;
+          SELECT pid INTO waiting FROM pg_locks WHERE relation = 'skein.inbox'::regclass AND NOT granted;
           EXIT WHEN waiting IS NOT NULL;
           PERFORM pg_sleep(0.01);
         END LOOP;
@@ -145,7 +145,7 @@ needing(postgres, "postgres").describe("a user of PostgreSQL", () => {
       END $$`,
     );
     const isLocked =
-      "SELECT 1 FROM pg_locks WHERE relation = 'skein.commits'::regclass AND granted AND mode = 'AccessExclusiveLock'";
+      "SELECT 1 FROM pg_locks WHERE relation = 'skein.inbox'::regclass AND granted AND mode = 'AccessExclusiveLock'";
     await expect.poll(() => ask(url, isLocked)).toHaveLength(1);
     await expect(stores.runs.start(ADA, newRun("u"), "reject")).rejects.toMatchObject({
       code: "unavailable",

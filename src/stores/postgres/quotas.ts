@@ -5,7 +5,7 @@ import type { Owner } from "../../core/ids.ts";
 import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
-import { type Ask, type Database, type Transaction, timeOf } from "./database.ts";
+import { type Ask, type Database, momentOf, type Transaction, timeOf } from "./database.ts";
 import { changeQuotas, postgresSpending, timeIn } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
@@ -39,9 +39,14 @@ export function postgresQuotas(database: Database): QuotaStore {
       });
     },
 
-    async hold(owner, { thing, id, ...life }, most) {
+    async hold(owner, { thing, id, longestMs, ...life }, most) {
       const { tenant, user } = namesOf(owner);
       return change(owner, async (tx) => {
+        if (longestMs !== undefined)
+          tx.write(
+            `UPDATE held SET ends = ${momentOf(3)} + $4::bigint WHERE tenant = $1 AND thing = $2 AND ends > ${momentOf(3)} + $4::bigint`,
+            [tenant, thing, database.clock(), longestMs],
+          );
         const time = timeIn(database, tx);
         const known = tx.rows<{ ends: number }>(
           `SELECT ends FROM held WHERE thing = $1 AND owner = $2 AND id = $3 AND ends > ${timeOf(4)}`,

@@ -76,6 +76,7 @@ export function postgresSpending(database: Database): SpendingStore {
       const { tenant, user } = namesOf(owner);
       return change(owner, async (tx) => {
         const before = await accountsOf(tx.rows, owner);
+        tx.write("UPDATE reserved SET ends = $2 WHERE tenant = $1 AND ends > $2", [tenant, before.now + ms]);
         if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
         tx.write("DELETE FROM reserved WHERE tenant = $1 AND ends <= $2", [tenant, before.now]);
         tx.write(

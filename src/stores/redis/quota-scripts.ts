@@ -5,13 +5,17 @@
 import { script } from "./connection.ts";
 
 /** What scripts are given that count by days. */
-export const DAY = ["day", "month", "from", "to"] as const;
+export const DAY = ["day", "month", "next_day", "next_month", "from", "to"] as const;
 
 /** What they return, without a change, when the time is not within the day that they were given. */
 export type OtherDay = [now: string];
 
-/** Begins a script that counts by days: returns OtherDay, or continues with `now`. */
+/**
+ * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: whether what was
+ * counted in a day or month is of this one. What was counted in the next one is as well: the clock was set back a little.
+ */
 const ON_DAY = `
+local function counts(period, this, next) return period and period >= this and period <= next end
 local now = time()
 if now < tonumber(from) or now >= tonumber(to) then return { string.format('%.0f', now) } end`;
 
@@ -24,6 +28,13 @@ local function full(used, more, most)
   for at = 1, #used do
     if more > 0 and most[at] ~= '' and used[at] + more > tonumber(most[at]) then return at end
   end
+end`;
+
+/** `shorten(key, latest)`: what would end later was added before the clock was set back, and ends then. */
+const SHORTEN = `
+local function shorten(key, latest)
+  local ends = string.format('%.0f', latest)
+  for _, each in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. ends, '+inf')) do redis.call('ZADD', key, ends, each) end
 end`;
 
 /**
@@ -62,8 +73,8 @@ local function accounts()
   for _, each in ipairs({ { spent, '' }, { own_spent, ':' .. user } }) do
     local old = redis.call('HMGET', each[1], 'day', 'day tokens', 'day cost', 'month', 'month tokens', 'month cost')
     local held = redis.call('HMGET', reserved, 'tokens' .. each[2], 'cost' .. each[2])
-    local this_day = old[1] and old[1] >= day
-    local this_month = old[4] and old[4] >= month
+    local this_day = counts(old[1], day, next_day)
+    local this_month = counts(old[4], month, next_month)
     for _, amount in ipairs({ this_day and old[2] or '0', this_day and old[3] or '0',
       this_month and old[5] or '0', this_month and old[6] or '0', held[1] or '0', held[2] or '0' }) do
       found[#found + 1] = amount
@@ -110,18 +121,20 @@ return {}`,
 /**
  * A thing counts for its tenant and its user until its time is over, if neither has more than its limit with it: for `ms`, or
  * if it is new for `making`, unless that is empty. It is still new when it would be over within `making`. Again: its time restarts.
+ * Nothing counts for longer than `longest`, unless that is empty.
  *
  * Returns: whether it is new; or the place of the limit that is exceeded, the tenant's first.
  */
 export const hold = script<"new" | "kept" | number>()({
   kind: "adds",
   keys: ["held", "own_held"],
-  args: ["id", "user", "ms", "making", "most", "own_most"],
-  lua: `${FULL}
+  args: ["id", "user", "ms", "making", "longest", "most", "own_most"],
+  lua: `${FULL}${SHORTEN}
 local now = time()
 local used, names = {}, { user .. ':' .. id, id }
 for at, key in ipairs({ held, own_held }) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', string.format('%.0f', now))
+  if longest ~= '' then shorten(key, now + longest) end
   used[at] = redis.call('ZCARD', key)
 end
 local ends = redis.call('ZSCORE', own_held, id)
@@ -226,8 +239,9 @@ export const reserve = script<[granted: 0 | 1, accounts: AccountsReply] | OtherD
   kind: "adds",
   keys: ["spent", "own_spent", "reserved", "due"],
   args: ["id", "user", "tokens", "cost", "ms", ...DAY],
-  lua: `${ON_DAY}${RESERVED}${ACCOUNTS}
+  lua: `${ON_DAY}${RESERVED}${ACCOUNTS}${SHORTEN}
 lapse()
+shorten(due, now + ms)
 local before = accounts()
 if redis.call('HEXISTS', reserved, 'id:' .. id) == 1 then return { 1, before } end
 for at = REST, #ARGV, 4 do
@@ -298,11 +312,11 @@ local function forget(key)
 end
 for _, key in ipairs({ spent, own_spent }) do
   local old = redis.call('HMGET', key, 'day', 'month')
-  if not old[1] or old[1] < day then
+  if not counts(old[1], day, next_day) then
     redis.call('HSET', key, 'day', day, 'day tokens', 0, 'day cost', 0, 'rows', 0, 'users', 0)
     for _, each in ipairs(key == own_spent and { usage } or { tenant_usage, users }) do forget(each) end
   end
-  if not old[2] or old[2] < month then redis.call('HSET', key, 'month', month, 'month tokens', 0, 'month cost', 0) end
+  if not counts(old[2], month, next_month) then redis.call('HSET', key, 'month', month, 'month tokens', 0, 'month cost', 0) end
   for _, period in ipairs({ 'day', 'month' }) do
     redis.call('HINCRBY', key, period .. ' tokens', tokens)
     redis.call('HINCRBY', key, period .. ' cost', cost)

@@ -72,8 +72,9 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
       return refusedFor({ tenant: wait(over), user: wait(ownOver) });
     },
 
-    async hold(owner, { thing, id, ms, makingMs }, most) {
-      const args = { id, user: ownerTag(owner), ms, making: makingMs ?? "", ...limitsOf(most) };
+    async hold(owner, { thing, id, ms, makingMs, longestMs }, most) {
+      const life = { ms, making: makingMs ?? "", longest: longestMs ?? "" };
+      const args = { id, user: ownerTag(owner), ...life, ...limitsOf(most) };
       const reply = await redis.run(hold, heldKeys(owner, thing), args);
       return typeof reply === "number" ? scopeAt(reply) : reply;
     },
@@ -201,6 +202,8 @@ type DayArgs = Readonly<Record<(typeof DAY)[number] | "first", string | number>>
 const dayArgs = (now: number): DayArgs => ({
   day: dayOf(now),
   month: monthOf(now),
+  next_day: dayOf(endOf("day", now)),
+  next_month: monthOf(endOf("month", now)),
   from: startOfDay(now),
   to: endOf("day", now),
   first: firstKeptDay(now),

@@ -106,6 +106,9 @@ export function quotaStatements(file: SmallFile) {
     heldByUser: user.held,
     reservedByTenant: tenant.reserved,
     reservedByUser: user.reserved,
+    shortenHeld: file.query(
+      "UPDATE held INDEXED BY held_by_tenant SET ends = ?1 WHERE thing = ?2 AND tenant = ?3 AND ends > ?1",
+    ),
     endHeld: file.query("DELETE FROM held WHERE ends <= ?"),
     findHeld: file.query<{ ends: number }>("SELECT ends FROM held WHERE thing = ? AND user = ? AND id = ?"),
     hold: file.query(`
@@ -119,6 +122,7 @@ export function quotaStatements(file: SmallFile) {
       INSERT INTO stored (user, id, tenant, bytes, ends) VALUES (?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET bytes = excluded.bytes, ends = excluded.ends`),
     dropStored: file.query("DELETE FROM stored WHERE user = ? AND id = ?"),
+    shortenReserved: file.query("UPDATE reserved SET ends = ?1 WHERE ends > ?1"),
     endReserved: file.query("DELETE FROM reserved WHERE ends <= ?"),
     reserve: file.query(
       "INSERT INTO reserved (id, tenant, user, tokens, cost, ends) VALUES (?, ?, ?, ?, ?, ?)",

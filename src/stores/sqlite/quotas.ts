@@ -67,11 +67,12 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 
     take: async (owner, perMinute) => read(() => take(owner, perMinute)),
 
-    async hold(owner, { thing, id, ...life }, most) {
+    async hold(owner, { thing, id, longestMs, ...life }, most) {
       const { tenant, user } = namesOf(owner);
       return change(() => {
         const time = now();
         sql.endHeld.run(time);
+        if (longestMs !== undefined) sql.shortenHeld.run(time + longestMs, thing, tenant);
         const known = sql.findHeld.get(thing, user, id)?.ends;
         const held = {
           tenant: sql.heldByTenant.get(thing, tenant)?.n ?? 0,

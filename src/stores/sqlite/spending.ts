@@ -76,6 +76,7 @@ export function sqliteSpending(
       const { tenant, user } = namesOf(owner);
       return change(() => {
         const before = accountsOf(owner);
+        sql.shortenReserved.run(now() + ms);
         if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
         sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
         return { isGranted: true, accounts: withReserved(before, amounts) };
