@@ -15,6 +15,7 @@ export const WIRES: Readonly<Record<string, () => Promise<unknown>>> = {
   openai: async () => {
     await import("../../http/wires/openai/chat.test.ts");
     await import("../../http/wires/openai/clients.test.ts");
+    await import("../../http/wires/openai/items.test.ts");
     await import("../../http/wires/openai/responses.test.ts");
     await import("../../http/wires/openai/responses-interrupts.test.ts");
     await import("../../http/wires/openai/responses-background.test.ts");

@@ -264,6 +264,21 @@ describe("a session of the Agents SDK", () => {
     expect((await threadsOf(url)).map((thread) => thread.id)).not.toContain(id);
   });
 
+  test("keeps what the agent thinks and says around calls of its own tools, of which it sends no outputs", async () => {
+    const { client } = await started((_, n) =>
+      n === 0
+        ? { think: "Hm.", say: "I look.", call: [{ tool: "current_datetime" }] }
+        : { say: `Answer ${n}.` },
+    );
+    const session = new OpenAIConversationsSession({ client });
+    const agent = new Agent({ name: "Front", model });
+    await runnerFor(client).run(agent, "When?", { session });
+    const types = (await session.getItems()).map((item) => item.type);
+    expect(types).toEqual(["message", "reasoning", "message", "message"]);
+    expect((await runnerFor(client).run(agent, "Sure?", { session })).finalOutput).toBe("Answer 2.");
+    expect(await session.getItems()).toHaveLength(6);
+  });
+
   test("is popped until it is empty, calls included", async () => {
     const { client } = await started([]);
     const session = new OpenAIConversationsSession({ client });
