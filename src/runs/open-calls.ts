@@ -41,10 +41,8 @@ export async function openCalls(
   const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
   // A call recorded only to expire its question counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-  // If the log is incomplete, every open call may have started, and so may a foreign call of a fork. The id of an ended call may
-  // return.
-  const isForked = thread?.forked_from !== undefined;
-  const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || (isForked && foreign.has(id));
+  // If the log is incomplete, every open call may have started, and so may a foreign one. The id of an ended call may return.
+  const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || foreign.has(id);
   // The outcome of a restored call without a result is unknown.
   const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
 

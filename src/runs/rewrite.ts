@@ -12,7 +12,7 @@ import { assertNoBranch, isSame } from "./branches.ts";
 import { keyOf, settledRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { acceptReplacing, runOf } from "./start.ts";
-import { bytesWith, storing } from "./thread-bytes.ts";
+import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
 
 /** Appends messages. Throws `thread_busy`, `limit_exceeded`. */
 export async function appendMessages(
@@ -44,11 +44,12 @@ export async function replaceMessages(
   if (areLong(ours) || areLong(theirs)) await ownTurn(owner.tenant);
   const shared = sharedBeginning(ours, theirs);
   const [input, replaced] = [theirs.slice(shared), ours[shared]];
-  if (input.length === 0 && !replaced) return undefined;
-  return rewriteThread(runs, owner, thread, {
-    ...{ input, appends: true },
-    ...omitUndefined({ replaces: replaced?.id }),
-  });
+  if (!replaced) return input.length === 0 ? undefined : appendMessages(runs, owner, thread, input);
+  const place = { owner, thread_id: thread.id };
+  // A thread that is over its limit may shrink.
+  const before = await runs.stores.threads.bytes(owner, thread.id);
+  await bytesWith(0, place, theirs, Math.max(before, runs.threadBytes ?? THREAD_BYTES));
+  return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
 }
 
 /** What a run changes, and how its request says so. */

@@ -94,7 +94,10 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /langgraph/runs/wait": [LANGGRAPH_RUN],
   "POST /langgraph/threads": [{}, { metadata: { graph_id: "assistant" } }],
   "POST /langgraph/threads/search": [{ metadata: { graph_id: "assistant" }, limit: 5 }],
-  "POST /langgraph/threads/{thread_id}/state": [{ values: { files: {} } }],
+  "POST /langgraph/threads/{thread_id}/state": [
+    { values: { files: {} } },
+    { values: { messages: [{ type: "human", content: "hello" }] } },
+  ],
   "POST /langgraph/threads/{thread_id}/state/checkpoint": [{ checkpoint: {} }],
   "POST /a2a/{agent}": [
     { jsonrpc: "2.0", id: 1, method: "ListTasks" },

@@ -71,3 +71,11 @@ test("a run that is taken over before it has received its message does not say t
   expect(madeElsewhere(2, next)).toEqual(["c1"]);
   expect(madeElsewhere(2, messages)).toEqual([]);
 });
+
+test("a thread does not run a call that came with its messages", async () => {
+  const { runs, results, paid } = await begun();
+  const { request, ...rest } = command("t", "");
+  await startRun(runs, ADA, { ...rest, request: { ...request, input: [] } });
+  expect(await results("t")).toEqual([expect.stringMatching(/^Outcome unknown: /)]);
+  expect(paid()).toBe(0);
+});

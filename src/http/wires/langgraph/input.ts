@@ -71,7 +71,7 @@ export type SentMessage = z.infer<typeof SentMessage>;
 export const MAX_SENT_KEYS = 1000;
 
 /** As a pair, which LangChain takes too: the type and the text. */
-const Pair = z.tuple([Type, z.string()]);
+export const Pair = z.tuple([Type, z.string()]);
 
 const Input = z.looseObject({
   messages: z

@@ -16,6 +16,7 @@ import { writeFiles } from "./files.ts";
 import { Checkpoint, MAX_SENT_KEYS } from "./input.ts";
 import { checkpointShape, historyOf, type Selection, stateText, type WholeThread } from "./states.ts";
 import { ThreadParams } from "./threads.ts";
+import { writeMessages } from "./update.ts";
 
 const tags = ["langgraph"];
 
@@ -36,7 +37,7 @@ const HistoryBody = z
     select: Select,
   })
   .default({ limit: 10 });
-/** Only `files` can be written. */
+/** Only `messages` and `files` can be written. */
 const Values = boundedMap(z.string(), z.unknown(), 64);
 const UpdateBody = z.looseObject({
   values: z.union([Values, z.array(Values).max(16)]).nullish(),
@@ -136,9 +137,9 @@ export function stateRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/state",
     {
       schema: {
-        summary: "Write files, or end what waits",
+        summary: "Write messages and files, or end what waits",
         description:
-          "`values.files` are written for the agent. `as_node: __end__` ends what waits without an answer.",
+          "`values.messages` follow those of the thread, or replace those of the same id; a message of the type `remove` takes one away. `values.files` are written for the agent. `as_node: __end__` ends what waits without an answer.",
         tags,
         params,
         body: UpdateBody,
@@ -157,19 +158,25 @@ export function stateRoutes(app: App, services: RouteServices): void {
 
   async function update(
     owner: Owner,
-    { thread, open }: WholeThread,
+    whole: WholeThread,
     { body }: FastifyRequest<{ Body: z.infer<typeof UpdateBody> }>,
   ): Promise<void> {
     const values = Object.assign({}, ...[body.values ?? {}].flat()) as Record<string, unknown>;
-    const { files, ...others } = values;
+    const { thread, open } = whole;
+    const { files, messages, ...others } = values;
     const [other] = Object.keys(others);
     if (other !== undefined)
       throw new AppError("invalid_request", `\`${other}\` cannot be written from outside.`);
-    if (files === undefined && body.as_node !== "__end__")
+    const isWritten = files !== undefined || messages !== undefined;
+    if (!isWritten && body.as_node !== "__end__")
       throw new AppError(
         "invalid_request",
-        "values: send `files`; nothing else can be written from outside.",
+        "values: send `messages` or `files`; nothing else can be written from outside.",
       );
+    if (messages !== undefined) {
+      const checkpoint_id = (body.checkpoint?.checkpoint_id || body.checkpoint_id) ?? undefined;
+      await writeMessages(services, owner, whole, { messages, checkpoint_id });
+    }
     if (files !== undefined) {
       const checked = Files.safeParse(files).data;
       if (!checked)
@@ -178,8 +185,8 @@ export function stateRoutes(app: App, services: RouteServices): void {
           `values.files: must be an object of at most ${MAX_SENT_KEYS} paths and their texts.`,
         );
       await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checked);
-      return;
     }
+    if (isWritten) return;
     const newest = await newestRun(stores.runs, owner, thread.id);
     if (!newest || open.length === 0)
       throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");

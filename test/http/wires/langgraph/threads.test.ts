@@ -161,9 +161,68 @@ describe("a thread", () => {
     });
     await client.runs.wait("t1", "assistant", { input: said("read it") });
     expect(read).toContain("Buy milk.");
-    await expect(client.threads.updateState("t1", { values: { messages: [] } })).rejects.toThrow(
-      "`messages` cannot be written from outside.",
+    await expect(client.threads.updateState("t1", { values: { todos: [] } })).rejects.toThrow(
+      "`todos` cannot be written from outside.",
     );
+  });
+
+  test("takes messages without asking its agent: new ones, others in their place, and removals", async () => {
+    let read: unknown[] = [];
+    const { client } = await started(({ messages }) => {
+      read = messages.map(({ role, content }) => [role, content]);
+      return { say: "Well." };
+    });
+    await client.threads.create({ threadId: "t1", graphId: "assistant" });
+    const write = (messages: unknown, more: object = {}) =>
+      client.threads.updateState("t1", { values: { messages }, ...more });
+    const held = async () => (await client.threads.getState<Values>("t1")).values.messages;
+    await write([
+      { type: "human", id: "m1", content: "one" },
+      { type: "ai", id: "m2", content: "", tool_calls: [{ id: "c1", name: "where", args: {} }] },
+    ]);
+    await write({ type: "tool", id: "m3", tool_call_id: "c1", content: "Graz" });
+    await write([["human", "two"], "three"]);
+    await write([
+      { type: "human", id: "m1", content: "other" },
+      { type: "remove", id: (await held()).at(-1)?.id },
+    ]);
+    expect(contents({ messages: await held() })).toEqual(["other", "", "Graz", "two"]);
+    expect((await held()).slice(0, 3).map(({ id }) => id)).toEqual(["m1", "m2", "m3"]);
+    await client.runs.wait("t1", "assistant", { input: said("four") });
+    expect(read).toEqual([
+      ...[
+        ["user", "other"],
+        ["assistant", ""],
+        ["tool", "Graz"],
+        ["user", "two"],
+        ["user", "four"],
+      ],
+    ]);
+    await expect(write({ type: "remove", id: "none" })).rejects.toThrow("no message `none`");
+    await expect(write({ type: "tool", tool_call_id: "c9", content: "x" })).rejects.toThrow("no call `c9`");
+    await expect(write("x", { checkpointId: "00000001-none" })).rejects.toThrow("rewritten");
+    const history = await client.threads.getHistory<Values>("t1");
+    const place = history.find(({ values }) => values.messages.length === 1)?.checkpoint.checkpoint_id;
+    await write([{ type: "ai", content: "Hello." }], { checkpointId: place });
+    expect(contents({ messages: await held() })).toEqual(["other", "Hello."]);
+    await write([
+      { type: "remove", id: "__remove_all__" },
+      { type: "human", content: "afresh" },
+    ]);
+    expect(contents({ messages: await held() })).toEqual(["afresh"]);
+  });
+
+  test("that waits for an answer takes no messages until it has it", async () => {
+    const { client } = await started([{ call: [{ tool: "execute", args: { command: "true" } }] }]);
+    await client.runs.wait("t1", "assistant", { input: said("go"), ifNotExists: "create" });
+    await expect(client.threads.updateState("t1", { values: { messages: "x" } })).rejects.toThrow(
+      "`execute`",
+    );
+    await client.threads.updateState("t1", { values: null, asNode: "__end__" });
+    await client.threads.updateState("t1", { values: { messages: "x" } });
+    expect((await client.threads.getState<Values>("t1")).values.messages.at(-1)).toMatchObject({
+      ...{ type: "human", content: "x" },
+    });
   });
 });
 

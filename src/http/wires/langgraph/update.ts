@@ -1,0 +1,93 @@
+// What a client writes into a thread's messages, as LangGraph's `add_messages` reads it: new ones follow, those with a known id replace
+// it, and a removal takes one away.
+
+import { z } from "zod";
+import { AppError } from "../../../core/errors.ts";
+import type { Owner } from "../../../core/ids.ts";
+import { type AssistantMessage, assistantMessages, type Message } from "../../../core/message.ts";
+import { mapInTurns } from "../../../lib/async.ts";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
+import { check, sentence } from "../../../lib/check.ts";
+import { replaceMessages, rewritten } from "../../../runs/rewrite.ts";
+import type { RouteServices } from "../../services.ts";
+import { checkpointOf } from "./checkpoints.ts";
+import { messageIn, Pair, SentMessage, sentMessages } from "./input.ts";
+import type { WholeThread } from "./states.ts";
+
+const Removal = z.looseObject({ type: z.literal("remove"), id: z.string().max(256) });
+const Sent = z.union([z.string(), Removal, Pair, SentMessage]);
+type Sent = z.infer<typeof Sent>;
+const Update = z.union([boundedList(Sent, 1000), Sent.transform((each) => [each])]);
+
+/** The removal that takes away all that come before it. */
+const REMOVE_ALL = "__remove_all__";
+
+/** How long an answer waits for the run that changes the thread, in ms: it may wait for a free slot. */
+const WAIT_MS = 10_000;
+
+interface Written {
+  readonly messages: unknown;
+  /** Where the thread begins again. Default: its end. */
+  readonly checkpoint_id: string | undefined;
+}
+
+/** Throws `invalid_request`, `not_found`, `thread_busy`, `limit_exceeded`. */
+export async function writeMessages(
+  { runs, streams, refusesSystemMessages }: RouteServices,
+  owner: Owner,
+  { thread, messages: ours, open }: WholeThread,
+  { messages, checkpoint_id }: Written,
+): Promise<void> {
+  const read = check(Update, messages);
+  if ("faults" in read) throw refused(read.faults.map((fault) => sentence(fault)).join(", "));
+  const base = checkpoint_id === undefined ? ours : ours.slice(0, countAt(ours, checkpoint_id));
+  const writing = held(base);
+  const added = await mapInTurns(owner.tenant, read.value, (sent) => write(writing, sent));
+  if (refusesSystemMessages && added.some((each) => each?.role === "system"))
+    throw refused("this server accepts no `system` messages from users.");
+  const results = new Set(added.map((each) => each?.role === "tool" && each.tool_call_id));
+  const waiting = open.find(({ kind, call_id }) => kind !== "tool" || !results.has(call_id));
+  if (waiting)
+    throw new AppError(
+      "thread_busy",
+      `Thread \`${thread.id}\` waits for an answer to \`${waiting.name}\`. Resume it first, or end it with \`as_node: "__end__"\`.`,
+    );
+  const theirs = [...writing.messages.values()];
+  const run = await replaceMessages(runs, owner, thread, { ours, theirs });
+  // Any replica may be asked next, and must see what has changed.
+  const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]);
+  if (run) await rewritten(runs, owner, run, signal);
+}
+
+const refused = (message: string) => new AppError("invalid_request", `values.messages: ${message}`);
+
+function countAt(messages: readonly Message[], id: string): number {
+  const place = checkpointOf(messages, id);
+  if (place) return place.count;
+  throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
+}
+
+/** The messages by their ids, in order, and the ids of their calls. */
+const held = (messages: readonly Message[]) => ({
+  messages: new Map(messages.map((each) => [each.id, each])),
+  calls: new Set(assistantMessages(messages).flatMap(callIds)),
+});
+
+const callIds = ({ tool_calls = [] }: AssistantMessage) => tool_calls.map(({ id }) => id);
+
+/** Returns the message that is written; none for a removal. */
+function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Message | undefined {
+  const removal = Removal.safeParse(sent).data;
+  if (removal) {
+    if (removal.id === REMOVE_ALL) messages.clear();
+    else if (!messages.delete(removal.id)) throw refused(`there is no message \`${removal.id}\` to remove.`);
+    return undefined;
+  }
+  const [message] = sentMessages({ input: { messages: [sent as SentMessage] } }).map(messageIn);
+  if (!message) return undefined;
+  if (message.role === "tool" && !calls.has(message.tool_call_id))
+    throw refused(`there is no call \`${message.tool_call_id}\` for this result in the thread.`);
+  if (message.role === "assistant") for (const id of callIds(message)) calls.add(id);
+  messages.set(message.id, message);
+  return message;
+}
