@@ -19,7 +19,7 @@ import {
   type Reload,
 } from "./app/metrics.ts";
 import { reloadAgents } from "./app/reload.ts";
-import { requireFiles } from "./app/restore.ts";
+import { requireFiles, restorationOf } from "./app/restore.ts";
 import { loadServerPlugins, refuseAgentParts } from "./app/server-plugins.ts";
 import type { Siblings } from "./app/siblings.ts";
 import { openApiKeys, openStores, threadTtl } from "./app/stores.ts";
@@ -185,6 +185,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       },
       tenantTools: tenantTools(config, httpTools, stores, () => ownAddress),
       deliveries: createDeliveries(stores.documents, logger),
+      restoration: config.store === "sqlite" ? await restorationOf(config.data_dir) : undefined,
       sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
       startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
       listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),

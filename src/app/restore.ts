@@ -6,15 +6,18 @@ import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../core/errors.ts";
+import type { Restoration } from "../runs/restored-calls.ts";
 import { holdFile, isInUse } from "../stores/sqlite/copies.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
 /** In the data folder while a restore is in progress. */
 const WORK = "restore";
+/** In the data folder after a restore: a `Restoration`. */
+const RESTORATION = "restoration.json";
 /** What is replaced. Journals of databases come first: a new database must never meet an old journal. */
 const NAMES = [
   ...["skein.db", "usage.db", "keys.db"].flatMap((name) => [`${name}-wal`, `${name}-shm`, `${name}-journal`]),
-  ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment"],
+  ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment", RESTORATION],
 ];
 
 export interface Restored {
@@ -46,7 +49,9 @@ export async function restoreData(
     onStep("copy");
     await rm(fresh, { recursive: true, force: true });
     await copyTree(backup, fresh);
-    const { files } = await verifyBackup(fresh);
+    const { files, at: backup_at } = await verifyBackup(fresh);
+    const restoration: Restoration = { backup_at, restored_at: new Date().toISOString() };
+    await writeFile(join(fresh, RESTORATION), JSON.stringify(restoration), { mode: 0o600 });
     onStep("flush");
     await flushTree(fresh);
     const before = join(dataDir, `before-restore-${new Date().toISOString().replaceAll(":", "-")}`);
@@ -101,6 +106,13 @@ async function finish(dataDir: string, onStep: (step: string) => void): Promise<
   onStep("end");
   await rm(join(work, "journal"));
   await flush(work);
+}
+
+/** The last restore of the folder, which must be finished. */
+export async function restorationOf(dataDir: string): Promise<Restoration | undefined> {
+  const text = await readFile(join(dataDir, RESTORATION), "utf8").catch(() => undefined);
+  // Only `restoreData` writes it.
+  return text === undefined ? undefined : (JSON.parse(text) as Restoration);
 }
 
 /** Throws `invalid_request`. */

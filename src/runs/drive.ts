@@ -20,8 +20,8 @@ import {
 } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { RunRecord, RunRequest } from "../core/records.ts";
-import type { Failure, ModelCallInfo, RunInput } from "../core/run.ts";
-import type { Claim, EventLog, Lease, Stores } from "../core/stores.ts";
+import type { Failure, ModelCallInfo, RunInput, StandIn } from "../core/run.ts";
+import type { Claim, EventLog, Lease } from "../core/stores.ts";
 import type { DeltaSink } from "../core/stream.ts";
 import { failed, resultMessage } from "../core/tool.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
@@ -31,6 +31,7 @@ import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts"
 import { runLog } from "./logging.ts";
 import { prepareRun } from "./prepare.ts";
 import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
+import { restoredCalls, withRestored } from "./restored-calls.ts";
 import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
 import { recount, threadLimit } from "./thread-bytes.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
@@ -225,7 +226,7 @@ const RETRY_MS = 1_000;
  */
 async function settleAsFailed(
   claim: Claim,
-  { stores }: RunServices,
+  services: RunServices,
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
@@ -233,7 +234,7 @@ async function settleAsFailed(
   let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {
-      return await writeFailure(claim, stores, error, keepsWords);
+      return await writeFailure(claim, services, error, keepsWords);
     } catch (failure) {
       if (!hasCode(failure, "unavailable")) return undefined;
       keepsWords = false;
@@ -265,7 +266,7 @@ function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): ()
  */
 async function writeFailure(
   claim: Claim,
-  stores: Stores,
+  { stores, restoration }: RunServices,
   error: ErrorInfo,
   keepsWords: boolean,
 ): Promise<StreamEvent> {
@@ -273,10 +274,14 @@ async function writeFailure(
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
   const { openings, usage, partial } = await previousAttempt(events, lease);
-  const messages = await threads.messages(lease.owner, lease.thread_id);
+  const { owner, thread_id } = lease;
+  const messages = await threads.messages(owner, thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
   const open = request.appends ? [] : unanswered(messages);
-  const results = await resultsFor(open, claim, stores, outcome);
+  const restored = restoredCalls(restoration, { messages, open: open.map(({ id }) => id) });
+  const deferred = standIns({ store: stores.deferredCalls, thread: { owner, thread_id } });
+  const standIn = withRestored(deferred, restored, restoration);
+  const results = await resultsFor(open, standIn, { outcome, isGivenUp: request.cancel ?? false });
   const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
   await createWriter(events, lease).write(
     ...start,
@@ -286,21 +291,19 @@ async function writeFailure(
     ),
     end,
   );
-  publishEnd(bus, lease.owner, run, status);
+  publishEnd(bus, owner, run, status);
   return end;
 }
 
 /** Results for the calls that a failing run leaves open. */
 async function resultsFor(
   calls: readonly ToolCall[],
-  { lease: { owner, thread_id }, request }: Claim,
-  { deferredCalls: store }: Stores,
-  outcome: string,
+  standIn: StandIn,
+  { outcome, isGivenUp }: { readonly outcome: string; readonly isGivenUp: boolean },
 ): Promise<Message[]> {
-  const standIn = standIns({ store, thread: { owner, thread_id } });
   const results: Message[] = [];
   for (const call of calls) {
-    const found = await standIn(call, { isGivenUp: request.cancel ?? false });
+    const found = await standIn(call, { isGivenUp });
     results.push(resultMessage(call, found ?? failed(outcome)));
   }
   return results;

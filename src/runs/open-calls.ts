@@ -9,7 +9,8 @@ import type { Claim, Lease, Stores } from "../core/stores.ts";
 import { EXPIRY, standIns } from "./deferred.ts";
 import { foreignCalls, withForeign } from "./foreign-calls.ts";
 import type { PreviousAttempt } from "./previous-attempt.ts";
-import type { RunObserver } from "./services.ts";
+import { restoredCalls, withRestored } from "./restored-calls.ts";
+import type { RunObserver, RunServices } from "./services.ts";
 
 export interface OpenCalls {
   /** Calls that may have started: they are not run again, unless their tools allow it. */
@@ -28,7 +29,7 @@ interface Before {
 
 export async function openCalls(
   claim: Claim,
-  stores: Stores,
+  { stores, restoration }: Pick<RunServices, "stores" | "restoration">,
   { begun, isWhole }: Pick<PreviousAttempt, "begun" | "isWhole">,
   { messages, state, thread }: Before,
 ): Promise<OpenCalls> {
@@ -37,12 +38,15 @@ export async function openCalls(
   const { deferredCalls: store } = stores;
   const open = unanswered(messages).map(({ id }) => id);
   const deferred = await deferredCalls(stores, lease, open);
+  const ofBackup = restoredCalls(restoration, { messages, open });
   const asked = new Set(openInterrupts(state).map(({ call_id }) => call_id));
   const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
   // A call recorded only to expire its question counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-  // If the log is incomplete, every open call may have started, and so may a foreign one. The id of an ended call may return.
-  const mayHaveStarted = (id: string) => !isWhole || begun.includes(id) || foreign.has(id);
+  // If the log is incomplete, every open call may have started, and so may a foreign one, and one of a backup unless a person is
+  // asked about it again. The id of an ended call may return.
+  const mayHaveStarted = (id: string) =>
+    !isWhole || begun.includes(id) || foreign.has(id) || (ofBackup.has(id) && !asked.has(id));
   // The outcome of a restored call without a result is unknown.
   const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
 
@@ -58,7 +62,7 @@ export async function openCalls(
   });
   return {
     begun: new Set([...open.filter((id) => !isPending(id) && mayHaveStarted(id)), ...restored]),
-    standIn: withForeign(standIn, foreign, { store, owner, thread }),
+    standIn: withRestored(withForeign(standIn, foreign, { store, owner, thread }), ofBackup, restoration),
     deferredResults: {
       afterWrite(event) {
         if (event.event !== "on_message" || event.data.message.role !== "tool") return undefined;

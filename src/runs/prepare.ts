@@ -63,7 +63,11 @@ export async function prepareRun(
   const messages = stored.map(withTextIds);
   const state = new Map(Object.entries(slots));
   const thread = measured?.thread;
-  const { deferredResults, ...calls } = await openCalls(claim, stores, attempt, { messages, state, thread });
+  const { deferredResults, ...calls } = await openCalls(claim, services, attempt, {
+    messages,
+    state,
+    thread,
+  });
 
   const options = optionsOf(agents, definition, claim, state);
   const parts = { tools, items: stores.items, backend, recorder, quotas, subagents, tasks };

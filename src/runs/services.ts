@@ -17,6 +17,7 @@ import type { TraceContext, TracedRun } from "../core/trace-context.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Deliveries } from "./deliveries.ts";
+import type { Restoration } from "./restored-calls.ts";
 import type { SentRequests } from "./sent-requests.ts";
 
 /** The agents that runs execute. */
@@ -56,6 +57,8 @@ export interface RunServices {
   readonly sentRequests?: SentRequests | undefined;
   /** Present: a delivery of a deferred result may be repeated. */
   readonly deliveries?: Deliveries | undefined;
+  /** Present: what the stores hold was restored from a backup. */
+  readonly restoration?: Restoration | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
   /** Called for each run that will end with open questions, before its end is stored. Must not throw. */

@@ -114,6 +114,33 @@ test("a damaged backup, and one for a folder in use, are refused and change noth
   expect(existsSync(join(data, "restore"))).toBe(false);
 });
 
+test("a call that was answered after the backup is not said to be not run after its restore", async () => {
+  const options = {
+    config: { store: "sqlite" },
+    script: [{ call: [{ tool: "pay", id: "c1" }] }, { say: "Paid." }],
+  };
+  const { url, dir, app } = await startServer(options);
+  const client = createClient({ baseUrl: url });
+  const tools = [{ name: "pay", description: "Pays.", parameters: { type: "object" } }];
+  const { id } = await client.start("t", { input: "Pay.", tools });
+  for await (const _ of client.runs.events("t", id));
+  const { path } = await client.admin.backUp();
+  const backup = join(await temporaryFolder(), "backup");
+  cpSync(path, backup, { recursive: true });
+  await ran(client, "t", "I have paid.");
+  await app.close();
+
+  await restoreData(backup, join(dir, "data"));
+  const { at } = await verifyBackup(backup);
+  const again = createClient({ baseUrl: (await startServer({ ...options, dir })).url });
+  await ran(again, "t", "Have you paid?");
+  const { items } = await again.threads.messages("t");
+  expect(items.find(({ role }) => role === "tool")).toMatchObject({
+    tool_call_id: "c1",
+    error: expect.stringContaining(`restored from a backup made at ${at}`),
+  });
+});
+
 test("a second backup while one is made is refused, by the server and by `skein backup` to the same folder", async () => {
   const { url, dir } = await startServer({ config: { store: "sqlite" } });
   // Enough to be at work for a while.

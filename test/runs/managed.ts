@@ -14,6 +14,7 @@ import type { Quotas } from "../../src/quotas/index.ts";
 import { keyOf, settledRun } from "../../src/runs/control.ts";
 import type { Runs } from "../../src/runs/executor.ts";
 import { createEngine, type Engine } from "../../src/runs/index.ts";
+import type { Restoration } from "../../src/runs/restored-calls.ts";
 import type { Agents } from "../../src/runs/services.ts";
 import { type RunCommand, startRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
@@ -40,6 +41,7 @@ interface ManagedOptions {
   readonly maxActive?: number;
   readonly interrupts?: InterruptPolicy;
   readonly quotas?: Quotas;
+  readonly restoration?: Restoration;
   /** In place of what finds the agent. */
   readonly agents?: Partial<Agents>;
 }
@@ -74,7 +76,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
   const runs = createEngine({
     ...{ stores, maxActive, backends: newPool({ dataDir: "/nonexistent" }) },
     agents,
-    ...omitUndefined({ quotas: options.quotas }),
+    ...omitUndefined({ quotas: options.quotas, restoration: options.restoration }),
     logger: { info() {}, warn() {}, error: (_details, message) => void errors.push(message) },
   });
   onTestFinished(async () => {
