@@ -38,8 +38,11 @@ export interface Documents {
   read(collection: Collection, keys: readonly string[]): Promise<Found>;
   /** All of a collection, in no order. */
   list(collection: Collection): Promise<Document[]>;
-  /** Those that are due, longest first. */
-  due(collection: Collection, limit: number): Promise<Document[]>;
+  /**
+   * Those that are due, longest first; then those that are due more than `aheadMs` from now, if that is given: they were written
+   * before the clock was set back.
+   */
+  due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**
    * Writes all documents or none: `changed` when one of them is not at the version that was seen, `full` when the collection
    * would have more than `limit` documents, `large` when these would have more than `bytes` of bodies. `version` is new, and

@@ -7,6 +7,8 @@ import { isSettled } from "../core/records.ts";
 import type { RunStore, ThreadStore } from "../core/stores.ts";
 
 const NOTIFICATIONS: Collection = { kind: "notifications" };
+/** Longer than any process holds a notification, in ms. */
+const NEVER_HELD_MS = 120_000;
 
 export const Notification = z.object({
   /** The `webhook-id`. */
@@ -21,7 +23,7 @@ export const Notification = z.object({
 export type Notification = z.infer<typeof Notification>;
 
 export interface NotificationStore {
-  /** Stores it, and holds it for `ms`. Returns what is stored: a run that ends again has the notification of before. */
+  /** Stores it, and holds it for `ms`, at most two minutes. Returns what is stored: a run that ends again has the notification of before. */
   keep(notification: Notification, ms: number): Promise<Notification>;
   /** Holds it for `ms` from now. */
   hold(notification: Notification, ms: number): Promise<void>;
@@ -61,7 +63,7 @@ export function notificationStore(
 
     async take(limit, ms) {
       const taken: Notification[] = [];
-      for (const { key, version } of await documents.due(collection, limit)) {
+      for (const { key, version } of await documents.due(collection, limit, NEVER_HELD_MS)) {
         const held = await change(documents, { collection, keys: [key] }, ({ found: [document], now }) => {
           // Another process was faster.
           if (document?.version !== version) return { result: undefined };

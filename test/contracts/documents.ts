@@ -195,6 +195,27 @@ export function documentsContract(open: Open): void {
       expect(await due()).toEqual([]);
     }));
 
+  test("documents that are due later than any can be are due, as the clock was set back", () =>
+    withDocuments(async (documents, advance) => {
+      const { now } = await documents.read(BOXES, []);
+      for (const [key, due] of [
+        ["later", now + 20],
+        ["late", now + 11],
+        ["soon", now + 10],
+        ["due", now - 1],
+        ["never", null],
+      ] as const)
+        await documents.write(BOXES, [{ key, seen: undefined, body: key, due }], { version: `v${key}` });
+      const due = async (limit: number, aheadMs?: number) =>
+        (await documents.due(BOXES, limit, aheadMs)).map(({ key }) => key);
+      expect(await due(10)).toEqual(["due"]);
+      expect(await due(10, 10)).toEqual(["due", "late", "later"]);
+      expect(await due(2, 10)).toEqual(["due", "late"]);
+      expect(await due(1, 10)).toEqual(["due"]);
+      advance(-9);
+      expect(await due(10, 10)).toEqual(["soon", "late", "later"]);
+    }));
+
   test("documents of collections whose names join alike are apart", () =>
     withDocuments(async (documents) => {
       const collections: Collection[] = [

@@ -68,7 +68,8 @@ test("when too many wait, those of the tenant that has most are dropped, each wi
 });
 
 test("a notification whose process died is sent by another one, unless its run no longer waits", async () => {
-  const stores = createMemoryStores();
+  let time = Date.now();
+  const stores = createMemoryStores({ now: () => time });
   onTestFinished(() => stores.close());
   const status = new Map([
     ["acme1", "interrupted"],
@@ -90,4 +91,8 @@ test("a notification whose process died is sent by another one, unless its run n
   expect(taken).toMatchObject([{ id: "msg_acme1", owner: { tenant: "acme", user: "ada" }, thread_id: "t" }]);
   expect(await kept.take(10, 60_000)).toEqual([]);
   expect(await stores.documents.list({ kind: "notifications" })).toHaveLength(1);
+  // Also when the clock was set back since.
+  time -= 3_600_000;
+  expect(await kept.take(10, 60_000)).toEqual(taken);
+  expect(await kept.take(10, 60_000)).toEqual([]);
 });

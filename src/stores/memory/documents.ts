@@ -47,10 +47,10 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       return [...(itemsOf(collection)?.values() ?? [])];
     },
 
-    async due(collection, limit) {
+    async due(collection, limit, aheadMs = Number.POSITIVE_INFINITY) {
       const now = memory.limits.now();
       return [...(itemsOf(collection)?.values() ?? [])]
-        .filter(({ due }) => due <= now)
+        .filter(({ due }) => due <= now || (due > now + aheadMs && due < Number.POSITIVE_INFINITY))
         .sort((a, b) => a.due - b.due || (a.key < b.key ? -1 : 1))
         .slice(0, limit);
     },

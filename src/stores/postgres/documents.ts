@@ -4,7 +4,7 @@ import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { refusalOf, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
-import { type Database, timeOf } from "./database.ts";
+import { type Database, momentOf, timeOf } from "./database.ts";
 import type { Lifetime } from "./lifetime.ts";
 
 interface Row {
@@ -42,11 +42,13 @@ export function postgresDocuments(database: Database, lifetime?: Pick<Lifetime, 
       return rows.map(documentOf);
     },
 
-    async due(collection, limit) {
+    async due(collection, limit, aheadMs) {
       const { name } = await visited(collection);
+      const range = (comparison: string) =>
+        `(SELECT ${COLUMNS} FROM documents WHERE collection = $1 AND due ${comparison} ORDER BY due, key LIMIT $3)`;
       const rows = await database.query<Row>(
-        `SELECT ${COLUMNS} FROM documents WHERE collection = $1 AND due <= ${timeOf(2)} ORDER BY due, key LIMIT $3`,
-        [name, database.clock(), limit],
+        `${range(`<= ${momentOf(2)}`)} UNION ALL ${range(`> ${momentOf(2)} + $4::bigint`)} LIMIT $3`,
+        [name, database.clock(), limit, aheadMs ?? null],
       );
       return rows.map(documentOf);
     },

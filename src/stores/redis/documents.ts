@@ -55,13 +55,18 @@ return { redis.call('HGETALL', items), life() }`,
 const dueDocuments = script<string[]>()({
   kind: "reads",
   keys: ["items", "due"],
-  args: ["limit"],
+  args: ["limit", "ahead"],
   lua: `
-local found = {}
-for _, key in ipairs(redis.call('ZRANGE', due, '-inf', string.format('%.0f', time()), 'BYSCORE', 'LIMIT', 0, limit)) do
-  found[#found + 1] = key
-  found[#found + 1] = redis.call('HGET', items, key) or ''
+local now, found = time(), {}
+local function add(from, to)
+  local left = limit - #found / 2
+  for _, key in ipairs(redis.call('ZRANGE', due, from, to, 'BYSCORE', 'LIMIT', 0, left)) do
+    found[#found + 1] = key
+    found[#found + 1] = redis.call('HGET', items, key) or ''
+  end
 end
+add('-inf', string.format('%.0f', now))
+if ahead ~= '' then add('(' .. string.format('%.0f', now + ahead), '+inf') end
 return found`,
 });
 
@@ -145,8 +150,9 @@ export function redisDocuments({
       return documentsOf(collection, found);
     },
 
-    async due(collection, limit) {
-      const found = await redis.run(dueDocuments, collectionKeys(collection), { limit });
+    async due(collection, limit, aheadMs) {
+      const args = { limit, ahead: aheadMs ?? "" };
+      const found = await redis.run(dueDocuments, collectionKeys(collection), args);
       return documentsOf(collection, found);
     },
 

@@ -29,9 +29,11 @@ export function sqliteDocuments(
   const COLUMNS = "key, version, body";
   const select = file.query<Row>(`SELECT ${COLUMNS} FROM documents WHERE collection = ? AND key = ?`);
   const selectAll = file.query<Row>(`SELECT ${COLUMNS} FROM documents WHERE collection = ?`);
-  const selectDue = file.query<Row>(
-    `SELECT ${COLUMNS} FROM documents WHERE collection = ? AND due <= ? ORDER BY due, key LIMIT ?`,
-  );
+  const dueIn = (comparison: string) =>
+    file.query<Row>(
+      `SELECT ${COLUMNS} FROM documents WHERE collection = ? AND due ${comparison} ? ORDER BY due, key LIMIT ?`,
+    );
+  const [selectDue, selectLate] = [dueIn("<="), dueIn(">")];
   const count = file.query<{ n: number }>("SELECT count(*) AS n FROM documents WHERE collection = ?");
   const size = file.query<{ bytes: number | null }>(
     "SELECT sum(octet_length(body)) AS bytes FROM documents WHERE collection = ?",
@@ -58,9 +60,13 @@ export function sqliteDocuments(
       );
     },
 
-    async due(collection, limit) {
+    async due(collection, limit, aheadMs) {
       return visited(collection, ({ name }) =>
-        file.read(() => selectDue.all(name, now(), limit).flatMap((row) => documentOf(row) ?? [])),
+        file.read(() => {
+          const rows = selectDue.all(name, now(), limit);
+          if (aheadMs !== undefined) rows.push(...selectLate.all(name, now() + aheadMs, limit - rows.length));
+          return rows.flatMap((row) => documentOf(row) ?? []);
+        }),
       );
     },
 
