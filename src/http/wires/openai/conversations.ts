@@ -4,7 +4,13 @@ import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../../core/errors.ts";
 import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Answer, Interrupt } from "../../../core/interrupt.ts";
-import { type Message, textOf, type UserMessage, userMessages } from "../../../core/message.ts";
+import {
+  type Message,
+  type ToolMessage,
+  textOf,
+  type UserMessage,
+  userMessages,
+} from "../../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
@@ -16,6 +22,7 @@ import { createWithMessages } from "../../../runs/thread-bytes.ts";
 import type { RouteServices } from "../../services.ts";
 import { align, type SentMessage, threadIdOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
+import { resultsFor } from "./pairing.ts";
 
 /** What a request says, in the terms of this server. */
 export interface Said {
@@ -25,8 +32,8 @@ export interface Said {
   readonly messages: readonly Message[];
   /** The results and decisions among what is sent, as answers to what a thread asks. */
   readonly answersTo: (open: readonly Interrupt[]) => Answer[];
-  /** The results among what is sent of calls that no one was asked for, as messages that continue a thread. */
-  readonly resultsFor?: (thread: { messages: readonly Message[]; run_id: string | undefined }) => Message[];
+  /** The results among what is sent. */
+  readonly results: readonly ToolMessage[];
   /** Whether it ends with a result or a decision, not with a message. */
   readonly endsWithAnswer: boolean;
   readonly request: Omit<RunRequest, "input" | "answers">;
@@ -72,6 +79,8 @@ export function createConversations(
     const open = await openOn(threads, owner, thread_id);
     const results = said.endsWithAnswer ? said.answersTo(open) : [];
     if (results.length > 0) return resumed(owner, { thread_id, open, answers: results, said });
+    const late = said.endsWithAnswer && open.length === 0 ? await unasked(owner, thread_id, said) : [];
+    if (late.length > 0) return begun(owner, thread_id, { ...said, messages: late });
     const sent = userMessages(said.messages);
     const newest = sent.at(-1);
     if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
@@ -97,6 +106,15 @@ export function createConversations(
     if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
     const messages = await withoutRepeats(owner, thread_id, said.messages);
     return begun(owner, thread_id, { ...said, messages });
+  }
+
+  /** The results of calls that no one was asked for, as messages that continue the thread. */
+  async function unasked(owner: Owner, thread_id: string, { results }: Said): Promise<Message[]> {
+    const [messages, newest] = await Promise.all([
+      threads.messages(owner, thread_id),
+      newestRun(stores.runs, owner, thread_id),
+    ]);
+    return resultsFor({ messages, run_id: newest?.id }, results);
   }
 
   async function withoutRepeats(
@@ -185,9 +203,7 @@ export function createConversations(
     const { thread_id, open, said } = asked;
     const answers = said.answersTo(open);
     if (answers.length > 0) return resumed(owner, { ...asked, answers });
-    const messages = await threads.messages(owner, thread_id);
-    const run_id = (await newestRun(stores.runs, owner, thread_id))?.id;
-    const results = open.length > 0 ? [] : (said.resultsFor?.({ messages, run_id }) ?? []);
+    const results = open.length > 0 ? [] : await unasked(owner, thread_id, said);
     if (results.length > 0) return begun(owner, thread_id, { ...said, messages: results });
     throw new AppError(
       "interrupt_closed",

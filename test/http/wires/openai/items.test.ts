@@ -308,7 +308,7 @@ describe("the output of a function that was forced", () => {
     "continues the conversation, by %s",
     async (how) => {
       const { client, types, seen, id, url } = await conversation([], (_, n) =>
-        n === 0 ? { say: '```json\n{"city":"Graz"}\n```' } : { say: "It rains." },
+        n === 0 ? { say: '```json\n{"city":"Graz"}\n```' } : { say: '{"sky":"rain"}' },
       );
       const asked = await client.responses.create({
         ...{ model, input: "Graz?", conversation: id, tools: [WHERE], tool_choice: forced },
@@ -318,7 +318,11 @@ describe("the output of a function that was forced", () => {
       const input = [output(call_id, "rain")];
       const place = how === "conversation" ? { conversation: id } : { previous_response_id: asked.id };
       const next = await client.responses.create({ model, input, tools: [WHERE], ...place });
-      expect(next).toMatchObject({ status: "completed", output_text: "It rains.", conversation: { id } });
+      expect(next).toMatchObject({
+        status: "completed",
+        output_text: '{"sky":"rain"}',
+        conversation: { id },
+      });
       expect(next.output.map(({ type }) => type)).toEqual(["message"]);
       expect(seen().slice(-1)).toEqual([["tool", "rain"]]);
       expect((await types()).slice(2)).toEqual(["function_call", "function_call_output", "message"]);

@@ -88,6 +88,30 @@ describe("a function that the client forces", () => {
   });
 });
 
+test("a named chat that carries out a forced function continues with the result", async () => {
+  let read: unknown[] = [];
+  const { url, clientWith } = await started(({ messages: all }, call) => {
+    read = all.map(({ role, content }) => [role, content]);
+    return { say: call === 0 ? JSON.stringify(ADA) : "She is." };
+  });
+  const client = clientWith({ "X-Conversation-Id": "c1" });
+  const { choices } = await client.chat.completions.create(CHAT);
+  const asked = choices[0]?.message;
+  const result = { role: "tool" as const, tool_call_id: asked?.tool_calls?.[0]?.id ?? "", content: "Known." };
+  const sent = [...messages, asked as OpenAI.ChatCompletionMessageParam, result];
+  const answer = await client.chat.completions.create({ ...CHAT, tool_choice: "auto", messages: sent });
+  expect(answer.choices[0]?.message.content).toBe("She is.");
+  expect(read).toEqual([
+    ...[
+      ["user", "Ada is 36."],
+      ["assistant", JSON.stringify(ADA)],
+      ["assistant", ""],
+      ["tool", "Known."],
+    ],
+  ]);
+  expect(await threadsOf(url)).toHaveLength(1);
+});
+
 describe("of the client's functions", () => {
   const seen = async (change: object, api: "chat" | "responses" = "chat") => {
     let read: ModelRequest | undefined;

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
 import type { Owner } from "../../../../core/ids.ts";
+import { toolMessages } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { getRun, keyOf } from "../../../../runs/control.ts";
@@ -139,9 +140,11 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
 async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>, choice: Choice): Promise<Said> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);
+  const messages = await historyOf(ownerOf(request).tenant, body.messages);
   return {
     agent: body.model,
-    messages: await historyOf(ownerOf(request).tenant, body.messages),
+    messages,
+    results: toolMessages(messages),
     answersTo: (open) => answersInResults(body.messages, open),
     endsWithAnswer: body.messages.at(-1)?.role === "tool",
     request: {

@@ -6,6 +6,7 @@ import { NO_USAGE, type Usage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Fold } from "../../fold.ts";
 import { approvalText, questionText } from "../../words.ts";
+import { forcedCallId } from "../pairing.ts";
 
 export interface ProjectOptions {
   /** The agent's name. */
@@ -134,10 +135,10 @@ function createFold({
     toolCalls.push(made);
     return [{ tool_calls: [{ index: toolCalls.length - 1, ...made }] }];
   };
-  const answer = (output: object, { id }: RunRecord): Delta[] =>
+  const answer = (output: object, run: RunRecord): Delta[] =>
     answersAs === undefined
       ? say(JSON.stringify(output))
-      : call(`call_${id.replace(/^run_/, "")}`, answersAs, output);
+      : call(forcedCallId(run, answersAs), answersAs, output);
   const ask = (question: Interrupt): Delta[] => {
     const { kind, call_id, name, args, asked_by } = question;
     if (kind === "tool" && !asked_by) return call(call_id, name, args);

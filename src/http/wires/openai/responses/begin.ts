@@ -32,7 +32,6 @@ import {
   schemaOf,
   settingsOf,
 } from "./input.ts";
-import { resultsFor } from "./pairing.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 
@@ -140,7 +139,7 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<Said> {
   return {
     messages: [...instructions, ...messages],
     answersTo: (open) => answersIn(items, open),
-    resultsFor: (known) => resultsFor(known, toolMessages(messages)),
+    results: toolMessages(messages),
     endsWithAnswer: isAnswer(last),
     request: {
       settings: settingsOf(body, choice),

@@ -11,8 +11,8 @@ import { createWithMessages } from "../../../../runs/thread-bytes.ts";
 import { ownerOf } from "../../../auth/guard.ts";
 import type { RouteServices } from "../../../services.ts";
 import type { App } from "../../../validation.ts";
+import { following } from "../pairing.ts";
 import { messagesOf, refuseSystem, SentItems } from "./input.ts";
-import { following } from "./pairing.ts";
 
 export const Conversation = z.object({
   id: z.string(),

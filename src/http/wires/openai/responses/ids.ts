@@ -18,15 +18,3 @@ export function runOfResponse(id: string): { run_id: string; thread_id: string }
 export const askedCallOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);
 
 export const approvalIdOf = (question: Interrupt) => `mcpr_${askedCallOf(question)}`;
-
-/** The call of a function that the client has forced: it holds the response's run, whose answer are its arguments, and the name. */
-export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
-  `call_${id.replace(/^run_/, "")}_${name}`;
-
-const FORCED_CALL = /^call_(?<run>[0-9A-Za-z]{22})_(?<name>[a-zA-Z0-9_-]{1,64})$/;
-
-/** Undefined for the id of any other call. */
-export function forcedCall(id: string): { readonly run_id: string; readonly name: string } | undefined {
-  const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
-  return run === undefined || name === undefined ? undefined : { run_id: `run_${run}`, name };
-}

@@ -13,6 +13,7 @@ import { inSlices, jsonOf, objectOf, payloadOf } from "../../../long-answers.ts"
 import type { RouteServices } from "../../../services.ts";
 import { type App, fittingJson } from "../../../validation.ts";
 import { refused } from "../given.ts";
+import { following } from "../pairing.ts";
 import {
   Conversation,
   ConversationParams,
@@ -22,7 +23,6 @@ import {
 import { answersIn, messagesOf, refuseSystem, SentItems } from "./input.ts";
 import { ItemList, ListedItem, ListQuery, listOf } from "./item-list.ts";
 import { type History, historyOf, type Item } from "./items.ts";
-import { following } from "./pairing.ts";
 import { withoutItem } from "./without-item.ts";
 
 const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });

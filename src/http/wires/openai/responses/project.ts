@@ -6,7 +6,8 @@ import { addUsage, NO_USAGE, type ToolCall, type ToolMessage, type Usage } from 
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
-import { forcedCallId, responseIdOf } from "./ids.ts";
+import { forcedCallId } from "../pairing.ts";
+import { responseIdOf } from "./ids.ts";
 import {
   callItem,
   functionCall,

@@ -7,11 +7,16 @@ import {
   type ToolCall,
   type ToolMessage,
   unanswered,
-} from "../../../../core/message.ts";
-import { readJson } from "../../../../core/output.ts";
-import { isObject } from "../../../../lib/json.ts";
-import { refused } from "../given.ts";
-import { forcedCall } from "./ids.ts";
+} from "../../../core/message.ts";
+import { readJson } from "../../../core/output.ts";
+import type { RunRecord } from "../../../core/records.ts";
+import { refused } from "./given.ts";
+
+/** The call of a function that the client has forced: it holds the run, whose answer are its arguments, and the name. */
+export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
+  `call_${id.replace(/^run_/, "")}_${name}`;
+
+const FORCED_CALL = /^call_(?<run>[0-9A-Za-z]{22})_(?<name>[a-zA-Z0-9_-]{1,64})$/;
 
 /** A thread as it is now. */
 export interface Known {
@@ -67,9 +72,9 @@ const openCalls = (messages: readonly Message[]) =>
 
 /** The answer that the client got as this call, as a message that calls. */
 function forcedCallIn({ messages, run_id }: Known, id: string): AssistantMessage | undefined {
-  const forced = forcedCall(id);
+  const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
   const last = messages.at(-1);
-  if (forced?.run_id !== run_id || last?.role !== "assistant" || last.tool_calls) return undefined;
+  if (!name || `run_${run}` !== run_id || last?.role !== "assistant" || last.tool_calls) return undefined;
   const args = readJson(last.content);
-  return forced && isObject(args) ? assistantMessage("", { id, name: forced.name, args }) : undefined;
+  return args && assistantMessage("", { id, name, args });
 }
