@@ -54,7 +54,7 @@ export interface Spending {
 }
 
 /** What model calls have used together. */
-export interface Used extends Omit<Usage, "estimated" | "cache_hit_ratio"> {
+export interface Used extends Omit<Usage, "cache_hit_ratio"> {
   readonly calls: number;
   readonly cost: number;
 }
@@ -160,7 +160,7 @@ export function sortedRows(rows: readonly UsageRow[]): UsageRow[] {
 
 /** What all of them have used together. */
 export function sumOf(all: readonly Used[]): Used {
-  const sum = (key: keyof Used) => all.reduce((total, used) => total + used[key], 0);
+  const sum = (key: Exclude<keyof Used, "estimated">) => all.reduce((total, used) => total + used[key], 0);
   return {
     calls: sum("calls"),
     cost: sum("cost"),
@@ -168,6 +168,7 @@ export function sumOf(all: readonly Used[]): Used {
     output_tokens: sum("output_tokens"),
     cache_read_tokens: sum("cache_read_tokens"),
     cache_write_tokens: sum("cache_write_tokens"),
+    ...(all.some(({ estimated }) => estimated) ? { estimated: true } : {}),
   };
 }
 

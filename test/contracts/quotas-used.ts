@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { MAX_ROWS, MAX_USERS, OTHER, USAGE_DAYS } from "../../src/quotas/store.ts";
+import { MAX_ROWS, MAX_USERS, OTHER, USAGE_DAYS, type UsageRow } from "../../src/quotas/store.ts";
 import { ADA, BOB } from "../stores/fixture.ts";
 import {
   amounts,
@@ -93,6 +93,38 @@ export function usedContract(open: OpenQuotas): void {
         ]);
         expect(await quotas.usage(ADA, 1)).toHaveLength(1);
         expect(await quotas.usage(CAROL, 100)).toEqual([]);
+      }));
+
+    test("is marked where some of it is an estimate, of its day, model and user alone", () =>
+      inWorld(async ({ quotas, elsewhere, advance }) => {
+        const { usage } = spending();
+        await quotas.settle(ADA, "1", spending());
+        await quotas.settle(ADA, "2", spending({ usage: { ...usage, estimated: true } }));
+        await elsewhere.settle(ADA, "3", spending());
+        await quotas.settle(ADA, "4", spending({ model: "m:2" }));
+        await quotas.settle(BOB, "5", spending({ model: "m:2" }));
+        advance(DAY);
+        await quotas.settle(ADA, "6", spending());
+        const marks = (rows: readonly UsageRow[]) =>
+          rows.map(({ day, model, estimated }) => [day, model, estimated]);
+        const expected = [
+          ["2026-11-22", "scripted:test", undefined],
+          ["2026-11-21", "m:2", undefined],
+          ["2026-11-21", "scripted:test", true],
+        ];
+        expect(marks(await elsewhere.usage(ADA, 2))).toEqual(expected);
+        const { rows, users } = await quotas.tenantUsage(ADA.tenant, 2);
+        expect(marks(rows)).toEqual(expected);
+        expect(users.map(({ user, estimated }) => [user, estimated])).toEqual([
+          [ADA.user, true],
+          [BOB.user, undefined],
+        ]);
+        advance(USAGE_DAYS * DAY);
+        await quotas.settle(ADA, "7", spending());
+        expect(await quotas.usage(ADA, USAGE_DAYS)).toMatchObject([{ calls: 1 }]);
+        expect(marks(await quotas.usage(ADA, USAGE_DAYS))).toMatchObject([
+          [expect.any(String), "scripted:test", undefined],
+        ]);
       }));
 
     test("is kept for a hundred days", () =>

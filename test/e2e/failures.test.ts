@@ -112,7 +112,7 @@ describe("a run that fails", () => {
 });
 
 describe("a provider whose replies are odd", () => {
-  /** Two runs with this reply, of a model of this name. */
+  /** Two runs with this reply, of a model of this name, and what all have used. */
   async function twice(model: string, choice: object, usage: object) {
     const provider = await startFakeProvider();
     onTestFinished(() => provider.close());
@@ -120,22 +120,34 @@ describe("a provider whose replies are odd", () => {
     provider.enqueue({ raw }, { raw });
     const at = `{ provider: openai, model: ${model}, base_url: "${provider.url}/v1", api_key: k }`;
     const agents = `agents:\n  assistant: { model: ${at} }\n`;
-    return logged({ agents, realModels: true }, async (url) => {
+    let address = "";
+    const seen = await logged({ agents, realModels: true }, async (url) => {
+      address = url;
       await (await post(`${url}/threads/t0/runs`, { input: PROMPT })).ended();
     });
+    const { totals } = (await (await fetch(`${address}/usage`)).json()) as { totals: object };
+    return { ...seen, totals };
   }
 
   test("is named once, when it ends a reply for an unknown reason", async () => {
     const choice = { delta: { content: "Here." }, finish_reason: "quite_enough" };
-    const { events, lines } = await twice("odd-1", choice, { prompt_tokens: 9, completion_tokens: 2 });
+    const { events, lines, totals } = await twice("odd-1", choice, {
+      prompt_tokens: 9,
+      completion_tokens: 2,
+    });
+    expect(totals).not.toHaveProperty("estimated");
     expect(events.at(-1)).toMatchObject({ data: { status: "success", stop_reason: "end_turn" } });
     expect(lines).toMatchObject([{ level: 40, code: "unknown_stop_reason", model: "openai:odd-1" }]);
     expect(lines[0]?.err?.message).toContain('"quite_enough"');
   });
 
-  test("is named once, when it counts less than half of its answers; the estimate counts", async () => {
+  test("is named once, when it counts less than half of its answers; the estimate counts, and is marked", async () => {
     const choice = { delta: { content: "word ".repeat(2000) }, finish_reason: "stop" };
-    const { events, lines } = await twice("odd-2", choice, { prompt_tokens: 9, completion_tokens: 3 });
+    const { events, lines, totals } = await twice("odd-2", choice, {
+      prompt_tokens: 9,
+      completion_tokens: 3,
+    });
+    expect(totals).toMatchObject({ calls: 2, output_tokens: 5000, estimated: true });
     const [done] = dataOf(events, "done");
     expect(done?.usage).toMatchObject({ output_tokens: 2500, estimated: true });
     expect(lines).toMatchObject([{ level: 40, code: "low_count", model: "openai:odd-2" }]);

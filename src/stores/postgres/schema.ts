@@ -226,8 +226,13 @@ const VERSION_2 = `
 CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted';
 `;
 
+const VERSION_3 = `
+ALTER TABLE usage ADD COLUMN estimated boolean NOT NULL DEFAULT false;
+ALTER TABLE usage_of_users ADD COLUMN estimated boolean NOT NULL DEFAULT false;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: databases were made by it. */
-const STEPS = [VERSION_1, VERSION_2];
+const STEPS = [VERSION_1, VERSION_2, VERSION_3];
 /** `readableFrom` stays until a step takes away what that version reads, or needs what it does not write: CONTRIBUTING.md. */
 const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
 

@@ -26,6 +26,7 @@ import {
   type Used,
 } from "../../quotas/store.ts";
 import { namesOf, tenantText } from "../row-keys.ts";
+import { type Marked, usedIn } from "../usage-rows.ts";
 import { type Ask, type Database, type Transaction, timeOf } from "./database.ts";
 
 /** Under it the table of users has those without a row. No user is called that. */
@@ -34,12 +35,13 @@ const REST = "";
 const NUMBERS = "calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost";
 const SUMS = NUMBERS.split(", ")
   .map((name) => `sum(${name})::bigint AS ${name}`)
+  .concat("bool_or(estimated) AS estimated")
   .join(", ");
 const addedTo = (table: string) =>
   `calls = ${table}.calls + 1, ${NUMBERS.split(", ")
     .slice(1)
     .map((name) => `${name} = ${table}.${name} + excluded.${name}`)
-    .join(", ")}`;
+    .join(", ")}, estimated = ${table}.estimated OR excluded.estimated`;
 
 interface Sum {
   readonly name: string;
@@ -118,13 +120,13 @@ export function postgresSpending(database: Database): SpendingStore {
 
     async tenantUsage(tenant, days) {
       const [name, first] = [tenantText(tenant), firstDay(await time(), days)];
-      const users = await database.query<Used & { user: string }>(
+      const users = await database.query<Marked<Used> & { user: string }>(
         `SELECT "user", ${SUMS} FROM usage_of_users WHERE tenant = $1 AND day >= $2 GROUP BY "user"`,
         [name, first],
       );
-      const named = users.map(({ user, ...used }) =>
-        user === REST ? used : { ...used, user: JSON.parse(user) as string },
-      );
+      const named = users
+        .map(usedIn)
+        .map(({ user, ...used }) => (user === REST ? used : { ...used, user: JSON.parse(user) as string }));
       return { rows: sortedRows(await usageRows(name, first)), users: dearestUsers(named) };
     },
   };
@@ -182,7 +184,7 @@ export function postgresSpending(database: Database): SpendingStore {
       const isOwn = hasOwnRow(found?.known ?? false, found?.n ?? 0, MAX_ROWS);
       const row = isOwn ? [spending.agent, spending.model] : [OTHER, OTHER];
       tx.write(
-        `INSERT INTO usage VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9)
+        `INSERT INTO usage VALUES ($1, $2, $3, $4, 1, $5, $6, $7, $8, $9, $10)
         ON CONFLICT (name, day, agent, model) DO UPDATE SET ${addedTo("usage")}`,
         [name, day, ...row, ...numbers],
       );
@@ -190,7 +192,7 @@ export function postgresSpending(database: Database): SpendingStore {
     const [known] = await users;
     const isOwn = hasOwnRow(known?.known ?? false, known?.n ?? 0, MAX_USERS);
     tx.write(
-      `INSERT INTO usage_of_users VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8)
+      `INSERT INTO usage_of_users VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9)
       ON CONFLICT (tenant, day, "user") DO UPDATE SET ${addedTo("usage_of_users")}`,
       [tenant, day, isOwn ? JSON.stringify(owner.user) : REST, ...numbers],
     );
@@ -205,17 +207,18 @@ export function postgresSpending(database: Database): SpendingStore {
     tx.write("DELETE FROM held WHERE ends <= $1", [now]);
   }
 
-  function usageRows(name: string, first: string): Promise<UsageRow[]> {
-    return database.query<UsageRow>(
-      `SELECT day, agent, model, ${NUMBERS} FROM usage WHERE name = $1 AND day >= $2`,
+  async function usageRows(name: string, first: string): Promise<UsageRow[]> {
+    const rows = await database.query<Marked<UsageRow>>(
+      `SELECT day, agent, model, ${NUMBERS}, estimated FROM usage WHERE name = $1 AND day >= $2`,
       [name, first],
     );
+    return rows.map(usedIn);
   }
 }
 
-function numbersOf({ usage, cost }: Spending): number[] {
-  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
-  return [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost];
+function numbersOf({ usage, cost }: Spending): (number | boolean)[] {
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, estimated = false } = usage;
+  return [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, estimated];
 }
 
 const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });

@@ -289,7 +289,8 @@ return accounts()`,
  * Ends a call's reservation and counts what the call used: in the current day and month of the tenant and of the user; in the
  * rows of both for the day, by agent and model, at most `most_rows` a day; and in the tenant's rows for the day by user, at
  * most `most_users`. What exceeds these limits is counted in one more row. A new day drops the rows from before `first`. A
- * repeated call counts nothing, for as long as `asking`.
+ * repeated call counts nothing, for as long as `asking`. If it is `estimated`, its rows get a mark: a field with their name after
+ * `!`, which releases without marks take for a row of a day long ago.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them nothing was used.
  */
@@ -297,7 +298,7 @@ export const settleCall = script<number | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due", "usage", "tenant_usage", "users", "settled"],
   args: [
-    ...(["id", "tokens", "cost", "row", "other", "name", "most_rows", "most_users"] as const),
+    ...(["id", "tokens", "cost", "row", "other", "name", "estimated", "most_rows", "most_users"] as const),
     ...(["first", "kept_ms", "asking", ...DAY] as const),
   ],
   lua: `${ON_DAY}${RESERVED}
@@ -307,7 +308,8 @@ if not redis.call('SET', settled, 1, 'NX', 'PX', asking) then return 0 end
 
 local function forget(key)
   for _, name in ipairs(redis.call('HKEYS', key)) do
-    if string.sub(name, 1, 10) < first then redis.call('HDEL', key, name) end
+    local day_at = string.sub(name, 1, 1) == '!' and 2 or 1
+    if string.sub(name, day_at, day_at + 9) < first then redis.call('HDEL', key, name) end
   end
 end
 for _, key in ipairs({ spent, own_spent }) do
@@ -334,6 +336,7 @@ local function count(key, field, rest, counter, most)
     sums[#sums + 1] = string.format('%.0f', number + ARGV[REST + #sums])
   end
   redis.call('HSET', key, full, table.concat(sums, ' '))
+  if estimated == '1' then redis.call('HSET', key, '!' .. full, 1) end
   redis.call('PEXPIRE', key, kept_ms)
 end
 count(usage, row, other, { own_spent, 'rows' }, most_rows)
@@ -345,7 +348,7 @@ return 1`,
 /**
  * The rows of a user, of a tenant or by users, and the time.
  *
- * Returns: The time, then a day with agent and model or with a user, and its numbers, in turn.
+ * Returns: The time, then a day with agent and model or with a user, and its numbers, in turn; and the marks of `settleCall`.
  */
 export const readUsage = script<string[]>()({
   kind: "reads",

@@ -126,6 +126,7 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
         row: JSON.stringify([agent, model]),
         other: JSON.stringify([OTHER, OTHER]),
         name: owner.user,
+        estimated: usage?.estimated ? 1 : 0,
         most_users: MAX_USERS,
         most_rows: MAX_ROWS,
         kept_ms: KEPT_MS,
@@ -180,13 +181,15 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
   async function usageIn(usage: string, days: number): Promise<Counted[]> {
     const [time, ...found] = await redis.run(readUsage, { usage }, {});
     const first = firstDay(Number(time), days);
-    const all: Counted[] = [];
-    for (let at = 0; at < found.length; at += 2) {
-      const name = found[at] ?? "";
-      if (name.slice(0, 10) >= first)
-        all.push({ day: name.slice(0, 10), name: name.slice(10), used: usedOf(found[at + 1] ?? "") });
-    }
-    return all;
+    const fields = new Map<string, string>();
+    for (let at = 0; at < found.length; at += 2) fields.set(found[at] ?? "", found[at + 1] ?? "");
+    // Marks come before all days.
+    return [...fields]
+      .filter(([name]) => name.slice(0, 10) >= first)
+      .map(([name, numbers]) => {
+        const used = { ...usedOf(numbers), ...(fields.has(`!${name}`) ? { estimated: true as const } : {}) };
+        return { day: name.slice(0, 10), name: name.slice(10), used };
+      });
   }
 }
 

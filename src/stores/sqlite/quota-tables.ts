@@ -1,6 +1,7 @@
 // The tables of `usage.db`, and what is asked of them.
 
 import type { UsageRow, Used } from "../../quotas/store.ts";
+import type { Marked } from "../usage-rows.ts";
 import type { SmallFile } from "./small-file.ts";
 
 /**
@@ -64,8 +65,14 @@ CREATE TABLE users (
 ) STRICT, WITHOUT ROWID;
 `;
 
+/** 1 where some of the numbers of a row are estimates. */
+const ESTIMATED = `
+ALTER TABLE usage ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE users ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
+`;
+
 /** What each version adds to the one before. */
-export const QUOTA_TABLES = [SCHEMA, STORED, USERS];
+export const QUOTA_TABLES = [SCHEMA, STORED, USERS, ESTIMATED];
 
 interface Count {
   readonly n: number;
@@ -84,12 +91,14 @@ const ADDED = `
     input_tokens = input_tokens + excluded.input_tokens,
     output_tokens = output_tokens + excluded.output_tokens,
     cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
-    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens`;
+    cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+    estimated = max(estimated, excluded.estimated)`;
 
 /** Takes the numbers in the order of their columns. */
 const MORE = `
   SET calls = calls + ?, input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,
-    cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?, cost = cost + ?`;
+    cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?, cost = cost + ?,
+    estimated = max(estimated, ?)`;
 
 export type QuotaStatements = ReturnType<typeof quotaStatements>;
 
@@ -144,17 +153,18 @@ export function quotaStatements(file: SmallFile) {
     ),
     countMore: file.query(`UPDATE usage ${MORE} WHERE user = ? AND day = ? AND agent = ? AND model = ?`),
     rows: file.query<Count>("SELECT count(*) AS n FROM usage WHERE user = ? AND day = ?"),
-    count: file.query(`INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
-    usage: file.query<UsageRow>(`
-      SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost
+    count: file.query(`INSERT INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
+    usage: file.query<Marked<UsageRow>>(`
+      SELECT day, agent, model, calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, estimated
       FROM usage WHERE user = ? AND day >= ?`),
     forgetUsage: file.query("DELETE FROM usage WHERE day < ?"),
     countMoreOfUser: file.query(`UPDATE users ${MORE} WHERE tenant = ? AND day = ? AND user = ?`),
     users: file.query<Count>("SELECT count(*) AS n FROM users WHERE tenant = ? AND day = ?"),
-    countUser: file.query(`INSERT INTO users VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
-    usageByUser: file.query<Used & { readonly user: string }>(`
+    countUser: file.query(`INSERT INTO users VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ${ADDED}`),
+    usageByUser: file.query<Marked<Used & { readonly user: string }>>(`
       SELECT user, sum(calls) AS calls, sum(input_tokens) AS input_tokens, sum(output_tokens) AS output_tokens,
-        sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens, sum(cost) AS cost
+        sum(cache_read_tokens) AS cache_read_tokens, sum(cache_write_tokens) AS cache_write_tokens, sum(cost) AS cost,
+        max(estimated) AS estimated
       FROM users WHERE tenant = ? AND day >= ? GROUP BY user`),
     forgetUsers: file.query("DELETE FROM users WHERE day < ?"),
     forgetUsersOf: file.query("DELETE FROM users WHERE tenant = ?"),

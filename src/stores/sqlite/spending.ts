@@ -27,6 +27,7 @@ import {
   tokensOf,
 } from "../../quotas/store.ts";
 import { namesOf, tenantText } from "../row-keys.ts";
+import { usedIn } from "../usage-rows.ts";
 import type { QuotaStatements, Sum } from "./quota-tables.ts";
 import type { SmallFile } from "./small-file.ts";
 
@@ -115,7 +116,7 @@ export function sqliteSpending(
         countAll();
         return sql.usage.all(namesOf(owner).user, firstDay(now(), days));
       });
-      return sortedRows(rows.map((row) => ({ ...row })));
+      return sortedRows(rows.map(usedIn));
     },
 
     async tenantUsage(tenant, days) {
@@ -124,8 +125,9 @@ export function sqliteSpending(
         const [name, first] = [tenantText(tenant), firstDay(now(), days)];
         const users = sql.usageByUser
           .all(name, first)
+          .map(usedIn)
           .map(({ user, ...used }) => (user === REST ? used : { ...used, user }));
-        const rows = sql.usage.all(name, first).map((row) => ({ ...row }));
+        const rows = sql.usage.all(name, first).map(usedIn);
         return { rows: sortedRows(rows), users: dearestUsers(users) };
       });
     },
@@ -271,7 +273,8 @@ const plus = (sum: SumOfCalls | undefined, spending: Spending): SumOfCalls =>
 
 function numbersOf({ calls, usage, cost }: SumOfCalls): number[] {
   const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
-  return [calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost];
+  const estimated = usage.estimated ? 1 : 0;
+  return [calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, estimated];
 }
 
 const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });

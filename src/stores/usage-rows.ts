@@ -1,0 +1,14 @@
+// Rows of the tables of usage.
+
+import type { Used } from "../quotas/store.ts";
+
+/** `estimated`: whether some of the numbers are estimates. */
+export type Marked<U extends Used> = Omit<U, "estimated"> & { readonly estimated: number | boolean };
+
+export const usedIn = <Row extends { readonly estimated: number | boolean }>({
+  estimated,
+  ...used
+}: Row) => ({
+  ...used,
+  ...(estimated ? { estimated: true as const } : {}),
+});
