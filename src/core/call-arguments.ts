@@ -36,8 +36,27 @@ export function argumentsFault(malformed: string): string {
   return "fault" in read ? read.fault : "are missing: the reply ended before them";
 }
 
+/**
+ * The arguments of the calls that a server has joined to one: two different objects or more. Undefined for any other text. Equal ones
+ * are one call, written again.
+ */
+export function joinedArguments(text: string): CallArguments[] | undefined {
+  const read = readValues(text);
+  if ("fault" in read || read.values.length < 2) return undefined;
+  return read.values.every(isObject) ? read.values : undefined;
+}
+
 /** Reads one value, which may be written twice or behind empty ones. The `fault` completes "The arguments …". */
 export function readJson(text: string): { value: unknown } | { fault: string } {
+  const read = readValues(text);
+  if ("fault" in read) return read;
+  const [value, ...others] = read.values;
+  if (others.length === 0) return { value };
+  return { fault: `hold ${read.values.length} different JSON values, not one JSON object for one call` };
+}
+
+/** The different values of a text, without empty ones if there are several. */
+function readValues(text: string): { values: unknown[] } | { fault: string } {
   // Each key or value takes a character at least.
   if (text.length > MAX_ENTRIES) {
     const { entries } = jsonSize(Buffer.from(text));
@@ -52,9 +71,7 @@ export function readJson(text: string): { value: unknown } | { fault: string } {
   }
   if (isNestedDeeper(values, MAX_ARGUMENT_DEPTH + 1))
     return { fault: `are nested more than ${MAX_ARGUMENT_DEPTH} deep` };
-  const [first, ...others] = distinct(values.length > 1 ? values.filter((each) => !isNothing(each)) : values);
-  if (others.length > 0) return { fault: "hold several different JSON values, not one JSON object" };
-  return { value: first };
+  return { values: distinct(values.length > 1 ? values.filter((each) => !isNothing(each)) : values) };
 }
 
 function distinct(values: readonly unknown[]): unknown[] {

@@ -1,10 +1,11 @@
 // Shared by the readers of all dialects: their interface, and the values that providers send.
 
-import { MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
+import { joinedArguments, MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
 import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply } from "../core/model.ts";
 import { isNestedDeeper } from "../lib/json.ts";
+import { randomId } from "../lib/random-id.ts";
 
 /** One event of a provider's, of any kind. */
 export type ProviderEvent = Readonly<Record<string, unknown>>;
@@ -54,9 +55,17 @@ interface ReadCall {
   readonly json: string;
 }
 
-/** `cut`: the model's tokens ran out while it wrote this one. Then no arguments are not the same as none. */
-export function toToolCall({ id, name, json }: ReadCall, cut: boolean): ToolCall {
+/**
+ * One call, or each of those whose arguments a server has joined: only the first of them has the id. `cut`: the model's tokens ran out
+ * while it wrote this one. Then no arguments are not the same as none.
+ */
+export function toToolCalls({ id, name, json }: ReadCall, cut: boolean): ToolCall[] {
   const read = readArguments(json);
-  if ("fault" in read || (cut && json.trim() === "")) return { id, name, args: {}, malformed: json };
-  return { id, name, args: read.args };
+  const malformed = { id, name, args: {}, malformed: json };
+  if (cut && json.trim() === "") return [malformed];
+  if ("args" in read) return [{ id, name, args: read.args }];
+  const joined = joinedArguments(json);
+  return joined?.map((args, at) => ({ id: at === 0 ? id : newCallId(), name, args })) ?? [malformed];
 }
+
+export const newCallId = () => `call_${randomId()}`;

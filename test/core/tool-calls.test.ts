@@ -81,7 +81,11 @@ describe("tool calls of one message", () => {
       { tool: "echo", malformed: '{"text": "a' },
       /not valid JSON: Unterminated string/,
     ],
-    ["several objects as arguments", { tool: "echo", malformed: '{"a":1}{"b":2}' }, /hold several different/],
+    [
+      "several objects as arguments",
+      { tool: "echo", malformed: '{"a":1}{"b":2}' },
+      /hold 2 different JSON values, not one/,
+    ],
     ["a list as arguments", { tool: "echo", malformed: "[1]" }, /are a list, not a JSON object/],
     ["arguments that were cut off", { tool: "echo", malformed: "" }, /the reply ended before them/],
   ])("with %s get an error the model can learn from", async (_, call, message) => {

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { lastContent, toolMessages } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { play } from "../support/agent.ts";
+import { dataOf } from "../support/drain.ts";
 import { rawCall } from "../support/fake-provider/script.ts";
 import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
 
@@ -12,7 +13,8 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   test.each([
     ["not JSON", "path=/tmp"],
     ["half an object", '{"path": "/tmp'],
-    ["two objects", '{"a": 1}{"b": 2}'],
+    ["an object and a list", '{"a": 1}[2]'],
+    ["an object and half of another", '{"a": 1}{"b": '],
     ["a list", "[1, 2]"],
     ["a text", '"path"'],
     ["a number", "7"],
@@ -47,6 +49,40 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
     const { reply } = await ask(model(fake.current));
     expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args }]);
+  });
+
+  test("makes a call of each object where several different ones are the arguments of one", async () => {
+    const json = '{"path": "a"}{"path": "b"} {}\n{"path": "a"}{"path": "c}{"}';
+    fake.current.enqueue({
+      blocks: [rawCall("read", json, "call_1"), rawCall("write", '{"path": "d"}', "call_2")],
+    });
+    const { events, reply } = await ask(model(fake.current));
+    const made = reply.tool_calls.map(({ name, args }) => [name, args.path]);
+    expect(made).toEqual([
+      ["read", "a"],
+      ["read", "b"],
+      ["read", "c}{"],
+      ["write", "d"],
+    ]);
+    const ids = reply.tool_calls.map(({ id }) => id);
+    expect([ids[0], ids[3], new Set(ids).size]).toEqual(["call_1", "call_2", 4]);
+    // Those who watch see the same calls.
+    const shown = new Map<number, { id?: string | undefined; name?: string | undefined; args: string }>();
+    for (const data of dataOf(events, "on_chat_model_stream")) {
+      if (!("tool_call" in data)) continue;
+      const { index, args_delta, ...begin } = data.tool_call;
+      const before = shown.get(index) ?? { ...begin, args: "" };
+      shown.set(index, { ...before, args: before.args + args_delta });
+    }
+    const seen = [...shown.values()].map(({ id, name, args }) => ({ id, name, args: JSON.parse(args) }));
+    expect(seen).toHaveLength(4);
+    expect(reply.tool_calls).toEqual(expect.arrayContaining(seen));
+  });
+
+  test("takes no more calls of one text than of one reply", async () => {
+    const json = Array.from({ length: 600 }, (_, path) => JSON.stringify({ path })).join("");
+    fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
+    await expect(ask(model(fake.current))).rejects.toThrow("the reply holds more than 512 tool calls");
   });
 
   test("does not run the tool, tells the model what is wrong, and continues", async () => {

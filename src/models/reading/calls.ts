@@ -1,12 +1,11 @@
 // Puts the tool calls of a reply together from their pieces. A piece belongs to the call of its id, else of its place, else to the
-// call before; a name behind arguments that are complete begins another call.
+// call before; a name behind arguments that are complete begins another call, and so does each other object in one text.
 
 import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { StopReason } from "../../core/model.ts";
-import { randomId } from "../../lib/random-id.ts";
 import { refused } from "../failure.ts";
-import { jsonIn, nameIn, toToolCall } from "../reply.ts";
+import { jsonIn, nameIn, newCallId, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";
 
 /** More than any model makes in one reply. */
@@ -59,7 +58,7 @@ export function callList(): Calls {
   let shown = 0;
 
   const open = ({ place, id, name }: Piece): OpenCall => {
-    if (calls.length === MAX_CALLS) throw refused(`the reply holds more than ${MAX_CALLS} tool calls`);
+    if (calls.length === MAX_CALLS) throw tooMany();
     const call = { place, id, name, args: argumentText(), unseen: "", index: undefined };
     calls.push(call);
     return call;
@@ -74,7 +73,7 @@ export function callList(): Calls {
       return;
     }
     call.index = shown++;
-    call.id ||= `call_${randomId()}`;
+    call.id ||= newCallId();
     out.push(calling({ index: call.index, id: call.id, name: call.name, args_delta }));
   };
 
@@ -105,13 +104,20 @@ export function callList(): Calls {
       }
       const made = calls.filter(({ name, args }) => name !== "" || args.text !== "");
       const ordered = made.toSorted((a, b) => (a.index ?? shown) - (b.index ?? shown));
-      return ordered.map(({ id, name, args }, at) => {
+      const settled = ordered.flatMap(({ id, name, args }, at) => {
         const cut = stop === "max_tokens" && at === ordered.length - 1;
-        return toToolCall({ id: id || `call_${randomId()}`, name, json: args.text }, cut);
+        const [first, ...joined] = toToolCalls({ id: id || newCallId(), name, json: args.text }, cut);
+        for (const each of joined)
+          out.push(calling({ index: shown++, id: each.id, name, args_delta: JSON.stringify(each.args) }));
+        return first ? [first, ...joined] : [];
       });
+      if (settled.length > MAX_CALLS) throw tooMany();
+      return settled;
     },
   };
 }
+
+const tooMany = () => refused(`the reply holds more than ${MAX_CALLS} tool calls`);
 
 /** Some gateways write the number as text. */
 function placeIn(place: unknown): number | undefined {
