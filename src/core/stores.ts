@@ -141,7 +141,8 @@ export interface ThreadStore {
   bytes(owner: Owner, id: string): Promise<number>;
   /** The thread and its bytes, read at once. */
   measured(owner: Owner, id: string): Promise<MeasuredThread | undefined>;
-  message(owner: Owner, id: string, messageId: string): Promise<Message | undefined>;
+  /** Without `messageId` the last one. */
+  message(owner: Owner, id: string, messageId?: string): Promise<Message | undefined>;
   /**
    * Creates a thread that begins with the messages of thread `from`, up to and including `until`, and records where it came
    * from. Copies in slices, and lets other work run between them; no read shows the thread before it is complete. Throws

@@ -239,7 +239,7 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
 
 /** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
 async function assertIncomplete({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
-  if (isIncomplete((await threads.messages(owner, threadId)).at(-1))) return;
+  if (isIncomplete(await threads.message(owner, threadId))) return;
   const message = `continue: the last message of thread \`${threadId}\` is not an answer that was cut off. Send a message instead.`;
   throw new AppError("invalid_request", message);
 }

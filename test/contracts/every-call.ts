@@ -35,6 +35,7 @@ export function everyCall(stores: AllStores, lease: Lease): readonly (() => Prom
     () => threads.bytes(ADA, "t"),
     () => threads.measured(ADA, "t"),
     () => threads.message(ADA, "t", "m"),
+    () => threads.message(ADA, "t"),
     () => threads.fork(ADA, "t", { id: "copy", metadata: {} }),
     () => threads.state(ADA, "t"),
     () => runs.start(ADA, newRun("t"), "queue"),

@@ -135,5 +135,16 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.message(BOB, "t", first?.id ?? "")).toBeUndefined();
         expect(await threads.message(ADA, "unknown", first?.id ?? "")).toBeUndefined();
       }));
+
+    test("show their last message", () =>
+      inWorld(open, async ({ stores }) => {
+        const { threads } = stores;
+        const all = await told(stores, "t", 3);
+        expect(await threads.message(ADA, "t")).toEqual(all.at(-1));
+        await threads.clear(ADA, "t");
+        expect(await threads.message(ADA, "t")).toBeUndefined();
+        expect(await threads.message(ADA, "unknown")).toBeUndefined();
+        expect(await threads.message(BOB, "t")).toBeUndefined();
+      }));
   });
 }

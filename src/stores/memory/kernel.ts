@@ -168,7 +168,11 @@ export function memoryKernel(memory: MemoryThreads): Kernel<Ref> {
       },
 
       async message(owner, id, messageId) {
-        return jsonCopy(memory.find(owner, id)?.messages.find((message) => message.id === messageId));
+        return jsonCopy(
+          memory
+            .find(owner, id)
+            ?.messages.findLast((each) => messageId === undefined || each.id === messageId),
+        );
       },
 
       async messages(owner, id, { after, limit } = {}) {

@@ -155,10 +155,13 @@ export function postgresReads({
 
       async message(owner, id, messageId) {
         const thread = await visited(ownerText(owner), id);
-        const [row] = await database.query<{ body: string }>(
-          `SELECT body FROM messages WHERE ${THREAD} AND id = $3`,
-          [...thread, JSON.stringify(messageId)],
-        );
+        const select = `SELECT body FROM messages WHERE ${THREAD}`;
+        const [row] = await (messageId === undefined
+          ? database.query<{ body: string }>(`${select} ORDER BY position DESC LIMIT 1`, thread)
+          : database.query<{ body: string }>(`${select} AND id = $3`, [
+              ...thread,
+              JSON.stringify(messageId),
+            ]));
         // Only messages are put into this column.
         return row && (JSON.parse(row.body) as Message);
       },

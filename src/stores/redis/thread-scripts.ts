@@ -172,13 +172,13 @@ export const readBytes = script<number>()({
 return message_bytes()`,
 });
 
-/** Output: the message, if there is one. */
+/** Output: the message, or with `last` the thread's last one, if there is one. */
 export const readMessage = script<[message: Text, life: string]>()({
   kind: "reads",
   keys: ["meta", "messages", "ids"],
-  args: ["message"],
+  args: ["message", "last"],
   lua: `${TTL}
-local place = redis.call('HGET', ids, message)
+local place = last == '1' and -1 or redis.call('HGET', ids, message)
 return { place and redis.call('LINDEX', messages, place), ttl_and_outcome() }`,
 });
 

@@ -51,7 +51,8 @@ export function redisThreads(
 
     async message(owner, id, messageId) {
       const [text, life] = await redis.runBulk(owner.tenant)(readMessage, keysOf(owner, id), {
-        message: messageId,
+        message: messageId ?? "",
+        last: messageId === undefined ? 1 : "",
       });
       lifetime.used(owner, id, life);
       // Only messages are put into this list.

@@ -76,6 +76,9 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   const selectMessage = database.query<{ body: string }>(
     `SELECT body FROM messages WHERE ${THREAD} AND id = ?`,
   );
+  const selectLast = database.query<{ body: string }>(
+    `SELECT body FROM messages WHERE ${THREAD} ORDER BY position DESC LIMIT 1`,
+  );
   const selectState = database.query<{ key: string; value: string }>(
     `SELECT key, value FROM state WHERE ${THREAD}`,
   );
@@ -209,7 +212,7 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
 
       async message(owner, id, messageId) {
         const row = await visited([ownerText(owner), id], (thread) =>
-          selectMessage.get(...thread, messageId),
+          messageId === undefined ? selectLast.get(...thread) : selectMessage.get(...thread, messageId),
         );
         // Only messages are put into this column.
         return row && (JSON.parse(row.body) as Message);

@@ -193,7 +193,8 @@ export function createCalls(services: RouteServices) {
     });
 
   function framesOf(owner: Owner, from: RunRecord, { fold, end }: ReturnType<typeof project>) {
-    const messages = async () => (await threads.messages(owner, from.thread_id)).slice(-1);
+    const messages = async () =>
+      [await threads.message(owner, from.thread_id)].filter((last) => last !== undefined);
     return foldedFrames(stores, { owner, from, fold, unit: end, messages });
   }
 

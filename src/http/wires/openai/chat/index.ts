@@ -96,7 +96,8 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
       from: run,
       fold,
       unit: "run",
-      messages: async () => (await threads.messages(owner, run.thread_id)).slice(-1),
+      messages: async () =>
+        [await threads.message(owner, run.thread_id)].filter((last) => last !== undefined),
     });
 
   async function chatOf(
