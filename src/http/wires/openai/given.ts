@@ -92,8 +92,13 @@ export function partFrom(part: unknown, param: string): Part {
   throw refused(param, checked.faults.map((fault) => sentence(fault)).join(", "));
 }
 
-/** A single text is a text, not a list of parts. */
-export function contentFrom(parts: Part[]): Content {
+/** Clients send an empty text beside an image: it is left out. A single text is a text, not a list of parts. */
+export function contentFrom<P extends { readonly type: string; readonly text?: unknown }>(
+  sent: readonly P[],
+  partOf: (part: P, index: number) => Part,
+): Content {
+  const isEmpty = ({ type, text }: P) => type.endsWith("text") && text === "";
+  const parts = sent.flatMap((part, index) => (isEmpty(part) ? [] : [partOf(part, index)]));
   const [first] = parts;
   return parts.length === 1 && first?.type === "text" ? first.text : parts;
 }

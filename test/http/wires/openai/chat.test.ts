@@ -277,6 +277,13 @@ describe("a chat client", () => {
 
   test.each([
     ["an image by its URL alone", [{ type: "image_url", image_url: "data:image/JPG;base64,iVBORw0KGgo=" }]],
+    [
+      "no words beside an image",
+      [
+        { type: "text", text: "" },
+        { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw0KGgo=" } },
+      ],
+    ],
     ["null for what it leaves out", [{ type: "text", text: "hi", image_url: null, file: null }]],
   ])("may send %s", async (_, content) => {
     let seen: unknown;

@@ -99,6 +99,18 @@ describe("items that are added to a conversation", () => {
     ]);
   });
 
+  test("keep the images and files of an output", async () => {
+    const { add, listed } = await conversation();
+    const image_url =
+      "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    const parts = [
+      { type: "input_text" as const, text: "A dot." },
+      { type: "input_image" as const, image_url, detail: "auto" as const },
+    ];
+    await add(call("c1"), { type: "function_call_output", call_id: "c1", output: parts });
+    expect((await listed()).at(-1)).toMatchObject({ type: "function_call_output", output: parts });
+  });
+
   test("may bring a call first and its output later: to the conversation, or with the next response", async () => {
     for (const later of ["as an item", "with a response"]) {
       const { add, types, answer, seen } = await conversation([say("Where am I?")]);

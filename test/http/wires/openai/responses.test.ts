@@ -173,6 +173,7 @@ describe("a client of responses", () => {
           role: "user",
           content: [
             { type: "input_text", text: "What is it?" },
+            { type: "input_text", text: "" },
             { type: "input_image", detail: "auto", image_url: `data:image/png;base64,${data}` },
             { type: "input_file", filename: "a.txt", file_data: `data:text/plain;base64,${data}` },
           ],

@@ -104,7 +104,7 @@ export function settingsOf(body: ChatCompletionBody, { tool_choice }: Choice): M
 /** Throws `invalid_request` for URLs, audio and files by id. */
 export function contentOf({ content }: SentMessage): Content {
   if (typeof content === "string") return content;
-  return contentFrom((content ?? []).map(partOf));
+  return contentFrom(content ?? [], partOf);
 }
 
 function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part {

@@ -193,7 +193,7 @@ export async function messagesOf(
     if (type === "function_call")
       return [assistantMessage("", { id: call_id, name, args: argumentsOf(item.arguments ?? "") })];
     if (type === "function_call_output")
-      return [toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item))];
+      return [toolMessage({ id: call_id, name: names.get(call_id) ?? "tool" }, outputOf(item, param))];
     if (isWhole && type === "mcp_call") return serverCall(item);
     if (isWhole && type === "reasoning") return [thought(item)];
     if (REPLAYED.has(type) || type === "mcp_approval_response") return [];
@@ -244,7 +244,7 @@ function serverCall(item: SentItem): Message[] {
   const call = { id: `call_${randomId()}`, name, args: argumentsOf(item.arguments ?? "") };
   return [
     assistantMessage("", call),
-    toolMessage(call, outputOf(item), error ? failureOf(error) : undefined),
+    toolMessage(call, outputOf(item, "items"), error ? failureOf(error) : undefined),
   ];
 }
 
@@ -264,7 +264,7 @@ function messageFrom({ role, content }: SentItem, param: string): Message {
 
 function contentOf(content: string | readonly SentPart[], param: string): Content {
   if (typeof content === "string") return content;
-  return contentFrom(content.map((part, index) => partOf(part, `${param}.content[${index}]`)));
+  return contentFrom(content, (part, index) => partOf(part, `${param}.content[${index}]`));
 }
 
 const TEXTS: ReadonlySet<string> = new Set(["input_text", "output_text", "text"]);
@@ -285,8 +285,7 @@ function partOf({ type, text, image_url, file_data, filename }: SentPart, param:
   );
 }
 
-const outputOf = ({ output }: SentItem) =>
-  typeof output === "string" ? output : textOf(contentOf(output ?? "", "input"));
+const outputOf = ({ output }: SentItem, param: string): Content => contentOf(output ?? "", param);
 
 /** Throws `invalid_request` where the server takes no system messages. */
 export function refuseSystem(items: readonly SentItem[], param: string): void {
@@ -307,7 +306,9 @@ export function answersIn(items: readonly SentItem[], open: readonly Interrupt[]
     const sent = items.findLast(
       (item) => typeOf(item) === "function_call_output" && item.call_id === askedCallOf(question),
     );
-    return sent && kind === "tool" ? [{ id, decision: "respond", message: outputOf(sent) }] : [];
+    return sent && kind === "tool"
+      ? [{ id, decision: "respond", message: textOf(outputOf(sent, "input")) }]
+      : [];
   });
 }
 

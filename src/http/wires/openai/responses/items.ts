@@ -140,5 +140,6 @@ const functionOutput = (result: ToolMessage): Item => ({
   type: "function_call_output",
   status: "completed",
   call_id: result.tool_call_id,
-  output: resultText(result),
+  output:
+    typeof result.content === "string" || result.error ? resultText(result) : inputParts(result.content),
 });
