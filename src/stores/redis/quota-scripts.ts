@@ -285,12 +285,15 @@ lapse()
 return accounts()`,
 });
 
+/** As long as the day that other fields begin with, and before all days. */
+export const MARK = "!estimated";
+
 /**
  * Ends a call's reservation and counts what the call used: in the current day and month of the tenant and of the user; in the
  * rows of both for the day, by agent and model, at most `most_rows` a day; and in the tenant's rows for the day by user, at
  * most `most_users`. What exceeds these limits is counted in one more row. A new day drops the rows from before `first`. A
- * repeated call counts nothing, for as long as `asking`. If it is `estimated`, its rows get a mark: a field with their name after
- * `!`, which releases without marks take for a row of a day long ago.
+ * repeated call counts nothing, for as long as `asking`. If it is `estimated`, its rows get a mark: one more field, `!estimated` and
+ * the JSON of day and name. The last release reads it as a row of a day long ago.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them nothing was used.
  */
@@ -308,8 +311,9 @@ if not redis.call('SET', settled, 1, 'NX', 'PX', asking) then return 0 end
 
 local function forget(key)
   for _, name in ipairs(redis.call('HKEYS', key)) do
-    local day_at = string.sub(name, 1, 1) == '!' and 2 or 1
-    if string.sub(name, day_at, day_at + 9) < first then redis.call('HDEL', key, name) end
+    local is_mark = string.sub(name, 1, 10) == '${MARK}'
+    local of = is_mark and cjson.decode(string.sub(name, 11))[1] or string.sub(name, 1, 10)
+    if of < first then redis.call('HDEL', key, name) end
   end
 end
 for _, key in ipairs({ spent, own_spent }) do
@@ -336,7 +340,9 @@ local function count(key, field, rest, counter, most)
     sums[#sums + 1] = string.format('%.0f', number + ARGV[REST + #sums])
   end
   redis.call('HSET', key, full, table.concat(sums, ' '))
-  if estimated == '1' then redis.call('HSET', key, '!' .. full, 1) end
+  if estimated == '1' then
+    redis.call('HSET', key, '${MARK}' .. cjson.encode({ day, string.sub(full, #day + 1) }), 1)
+  end
   redis.call('PEXPIRE', key, kept_ms)
 end
 count(usage, row, other, { own_spent, 'rows' }, most_rows)

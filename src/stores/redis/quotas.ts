@@ -46,6 +46,7 @@ import {
   type DAY,
   extendReserved,
   hold,
+  MARK,
   type OtherDay,
   readAccounts,
   readStored,
@@ -181,15 +182,17 @@ export function redisQuotas(redis: Pick<Connection, "run" | "runUntilLeaseEnds">
   async function usageIn(usage: string, days: number): Promise<Counted[]> {
     const [time, ...found] = await redis.run(readUsage, { usage }, {});
     const first = firstDay(Number(time), days);
-    const fields = new Map<string, string>();
-    for (let at = 0; at < found.length; at += 2) fields.set(found[at] ?? "", found[at + 1] ?? "");
-    // Marks come before all days.
-    return [...fields]
-      .filter(([name]) => name.slice(0, 10) >= first)
-      .map(([name, numbers]) => {
-        const used = { ...usedOf(numbers), ...(fields.has(`!${name}`) ? { estimated: true as const } : {}) };
-        return { day: name.slice(0, 10), name: name.slice(10), used };
-      });
+    const all: Counted[] = [];
+    const marks = new Set<string>();
+    for (let at = 0; at < found.length; at += 2) {
+      const [name = "", numbers = ""] = found.slice(at, at + 2);
+      const [day, rest] = [name.slice(0, MARK.length), name.slice(MARK.length)];
+      // Only `settle` writes these.
+      if (day === MARK) marks.add((JSON.parse(rest) as [string, string]).join(""));
+      else if (day >= first) all.push({ day, name: rest, used: usedOf(numbers) });
+    }
+    const marked = (used: Used): Used => ({ ...used, estimated: true });
+    return all.map((each) => (marks.has(each.day + each.name) ? { ...each, used: marked(each.used) } : each));
   }
 }
 
