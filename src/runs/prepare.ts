@@ -45,11 +45,14 @@ export async function prepareRun(
   const { lease, run, request } = claim;
   const { stores, agents, backends, recorder, quotas, subagents, tasks } = services;
   const { owner, thread_id } = lease;
+  const only = onlyOf(request);
   const known = stores.threads.state(owner, thread_id);
   const placed = known.then(async (slots) => {
     const lineage = request.lineage ?? Lineage.safeParse(slots.lineage).data;
     const definition = withBackend(agents, run.agent, lineage);
-    const backend = definition.backend && (await backends.get(owner, definition.backend));
+    // To take a backend starts its sandbox.
+    const take = only ? unopened : (config: BackendConfig) => backends.get(owner, config);
+    const backend = definition.backend && (await take(definition.backend));
     return { lineage, definition, backend };
   });
   const [stored, measured, slots, { lineage, definition, backend }, tools = [], user] = await Promise.all([
@@ -78,7 +81,6 @@ export async function prepareRun(
     tools: [...built.tools, ...(await clientTools(request, state, built.tools))],
     ...(request.unattended ? { interrupts: { ...OPEN_ENDED, ...built.interrupts, unattended: true } } : {}),
   };
-  const only = onlyOf(request);
   const input: RunInput = {
     id: run.id,
     threadId: thread_id,
@@ -237,7 +239,7 @@ export async function offeredTools(
   return toolsOffered(agent, run).map((tool) => tool.name);
 }
 
-/** A backend for tools that are listed and never called. */
+/** A backend for tools that are never called. */
 function unopened({ type }: BackendConfig): Backend {
   const refuse = () => {
     throw new AppError("unavailable", "This workspace is not open.");

@@ -1,4 +1,4 @@
-// Messages that join a thread without its model being asked, where processes die or have no slot.
+// Messages that join a thread without its model being asked, where processes die or have no slot. No sandbox is started for them.
 
 import { expect, test } from "vitest";
 import { conversation, type Message } from "../../src/core/message.ts";
@@ -19,9 +19,13 @@ const appending = (input: readonly Message[]) =>
 async function after(prepare: (stores: ReturnType<typeof createMemoryStores>) => Promise<unknown>) {
   const stores = createMemoryStores();
   await prepare(stores);
-  const { runs } = managed(stores, { script: [] });
+  const { agents } = managed(stores);
+  const agent = { ...agents.find(undefined), backend: { type: "a sandbox that nothing here may start" } };
+  const { runs } = managed(stores, { script: [], agents: { find: () => agent } });
   await runs.open();
   await expect.poll(async () => (await stores.threads.get(ADA, "t"))?.status).toBe("idle");
+  const [run] = (await stores.runs.list(ADA, "t", { limit: 1 })).items;
+  expect(run).toMatchObject({ status: "success" });
   return stores.threads.messages(ADA, "t");
 }
 
