@@ -58,7 +58,7 @@ const alone = [
   "test/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
   "test/quotas/reservations.test.ts",
-  "test/runs/{executor,leases}.test.ts",
+  "test/runs/{executor,leases,trials}.test.ts",
   "test/stores/memory-room.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];

@@ -205,6 +205,11 @@ export interface RunStore {
    */
   excuse(lease: Lease): Promise<void>;
   /**
+   * The run has lived for long in this process: if the process dies now, that is not held against it. To be called once. Does nothing
+   * without the lease, and in attempts after many.
+   */
+  acquit(lease: Lease): Promise<void>;
+  /**
    * Calls `listener` for notifications to the processes that execute runs, from this process or another. Delivered at
    * most once, so poll as well. One listener; it must not throw.
    */

@@ -22,7 +22,7 @@ export interface ActiveRun {
   interrupt: boolean;
 }
 
-/** After this time without a crash, in ms, a run that died before holds no others back any longer. */
+/** After this time without a crash, in ms, a run that died before is acquitted, and holds no others back any longer. */
 const TRIAL_MS = 120_000;
 
 export class ActiveRuns {
@@ -45,8 +45,7 @@ export class ActiveRuns {
 
   /** How often a run may have died to begin beside those that are executed here. */
   get mostDeaths(): number {
-    const watched = [...this.#suspects.values()].filter(({ since }) => performance.now() - since < TRIAL_MS);
-    return mostDeathsBeside(watched.map(({ deaths }) => deaths));
+    return mostDeathsBeside([...this.#suspects.values()].map(({ deaths }) => deaths));
   }
 
   add({ lease, run, request: { api_key, origin }, deaths }: Claim): ActiveRun {
@@ -101,12 +100,28 @@ export class ActiveRuns {
   async renewAll(): Promise<void> {
     this.#renewedAt = Date.now();
     const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));
+    await this.#acquitLongLived();
     const failures = results.filter((err) => err !== undefined);
     if (failures.length === 0) return;
     const line = { err: failures[0], runs: failures.length };
     const lost = failures.find((err) => hasCode(err, "lease_lost"));
     if (lost) this.#services.logger.error({ ...line, err: lost }, "could not renew leases");
     else this.#services.logger.warn(line, "could not renew leases yet");
+  }
+
+  /** Never throws. A run that cannot be acquitted yet holds others back meanwhile. */
+  async #acquitLongLived(): Promise<void> {
+    const { stores, logger } = this.#services;
+    for (const [active, { since }] of this.#suspects) {
+      if (performance.now() - since < TRIAL_MS) continue;
+      const { run_id } = active.lease;
+      try {
+        await stores.runs.acquit(active.lease);
+        this.#suspects.delete(active);
+      } catch (err) {
+        logger.warn({ err, run_id }, "a run that has lived for long is still suspected of its crashes");
+      }
+    }
   }
 
   /** After the machine slept, leases that this process holds look abandoned to others and to itself. */

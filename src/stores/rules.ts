@@ -205,6 +205,18 @@ export function excuse({ head }: View, lease: Lease): Decision<void> {
   return { writes: [{ write: "excuse_run" }], result: () => undefined };
 }
 
+/** Later attempts are not acquitted, so that a run that kills its processes slowly is given up as well. */
+const ACQUITTED_ATTEMPTS = 10;
+
+/** Counts the present attempt of the active run as one that does not die: it has lived for long. */
+export function acquit({ head }: View, lease: Lease): Decision<void> {
+  const { active } = head ?? {};
+  const isHeld = active?.run === lease.run_id && active.epoch === lease.epoch;
+  if (!isHeld || active.released >= active.attempt || active.attempt > ACQUITTED_ATTEMPTS)
+    return nothing(undefined);
+  return { writes: [{ write: "excuse_run" }], result: () => undefined };
+}
+
 /** Asks the active run to stop, where `cancel` beats `interrupt`, or ends one that waits. Looks up `run`. */
 export function stop({ head, run, now }: View, mode: StopMode): Decision<RunRecord | undefined> {
   if (!head || !run) return nothing(undefined);

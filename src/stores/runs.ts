@@ -88,6 +88,11 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
       await kernel.change(thread, {}, (view) => rules.excuse(view, lease));
     },
 
+    async acquit(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, {}, (view) => rules.acquit(view, lease));
+    },
+
     async requestStop(owner, threadId, run, mode) {
       const thread = kernel.ref(owner, threadId);
       const record = await kernel.change(thread, { run }, (view) => rules.stop(view, mode));

@@ -238,6 +238,23 @@ export function takenOverRunsContract(open: Open): void {
           }
         }));
 
+      test("and lived for long then are not held to have died in that attempt, until the eleventh", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { run } = await claimed(stores, "t");
+          const deaths: unknown[] = [];
+          for (let attempt = 2; attempt <= 15; attempt++) {
+            advance(LEASE_MS + 1);
+            const [claim] = await stores.runs.claimAbandoned(100);
+            if (!claim) break;
+            deaths.push(claim.deaths);
+            await stores.runs.acquit(claim.lease);
+          }
+          expect(deaths).toEqual([...Array(9).fill(1), 1, 2, 3, 4]);
+          expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({
+            error: { code: "crashed_too_often", details: { attempts: 5 } },
+          });
+        }));
+
       test("and was only stopped have not died once it says so", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");

@@ -1,7 +1,7 @@
 // Runs that kill their process, and innocent ones beside them, in two processes whose runs are at work in any order.
 
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { Claim } from "../../src/core/stores.ts";
 import { SILENT } from "../../src/lib/logger.ts";
 import { ActiveRuns } from "../../src/runs/active-runs.ts";
@@ -32,15 +32,18 @@ class Process {
     this.take(await this.#stores.runs.claimAbandoned(100, [], this.#runs.mostDeaths));
   }
 
-  /** Its first poisonous run kills it; else its first run ends. */
+  /** Whether one of its runs has killed it. */
+  dies(): boolean {
+    if (![...this.#claims.keys()].some(({ run }) => run.thread_id.startsWith("poison"))) return false;
+    this.#claims.clear();
+    this.#runs = new ActiveRuns({ stores: this.#stores, logger: SILENT });
+    return true;
+  }
+
+  /** A poisonous run kills it; else its first run ends. */
   async act(): Promise<void> {
     const [first] = this.#claims;
-    if (!first) return;
-    if ([...this.#claims.keys()].some(({ run }) => run.thread_id.startsWith("poison"))) {
-      this.#claims.clear();
-      this.#runs = new ActiveRuns({ stores: this.#stores, logger: SILENT });
-      return;
-    }
+    if (!first || this.dies()) return;
     const [claim, active] = first;
     await this.#stores.events.append(claim.lease, [done()]);
     this.#claims.delete(claim);
@@ -104,5 +107,34 @@ test("three runs that kill their process are given up after five deaths at most,
         ),
     ),
     { numRuns: 200 },
+  );
+});
+
+test("a run that takes long is not given up for one that kills its process each time they are side by side", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  await inWorld(
+    async (options) => createMemoryStores(options),
+    async ({ stores, advance }) => {
+      const process = new Process(stores);
+      for (const thread of ["innocent", "poison"]) process.take([await claimed(stores, thread)]);
+      const outcome = async (thread: string) =>
+        (await stores.runs.list(ADA, thread, { limit: 1 })).items[0]?.error?.code;
+      for (let rounds = 0; rounds < 20 && (await outcome("poison")) === undefined; rounds++) {
+        advance(LEASE_MS + 1);
+        await process.poll();
+        if (process.dies()) continue;
+        // The innocent run, which was first, lives through its trial.
+        vi.advanceTimersByTime(121_000);
+        await process.renew();
+        advance(LEASE_MS / 4 + 1);
+        await process.poll();
+        process.dies();
+      }
+      expect(await outcome("poison")).toBe("crashed_too_often");
+      await process.act();
+      const { items } = await stores.runs.list(ADA, "innocent", { limit: 1 });
+      expect(items[0]).toMatchObject({ status: "success" });
+    },
   );
 });
