@@ -80,6 +80,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ assistant_id: "nothing", graph_id: "nothing", offset: "nothing", if_exists: "nothing" },
   ...{
     supersteps: "nothing",
+    updates: "nothing",
     select: "nothing",
     values: "nothing",
     sort_by: "nothing",

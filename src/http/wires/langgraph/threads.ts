@@ -5,14 +5,15 @@ import { AppError, hasCode } from "../../../core/errors.ts";
 import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
+import type { NewThread } from "../../../core/stores.ts";
 import { freeTurn } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { withHold } from "../../../quotas/holds.ts";
 import { assertNoBranch } from "../../../runs/branches.ts";
 import { notFound } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import { deleteThreadTree, forkThread } from "../../../runs/thread-actions.ts";
+import { createWithMessages } from "../../../runs/thread-bytes.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { jsonOf, type Lists, listOf, payloadOf } from "../../long-answers.ts";
 import type { RouteServices } from "../../services.ts";
@@ -24,6 +25,7 @@ import { MAX_SENT_KEYS } from "./input.ts";
 import { MAX_KEYS, scalarsIn } from "./modes.ts";
 import { interruptsOf, messageShape, stateShape } from "./shapes.ts";
 import { ofAgent, valuesText } from "./states.ts";
+import { pastOf, Supersteps } from "./update.ts";
 
 const tags = ["langgraph"];
 
@@ -41,7 +43,7 @@ const CreateBody = z
     thread_id: z.string().min(1).max(1024).nullish(),
     metadata: Metadata,
     if_exists: z.enum(["raise", "do_nothing"]).nullish(),
-    supersteps: z.array(z.unknown()).nullish(),
+    supersteps: Supersteps.nullish().describe("The messages that the thread begins with."),
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });
@@ -66,7 +68,7 @@ const SearchBody = Filter.extend({
 type Selected = readonly string[] | null | undefined;
 
 export function threadRoutes(app: App, services: RouteServices): void {
-  const { stores, quotas, agents, unreadAnswers } = services;
+  const { stores, runs, quotas, agents, unreadAnswers } = services;
   const { threads } = stores;
   const params = ThreadParams;
 
@@ -75,11 +77,10 @@ export function threadRoutes(app: App, services: RouteServices): void {
     { schema: { summary: "Create a thread", tags, body: CreateBody, response: { 200: ThreadShape } } },
     async (request) => {
       const { thread_id, metadata, if_exists, supersteps } = request.body;
-      if (supersteps && supersteps.length > 0)
-        throw new AppError("invalid_request", "supersteps: a thread's past cannot be written from outside.");
       const owner = ownerOf(request);
       const id = thread_id ? threadIdOf(thread_id) : newThreadId();
-      const thread = await created(owner, id, metadata ?? {}).catch(async (error: unknown) => {
+      const messages = await pastOf(services, owner, supersteps ?? []);
+      const thread = await created(owner, { id, messages }, metadata ?? {}).catch(async (error: unknown) => {
         const known = if_exists === "do_nothing" && hasCode(error, "already_exists");
         if (!known) throw error;
         return found(await threads.get(owner, id), id);
@@ -198,12 +199,15 @@ export function threadRoutes(app: App, services: RouteServices): void {
     return { own, agent: agent?.name };
   }
 
-  function created(owner: Owner, id: string, metadata: Readonly<Record<string, unknown>>): Promise<Thread> {
-    assertNoBranch(id);
+  function created(
+    owner: Owner,
+    begins: Pick<NewThread, "id" | "messages">,
+    metadata: Readonly<Record<string, unknown>>,
+  ): Promise<Thread> {
+    assertNoBranch(begins.id);
     const { own, agent } = annotated(metadata);
-    return withHold(quotas, { owner, id }, () =>
-      threads.create(owner, { id, metadata: scalarsIn(own), ...omitUndefined({ agent }) }),
-    );
+    const thread = { ...begins, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
+    return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
   }
 
   /** The user's threads that fit, of the newest ones. */

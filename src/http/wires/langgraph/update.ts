@@ -4,9 +4,14 @@
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import type { Owner } from "../../../core/ids.ts";
-import { type AssistantMessage, assistantMessages, type Message } from "../../../core/message.ts";
+import {
+  type AssistantMessage,
+  assistantMessages,
+  type Message,
+  toolMessages,
+} from "../../../core/message.ts";
 import { mapInTurns } from "../../../lib/async.ts";
-import { boundedList } from "../../../lib/bounded-schemas.ts";
+import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { replaceMessages, rewritten } from "../../../runs/rewrite.ts";
 import type { RouteServices } from "../../services.ts";
@@ -17,7 +22,14 @@ import type { WholeThread } from "./states.ts";
 const Removal = z.looseObject({ type: z.literal("remove"), id: z.string().max(256) });
 const Sent = z.union([z.string(), Removal, Pair, SentMessage]);
 type Sent = z.infer<typeof Sent>;
-const Update = z.union([boundedList(Sent, 1000), Sent.transform((each) => [each])]);
+const Update = z.union([boundedList(Sent, 10_000), Sent.transform((each) => [each])]);
+
+export const Supersteps = boundedList(
+  z.looseObject({
+    updates: boundedList(z.looseObject({ values: boundedMap(z.string(), z.unknown(), 64).nullish() }), 100),
+  }),
+  1000,
+);
 
 /** The removal that takes away all that come before it. */
 const REMOVE_ALL = "__remove_all__";
@@ -31,28 +43,56 @@ interface Written {
   readonly checkpoint_id: string | undefined;
 }
 
+/** The messages that a new thread's supersteps write, one after the other. Throws `invalid_request` for other values. */
+export async function pastOf(
+  services: Pick<RouteServices, "refusesSystemMessages">,
+  owner: Owner,
+  supersteps: z.infer<typeof Supersteps>,
+): Promise<Message[]> {
+  const updates = supersteps.flatMap((step) => step.updates);
+  const sent = updates.flatMap(({ values }) => {
+    const { messages = [], ...others } = values ?? {};
+    const [other] = Object.keys(others);
+    if (other === undefined) return messages;
+    throw new AppError("invalid_request", `supersteps: \`${other}\` cannot be written from outside.`);
+  });
+  return (await written(services, owner, [], sent)).theirs;
+}
+
+/** What messages become when a client writes these into them, and what is new among them. Throws `invalid_request`. */
+async function written(
+  { refusesSystemMessages }: Pick<RouteServices, "refusesSystemMessages">,
+  { tenant }: Owner,
+  before: readonly Message[],
+  update: unknown,
+): Promise<{ readonly theirs: Message[]; readonly added: Message[] }> {
+  const read = check(Update, update);
+  if ("faults" in read) throw refused(read.faults.map((fault) => sentence(fault)).join(", "));
+  const writing = held(before);
+  const made = await mapInTurns(tenant, read.value, (sent) => write(writing, sent));
+  const added = made.filter((each) => each !== undefined);
+  if (refusesSystemMessages && added.some(({ role }) => role === "system"))
+    throw refused("this server accepts no `system` messages from users.");
+  return { theirs: [...writing.messages.values()], added };
+}
+
 /** Throws `invalid_request`, `not_found`, `thread_busy`, `limit_exceeded`. */
 export async function writeMessages(
-  { runs, streams, refusesSystemMessages }: RouteServices,
+  services: RouteServices,
   owner: Owner,
   { thread, messages: ours, open }: WholeThread,
   { messages, checkpoint_id }: Written,
 ): Promise<void> {
-  const read = check(Update, messages);
-  if ("faults" in read) throw refused(read.faults.map((fault) => sentence(fault)).join(", "));
   const base = checkpoint_id === undefined ? ours : ours.slice(0, countAt(ours, checkpoint_id));
-  const writing = held(base);
-  const added = await mapInTurns(owner.tenant, read.value, (sent) => write(writing, sent));
-  if (refusesSystemMessages && added.some((each) => each?.role === "system"))
-    throw refused("this server accepts no `system` messages from users.");
-  const results = new Set(added.map((each) => each?.role === "tool" && each.tool_call_id));
+  const { theirs, added } = await written(services, owner, base, messages);
+  const results = new Set(toolMessages(added).map(({ tool_call_id }) => tool_call_id));
   const waiting = open.find(({ kind, call_id }) => kind !== "tool" || !results.has(call_id));
   if (waiting)
     throw new AppError(
       "thread_busy",
       `Thread \`${thread.id}\` waits for an answer to \`${waiting.name}\`. Resume it first, or end it with \`as_node: "__end__"\`.`,
     );
-  const theirs = [...writing.messages.values()];
+  const { runs, streams } = services;
   const run = await replaceMessages(runs, owner, thread, { ours, theirs });
   // Any replica may be asked next, and must see what has changed.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]);

@@ -212,6 +212,22 @@ describe("a thread", () => {
     expect(contents({ messages: await held() })).toEqual(["afresh"]);
   });
 
+  test("is created with the messages of its supersteps", async () => {
+    const { client } = await started([]);
+    const create = (values: Record<string, unknown>) =>
+      client.threads.create({
+        ...{ threadId: "t1", graphId: "assistant" },
+        supersteps: [
+          { updates: [{ values: { messages: ["one"] }, asNode: "__input__" }] },
+          { updates: [{ values, asNode: "agent" }] },
+        ],
+      });
+    await expect(create({ todos: [] })).rejects.toThrow("`todos` cannot be written from outside");
+    await create({ messages: { type: "ai", content: "A." } });
+    const { values } = await client.threads.getState<Values>("t1");
+    expect(contents(values)).toEqual(["one", "A."]);
+  });
+
   test("that waits for an answer takes no messages until it has it", async () => {
     const { client } = await started([{ call: [{ tool: "execute", args: { command: "true" } }] }]);
     await client.runs.wait("t1", "assistant", { input: said("go"), ifNotExists: "create" });
