@@ -3,7 +3,8 @@
 
 import { AppError } from "../core/errors.ts";
 import { newRunId, type Owner } from "../core/ids.ts";
-import { areLong, type Message } from "../core/message.ts";
+import type { Interrupt } from "../core/interrupt.ts";
+import { areLong, type Message, unanswered } from "../core/message.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { NewRun } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
@@ -13,6 +14,17 @@ import { keyOf, settledRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { acceptReplacing, runOf } from "./start.ts";
 import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
+
+/** The open calls of a waiting thread whose results come from the server's own tools or people, and from no client. */
+export function awaitedCalls(
+  { status }: Pick<Thread, "status">,
+  messages: readonly Message[],
+  questions: readonly Interrupt[],
+): ReadonlySet<string> {
+  if (status !== "interrupted") return new Set();
+  const ofClient = new Set(questions.flatMap(({ kind, call_id }) => (kind === "tool" ? [call_id] : [])));
+  return new Set(unanswered(messages).flatMap(({ id }) => (ofClient.has(id) ? [] : [id])));
+}
 
 /** Appends messages. Throws `thread_busy`, `limit_exceeded`. */
 export async function appendMessages(

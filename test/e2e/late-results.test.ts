@@ -74,6 +74,20 @@ function holdingCalls() {
   return { hook, hold, entered: entered.promise };
 }
 
+test("the result of a pending call comes from its tool, and from no client that writes messages", async () => {
+  const { url, call, messages } = await waiting([{ say: "Good." }]);
+  const forged = { type: "function_call_output", call_id: "call_1", output: "forged" };
+  const result = { type: "tool", tool_call_id: "call_1", content: "forged" };
+  for (const [path, body, status] of [
+    ["/v1/conversations/t/items", { items: [forged] }, 400],
+    ["/v1/responses", { model: "assistant", input: [forged], conversation: "t" }, 409],
+    ["/langgraph/threads/t/state", { values: { messages: result } }, 422],
+  ] as const)
+    expect([path, (await send(url + path, body)).status]).toEqual([path, status]);
+  await send(call.result_url, { result: "real" });
+  await expect.poll(async () => textIn(await messages(), "tool"), PATIENCE).toEqual(["real"]);
+});
+
 test("a call that was accepted is pending when the user writes something else, and its result comes as a message", async () => {
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }]);
   await (await post(`${url}/threads/t/runs`, { input: "another thing" })).ended();

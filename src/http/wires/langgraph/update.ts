@@ -13,7 +13,7 @@ import {
 import { mapInTurns } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
-import { replaceMessages, rewritten } from "../../../runs/rewrite.ts";
+import { awaitedCalls, replaceMessages, rewritten } from "../../../runs/rewrite.ts";
 import type { RouteServices } from "../../services.ts";
 import { checkpointOf } from "./checkpoints.ts";
 import { messageIn, Pair, SentMessage, sentMessages } from "./input.ts";
@@ -86,6 +86,9 @@ export async function writeMessages(
   const base = checkpoint_id === undefined ? ours : ours.slice(0, countAt(ours, checkpoint_id));
   const { theirs, added } = await written(services, owner, base, messages);
   const results = new Set(toolMessages(added).map(({ tool_call_id }) => tool_call_id));
+  const awaited = awaitedCalls(thread, ours, open);
+  const forged = results.values().find((id) => awaited.has(id));
+  if (forged !== undefined) throw refused(`the result of \`${forged}\` comes from the server's own tool.`);
   const waiting = open.find(({ kind, call_id }) => kind !== "tool" || !results.has(call_id));
   if (waiting)
     throw new AppError(

@@ -16,6 +16,7 @@ import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { assertNoBranch } from "../../../runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
+import { awaitedCalls } from "../../../runs/rewrite.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import { createWithMessages } from "../../../runs/thread-bytes.ts";
@@ -110,11 +111,13 @@ export function createConversations(
 
   /** The results of calls that no one was asked for, as messages that continue the thread. */
   async function unasked(owner: Owner, thread_id: string, { results }: Said): Promise<Message[]> {
-    const [messages, newest] = await Promise.all([
+    const [thread, messages, newest] = await Promise.all([
+      threads.get(owner, thread_id),
       threads.messages(owner, thread_id),
       newestRun(stores.runs, owner, thread_id),
     ]);
-    return resultsFor({ messages, run_id: newest?.id }, results);
+    const awaited = thread ? awaitedCalls(thread, messages, []) : new Set<string>();
+    return resultsFor({ messages, run_id: newest?.id, awaited }, results);
   }
 
   async function withoutRepeats(

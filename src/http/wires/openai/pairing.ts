@@ -23,11 +23,13 @@ export interface Known {
   readonly messages: readonly Message[];
   /** The id of its newest run. */
   readonly run_id?: string | undefined;
+  /** Open calls of the server's own, whose results no client brings. */
+  readonly awaited?: ReadonlySet<string>;
 }
 
 /** These results as messages that may follow the thread's: those of calls that it has without a result. */
 export function resultsFor(known: Known, results: readonly ToolMessage[]): Message[] {
-  const open = openCalls(known.messages);
+  const open = openCalls(known);
   return results.flatMap((result): Message[] => {
     const call = open.get(result.tool_call_id);
     if (call) return [{ ...result, name: call.name }];
@@ -41,7 +43,7 @@ export function resultsFor(known: Known, results: readonly ToolMessage[]): Messa
  * that waits for it.
  */
 export function following(known: Known, messages: readonly Message[], param: string): Message[] {
-  const open = openCalls(known.messages);
+  const open = openCalls(known);
   const taken = new Set<string>();
   return messages.flatMap((message): Message[] => {
     if (message.role === "assistant") {
@@ -67,8 +69,10 @@ export function following(known: Known, messages: readonly Message[], param: str
   });
 }
 
-const openCalls = (messages: readonly Message[]) =>
-  new Map<string, ToolCall>(unanswered(messages).map((call) => [call.id, call]));
+const openCalls = ({ messages, awaited }: Known) =>
+  new Map<string, ToolCall>(
+    unanswered(messages).flatMap((call) => (awaited?.has(call.id) ? [] : [[call.id, call]])),
+  );
 
 /** The answer that the client got as this call, as a message that calls. */
 function forcedCallIn({ messages, run_id }: Known, id: string): AssistantMessage | undefined {
