@@ -24,7 +24,7 @@ import type { Failure, ModelCallInfo, RunInput, StandIn } from "../core/run.ts";
 import type { Claim, EventLog, Lease } from "../core/stores.ts";
 import type { DeltaSink } from "../core/stream.ts";
 import { failed, resultMessage } from "../core/tool.ts";
-import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
+import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
@@ -104,6 +104,8 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
         // A store that answers at once would let thousands of messages pass in one turn of the event loop.
         if (event.event === "on_message" && isTurnSpent()) await sharedTurn(owner.tenant);
       }
+      // Runs that come at once, as a run's subagents do, all show that they begin; then they work one after the other.
+      if (isBeginning(event)) await freeTurn(owner.tenant);
     }
 
     log.ended(last);
@@ -133,6 +135,9 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     hold?.leave();
   }
 }
+
+const isBeginning = ({ event, path }: StreamEvent) =>
+  !path && (event === "run_start" || event === "run_resumed");
 
 /**
  * Throws once the run is handed over. While tool calls are still running here it only drops events: another process must

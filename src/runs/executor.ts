@@ -7,7 +7,7 @@ import type { StreamEvent } from "../core/event.ts";
 import type { Owner } from "../core/ids.ts";
 import { sharedPlaces } from "../core/shares.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
-import { freeTurn } from "../lib/async.ts";
+import { sharedTurn } from "../lib/async.ts";
 import { ActiveRuns, type Sender } from "./active-runs.ts";
 import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";
@@ -189,8 +189,7 @@ export class Executor {
     const stopWatching = await this.#cancelWithKey(claim, abort);
     const leaveTree = this.#subagentPlaces.join(treeOf(claim));
     const leave = await enter(abort.signal);
-    // Runs that come at once, as a run's subagents do, begin one after the other.
-    await freeTurn(lease.owner.tenant);
+    await sharedTurn(lease.owner.tenant);
     try {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {

@@ -266,6 +266,28 @@ describe("a lease", () => {
   });
 });
 
+test("runs that come at once all show that they begin before a second one works", async () => {
+  const stores = createMemoryStores();
+  const order: string[] = [];
+  const watched: Stores = {
+    ...stores,
+    events: {
+      ...stores.events,
+      append(lease, events) {
+        if (events.some(({ event }) => event === "run_start")) order.push("begins");
+        return stores.events.append(lease, events);
+      },
+    },
+  };
+  const work: Hook = { name: "work", beforeAgent: () => void order.push("works") };
+  const { runs, start } = managed(watched, { hooks: [work], script: () => ({ say: "ok" }) });
+  await runs.open();
+  const all = await Promise.all(Array.from({ length: 16 }, () => start(ADA)));
+  await Promise.all(all.map((run) => settledOf(runs, ADA, run, AbortSignal.timeout(5000))));
+  const second = order.indexOf("works", order.indexOf("works") + 1);
+  expect(order.slice(0, second).filter((each) => each === "begins")).toHaveLength(16);
+});
+
 describe("runs that wait for room", () => {
   test("are not overtaken by new ones, even with a slow store", async () => {
     const stores = createMemoryStores();
