@@ -12,6 +12,7 @@ import type { Model } from "../core/model.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { TaskBoard } from "../core/task-board.ts";
 import type { Tool, TraceRecorder } from "../core/tool.ts";
+import { oncePer } from "../lib/once-per.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 import { issuesOf, overridden, told } from "./overrides.ts";
@@ -48,7 +49,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     system: definition.system,
     tools: chosenTools(choice, [...ownTools(catalogue), ...unreserved(tools, catalogue)]),
     ...servers?.tools,
-    without: leftOut(definition.tools, catalogue.hooks),
+    without: withoutOf(definition)(catalogue.hooks),
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
       ...(servers?.hooks ?? []),
@@ -66,9 +67,18 @@ function unreserved(tools: readonly Tool[], catalogue: Catalogue): readonly Tool
   return tools.filter((tool) => !taken.has(tool.name));
 }
 
+const withoutOf = oncePer(({ tools }: AgentDefinition) =>
+  oncePer((hooks: readonly HookDefinition[]) => leftOut(tools, hooks)),
+);
+
+/** All runs of a definition share a hook's options. */
+const parsedOptions = oncePer((definition: AgentDefinition) =>
+  oncePer((hook: HookDefinition) => Object.freeze(hook.options.parse(optionsOf(definition, hook)))),
+);
+
 function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {
   try {
-    return hook.create(hook.options.parse(optionsOf(definition, hook)), services);
+    return hook.create(parsedOptions(definition)(hook), services);
   } catch (error) {
     throw hookFailed(hook.name, error);
   }

@@ -1,5 +1,6 @@
 // The built-in tools that agents may name.
 
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import { askFor } from "../core/open-interrupts.ts";
 import { defineTool, done, failed, interrupted, type Tool } from "../core/tool.ts";
@@ -38,6 +39,18 @@ export const askUser = defineTool({
   },
 });
 
+const MAX_FORMATS = 64;
+/** By time zone. Making one takes longer than all other work of the call. */
+const formats = new LRUCache<string, Intl.DateTimeFormat>({ max: MAX_FORMATS });
+
+function formatIn(timeZone: string): Intl.DateTimeFormat {
+  const format =
+    formats.get(timeZone) ??
+    new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long", timeZone });
+  formats.set(timeZone, format);
+  return format;
+}
+
 export const currentDatetime = defineTool({
   name: "current_datetime",
   description: "Tells the current date, weekday and time, in UTC and in a time zone of your choice.",
@@ -48,11 +61,7 @@ export const currentDatetime = defineTool({
   execute({ time_zone }) {
     const now = new Date();
     try {
-      const there = new Intl.DateTimeFormat("en-GB", {
-        dateStyle: "full",
-        timeStyle: "long",
-        timeZone: time_zone,
-      }).format(now);
+      const there = formatIn(time_zone).format(now);
       return JSON.stringify({ utc: now.toISOString(), time_zone, there });
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
