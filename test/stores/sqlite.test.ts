@@ -257,7 +257,7 @@ describe("a database", () => {
       };
       count();
       const writes = claims.map(async ({ lease }) => {
-        await stores.events.append(lease, [message("x".repeat(512 * 1024))]);
+        await stores.events.append(lease, [delta("x".repeat(512 * 1024))]);
         return turns;
       });
       const written = await Promise.all(writes);

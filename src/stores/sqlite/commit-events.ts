@@ -182,15 +182,23 @@ export function createChanges(database: Database, removals: Removals, { now }: L
 /** Old rows are deleted each time that so many entries were added. */
 const DROP_EVERY = 1024;
 
+/** What follows a transaction; nothing does if it fails. */
+export interface After {
+  /** Keeps `effect` for the moment when it is committed: this process goes on from it. */
+  readonly afterCommit: AfterCommit;
+  /** Keeps `effect` for the moment when others may rely on it: it is on disk then, if it has to be. */
+  readonly afterFlush: (effect: () => void) => void;
+}
+
 /**
- * Writes events and what they mean, as a part of the transaction that `afterCommit` belongs to; at most once for a run
- * in each. Readers get the events when it is committed.
+ * Writes events and what they mean, as a part of the transaction that `after` belongs to; not again for the same run before the
+ * effects of the first time. Readers get the events after the flush.
  */
 export type EventCommitter = (
   run: LiveRun,
   epoch: number,
   pending: readonly PendingEvent[],
-  afterCommit: AfterCommit,
+  after: After,
 ) => void;
 
 export function createEventCommitter(
@@ -204,7 +212,7 @@ export function createEventCommitter(
     "DELETE FROM events WHERE owner = ? AND thread_id = ? AND run_id = ? AND last_seq <= ?",
   );
 
-  return (run, epoch, given, afterCommit) => {
+  return (run, epoch, given, { afterCommit, afterFlush }) => {
     const key = rowKey(run.key);
     const ends = hasEnd(given);
     const left = ends && run.mayHaveLeft ? changes.inbox(key) : [];
@@ -219,7 +227,7 @@ export function createEventCommitter(
     dropOld(key, before, last);
     changes.apply(run, pending, before);
     if (ends) moveOn([key[0], key[1]], afterCommit);
-    afterCommit(() => {
+    afterFlush(() => {
       for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
       if (ends) live.end(run);
       else run.log.ring();

@@ -1,12 +1,13 @@
 // The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
 // connection closes or the process dies, however it dies.
 
-import { chmodSync, closeSync, fdatasyncSync, mkdirSync, openSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
+import { Disk } from "./disk.ts";
 import { flush, prepareSchema, VERSION } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
@@ -30,9 +31,6 @@ export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
   };
 }
 
-/** `durable`: on disk when it is committed. `fast`: it may be lost when the machine dies, not when the process does. */
-export type Durability = "durable" | "fast";
-
 /** Keeps `effect` for the moment when everything is committed; never called if it is not. */
 export type AfterCommit = (effect: () => void) => void;
 
@@ -41,14 +39,13 @@ export class Database {
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
   readonly #stamp: Query<unknown>;
-  /** The write-ahead log, to which SQLite writes each commit. */
-  readonly #log: number;
+  readonly #disk: Disk;
 
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string) {
-    const { file, log } = open(path);
-    this.#file = file;
-    this.#log = log;
+    this.#file = open(path);
+    // SQLite writes each commit to the write-ahead log, and has the log open as long as the file.
+    this.#disk = new Disk(`${path}-wal`);
     this.#begin = this.query("BEGIN");
     this.#commit = this.query("COMMIT");
     this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
@@ -71,13 +68,41 @@ export class Database {
     }
   }
 
-  /** All that `work` changes, or nothing if it throws. `work` cannot be nested and must not wait. */
-  write<T>(durability: Durability, work: (afterCommit: AfterCommit) => T): T {
+  /**
+   * Commits all that `work` changes, or nothing if it throws. What is committed survives the process; it survives the machine when
+   * `flushed` has resolved. `work` cannot be nested and must not wait.
+   */
+  write<T>(work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
     const result = this.read(() => this.#transaction(() => work((effect) => effects.push(effect))));
-    if (durability === "durable") this.#flush();
     for (const effect of effects) effect();
     return result;
+  }
+
+  /**
+   * Resolves when everything that is committed now is on disk. Throws `unavailable` when the disk refuses it, and closes the file:
+   * what was committed may be lost, so nothing may be built upon it.
+   */
+  flushed(): Promise<void> {
+    return this.#orFailed(this.#disk.flushed());
+  }
+
+  /** The same of everything for which `flushed` was called. */
+  async settled(): Promise<void> {
+    const { pending } = this.#disk;
+    if (pending) await this.#orFailed(pending);
+  }
+
+  async #orFailed(flush: Promise<void>): Promise<void> {
+    try {
+      await flush;
+    } catch (error) {
+      if (error instanceof AppError) throw error;
+      this.close();
+      throw new AppError("unavailable", `The database cannot be written to its disk: ${messageOf(error)}.`, {
+        cause: error,
+      });
+    }
   }
 
   /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
@@ -91,28 +116,13 @@ export class Database {
 
   /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`. */
   proveWrite(): void {
-    this.write("fast", () => this.#stamp.run());
+    this.write(() => this.#stamp.run());
   }
 
   close(): void {
     if (!this.#file.isOpen) return;
-    closeSync(this.#log);
+    this.#disk.close();
     this.#file.close();
-  }
-
-  /**
-   * What `synchronous=FULL` does at the end of each commit, but without the times of the file, which cost another write of the
-   * disk. What was committed may be lost when it fails, so nothing may be built upon it: the file is closed.
-   */
-  #flush(): void {
-    try {
-      fdatasyncSync(this.#log);
-    } catch (error) {
-      this.close();
-      throw new AppError("unavailable", `The database cannot be written to its disk: ${messageOf(error)}.`, {
-        cause: error,
-      });
-    }
   }
 
   #transaction<T>(work: () => T): T {
@@ -135,13 +145,7 @@ export class Database {
   }
 }
 
-interface Opened {
-  readonly file: DatabaseSync;
-  /** The descriptor of its write-ahead log. */
-  readonly log: number;
-}
-
-function open(path: string): Opened {
+function open(path: string): DatabaseSync {
   let file: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -150,10 +154,9 @@ function open(path: string): Opened {
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
-    const log = openSync(`${path}-wal`, "r+");
     // The name of a new log has to be on disk as well.
     flush(dirname(path), "r");
-    return { file, log };
+    return file;
   } catch (error) {
     if (file?.isOpen) file.close();
     throw cannotOpen(path, error);

@@ -4,6 +4,7 @@ import type { Collection, Document, Documents } from "../../core/documents.ts";
 import { refusalOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey, type ThreadKey } from "../row-keys.ts";
+import type { Database } from "./database.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Row {
@@ -21,8 +22,9 @@ export interface Threads {
 
 const NO_THREADS: Threads = { visit: () => undefined, exists: () => false };
 
+/** A file without `flushed` has on disk what it has written. */
 export function sqliteDocuments(
-  file: Pick<SmallFile, "query" | "read" | "write">,
+  file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed">>,
   now: () => number,
   threads: Threads = NO_THREADS,
 ): Documents {
@@ -71,7 +73,9 @@ export function sqliteDocuments(
     },
 
     async write(collection, writes, guards) {
-      return visited(collection, (key) => file.write("durable", () => writeAll(key, writes, guards)));
+      const result = await visited(collection, (key) => file.write(() => writeAll(key, writes, guards)));
+      await file.flushed?.();
+      return result;
     },
   };
 

@@ -64,7 +64,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
       log,
       after,
       older({ seq }) {
-        const batch = isKept && log.last - seq <= eventsPerRun ? batchAfter(key, seq) : [];
+        const batch = isKept && log.last - seq <= eventsPerRun ? batchOf(key, seq, log.last) : [];
         if (batch[0]?.seq !== seq + 1) throw eventsExpired(seq);
         return batch;
       },
@@ -94,11 +94,12 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     });
   }
 
-  function batchAfter(key: RunKey, cursor: number): readonly LogEntry[] {
+  /** The entries after `cursor`, up to the last one that is on disk. */
+  function batchOf(key: RunKey, cursor: number, last: number): readonly LogEntry[] {
     return database.read(() => {
       const entries: LogEntry[] = [];
       for (const row of selectRows.each(...rowKey(key), cursor)) {
-        entries.push(...entriesOf(row).filter(({ seq }) => seq > cursor));
+        entries.push(...entriesOf(row).filter(({ seq }) => seq > cursor && seq <= last));
         const batch = firstBatch(entries, 0);
         if (batch.length < entries.length) return batch;
       }

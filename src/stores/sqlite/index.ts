@@ -76,7 +76,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
     async close() {
       lifetime.stop();
       bus.close();
-      writer.close();
+      await writer.close();
       live.close();
       queue.close();
       closeQuotas();

@@ -20,7 +20,6 @@ import {
   type Write,
 } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
-import type { Durability } from "./database.ts";
 import { sqliteEvents } from "./events.ts";
 import { hasEnded } from "./lifetime.ts";
 import { sqliteReads } from "./reads.ts";
@@ -88,7 +87,11 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     async change(thread, lookups, decide) {
       for (;;) {
         // What waits to be written may end a run or change the thread: it comes first.
-        writer.flushThread(thread);
+        const written = writer.flushThread(thread);
+        if (written) {
+          await written;
+          continue;
+        }
         database.assertOpen();
         const rest = lifetime.visit(...thread);
         if (rest) {
@@ -102,9 +105,11 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
           await copy;
           continue;
         }
-        if (decision.writes.length > 0) carryOutAll(thread, view, decision.writes);
+        const carriedOut = carryOut(thread, view, decision.writes);
+        const removed = removals.of(thread);
+        await carriedOut;
         if (decision.tell) queue.call(decision.tell);
-        await removals.of(thread);
+        await removed;
         return decision.result(view.now);
       }
     },
@@ -113,7 +118,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     unstage: writes.unstage,
 
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
-      writer.flush();
+      await writer.flush();
       database.assertOpen();
       const all: T[] = [];
       const left = new Set(except);
@@ -146,7 +151,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     },
 
     async dueCalls(limit) {
-      return database.write("fast", () => {
+      return database.write(() => {
         const time = now();
         // A result is due within a lease, or the clock was set back, perhaps while the file was closed.
         if (time < lookedAt) hurryResults.run(time, latestLeaseEnd(time, leaseMs));
@@ -165,14 +170,21 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     deferredCalls: reads.deferredCalls,
   };
 
-  function carryOutAll(thread: ThreadKey, { head, now }: View, all: readonly Write[]): void {
-    database.write(durabilityOf(all), (afterCommit) => {
-      let before = head;
-      for (const write of all) {
-        writes.carryOut(thread, before, write, now, afterCommit);
-        before = headAfter(before, write, ownerOf(thread[0]));
-      }
-    });
+  /** Resolves when all of it is as durable as it must be. Without writes that is what others have just written. */
+  async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
+    const effects: (() => void)[] = [];
+    if (all.length > 0)
+      database.write((afterCommit) => {
+        const after = { afterCommit, afterFlush: (effect: () => void) => void effects.push(effect) };
+        let before = head;
+        for (const write of all) {
+          writes.carryOut(thread, before, write, now, after);
+          before = headAfter(before, write, ownerOf(thread[0]));
+        }
+      });
+    if (all.length === 0) await database.settled();
+    else if (!mayBeLost(all)) await database.flushed();
+    for (const effect of effects) effect();
   }
 
   function viewOf(thread: ThreadKey, lookups: Lookups): View {
@@ -231,16 +243,14 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 }
 
 /**
- * A claim, or a call that was not answered yet, may be lost with the machine: everything that is built upon it is written
- * after it and durably.
+ * Whether the writes may be lost with the machine. A claim may, and a call that was not answered yet: everything that is built upon
+ * it is written after it and durably.
  */
-function durabilityOf(writes: readonly Write[]): Durability {
-  const isFast = writes.every(
+const mayBeLost = (writes: readonly Write[]): boolean =>
+  writes.every(
     (each) =>
       each.write === "hold_run" ||
       each.write === "renew_run" ||
       each.write === "drop_call" ||
       (each.write === "put_call" && each.call.state === "sent"),
   );
-  return isFast ? "fast" : "durable";
-}

@@ -50,7 +50,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     visit(owner, threadId) {
       const rest = removals.of([owner, threadId]);
       if (rest || !isLimited) return rest;
-      database.write("fast", (afterCommit) => {
+      database.write((afterCommit) => {
         if (isOver.get(...lifetime.ended(), owner, threadId))
           removals.removeThread([owner, threadId], slice(), afterCommit);
         else use.run(now(), owner, threadId);
@@ -95,7 +95,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   function dropSomeThreads(): boolean {
     if (!isLimited) return false;
     const room = slice();
-    return database.write("fast", (afterCommit) => {
+    return database.write((afterCommit) => {
       const over: readonly ThreadKey[] = selectOver
         .all(...lifetime.ended())
         .map(({ owner, id }) => [owner, id]);
@@ -106,7 +106,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
 
   /** Whether there may be more. */
   function dropSomeEvents(): boolean {
-    return database.write("fast", () => {
+    return database.write(() => {
       let room = SLICE_ROWS;
       const runs = ended.all(now() - eventRetentionMs);
       for (const { owner, thread_id, id } of runs) {

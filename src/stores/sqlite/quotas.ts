@@ -57,7 +57,7 @@ function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
 function quotasIn(file: SmallFile, options: SpendingOptions) {
   const { now } = options;
   const { read } = file;
-  const change = <T>(work: () => T) => file.write("fast", work);
+  const change = <T>(work: () => T) => file.write(work);
   const sql = quotaStatements(file);
   const take = requestRate(steadyClock(now));
   const { store: spending, stop } = sqliteSpending(file, sql, options);

@@ -140,7 +140,7 @@ export function createRemovals(database: Database): Removals {
     for (let [first] = left.values(); first; [first] = left.values()) {
       await ownTurn(ownerOf(first.thread[0]).tenant);
       if (isStopped) return;
-      for (const [text, { done }] of database.write("fast", removeSome)) {
+      for (const [text, { done }] of database.write(removeSome)) {
         left.delete(text);
         done.resolve();
       }

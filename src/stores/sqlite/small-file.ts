@@ -25,7 +25,7 @@ interface SmallFileOptions {
 /** What the file itself throws becomes `unavailable`. */
 export interface SmallFile extends Pick<Database, "query" | "read"> {
   /** All that `work` changes, or nothing. It must not wait. */
-  write<T>(durability: "durable" | "fast", work: () => T): T;
+  write<T>(work: () => T): T;
   close(): void;
 }
 
@@ -36,7 +36,7 @@ export function openSmallFile(options: SmallFileOptions): SmallFile {
   return {
     query: <Row>(sql: string): Query<Row> => translated(options, () => queryOf<Row>(file, sql)),
     read: (work) => translated(options, work, file),
-    write: (_, work) => translated(options, () => atOnce(file, work, transactions), file),
+    write: (work) => translated(options, () => atOnce(file, work, transactions), file),
     close() {
       if (file.isOpen) file.close();
     },

@@ -57,7 +57,7 @@ export function sqliteSpending(
   const { read } = file;
   const change = <T>(work: () => T): T => {
     isCounted = false;
-    const result = file.write("fast", work);
+    const result = file.write(work);
     // Not before the commit, which may fail as well.
     if (isCounted) uncounted.clear();
     return result;

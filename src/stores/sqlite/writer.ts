@@ -2,10 +2,12 @@
 //
 // Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
 // MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
-// its append resolves. When much waits, one turn writes the events of some runs, and the next one those of others.
+// its append resolves and readers get it. Until then later events of its run wait, and those of other runs do not. When much
+// waits, one turn writes the events of some runs, and the next one those of others.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
+import { isWithNext } from "../../core/stream.ts";
 import { leaseLost } from "../errors.ts";
 import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { ownerText, type ThreadKey } from "../row-keys.ts";
@@ -22,12 +24,17 @@ const SHORTEST_TIMER_MS = 1;
 /** Of what is written in one turn of the event loop; one turn ends with the run that passes it. */
 const TURN_CHARS = 256 * 1024;
 
-/** What waits of one run. */
-interface Waiting {
+/** What is committed of one run and not on disk yet. */
+interface Flushing {
   readonly run: LiveRun;
+  readonly written: PromiseWithResolvers<void>;
+  readonly ends: boolean;
+}
+
+/** What waits of one run. */
+interface Waiting extends Flushing {
   readonly epoch: number;
   readonly pending: PendingEvent[];
-  readonly written: PromiseWithResolvers<void>;
   chars: number;
   ends: boolean;
   isDurable: boolean;
@@ -41,6 +48,9 @@ export class Writer {
   readonly #live: LiveRuns;
   readonly #commit: EventCommitter;
   readonly #waiting = new Map<LiveRun, Waiting>();
+  /** What is committed and on its way to the disk. */
+  readonly #flushing = new Map<LiveRun, Flushing>();
+  /** Events that may be written. */
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
@@ -64,37 +74,49 @@ export class Writer {
     this.#database.assertOpen();
     const run = this.#live.leased(lease);
     const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
-    if (waiting.ends) throw leaseLost(lease);
+    if (waiting.ends || this.#flushing.get(run)?.ends) throw leaseLost(lease);
     const pending = events.map(pendingEvent);
     waiting.ends = hasEnd(pending);
     const canWait = events.every(({ event }) => isProgress(event));
-    waiting.isDurable ||= !canWait;
+    // What goes with the next event is on disk with it.
+    waiting.isDurable ||= !canWait && !events.every(isWithNext);
     waiting.pending.push(...pending);
     for (const { json } of pending) waiting.chars += json.length;
     this.#waiting.set(run, waiting);
-    this.#count += pending.length;
-    this.#schedule(canWait);
+    // What waits for earlier events of its run is counted when these are on disk.
+    if (!this.#flushing.has(run)) {
+      this.#count += pending.length;
+      this.#schedule(canWait);
+    }
     return waiting.written.promise;
   }
 
-  /** Writes what waits, now. Throws nothing: `append` does. */
-  flush(): void {
+  /** Writes what may be written now. Resolves when it is on disk, as far as it has to be. Throws nothing: `append` does. */
+  async flush(): Promise<void> {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
+    await Promise.allSettled(this.#flushing.values().map(({ written }) => written.promise));
   }
 
-  /** The same for the last time: nothing waits for the file any more. */
-  close(): void {
+  /** Writes everything, for the last time: nothing waits for the file any more. */
+  async close(): Promise<void> {
     this.#isClosed = true;
-    this.flush();
+    do await this.flush();
+    while (this.#waiting.size > 0 || this.#flushing.size > 0);
   }
 
-  /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
-  flushThread([owner, id]: ThreadKey): void {
-    const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
+  /**
+   * Does the same for one thread, and returns what to wait for before it is called again; undefined when all is written. To be
+   * called before anything that changes who may write there. Throws what the file refuses.
+   */
+  flushThread([owner, id]: ThreadKey): Promise<void> | undefined {
+    const isOfThread = ({ run: { key } }: Flushing) => key.thread_id === id && ownerText(key.owner) === owner;
     const all = [...this.#waiting.values()].filter(isOfThread);
-    if (all.length > 0) this.#writeOut(all);
+    if (all.length > 0) this.#writeOut(all.filter(({ run }) => !this.#flushing.has(run)));
+    const flushing = this.#flushing.values().find(isOfThread);
+    if (flushing) return flushing.written.promise.catch(() => {});
     const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
     if (refused) throw refused;
+    return undefined;
   }
 
   #writeUpTo(chars: number): void {
@@ -106,11 +128,12 @@ export class Writer {
     let left = chars;
     for (const waiting of this.#waiting.values()) {
       if (left <= 0) break;
+      if (this.#flushing.has(waiting.run)) continue;
       left -= waiting.chars;
       all.push(waiting);
     }
     this.#writeOut(all);
-    if (this.#waiting.size > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
+    if (this.#count > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
   }
 
   #writeOut(all: readonly Waiting[]): void {
@@ -169,11 +192,29 @@ export class Writer {
 
   #write(all: readonly Waiting[]): void {
     if (all.length === 0) return;
-    const durability = all.some(({ isDurable }) => isDurable) ? "durable" : "fast";
-    this.#database.write(durability, (afterCommit) => {
-      for (const { run, epoch, pending } of all) this.#commit(run, epoch, pending, afterCommit);
+    const effects: (() => void)[] = [];
+    const later = (effect: () => void) => void effects.push(effect);
+    this.#database.write((afterCommit) => {
+      for (const { run, epoch, pending, isDurable } of all)
+        this.#commit(run, epoch, pending, { afterCommit, afterFlush: isDurable ? later : afterCommit });
     });
-    for (const { written } of all) written.resolve();
+    const durable = all.filter(({ isDurable }) => isDurable);
+    for (const { written, isDurable } of all) if (!isDurable) written.resolve();
+    if (durable.length > 0) void this.#finish(durable, effects);
+  }
+
+  /** Brings what is committed onto the disk, then shows it and answers. */
+  async #finish(all: readonly Waiting[], effects: readonly (() => void)[]): Promise<void> {
+    for (const each of all) this.#flushing.set(each.run, each);
+    const flushed = await this.#database.flushed().catch((error: unknown) => ({ error }));
+    if (!flushed) for (const effect of effects) effect();
+    for (const { run, written } of all) {
+      this.#flushing.delete(run);
+      if (flushed) written.reject(flushed.error);
+      else written.resolve();
+      this.#count += this.#waiting.get(run)?.pending.length ?? 0;
+    }
+    if (this.#count > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
   }
 }
 

@@ -6,8 +6,8 @@ import type { Kernel } from "../kernel.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
 import type { Staged, ThreadHead, Write } from "../thread-head.ts";
+import type { After } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
-import type { AfterCommit } from "./database.ts";
 import { slice } from "./removals.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
@@ -17,13 +17,7 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
   /** What to wait for before a thread is created under whose id another one is being copied: that copy gives way. */
   dropCopy(thread: ThreadKey, writes: readonly Write[]): Promise<void> | undefined;
   /** `head` is as it was before the write. */
-  carryOut(
-    thread: ThreadKey,
-    head: ThreadHead | undefined,
-    write: Write,
-    at: number,
-    afterCommit: AfterCommit,
-  ): void;
+  carryOut(thread: ThreadKey, head: ThreadHead | undefined, write: Write, at: number, after: After): void;
 }
 
 export function sqliteWrites(context: StoreContext): Writes {
@@ -94,7 +88,7 @@ export function sqliteWrites(context: StoreContext): Writes {
       for (let rest = removals.of(thread); rest; rest = removals.of(thread)) await rest;
       database.assertOpen();
       // On disk with the thread that is created from it.
-      database.write("fast", () => {
+      database.write(() => {
         insertStaged.run(...thread, token);
         if (!selectStaged.get(...thread, token)) throw threadExists(thread[1]);
         changes.addTexts(thread, messages);
@@ -117,7 +111,7 @@ export function sqliteWrites(context: StoreContext): Writes {
   };
 
   async function drop(thread: ThreadKey): Promise<void> {
-    database.write("fast", (afterCommit) => removals.removeThread(thread, slice(), afterCommit));
+    database.write((afterCommit) => removals.removeThread(thread, slice(), afterCommit));
     copies.delete(threadText(thread));
     await removals.of(thread);
   }
@@ -127,8 +121,9 @@ export function sqliteWrites(context: StoreContext): Writes {
     head: ThreadHead | undefined,
     write: Write,
     at: number,
-    afterCommit: AfterCommit,
+    after: After,
   ): void {
+    const { afterCommit } = after;
     const keyOf = (run: string) => ({ owner: ownerOf(thread[0]), thread_id: thread[1], run_id: run });
     const active = head?.active;
     switch (write.write) {
@@ -172,7 +167,7 @@ export function sqliteWrites(context: StoreContext): Writes {
         afterCommit(() => live.stop(keyOf(active.run), write.mode));
         return;
       case "cancel_run":
-        commit(live.open(keyOf(write.run)), 1, write.pending, afterCommit);
+        commit(live.open(keyOf(write.run)), 1, write.pending, after);
         return;
       case "leave_message":
         if (!active) return;

@@ -1,0 +1,85 @@
+// Brings what was written to a file onto its disk, in the thread pool: one flush for all who ask while another is under way.
+// It does what SQLite's `synchronous=FULL` does at each commit, without keeping the event loop, and without the times of the
+// file, which cost another write.
+
+import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
+import { storeClosed } from "../errors.ts";
+
+/** A disk that took no longer for its last flush, in ms, is not worth the way through the thread pool. */
+const SHORT_MS = 0.5;
+
+export class Disk {
+  readonly #file: number;
+  #isOpen = true;
+  /** The flush under way: it may have begun before what is asked for now was written. */
+  #current: PromiseWithResolvers<void> | undefined;
+  /** Those who ask meanwhile share the next one. */
+  #next: PromiseWithResolvers<void> | undefined;
+  #lastMs = Number.POSITIVE_INFINITY;
+  /** A disk that has failed once may say later that all is well, though what it refused is lost. */
+  #failure: unknown;
+
+  /** Throws what the system says when there is no such file. */
+  constructor(path: string) {
+    this.#file = openSync(path, "r+");
+  }
+
+  /** Resolves when everything that was written before is on disk. Throws what the system says, from then on, or `unavailable` once it is closed. */
+  flushed(): Promise<void> {
+    if (!this.#next) {
+      this.#next = Promise.withResolvers();
+      // All that is written in this step shares it.
+      if (!this.#current) process.nextTick(() => this.#flush());
+    }
+    return this.#next.promise;
+  }
+
+  /** The last flush that was asked for, unless it has ended. */
+  get pending(): Promise<void> | undefined {
+    return (this.#next ?? this.#current)?.promise;
+  }
+
+  /** Those who wait get `unavailable`. */
+  close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    // The system may give the number of a closed file to another one.
+    if (!this.#current) closeSync(this.#file);
+  }
+
+  #flush(): void {
+    const asked = this.#next;
+    if (!asked) return;
+    this.#next = undefined;
+    if (this.#failure) asked.reject(this.#failure);
+    else if (!this.#isOpen) asked.reject(storeClosed());
+    else if (this.#lastMs < SHORT_MS) this.#flushAtOnce(asked);
+    else this.#flushAside(asked);
+  }
+
+  #flushAtOnce(asked: PromiseWithResolvers<void>): void {
+    const begun = performance.now();
+    try {
+      fdatasyncSync(this.#file);
+      asked.resolve();
+    } catch (error) {
+      this.#failure = error;
+      asked.reject(error);
+    }
+    this.#lastMs = performance.now() - begun;
+  }
+
+  #flushAside(asked: PromiseWithResolvers<void>): void {
+    const begun = performance.now();
+    this.#current = asked;
+    fdatasync(this.#file, (error) => {
+      this.#current = undefined;
+      this.#lastMs = performance.now() - begun;
+      if (!this.#isOpen) closeSync(this.#file);
+      this.#failure = error ?? undefined;
+      if (error) asked.reject(error);
+      else asked.resolve();
+      this.#flush();
+    });
+  }
+}
