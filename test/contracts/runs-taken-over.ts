@@ -125,6 +125,9 @@ export function takenOverRunsContract(open: Open): void {
             { event: "on_tool_end", ...stamp, name: "f", data: { call_id: "call_0", duration_ms: 1 } },
             { event: "on_tool_start", ...stamp, name: "task", data: { call_id: "call_1", args: {} } },
             { event: "on_subagent_start", ...stamp, data: child },
+          ]);
+          // Progress alone, which a store may keep in another place.
+          await stores.events.append(lease, [
             { event: "on_chat_model_start", ...stamp, path: ["sub_1"], ...model },
             { event: "on_chat_model_stream", path: ["sub_1"], data: { delta: "x" } },
           ]);

@@ -61,7 +61,7 @@ test("a database is opened only once, also within one process", async () => {
 test("a copy that begins while something is being written succeeds", async () => {
   const database = new Database(path());
   const to = join(dataDir(), "copy.db");
-  const copying = database.write("fast", () => {
+  const copying = database.write(() => {
     database.query("CREATE TABLE more (a)").run();
     const promise = database.copyTo(to);
     // Lets the thread that copies meet the transaction.

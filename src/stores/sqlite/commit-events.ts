@@ -23,6 +23,7 @@ import { problemOf } from "../rows.ts";
 import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun, LiveRuns, Queue } from "./live-runs.ts";
 import type { Removals } from "./removals.ts";
+import type { Tail } from "./tail.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
@@ -184,14 +185,14 @@ const DROP_EVERY = 1024;
 
 /** What follows a transaction; nothing does if it fails. */
 export interface After {
-  /** Keeps `effect` for the moment when it is committed: this process goes on from it. */
+  /** Keeps `effect` for the moment when it is committed: this process continues from it. */
   readonly afterCommit: AfterCommit;
   /** Keeps `effect` for the moment when others may rely on it: it is on disk then, if it has to be. */
   readonly afterFlush: (effect: () => void) => void;
 }
 
 /**
- * Writes events and what they mean, as a part of the transaction that `after` belongs to; not again for the same run before the
+ * Writes events and what they mean to the log of their run, with what the tail has of it, as a part of the transaction that `after` belongs to; not again for the same run before the
  * effects of the first time. Readers get the events after the flush.
  */
 export type EventCommitter = (
@@ -203,8 +204,9 @@ export type EventCommitter = (
 
 export function createEventCommitter(
   database: Database,
-  { live, queue, changes, limits }: { live: LiveRuns; queue: Queue; changes: Changes; limits: Limits },
+  parts: { live: LiveRuns; queue: Queue; changes: Changes; tail: Tail; limits: Limits },
 ): EventCommitter {
+  const { live, queue, changes, tail, limits } = parts;
   const insertRow = database.query(
     "INSERT INTO events (owner, thread_id, run_id, last_seq, epoch, event, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
@@ -217,15 +219,16 @@ export function createEventCommitter(
     const ends = hasEnd(given);
     const left = ends && run.mayHaveLeft ? changes.inbox(key) : [];
     const pending = withUnreadInbox(given, left, stamp(run.key, limits.now()));
-    const before = run.log.last;
-    const last = before + pending.length;
-    let seq = before;
-    for (const { event, body, count } of rowsOf(pending)) {
-      seq += count;
-      insertRow.run(...key, seq, epoch, event, body);
+    const last = run.log.last + pending.length;
+    const kept = tail.of(run);
+    const before = run.log.last - (kept?.pending.length ?? 0);
+    if (kept) {
+      insertRows(key, kept.epoch, before, kept.pending);
+      afterCommit(() => tail.forget(run));
     }
+    insertRows(key, epoch, run.log.last, pending);
     dropOld(key, before, last);
-    changes.apply(run, pending, before);
+    changes.apply(run, pending, run.log.last);
     if (ends) moveOn([key[0], key[1]], afterCommit);
     afterFlush(() => {
       for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
@@ -233,6 +236,14 @@ export function createEventCommitter(
       else run.log.ring();
     });
   };
+
+  function insertRows(key: RowKey, epoch: number, before: number, pending: readonly PendingEvent[]): void {
+    let seq = before;
+    for (const { event, body, count } of rowsOf(pending)) {
+      seq += count;
+      insertRow.run(...key, seq, epoch, event, body);
+    }
+  }
 
   /** A run of the thread has ended. */
   function moveOn(thread: ThreadKey, afterCommit: AfterCommit): void {

@@ -6,6 +6,7 @@ import type { Database } from "./database.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
 import { createRemovals, type Removals } from "./removals.ts";
+import { openTail, type Tail } from "./tail.ts";
 import { Writer } from "./writer.ts";
 
 export interface StoreContext {
@@ -18,15 +19,17 @@ export interface StoreContext {
   readonly writer: Writer;
   readonly lifetime: Lifetime;
   readonly removals: Removals;
+  readonly tail: Tail;
 }
 
 export function createContext(database: Database, limits: Limits): StoreContext {
+  const tail = openTail(database);
   const live = new LiveRuns(database);
   const queue = createQueue(database, limits);
   const removals = createRemovals(database);
   const changes = createChanges(database, removals, limits);
-  const commit = createEventCommitter(database, { live, queue, changes, limits });
-  const writer = new Writer(database, live, commit, limits.leaseMs);
+  const commit = createEventCommitter(database, { live, queue, changes, tail, limits });
+  const writer = new Writer({ database, live, commit, tail }, limits.leaseMs);
   const lifetime = createLifetime(database, removals, limits);
-  return { limits, database, live, queue, changes, commit, writer, lifetime, removals };
+  return { limits, database, live, queue, changes, commit, writer, lifetime, removals, tail };
 }

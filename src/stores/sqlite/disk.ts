@@ -28,7 +28,7 @@ export class Disk {
   flushed(): Promise<void> {
     if (!this.#next) {
       this.#next = Promise.withResolvers();
-      // All that is written in this step shares it.
+      // Everything written in this step shares it.
       if (!this.#current) process.nextTick(() => this.#flush());
     }
     return this.#next.promise;

@@ -74,7 +74,8 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
   function heldOf(key: RunKey, { log, isKept }: Found): Held {
     const { last } = log;
     const first = isKept ? Math.max(1, last - eventsPerRun + 1) : last + 1;
-    const epochOf = (seq: number) => database.read(() => selectEpoch.get(...rowKey(key), seq)?.epoch);
+    const epochOf = (seq: number) =>
+      log.held.epochOf(seq) ?? database.read(() => selectEpoch.get(...rowKey(key), seq)?.epoch);
     return { first, last, epochOf };
   }
 

@@ -142,6 +142,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     },
 
     async logOf(lease) {
+      writer.moveToLog(lease);
       return database.read(() => selectLastEvents.all(...rowKey(lease)).flatMap(entriesOf));
     },
 

@@ -251,6 +251,14 @@ ALTER TABLE threads ADD COLUMN cut INTEGER;
 CREATE INDEX threads_cut ON threads (cut) WHERE cut IS NOT NULL;
 `;
 
+// The body of a row is JSON: rows of `events` that are not there yet. See tail.ts.
+const VERSION_11 = `
+CREATE TABLE tail (
+  id INTEGER PRIMARY KEY,
+  body TEXT NOT NULL
+) STRICT;
+`;
+
 /** What each version adds to the one before. A step that was ever released is never edited: files were made by it. */
 const STEPS = [
   VERSION_1,
@@ -263,6 +271,7 @@ const STEPS = [
   VERSION_8,
   VERSION_9,
   VERSION_10,
+  VERSION_11,
 ];
 export const VERSION = STEPS.length;
 

@@ -6,15 +6,17 @@
 // waits, one turn writes the events of some runs, and the next one those of others.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
-import type { Lease } from "../../core/stores.ts";
+import type { Lease, RunKey } from "../../core/stores.ts";
 import { isWithNext } from "../../core/stream.ts";
 import { leaseLost } from "../errors.ts";
-import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
+import { entriesOfPending } from "../log-rows.ts";
+import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { ownerText, type ThreadKey } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
-import { type Database, mayPass } from "./database.ts";
+import { type AfterCommit, type Database, mayPass } from "./database.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
 import { PAUSE_MS } from "./patience.ts";
+import type { Tail } from "./tail.ts";
 
 const MAX_WAIT_MS = 5;
 /** Progress is written for at most a fifth of the time. */
@@ -43,10 +45,18 @@ interface Waiting extends Flushing {
   refusal: unknown;
 }
 
+interface Parts {
+  readonly database: Database;
+  readonly live: LiveRuns;
+  readonly commit: EventCommitter;
+  readonly tail: Tail;
+}
+
 export class Writer {
   readonly #database: Database;
   readonly #live: LiveRuns;
   readonly #commit: EventCommitter;
+  readonly #tail: Tail;
   readonly #waiting = new Map<LiveRun, Waiting>();
   /** What is committed and on its way to the disk. */
   readonly #flushing = new Map<LiveRun, Flushing>();
@@ -62,11 +72,12 @@ export class Writer {
   #isClosed = false;
 
   /** What the file may take later waits for `patienceMs`. */
-  constructor(database: Database, live: LiveRuns, commit: EventCommitter, patienceMs: number) {
+  constructor({ database, live, commit, tail }: Parts, patienceMs: number) {
     this.#patienceMs = patienceMs;
     this.#database = database;
     this.#live = live;
     this.#commit = commit;
+    this.#tail = tail;
   }
 
   /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
@@ -117,6 +128,16 @@ export class Writer {
     const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
     if (refused) throw refused;
     return undefined;
+  }
+
+  /** Moves to a run's log what was only kept beside it. Throws `unavailable`. */
+  moveToLog(key: RunKey): void {
+    const run = this.#live.find(key);
+    const kept = run && this.#tail.of(run);
+    if (!kept) return;
+    this.#database.write((afterCommit) =>
+      this.#commit(run, kept.epoch, [], { afterCommit, afterFlush: afterCommit }),
+    );
   }
 
   #writeUpTo(chars: number): void {
@@ -195,12 +216,37 @@ export class Writer {
     const effects: (() => void)[] = [];
     const later = (effect: () => void) => void effects.push(effect);
     this.#database.write((afterCommit) => {
-      for (const { run, epoch, pending, isDurable } of all)
+      const short = new Set(all.filter((each) => this.#isForTail(each)));
+      const moved = new Set<LiveRun>();
+      for (const each of all) {
+        if (short.has(each)) continue;
+        const { run, epoch, pending, isDurable } = each;
         this.#commit(run, epoch, pending, { afterCommit, afterFlush: isDurable ? later : afterCommit });
+        moved.add(run);
+      }
+      if (short.size > 0) this.#keep([...short], moved, afterCommit);
     });
     const durable = all.filter(({ isDurable }) => isDurable);
     for (const { written, isDurable } of all) if (!isDurable) written.resolve();
     if (durable.length > 0) void this.#finish(durable, effects);
+  }
+
+  #isForTail(waiting: Waiting): boolean {
+    return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
+  }
+
+  /** Adds to what runs have said last. What others have said long ago moves to their logs, unless it has just been `moved`. */
+  #keep(all: readonly Waiting[], moved: ReadonlySet<LiveRun>, afterCommit: AfterCommit): void {
+    for (const { run, epoch } of this.#tail.old())
+      if (!moved.has(run)) this.#commit(run, epoch, [], { afterCommit, afterFlush: afterCommit });
+    this.#tail.keep(all, afterCommit);
+    afterCommit(() => {
+      for (const { run, epoch, pending } of all) {
+        for (const entry of entriesOfPending(pending, epoch, run.log.last + pending.length))
+          run.log.push(entry);
+        run.log.ring();
+      }
+    });
   }
 
   /** Brings what is committed onto the disk, then shows it and answers. */

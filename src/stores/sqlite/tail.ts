@@ -1,0 +1,131 @@
+// What runs have said last and nothing relies on. One row holds a batch of all runs: the tokens of a hundred runs change one page
+// of the file, not a hundred. A run's part moves to its own log with the next event that counts, or before it is long or old;
+// until then readers get it from memory. A process that opens the file moves what the one before it has left.
+
+import { rowsOf } from "../log-rows.ts";
+import type { PendingEvent } from "../outcomes.ts";
+import { rowKey } from "../row-keys.ts";
+import type { AfterCommit, Database } from "./database.ts";
+import type { LiveRun } from "./live-runs.ts";
+
+/** The most that is kept of one run. Its log in memory keeps more. */
+const MOST_EVENTS = 48;
+const MOST_CHARS = 64 * 1024;
+/** A run moves when so many rows were added since its oldest event here. */
+const MOST_ROWS = 128;
+/** Rows that no run needs are deleted each time that so many were added. */
+const DROP_EVERY = 32;
+
+/** What a run says in one batch. */
+export interface Said {
+  readonly run: LiveRun;
+  readonly epoch: number;
+  readonly pending: readonly PendingEvent[];
+}
+
+/** What is kept of one run. */
+interface Kept extends Said {
+  readonly pending: PendingEvent[];
+  readonly firstRow: number;
+  chars: number;
+}
+
+/** The columns of a row of `events`. */
+export type EventColumns = readonly [
+  owner: string,
+  threadId: string,
+  runId: string,
+  lastSeq: number,
+  epoch: number,
+  event: string,
+  body: string,
+];
+
+export interface Tail {
+  /** Whether it takes more of the run: not what would be too much, nor what another attempt says. */
+  hasRoomFor(said: Said): boolean;
+  /** Adds a row with what is said. Within a transaction. */
+  keep(all: readonly Said[], afterCommit: AfterCommit): void;
+  /** What is kept of a run, which its log in the file lacks. */
+  of(run: LiveRun): Said | undefined;
+  /** The log of the run has in the file what was kept. */
+  forget(run: LiveRun): void;
+  /** The runs that are to be moved to their logs. */
+  old(): readonly Said[];
+}
+
+/** Moves what a process before has left. To be called before anything reads events. */
+export function openTail(database: Database): Tail {
+  const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
+  const drop = database.query("DELETE FROM tail WHERE id < ?");
+  /** Those first that have waited longest. */
+  const kept = new Map<LiveRun, Kept>();
+  let rows = 0;
+  moveAll(database);
+
+  const isOld = ({ firstRow }: Kept) => rows - firstRow >= MOST_ROWS;
+
+  return {
+    hasRoomFor({ run, epoch, pending }) {
+      const before = kept.get(run);
+      if (before && before.epoch !== epoch) return false;
+      const events = (before?.pending.length ?? 0) + pending.length;
+      return events <= MOST_EVENTS && (before?.chars ?? 0) + charsOf(pending) <= MOST_CHARS;
+    },
+
+    keep(all, afterCommit) {
+      const row = ++rows;
+      insert.run(row, JSON.stringify(all.flatMap(columnsOf)));
+      if (row % DROP_EVERY === 0) drop.run(kept.values().next().value?.firstRow ?? row);
+      afterCommit(() => {
+        for (const each of all) add(each, row);
+      });
+    },
+
+    of: (run) => kept.get(run),
+    forget: (run) => void kept.delete(run),
+    old,
+  };
+
+  function old(): Said[] {
+    const found: Said[] = [];
+    for (const each of kept.values()) {
+      if (!isOld(each)) break;
+      found.push(each);
+    }
+    return found;
+  }
+
+  function add({ run, epoch, pending }: Said, row: number): void {
+    const to = kept.get(run) ?? { run, epoch, pending: [], firstRow: row, chars: 0 };
+    to.pending.push(...pending);
+    to.chars += charsOf(pending);
+    kept.set(run, to);
+  }
+}
+
+const charsOf = (pending: readonly PendingEvent[]) => pending.reduce((sum, { json }) => sum + json.length, 0);
+
+/** The rows that the events would be in the log of their run. */
+function columnsOf({ run, epoch, pending }: Said): EventColumns[] {
+  let seq = run.log.last;
+  return rowsOf(pending).map(({ event, body, count }) => {
+    seq += count;
+    return [...rowKey(run.key), seq, epoch, event, body];
+  });
+}
+
+/** Rows that a log has already are left out, and those of runs that have ended. */
+function moveAll(database: Database): void {
+  const select = database.query<{ body: string }>("SELECT body FROM tail ORDER BY id");
+  const move = database.query(`
+    INSERT INTO events (owner, thread_id, run_id, last_seq, epoch, event, body) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
+    WHERE EXISTS (SELECT 1 FROM runs WHERE owner = ?1 AND thread_id = ?2 AND id = ?3 AND status = 'running')
+      AND ?4 > coalesce((SELECT max(last_seq) FROM events WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3), 0)`);
+  const clear = database.query("DELETE FROM tail");
+  database.write(() => {
+    for (const { body } of select.all())
+      for (const columns of JSON.parse(body) as EventColumns[]) move.run(...columns);
+    clear.run();
+  });
+}
