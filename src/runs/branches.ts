@@ -91,7 +91,7 @@ async function heldIn(threads: ThreadStore, { owner, thread_id }: Place, branch:
   };
   // A message may be taken out of the middle: what follows it is then the same.
   const held = await Promise.all([last, branch.parent?.replaced ?? last].map(isHeld));
-  if (held.includes(false)) return "not";
+  if (!held.every(Boolean)) return "not";
   try {
     const { texts } = await threads.messagePage(owner, thread_id, { after: last, limit: 1, bytes: 1 });
     return texts.length > 0 ? "with more" : "end";

@@ -3,7 +3,7 @@
 
 import { isProgress, type StreamEvent } from "../core/event.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
-import { type DeltaSink, isWithNext, withNext } from "../core/stream.ts";
+import { type DeltaSink, isWithNext } from "../core/stream.ts";
 import { isoTime } from "../lib/iso-time.ts";
 
 /** Events that may wait for the store at a time; past it the run waits for the store. */
@@ -37,7 +37,7 @@ export function createWriter(
   };
   const writeProgress = (event: StreamEvent) => {
     unwritten++;
-    const written = log.append(lease, [stamped(event, lease)]).then(onWritten, onFailure);
+    const written = log.append(lease, [stamp(event, lease)]).then(onWritten, onFailure);
     return unwritten < MAX_UNWRITTEN ? undefined : written;
   };
 
@@ -63,12 +63,6 @@ export function createWriter(
 }
 
 const isWaitedFor = (event: StreamEvent) => !event.path && !isProgress(event.event) && !isWithNext(event);
-
-/** Stamped, and still marked where it goes with the next one. */
-function stamped(event: StreamEvent, lease: Lease): StreamEvent {
-  const made = stamp(event, lease);
-  return isWithNext(event) ? withNext(made) : made;
-}
 
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;

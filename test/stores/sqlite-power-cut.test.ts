@@ -10,7 +10,7 @@ import { hasCode } from "../../src/core/errors.ts";
 import { isProgress, type StreamEvent } from "../../src/core/event.ts";
 import type { Shelf } from "../../src/core/items.ts";
 import type { Claim, LogEntry, RunKey } from "../../src/core/stores.ts";
-import { isWithNext, withNext } from "../../src/core/stream.ts";
+import { withNext } from "../../src/core/stream.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { temporaryFolder } from "../support/server.ts";
@@ -70,7 +70,6 @@ async function withFlushes<T>(work: Promise<T>): Promise<T> {
 
 afterEach(() => {
   disk.fails = false;
-  disk.underWay.length = 0;
 });
 
 type Files = ReadonlyMap<string, Uint8Array>;
@@ -95,7 +94,11 @@ const NOTES: Shelf = { owner: ADA, of: { agent: "helper" }, kind: "notes" };
 
 type Step =
   | { readonly step: "start" | "end" | "cancel"; readonly thread: string }
-  | { readonly step: "say"; readonly thread: string; readonly what: "delta" | "note" | "message" | "joined" }
+  | {
+      readonly step: "say";
+      readonly thread: string;
+      readonly what: "delta" | "note" | "message" | "with next";
+    }
   | { readonly step: "keep" | "flush" | "turn" };
 
 const thread = fc.constantFrom(...THREADS);
@@ -106,7 +109,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       step: fc.constant("say"),
       thread,
-      what: fc.constantFrom("delta", "note", "message", "joined"),
+      what: fc.constantFrom("delta", "note", "message", "with next"),
     }),
   },
   { weight: 4, arbitrary: fc.record({ step: fc.constantFrom("keep", "flush", "turn", "turn") }) },
@@ -117,7 +120,7 @@ class History {
   readonly runs = new Map<string, string>();
   readonly claims = new Map<string, Claim>();
   readonly messages: { readonly thread: string; readonly id: string }[] = [];
-  /** By run: the last event that a reader got, and the last that neither shows progress nor goes with the next one. */
+  /** By run: the last event that a reader got, and the last that does not only show progress. */
   readonly seen = new Map<string, number>();
   readonly seenToCount = new Map<string, number>();
   readonly settled = new Map<string, string>();
@@ -125,7 +128,7 @@ class History {
   readonly appended = new Map<string, string[]>();
   readonly failures: unknown[] = [];
   readonly #stores: AllStores;
-  readonly #joined = new Set<string>();
+  readonly #shown = new Map<string, string[]>();
   readonly #end = new AbortController();
   #isOver = false;
   #count = 0;
@@ -183,10 +186,9 @@ class History {
     const { run_id } = claim.lease;
     const json = JSON.stringify(event);
     this.appended.set(run_id, [...(this.appended.get(run_id) ?? []), json]);
-    if (isWithNext(event)) this.#joined.add(json);
     await this.#stores.events.append(claim.lease, [event]);
     if (event.event === "done") this.#note(() => this.settled.set(run_id, "success"));
-    if (event.event !== "on_message" || isWithNext(event)) return;
+    if (event.event !== "on_message") return;
     const { id } = event.data.message;
     this.#note(() => this.messages.push({ thread, id }));
   }
@@ -199,7 +201,8 @@ class History {
     for await (const batch of this.#stores.events.read(key, 0, this.#end.signal))
       for (const { seq, event, json } of batch) {
         this.seen.set(key.run_id, seq);
-        if (!isProgress(event) && !this.#joined.has(json)) this.seenToCount.set(key.run_id, seq);
+        this.#shown.set(key.run_id, [...(this.#shown.get(key.run_id) ?? []), json]);
+        if (!isProgress(event)) this.seenToCount.set(key.run_id, seq);
       }
   }
 
@@ -220,6 +223,9 @@ class History {
       const key = { owner: ADA, thread_id: thread, run_id: id };
       const { last } = await events.bounds(key);
       expect(last).toBeGreaterThanOrEqual(seen.get(id) ?? 0);
+      const shown = this.#shown.get(id) ?? [];
+      if (record?.status !== "cancelled")
+        expect(shown).toEqual((this.appended.get(id) ?? []).slice(0, shown.length));
       if (last === 0 || record?.status === "cancelled") continue;
       const log = (await readSome(stores, key, last)).map(({ json }) => json);
       expect(log).toEqual((this.appended.get(id) ?? []).slice(0, last));
@@ -299,19 +305,19 @@ test("a disk that refuses a flush once gets no more to write: those who wait hea
     for await (const batch of stores.events.read(keyOf(claim), 0, new AbortController().signal))
       seen.push(...batch.map(({ event }) => event));
   })();
-  disk.fails = true;
-  const asked: Promise<unknown>[] = [
-    stores.events.append(claim.lease, [message("x")]),
-    stores.runs.start(ADA, newRun("u"), "reject"),
-  ];
-  const refused = asked.map((each) =>
-    withFlushes(each).then(
+  const refused = (work: Promise<unknown>) =>
+    work.then(
       () => "done",
       (error: unknown) => hasCode(error, "unavailable"),
-    ),
-  );
-  expect(await Promise.all(refused)).toEqual([true, true]);
+    );
+  const first = refused(stores.events.append(claim.lease, [message("x")]));
+  await expect.poll(() => disk.underWay.length).toBe(1);
+  const second = refused(stores.runs.start(ADA, newRun("u"), "reject"));
+  await nextTurn();
+  disk.fails = true;
+  endOldest();
   disk.fails = false;
+  expect(await withFlushes(Promise.all([first, second]))).toEqual([true, true]);
   await expect(withFlushes(stores.runs.start(ADA, newRun("v"), "reject"))).rejects.toMatchObject({
     code: "unavailable",
   });
@@ -327,11 +333,11 @@ test("what a slow run said is found after a kill among what fast ones said since
   await say(claim, "slow");
   for (let n = 0; n < 300; n++) await say(fast, String(n));
   await say(claim, "and steady");
-  for (let n = 0; n < 40; n++) await say(fast, String(n));
+  for (let n = 0; n < 110; n++) await say(fast, String(n));
   const files = afterKill(path);
   const epoch = claim.lease.epoch;
   expect(await stores.events.seen(keyOf(claim), { seq: 2, epoch })).toBe(2);
-  expect(await stores.events.seen(keyOf(fast), { seq: 339, epoch })).toBe(339);
+  expect(await stores.events.seen(keyOf(fast), { seq: 409, epoch })).toBe(409);
   const copy = await copyOf(files);
   const file = new DatabaseSync(copy);
   expect(file.prepare("SELECT count(*) AS n FROM tail").get()?.n).toBeLessThan(200);
@@ -339,7 +345,45 @@ test("what a slow run said is found after a kill among what fast ones said since
   const again = createSqliteStores({ path: copy });
   const texts = (entries: readonly LogEntry[]) => entries.map(({ json }) => JSON.parse(json).data.delta);
   expect(texts(await readSome(again, keyOf(claim), 2))).toEqual(["slow", "and steady"]);
-  const said = [...Array(300).keys(), ...Array(40).keys()].map(String);
-  expect(texts(await readSome(again, keyOf(fast), 340))).toEqual(said);
-  await again.close();
+  const said = [...Array(300).keys(), ...Array(110).keys()].map(String);
+  expect(texts(await readSome(again, keyOf(fast), 410))).toEqual(said);
+  await withFlushes(again.close());
+});
+
+test("a run can be stopped while it says something that counts in the middle of each flush", async () => {
+  const { stores, claim } = await open();
+  let isOver = false;
+  const talking = (async () => {
+    for (; !isOver; await nextTurn()) void stores.events.append(claim.lease, [message("x")]).catch(() => {});
+  })();
+  const stopped = await withFlushes(stores.runs.requestStop(ADA, "t", claim.run.id, "cancel"));
+  isOver = true;
+  await talking;
+  expect(stopped?.status).toBe("running");
+  expect(await withFlushes(stores.runs.renew(claim.lease))).toEqual({ stop: "cancel" });
+});
+
+test("what is read or refused because of a start is answered when the start is on disk", async () => {
+  const { stores } = await open();
+  const run = newRun("u", { idempotency_key: "once" });
+  const answers: string[] = [];
+  const answered = (name: string) => () => void answers.push(name);
+  const all = [
+    stores.runs.start(ADA, run, "reject").then(answered("start")),
+    stores.runs.get(ADA, "u", run.id).then(answered("get")),
+    stores.runs.start(ADA, newRun("u"), "reject").catch(answered("refusal")),
+    stores.runs.start(ADA, run, "reject").then(answered("known")),
+  ];
+  for (let turn = 0; turn < 20; turn++) await nextTurn();
+  expect(answers).toEqual([]);
+  await withFlushes(Promise.all(all));
+  expect(answers.toSorted()).toEqual(["get", "known", "refusal", "start"]);
+});
+
+test("closing answers what is committed", async () => {
+  const { stores } = await open();
+  const started = [newRun("u"), newRun("v")].map((run) => stores.runs.start(ADA, run, "reject"));
+  await nextTurn();
+  await withFlushes(stores.close());
+  expect((await Promise.all(started)).map(({ outcome }) => outcome)).toEqual(["claimed", "claimed"]);
 });

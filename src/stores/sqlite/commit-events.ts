@@ -192,8 +192,8 @@ export interface After {
 }
 
 /**
- * Writes events and what they mean to the log of their run, with what the tail has of it, as a part of the transaction that `after` belongs to; not again for the same run before the
- * effects of the first time. Readers get the events after the flush.
+ * Writes events and what they mean, after what the tail has of their run, as a part of the transaction that `after` belongs to; at
+ * most once for a run in each. Readers get the events after the flush.
  */
 export type EventCommitter = (
   run: LiveRun,
@@ -219,17 +219,22 @@ export function createEventCommitter(
     const ends = hasEnd(given);
     const left = ends && run.mayHaveLeft ? changes.inbox(key) : [];
     const pending = withUnreadInbox(given, left, stamp(run.key, limits.now()));
-    const last = run.log.last + pending.length;
+    const { written } = run;
+    const last = written + pending.length;
     const kept = tail.of(run);
-    const before = run.log.last - (kept?.pending.length ?? 0);
+    const before = written - (kept?.pending.length ?? 0);
     if (kept) {
       insertRows(key, kept.epoch, before, kept.pending);
-      afterCommit(() => tail.forget(run));
+      tail.forget(run, afterCommit);
     }
-    insertRows(key, epoch, run.log.last, pending);
+    insertRows(key, epoch, written, pending);
     dropOld(key, before, last);
-    changes.apply(run, pending, run.log.last);
+    changes.apply(run, pending, written);
     if (ends) moveOn([key[0], key[1]], afterCommit);
+    afterCommit(() => {
+      run.written = last;
+      run.hasEnded ||= ends;
+    });
     afterFlush(() => {
       for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
       if (ends) live.end(run);

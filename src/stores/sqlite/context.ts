@@ -3,6 +3,7 @@
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";
 import type { Database } from "./database.ts";
+import { Flights } from "./flights.ts";
 import { createLifetime, type Lifetime } from "./lifetime.ts";
 import { createQueue, LiveRuns, type Queue } from "./live-runs.ts";
 import { createRemovals, type Removals } from "./removals.ts";
@@ -20,16 +21,18 @@ export interface StoreContext {
   readonly lifetime: Lifetime;
   readonly removals: Removals;
   readonly tail: Tail;
+  readonly flights: Flights;
 }
 
 export function createContext(database: Database, limits: Limits): StoreContext {
+  const flights = new Flights();
   const tail = openTail(database);
   const live = new LiveRuns(database);
   const queue = createQueue(database, limits);
   const removals = createRemovals(database);
   const changes = createChanges(database, removals, limits);
   const commit = createEventCommitter(database, { live, queue, changes, tail, limits });
-  const writer = new Writer({ database, live, commit, tail }, limits.leaseMs);
+  const writer = new Writer({ database, live, commit, tail, flights }, limits.leaseMs);
   const lifetime = createLifetime(database, removals, limits);
-  return { limits, database, live, queue, changes, commit, writer, lifetime, removals, tail };
+  return { limits, database, live, queue, changes, commit, writer, lifetime, removals, tail, flights };
 }

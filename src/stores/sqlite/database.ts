@@ -39,13 +39,14 @@ export class Database {
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
   readonly #stamp: Query<unknown>;
+  /** Of the write-ahead log, to which SQLite writes each commit. */
   readonly #disk: Disk;
 
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string) {
-    this.#file = open(path);
-    // SQLite writes each commit to the write-ahead log, and has the log open as long as the file.
-    this.#disk = new Disk(`${path}-wal`);
+    const { file, disk } = open(path);
+    this.#file = file;
+    this.#disk = disk;
     this.#begin = this.query("BEGIN");
     this.#commit = this.query("COMMIT");
     this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
@@ -83,19 +84,9 @@ export class Database {
    * Resolves when everything that is committed now is on disk. Throws `unavailable` when the disk refuses it, and closes the file:
    * what was committed may be lost, so nothing may be built upon it.
    */
-  flushed(): Promise<void> {
-    return this.#orFailed(this.#disk.flushed());
-  }
-
-  /** The same of everything for which `flushed` was called. */
-  async settled(): Promise<void> {
-    const { pending } = this.#disk;
-    if (pending) await this.#orFailed(pending);
-  }
-
-  async #orFailed(flush: Promise<void>): Promise<void> {
+  async flushed(): Promise<void> {
     try {
-      await flush;
+      await this.#disk.flushed();
     } catch (error) {
       if (error instanceof AppError) throw error;
       this.close();
@@ -145,7 +136,7 @@ export class Database {
   }
 }
 
-function open(path: string): DatabaseSync {
+function open(path: string): { readonly file: DatabaseSync; readonly disk: Disk } {
   let file: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -156,7 +147,7 @@ function open(path: string): DatabaseSync {
     file.exec("PRAGMA synchronous = NORMAL");
     // The name of a new log has to be on disk as well.
     flush(dirname(path), "r");
-    return file;
+    return { file, disk: new Disk(`${path}-wal`) };
   } catch (error) {
     if (file?.isOpen) file.close();
     throw cannotOpen(path, error);

@@ -11,8 +11,8 @@ const SHORT_MS = 0.5;
 export class Disk {
   readonly #file: number;
   #isOpen = true;
-  /** The flush under way: it may have begun before what is asked for now was written. */
-  #current: PromiseWithResolvers<void> | undefined;
+  /** Whether a flush is under way: it may have begun before what is asked for now was written. */
+  #isBusy = false;
   /** Those who ask meanwhile share the next one. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
@@ -24,19 +24,17 @@ export class Disk {
     this.#file = openSync(path, "r+");
   }
 
-  /** Resolves when everything that was written before is on disk. Throws what the system says, from then on, or `unavailable` once it is closed. */
+  /**
+   * Resolves when everything that was written before is on disk. Throws what the system says, from then on, or `unavailable` once
+   * it is closed.
+   */
   flushed(): Promise<void> {
     if (!this.#next) {
       this.#next = Promise.withResolvers();
       // Everything written in this step shares it.
-      if (!this.#current) process.nextTick(() => this.#flush());
+      if (!this.#isBusy) process.nextTick(() => this.#flush());
     }
     return this.#next.promise;
-  }
-
-  /** The last flush that was asked for, unless it has ended. */
-  get pending(): Promise<void> | undefined {
-    return (this.#next ?? this.#current)?.promise;
   }
 
   /** Those who wait get `unavailable`. */
@@ -44,7 +42,7 @@ export class Disk {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     // The system may give the number of a closed file to another one.
-    if (!this.#current) closeSync(this.#file);
+    if (!this.#isBusy) closeSync(this.#file);
   }
 
   #flush(): void {
@@ -71,9 +69,9 @@ export class Disk {
 
   #flushAside(asked: PromiseWithResolvers<void>): void {
     const begun = performance.now();
-    this.#current = asked;
+    this.#isBusy = true;
     fdatasync(this.#file, (error) => {
-      this.#current = undefined;
+      this.#isBusy = false;
       this.#lastMs = performance.now() - begun;
       if (!this.#isOpen) closeSync(this.#file);
       this.#failure = error ?? undefined;

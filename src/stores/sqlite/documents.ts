@@ -1,7 +1,7 @@
 // Documents in a table. In the file of threads those of a thread go with it.
 
 import type { Collection, Document, Documents } from "../../core/documents.ts";
-import { refusalOf } from "../document-rules.ts";
+import { type Refusal, refusalOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey, type ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
@@ -73,8 +73,11 @@ export function sqliteDocuments(
     },
 
     async write(collection, writes, guards) {
-      const result = await visited(collection, (key) => file.write(() => writeAll(key, writes, guards)));
-      await file.flushed?.();
+      const { result, flushed } = await visited(collection, (key) => {
+        const result: Refusal | "written" = file.write(() => writeAll(key, writes, guards));
+        return { result, flushed: result === "written" ? file.flushed?.() : undefined };
+      });
+      await flushed;
       return result;
     },
   };

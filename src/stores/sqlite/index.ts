@@ -77,6 +77,8 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
       lifetime.stop();
       bus.close();
       await writer.close();
+      // What is committed is answered.
+      await database.flushed().catch(() => {});
       live.close();
       queue.close();
       closeQuotas();

@@ -31,7 +31,7 @@ const RUN = `${THREAD} AND id = ?`;
 const IS_DUE = `(state IN (${statesThat(hasResult)}) OR state IN (${statesThat(isAwaited)}) AND expires_at <= ?)`;
 
 export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
-  const { database, live, queue, writer, lifetime, removals, limits } = context;
+  const { database, live, queue, writer, lifetime, removals, flights, limits } = context;
   const { now, leaseMs } = limits;
   const reads = sqliteReads(context);
   const writes = sqliteWrites(context);
@@ -87,11 +87,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     async change(thread, lookups, decide) {
       for (;;) {
         // What waits to be written may end a run or change the thread: it comes first.
-        const written = writer.flushThread(thread);
-        if (written) {
-          await written;
-          continue;
-        }
+        writer.flushThread(thread);
         database.assertOpen();
         const rest = lifetime.visit(...thread);
         if (rest) {
@@ -99,7 +95,13 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
           continue;
         }
         const view = database.read(() => viewOf(thread, lookups));
-        const decision = decide(view);
+        let decision: ReturnType<typeof decide>;
+        try {
+          decision = decide(view);
+        } catch (error) {
+          await flights.of(thread);
+          throw error;
+        }
         const copy = writes.dropCopy(thread, decision.writes);
         if (copy) {
           await copy;
@@ -118,7 +120,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     unstage: writes.unstage,
 
     async eachDue<T>({ limit, except }: Due, look: (thread: ThreadKey) => Promise<Looked<T>>) {
-      await writer.flush();
+      writer.flush();
       database.assertOpen();
       const all: T[] = [];
       const left = new Set(except);
@@ -171,21 +173,25 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     deferredCalls: reads.deferredCalls,
   };
 
-  /** Resolves when all of it is as durable as it must be. Without writes that is what others have just written. */
+  /** Commits at once, and resolves when all of it is as durable as it must be; without writes, when what was decided upon is. */
   async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
+    if (all.length === 0) return flights.of(thread);
     const effects: (() => void)[] = [];
-    if (all.length > 0)
-      database.write((afterCommit) => {
-        const after = { afterCommit, afterFlush: (effect: () => void) => void effects.push(effect) };
-        let before = head;
-        for (const write of all) {
-          writes.carryOut(thread, before, write, now, after);
-          before = headAfter(before, write, ownerOf(thread[0]));
-        }
-      });
-    if (all.length === 0) await database.settled();
-    else if (!mayBeLost(all)) await database.flushed();
-    for (const effect of effects) effect();
+    database.write((afterCommit) => {
+      const after = { afterCommit, afterFlush: (effect: () => void) => void effects.push(effect) };
+      let before = head;
+      for (const write of all) {
+        writes.carryOut(thread, before, write, now, after);
+        before = headAfter(before, write, ownerOf(thread[0]));
+      }
+    });
+    const show = () => {
+      for (const effect of effects) effect();
+    };
+    if (mayBeLost(all)) return show();
+    const landing = database.flushed().then(show);
+    flights.add(thread, landing);
+    await landing;
   }
 
   function viewOf(thread: ThreadKey, lookups: Lookups): View {

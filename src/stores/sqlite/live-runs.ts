@@ -22,7 +22,12 @@ export interface Hold {
 
 export interface LiveRun {
   readonly key: RunKey;
+  /** What readers may get. */
   readonly log: Log;
+  /** The number of the last event that is committed; readers get it once it is on disk, where it has to be. */
+  written: number;
+  /** Whether its end is committed. */
+  hasEnded: boolean;
   /** Absent while no process executes the run. */
   hold: Hold | undefined;
   /** False when its inbox is empty: nearly always, and then no one has to look. */
@@ -42,7 +47,7 @@ export class LiveRuns {
   /** Throws `lease_lost`. */
   leased(lease: Lease): LiveRun & { hold: Hold } {
     const run = this.#runs.get(lease.owner, place(lease));
-    if (run?.hold?.epoch !== lease.epoch || !hasHold(run)) throw leaseLost(lease);
+    if (run?.hold?.epoch !== lease.epoch || !hasHold(run) || run.hasEnded) throw leaseLost(lease);
     return run;
   }
 
@@ -64,7 +69,8 @@ export class LiveRuns {
   }
 
   #add(key: RunKey, last: number, mayHaveLeft: boolean): LiveRun {
-    const run: LiveRun = { key, log: new Log(TAIL, last, TAIL_BYTES), hold: undefined, mayHaveLeft };
+    const log = new Log(TAIL, last, TAIL_BYTES);
+    const run: LiveRun = { key, log, written: last, hasEnded: false, hold: undefined, mayHaveLeft };
     this.#runs.set(key.owner, place(key), run);
     return run;
   }

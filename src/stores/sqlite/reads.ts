@@ -38,7 +38,8 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCall
   calls(thread: ThreadKey): CallHead[];
 }
 
-export function sqliteReads({ database, changes, live, queue, lifetime }: StoreContext): Reads {
+export function sqliteReads(context: StoreContext): Reads {
+  const { database, changes, live, queue, lifetime, flights } = context;
   const selectThread = database.query<ThreadRow>(
     `SELECT ${THREAD_COLUMNS} FROM threads WHERE owner = ? AND id = ? AND staged IS NULL`,
   );
@@ -247,10 +248,13 @@ export function sqliteReads({ database, changes, live, queue, lifetime }: StoreC
   };
   return reads;
 
-  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. */
+  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. What is read is on disk. */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
-    return database.read(() => read(thread));
+    const result = database.read(() => read(thread));
+    const flight = flights.of(thread);
+    if (flight) await flight;
+    return result;
   }
 }
 

@@ -13,8 +13,6 @@ const MOST_EVENTS = 48;
 const MOST_CHARS = 64 * 1024;
 /** A run moves when so many rows were added since its oldest event here. */
 const MOST_ROWS = 128;
-/** Rows that no run needs are deleted each time that so many were added. */
-const DROP_EVERY = 32;
 
 /** What a run says in one batch. */
 export interface Said {
@@ -44,12 +42,12 @@ export type EventColumns = readonly [
 export interface Tail {
   /** Whether it takes more of the run: not what would be too much, nor what another attempt says. */
   hasRoomFor(said: Said): boolean;
-  /** Adds a row with what is said. Within a transaction. */
+  /** Adds a row with what is said, before readers get it. Within a transaction. */
   keep(all: readonly Said[], afterCommit: AfterCommit): void;
   /** What is kept of a run, which its log in the file lacks. */
   of(run: LiveRun): Said | undefined;
-  /** The log of the run has in the file what was kept. */
-  forget(run: LiveRun): void;
+  /** Drops what is kept of a run, whose log has it now. Within a transaction. */
+  forget(run: LiveRun, afterCommit: AfterCommit): void;
   /** The runs that are to be moved to their logs. */
   old(): readonly Said[];
 }
@@ -76,14 +74,18 @@ export function openTail(database: Database): Tail {
     keep(all, afterCommit) {
       const row = ++rows;
       insert.run(row, JSON.stringify(all.flatMap(columnsOf)));
-      if (row % DROP_EVERY === 0) drop.run(kept.values().next().value?.firstRow ?? row);
       afterCommit(() => {
         for (const each of all) add(each, row);
       });
     },
 
     of: (run) => kept.get(run),
-    forget: (run) => void kept.delete(run),
+    forget(run, afterCommit) {
+      // The rows before those of the run that has waited longest now.
+      const [oldest, next] = kept.keys().take(2);
+      if (oldest === run) drop.run((next && kept.get(next)?.firstRow) ?? rows + 1);
+      afterCommit(() => kept.delete(run));
+    },
     old,
   };
 
@@ -98,6 +100,7 @@ export function openTail(database: Database): Tail {
 
   function add({ run, epoch, pending }: Said, row: number): void {
     const to = kept.get(run) ?? { run, epoch, pending: [], firstRow: row, chars: 0 };
+    run.written += pending.length;
     to.pending.push(...pending);
     to.chars += charsOf(pending);
     kept.set(run, to);
@@ -108,7 +111,7 @@ const charsOf = (pending: readonly PendingEvent[]) => pending.reduce((sum, { jso
 
 /** The rows that the events would be in the log of their run. */
 function columnsOf({ run, epoch, pending }: Said): EventColumns[] {
-  let seq = run.log.last;
+  let seq = run.written;
   return rowsOf(pending).map(({ event, body, count }) => {
     seq += count;
     return [...rowKey(run.key), seq, epoch, event, body];

@@ -2,18 +2,18 @@
 //
 // Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
 // MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
-// its append resolves and readers get it. Until then later events of its run wait, and those of other runs do not. When much
-// waits, one turn writes the events of some runs, and the next one those of others.
+// its append resolves and readers get it; readers get later events of its run after it. When much waits, one turn writes the
+// events of some runs, and the next one those of others.
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease, RunKey } from "../../core/stores.ts";
-import { isWithNext } from "../../core/stream.ts";
 import { leaseLost } from "../errors.ts";
 import { entriesOfPending } from "../log-rows.ts";
 import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { ownerText, type ThreadKey } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
-import { type AfterCommit, type Database, mayPass } from "./database.ts";
+import { type Database, mayPass } from "./database.ts";
+import type { Flights } from "./flights.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
 import { PAUSE_MS } from "./patience.ts";
 import type { Tail } from "./tail.ts";
@@ -25,18 +25,15 @@ const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
 /** Of what is written in one turn of the event loop; one turn ends with the run that passes it. */
 const TURN_CHARS = 256 * 1024;
-
-/** What is committed of one run and not on disk yet. */
-interface Flushing {
-  readonly run: LiveRun;
-  readonly written: PromiseWithResolvers<void>;
-  readonly ends: boolean;
-}
+/** Runs whose kept events are moved to their logs in one turn. */
+const MOVES = 16;
 
 /** What waits of one run. */
-interface Waiting extends Flushing {
+interface Waiting {
+  readonly run: LiveRun;
   readonly epoch: number;
   readonly pending: PendingEvent[];
+  readonly written: PromiseWithResolvers<void>;
   chars: number;
   ends: boolean;
   isDurable: boolean;
@@ -45,11 +42,15 @@ interface Waiting extends Flushing {
   refusal: unknown;
 }
 
+/** Resolves when readers have what is committed, or with the error of the disk. */
+type Landing = Promise<{ readonly error: unknown } | undefined>;
+
 interface Parts {
   readonly database: Database;
   readonly live: LiveRuns;
   readonly commit: EventCommitter;
   readonly tail: Tail;
+  readonly flights: Flights;
 }
 
 export class Writer {
@@ -57,10 +58,10 @@ export class Writer {
   readonly #live: LiveRuns;
   readonly #commit: EventCommitter;
   readonly #tail: Tail;
+  readonly #flights: Flights;
   readonly #waiting = new Map<LiveRun, Waiting>();
-  /** What is committed and on its way to the disk. */
-  readonly #flushing = new Map<LiveRun, Flushing>();
-  /** Events that may be written. */
+  /** The last of what is committed of each run and that its readers do not have yet. */
+  readonly #landings = new Map<LiveRun, Landing>();
   #count = 0;
   #timer: NodeJS.Timeout | undefined;
   #immediate: NodeJS.Immediate | undefined;
@@ -72,12 +73,13 @@ export class Writer {
   #isClosed = false;
 
   /** What the file may take later waits for `patienceMs`. */
-  constructor({ database, live, commit, tail }: Parts, patienceMs: number) {
+  constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number) {
     this.#patienceMs = patienceMs;
     this.#database = database;
     this.#live = live;
     this.#commit = commit;
     this.#tail = tail;
+    this.#flights = flights;
   }
 
   /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
@@ -85,49 +87,38 @@ export class Writer {
     this.#database.assertOpen();
     const run = this.#live.leased(lease);
     const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
-    if (waiting.ends || this.#flushing.get(run)?.ends) throw leaseLost(lease);
+    if (waiting.ends) throw leaseLost(lease);
     const pending = events.map(pendingEvent);
     waiting.ends = hasEnd(pending);
     const canWait = events.every(({ event }) => isProgress(event));
-    // What goes with the next event is on disk with it.
-    waiting.isDurable ||= !canWait && !events.every(isWithNext);
+    waiting.isDurable ||= !canWait;
     waiting.pending.push(...pending);
     for (const { json } of pending) waiting.chars += json.length;
     this.#waiting.set(run, waiting);
-    // What waits for earlier events of its run is counted when these are on disk.
-    if (!this.#flushing.has(run)) {
-      this.#count += pending.length;
-      this.#schedule(canWait);
-    }
+    this.#count += pending.length;
+    this.#schedule(canWait);
     return waiting.written.promise;
   }
 
-  /** Writes what may be written now. Resolves when it is on disk, as far as it has to be. Throws nothing: `append` does. */
-  async flush(): Promise<void> {
+  /** Writes what waits, now. Throws nothing: `append` does. */
+  flush(): void {
     this.#writeUpTo(Number.POSITIVE_INFINITY);
-    await Promise.allSettled(this.#flushing.values().map(({ written }) => written.promise));
   }
 
-  /** Writes everything, for the last time: nothing waits for the file any more. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    do await this.flush();
-    while (this.#waiting.size > 0 || this.#flushing.size > 0);
-  }
-
-  /**
-   * Does the same for one thread, and returns what to wait for before it is called again; undefined when all is written. To be
-   * called before anything that changes who may write there. Throws what the file refuses.
-   */
-  flushThread([owner, id]: ThreadKey): Promise<void> | undefined {
-    const isOfThread = ({ run: { key } }: Flushing) => key.thread_id === id && ownerText(key.owner) === owner;
+  /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
+  flushThread([owner, id]: ThreadKey): void {
+    const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
     const all = [...this.#waiting.values()].filter(isOfThread);
-    if (all.length > 0) this.#writeOut(all.filter(({ run }) => !this.#flushing.has(run)));
-    const flushing = this.#flushing.values().find(isOfThread);
-    if (flushing) return flushing.written.promise.catch(() => {});
+    if (all.length > 0) this.#writeOut(all);
     const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
     if (refused) throw refused;
-    return undefined;
+  }
+
+  /** Writes what waits for the last time: nothing waits for the file any more. Resolves when readers have it. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.flush();
+    await Promise.all(this.#landings.values());
   }
 
   /** Moves to a run's log what was only kept beside it. Throws `unavailable`. */
@@ -136,7 +127,7 @@ export class Writer {
     const kept = run && this.#tail.of(run);
     if (!kept) return;
     this.#database.write((afterCommit) =>
-      this.#commit(run, kept.epoch, [], { afterCommit, afterFlush: afterCommit }),
+      this.#commit(run, kept.epoch, [], { afterCommit, afterFlush: () => {} }),
     );
   }
 
@@ -149,12 +140,11 @@ export class Writer {
     let left = chars;
     for (const waiting of this.#waiting.values()) {
       if (left <= 0) break;
-      if (this.#flushing.has(waiting.run)) continue;
       left -= waiting.chars;
       all.push(waiting);
     }
     this.#writeOut(all);
-    if (this.#count > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
+    if (this.#waiting.size > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
   }
 
   #writeOut(all: readonly Waiting[]): void {
@@ -169,6 +159,7 @@ export class Writer {
       // Each by itself: what cannot be written of one run harms no other.
       for (const waiting of all) this.#writeAlone(waiting);
     }
+    this.#moveOld();
     const ended = performance.now();
     this.#restsUntil = ended + Math.min(MAX_WAIT_MS, WAIT_PER_WORK * (ended - begun));
   }
@@ -213,55 +204,71 @@ export class Writer {
 
   #write(all: readonly Waiting[]): void {
     if (all.length === 0) return;
-    const effects: (() => void)[] = [];
-    const later = (effect: () => void) => void effects.push(effect);
+    const effects = new Map<Waiting, () => void>();
     this.#database.write((afterCommit) => {
-      const short = new Set(all.filter((each) => this.#isForTail(each)));
-      const moved = new Set<LiveRun>();
+      const short: Waiting[] = [];
       for (const each of all) {
-        if (short.has(each)) continue;
-        const { run, epoch, pending, isDurable } = each;
-        this.#commit(run, epoch, pending, { afterCommit, afterFlush: isDurable ? later : afterCommit });
-        moved.add(run);
+        const { run, epoch, pending } = each;
+        if (this.#isForTail(each)) short.push(each);
+        else
+          this.#commit(run, epoch, pending, { afterCommit, afterFlush: (show) => effects.set(each, show) });
       }
-      if (short.size > 0) this.#keep([...short], moved, afterCommit);
+      if (short.length > 0) this.#tail.keep(short, afterCommit);
     });
-    const durable = all.filter(({ isDurable }) => isDurable);
-    for (const { written, isDurable } of all) if (!isDurable) written.resolve();
-    if (durable.length > 0) void this.#finish(durable, effects);
+    for (const each of all) this.#land(each, effects.get(each) ?? (() => showProgress(each)));
   }
 
   #isForTail(waiting: Waiting): boolean {
     return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
   }
 
-  /** Adds to what runs have said last. What others have said long ago moves to their logs, unless it has just been `moved`. */
-  #keep(all: readonly Waiting[], moved: ReadonlySet<LiveRun>, afterCommit: AfterCommit): void {
-    for (const { run, epoch } of this.#tail.old())
-      if (!moved.has(run)) this.#commit(run, epoch, [], { afterCommit, afterFlush: afterCommit });
-    this.#tail.keep(all, afterCommit);
-    afterCommit(() => {
-      for (const { run, epoch, pending } of all) {
-        for (const entry of entriesOfPending(pending, epoch, run.log.last + pending.length))
-          run.log.push(entry);
-        run.log.ring();
+  /** What runs have said long ago moves to their logs. What cannot be moved now stays, and is tried again. */
+  #moveOld(): void {
+    for (const { run } of this.#tail.old().slice(0, MOVES)) {
+      try {
+        this.moveToLog(run.key);
+      } catch (error) {
+        if (!mayPass(error)) throw error;
       }
-    });
+    }
   }
 
-  /** Brings what is committed onto the disk, then shows it and answers. */
-  async #finish(all: readonly Waiting[], effects: readonly (() => void)[]): Promise<void> {
-    for (const each of all) this.#flushing.set(each.run, each);
-    const flushed = await this.#database.flushed().catch((error: unknown) => ({ error }));
-    if (!flushed) for (const effect of effects) effect();
-    for (const { run, written } of all) {
-      this.#flushing.delete(run);
-      if (flushed) written.reject(flushed.error);
-      else written.resolve();
-      this.#count += this.#waiting.get(run)?.pending.length ?? 0;
+  /** Shows what is committed and answers: at once if it need not be on disk, and in the order of the run. */
+  #land(waiting: Waiting, show: () => void): void {
+    const { run, written, isDurable } = waiting;
+    const before = this.#landings.get(run);
+    if (!isDurable && !before) {
+      show();
+      written.resolve();
+      return;
     }
-    if (this.#count > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
+    const flushed = isDurable ? this.#flushed() : undefined;
+    const landing: Landing = Promise.all([before, flushed]).then(([...failures]) => {
+      if (this.#landings.get(run) === landing) this.#landings.delete(run);
+      const failure = failures.find((each) => each !== undefined);
+      if (failure) written.reject(failure.error);
+      else {
+        show();
+        written.resolve();
+      }
+      return failure;
+    });
+    this.#landings.set(run, landing);
+    this.#flights.add([ownerText(run.key.owner), run.key.thread_id], landing);
   }
+
+  /** Asks for a flush now: what is committed later does not count for it. */
+  #flushed(): Landing {
+    return this.#database.flushed().then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+  }
+}
+
+function showProgress({ run, epoch, pending }: Waiting): void {
+  for (const entry of entriesOfPending(pending, epoch, run.log.last + pending.length)) run.log.push(entry);
+  run.log.ring();
 }
 
 function newWaiting(run: LiveRun, epoch: number): Waiting {
