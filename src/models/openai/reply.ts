@@ -65,7 +65,7 @@ export function openaiReply(): ReplyReader {
       draft.refuse();
       draft.say(delta.refusal, out);
     }
-    for (const piece of [delta.tool_calls].flat().filter(isObject)) call(piece, out);
+    if (delta.tool_calls) for (const piece of [delta.tool_calls].flat().filter(isObject)) call(piece, out);
     if (isObject(delta.function_call)) call({ function: delta.function_call }, out);
   };
 

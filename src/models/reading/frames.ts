@@ -123,20 +123,24 @@ function json(listener: Listener, contentType: string): Frames {
 /** Passes on the data of one frame: one event, a list of events, or one event in each line. */
 function hear(data: string, listener: Listener): void {
   if (listener.ended) return;
-  const text = data.charCodeAt(0) === BRACE ? data : bare(data);
-  if (IDLE.test(text)) return;
-  if (DONE.test(text)) {
+  const isPlain = data.charCodeAt(0) === BRACE;
+  const text = isPlain ? data : bare(data);
+  // Nearly every frame is an object, and every token is a frame.
+  if (!isPlain && IDLE.test(text)) return;
+  if (!isPlain && DONE.test(text)) {
     listener.close();
     return;
   }
   const value = valueIn(text);
   if (value === LINES) for (const line of text.split("\n")) hear(line, listener);
-  else for (const event of [value].flat()) tell(event, listener);
+  else if (Array.isArray(value)) for (const event of value) tell(event, listener);
+  else tell(value, listener);
 }
 
 function tell(value: unknown, listener: Listener): void {
   if (!isObject(value) && typeof value !== "string")
     throw new TypeError(`${JSON.stringify(value)} is no event.`);
+  if (isObject(value) && isEmpty(value)) return;
   const event = isObject(value) ? value : { error: value };
   const error = errorIn(event);
   if (error !== undefined) throw failed(error);
@@ -144,6 +148,11 @@ function tell(value: unknown, listener: Listener): void {
 }
 
 const BRACE = 0x7b;
+
+function isEmpty(value: object): boolean {
+  for (const _ in value) return false;
+  return true;
+}
 
 /** Proxies wrap what is data already. */
 const bare = (data: string) => data.replace(/^\uFEFF?\s*(?:data:\s*)*/, "").trimEnd();
