@@ -5,7 +5,7 @@
 import { closeSync, fdatasync, fdatasyncSync, openSync } from "node:fs";
 import { storeClosed } from "../errors.ts";
 
-/** A disk that took no longer for its last flush, in ms, is not worth the way through the thread pool. */
+/** A disk that took no longer for its last flush, in ms, is not worth the way through the thread pool, if it has rested as long. */
 const SHORT_MS = 0.5;
 
 export class Disk {
@@ -16,6 +16,7 @@ export class Disk {
   /** Those who ask meanwhile share the next one. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
+  #lastEnd = 0;
   /** A disk that has failed once may say later that all is well, though what it refused is lost. */
   #failure: unknown;
 
@@ -51,7 +52,8 @@ export class Disk {
     this.#next = undefined;
     if (this.#failure) asked.reject(this.#failure);
     else if (!this.#isOpen) asked.reject(storeClosed());
-    else if (this.#lastMs < SHORT_MS) this.#flushAtOnce(asked);
+    else if (this.#lastMs < SHORT_MS && performance.now() - this.#lastEnd > SHORT_MS)
+      this.#flushAtOnce(asked);
     else this.#flushAside(asked);
   }
 
@@ -64,7 +66,7 @@ export class Disk {
       this.#failure = error;
       asked.reject(error);
     }
-    this.#lastMs = performance.now() - begun;
+    this.#ended(begun);
   }
 
   #flushAside(asked: PromiseWithResolvers<void>): void {
@@ -72,12 +74,17 @@ export class Disk {
     this.#isBusy = true;
     fdatasync(this.#file, (error) => {
       this.#isBusy = false;
-      this.#lastMs = performance.now() - begun;
+      this.#ended(begun);
       if (!this.#isOpen) closeSync(this.#file);
       this.#failure = error ?? undefined;
       if (error) asked.reject(error);
       else asked.resolve();
       this.#flush();
     });
+  }
+
+  #ended(begun: number): void {
+    this.#lastEnd = performance.now();
+    this.#lastMs = this.#lastEnd - begun;
   }
 }
