@@ -35,6 +35,13 @@ COPY bin bin
 RUN HOST=127.0.0.1 DATA_DIR=/tmp/data NODE_DISABLE_COMPILE_CACHE=1 node bin/skein.cjs config check >/dev/null \
   && ln -s /opt/skein/bin/skein.cjs /usr/local/bin/skein \
   && mkdir /data && chown 10001:10001 /data
+# As the user of the server, whose code V8 keeps apart; it may read it, and not change it.
+COPY --from=build /src/script/warm.ts /tmp/warm.ts
+RUN mkdir .compiled && chown 10001:10001 .compiled
+USER 10001:10001
+RUN node /tmp/warm.ts /opt/skein/dist/main.js
+USER root
+RUN chown -R root:root .compiled
 USER 10001:10001
 VOLUME /data
 EXPOSE 8000

@@ -18,21 +18,21 @@ type Budgets = Partial<Record<Store, Budget>>;
 const everywhere = (budget: Budget): Budgets => Object.fromEntries(STORES.map((store) => [store, budget]));
 
 const BUDGETS = {
-  burst: { memory: ratio(1.15), sqlite: ratio(1.3), redis: ratio(1.5) },
+  burst: { memory: ratio(1.3), sqlite: ratio(1.5), redis: ratio(1.5) },
   packed: everywhere(ratio(1.3)),
-  paced: everywhere(ratio(1.3)),
+  paced: everywhere(ratio(1.7)),
   "paced p50": { sqlite: value(1) },
-  "paced p99": everywhere(ratio(2)),
+  "paced p99": { ...everywhere(ratio(2)), sqlite: value(30) },
   "first event": everywhere(ratio(1.8)),
   "first token": everywhere(ratio(1.6)),
-  run: everywhere(ratio(2.5)),
-  "tool turn": { ...everywhere(ratio(2.5)), sqlite: ratio(5) },
+  run: everywhere(ratio(2.8)),
+  "tool turn": { ...everywhere(ratio(5)), sqlite: ratio(7) },
   "late turn": everywhere(value(1.2)),
   // The ids of later events have more digits.
   "late bytes": everywhere(value(1.05)),
   stream: everywhere(value(110)),
   threads: { ...everywhere(value(5)), memory: value(35) },
-  start: everywhere(ratio(3.2)),
+  start: everywhere(ratio(3.5)),
   "token bytes": everywhere(value(130)),
   wire: everywhere(ratio(0.3)),
   neighbour: everywhere(value(50)),

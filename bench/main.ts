@@ -25,7 +25,7 @@ import { wires } from "./scenarios/wires.ts";
 import { workers } from "./scenarios/workers.ts";
 import { onStage, type Stage } from "./stage.ts";
 import { heading, lineOf, section } from "./table.ts";
-import { bareRelay, skein } from "./targets.ts";
+import { aiSdk, bareRelay, skein } from "./targets.ts";
 
 const USUAL: readonly Scenario[] = [burst, paced, first, tool, turns, streams, threads, start, wire, wires];
 const ALL: readonly Scenario[] = [
@@ -43,19 +43,25 @@ async function bench(options: Options, stage: Stage): Promise<void> {
       : typeof beside === "object"
         ? await skein(stage, store, provider, beside.folder)
         : await skein(stage, beside, provider);
-  const targets = {
-    bare,
-    skein: options.target === "bare" ? relay : await skein(stage, store, provider),
+  const measured = {
+    bare: () => relay,
+    "ai-sdk": () => aiSdk(stage),
+    skein: () => skein(stage, store, provider),
   };
+  const targets = { bare, skein: await measured[options.target]() };
   const rig = createRig({ ...stage, targets, store, rounds, profiled: profile !== undefined });
 
   console.log(`Node ${process.versions.node}, ${cpus().length} × ${cpus()[0]?.model.trim()}`);
   console.log(`store ${store}, provider ${provider}, ${rounds} rounds; medians, the ratio's over pairs\n`);
   console.log(
-    heading(typeof beside === "object" ? "beside" : beside, options.target === "bare" ? "bare" : store),
+    heading(
+      typeof beside === "object" ? "beside" : beside,
+      options.target === "skein" ? store : options.target,
+    ),
   );
   /** The budgets are those beside the relay. */
-  const limitOf = (row: Row) => (beside === "bare" ? budgetOf(store, row) : undefined);
+  const limitOf = (row: Row) =>
+    beside === "bare" && options.target === "skein" ? budgetOf(store, row) : undefined;
   for (const scenario of scenariosOf(options)) {
     console.log(section(scenario));
     for (const row of await scenario.run(rig)) console.log(lineOf(row, limitOf(row)));

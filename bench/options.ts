@@ -13,6 +13,7 @@ const USAGE = `npm run bench -- [options]
   --beside <kind>        instead of the bare relay, this server on another store: ${STORES.join(" or ")};
                          or the server of another checkout on the same store: the path of its folder
   --target bare          the relay against itself: what noise alone does to the ratios
+  --target ai-sdk        the AI SDK in a plain server
   --profile <folder>     tell where both servers' CPU time went, and leave the profiles there (for DevTools)
 
 Scenarios: `;
@@ -27,7 +28,7 @@ export interface Options {
   readonly rounds: number;
   readonly store: Store;
   readonly provider: Provider;
-  readonly target: "skein" | "bare";
+  readonly target: "skein" | "bare" | "ai-sdk";
   readonly beside: "bare" | Store | Checkout;
   readonly profile: string | undefined;
 }
@@ -52,7 +53,7 @@ export function readOptions(args: readonly string[], scenarios: readonly string[
       rounds: atLeastOne(values.rounds),
       store: oneOf("--store", values.store, STORES),
       provider: oneOf("--provider", values.provider, PROVIDERS),
-      target: oneOf("--target", values.target, ["skein", "bare"]),
+      target: oneOf("--target", values.target, ["skein", "bare", "ai-sdk"] as const),
       beside: values.beside.includes("/")
         ? { folder: resolve(values.beside) }
         : oneOf("--beside", values.beside, ["bare", ...STORES] as const),

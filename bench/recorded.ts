@@ -9,8 +9,8 @@ import type { Store } from "./targets.ts";
 const FILE = join(import.meta.dirname, "figures.json");
 
 /** A ratio may grow this much before it holds up a change. */
-const JUMP = 1.5;
-const LEAST_PAIRS = 3;
+export const JUMP = 1.25;
+const LEAST_PAIRS = 5;
 
 export type Ratios = Partial<Record<Figure, number>>;
 export type Recorded = Partial<Record<Store, Ratios>>;

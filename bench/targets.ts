@@ -1,9 +1,10 @@
 // The servers under test, each started as its users start it.
 
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { transformSync } from "esbuild";
 import { startPostgres } from "../test/support/postgres.ts";
 import { type Children, freePort, type Server } from "./children.ts";
 
@@ -35,14 +36,27 @@ const ROOT = join(import.meta.dirname, "..");
 /** As script/start has it; for the relay as well. */
 const NODE_ARGS = ["--v8-pool-size=0"];
 
-export function bareRelay({ children, dir, providerPort }: Surroundings): Target {
+export const bareRelay = (around: Surroundings): Target => plainServer("bare-relay", around);
+export const aiSdk = (around: Surroundings): Target => plainServer("ai-sdk", around);
+
+/** A server in one file of this folder. It is compiled once: as TypeScript it would cost each start a third more. */
+function plainServer(name: string, { children, dir, providerPort }: Surroundings): Target {
+  // Beside the packages that it imports.
+  const folder = join(ROOT, "node_modules/.cache/bench");
+  const program = join(folder, `${name}.mjs`);
+  const source = readFileSync(join(import.meta.dirname, `${name}.ts`), "utf8");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(program, transformSync(source, { loader: "ts" }).code);
   return {
     start: (nodeArgs = []) =>
       children.serve({
-        program: [process.execPath, ...NODE_ARGS, ...nodeArgs, join(import.meta.dirname, "bare-relay.ts")],
+        program: [process.execPath, ...NODE_ARGS, ...nodeArgs, program],
         place: "measured",
-        env: { PROVIDER_URL: `http://127.0.0.1:${providerPort}/v1` },
-        logFile: join(dir, "bare.log"),
+        env: {
+          PROVIDER_URL: `http://127.0.0.1:${providerPort}/v1`,
+          NODE_COMPILE_CACHE: join(folder, "compiled"),
+        },
+        logFile: join(dir, `${name}.log`),
       }),
   };
 }

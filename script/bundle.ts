@@ -2,12 +2,18 @@
 // To find a module takes longer than to run it, and there are hundreds. What the program imports on demand stays so, in chunks of its own;
 // a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
 
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Metafile } from "esbuild";
 
 /** Packages that are bundled as well, each with its licence beside the chunks. The others are found where npm has put them. */
-const BUNDLED = ["zod"];
+const BUNDLED = [
+  ...["zod", "fastify", "@fastify/cors", "@fastify/sse", "helmet", "pino"],
+  ...["prom-client", "@opentelemetry/api", "yaml", "lru-cache", "ipaddr.js"],
+];
+/** What CommonJS packages find around them. */
+const AROUND_COMMONJS = `import { createRequire as $createRequire } from "node:module";
+const require = $createRequire(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
 const [dist = "dist"] = process.argv.slice(2);
 const { dependencies, peerDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
@@ -25,14 +31,18 @@ const { metafile } = await build({
   target: "es2024",
   supported: { "regexp-set-notation": false },
   external: Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !BUNDLED.includes(name)),
+  banner: { js: AROUND_COMMONJS },
   logLevel: "warning",
 });
 checkPlaces(metafile);
 for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
 importFirst("adapters/index.js", "../lib/node-version.js");
-for (const name of BUNDLED)
-  cpSync(join("node_modules", name, "LICENSE"), join(dist, `chunks/${name}.LICENSE`));
+for (const name of BUNDLED) {
+  const licence = readdirSync(join("node_modules", name)).find((file) => /^licen[cs]e/i.test(file));
+  if (licence)
+    cpSync(join("node_modules", name, licence), join(dist, `chunks/${name.replace("/", "-")}.LICENSE`));
+}
 
 /** Imports one module before all others: esbuild imports chunks in an order of its own. */
 function importFirst(entry: string, module: string): void {
@@ -56,7 +66,11 @@ function escapeCharacters(file: string): void {
 function checkPlaces({ outputs }: Metafile): void {
   for (const [file, { inputs }] of Object.entries(outputs))
     for (const source of Object.keys(inputs))
-      if (depth(source) !== depth(file) && readFileSync(source, "utf8").includes("import.meta."))
+      if (
+        !source.startsWith("node_modules/") &&
+        depth(source) !== depth(file) &&
+        readFileSync(source, "utf8").includes("import.meta.")
+      )
         throw new Error(`${source} uses \`import.meta\`, and would lie in ${file}, at another depth.`);
 }
 

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { comparisonOf, readRecorded } from "../../bench/recorded.ts";
 
@@ -40,4 +41,12 @@ test("ratios are recorded for each store that the short bench measures", () => {
   const figures = Object.entries(readRecorded()).map(([store, ratios]) => [store, Object.keys(ratios)]);
   const measured = ["burst", "packed", "run", "tool turn"];
   expect(Object.fromEntries(figures)).toEqual({ memory: measured, sqlite: measured });
+});
+
+test("docs/performance.md has the recorded ratios", () => {
+  const docs = readFileSync("docs/performance.md", "utf8");
+  for (const [store, ratios] of Object.entries(readRecorded())) {
+    const row = [store, ...Object.values(ratios).map((ratio) => `${ratio}×`)].join(" | ");
+    expect(docs).toContain(`| ${row} |`);
+  }
 });
