@@ -387,3 +387,13 @@ test("closing answers what is committed", async () => {
   await withFlushes(stores.close());
   expect((await Promise.all(started)).map(({ outcome }) => outcome)).toEqual(["claimed", "claimed"]);
 });
+
+test("nothing is left beside the logs of what runs said that end at once", async () => {
+  const { path, stores, claim } = await open();
+  const other = await withFlushes(claimed(stores, "other"));
+  for (const { lease } of [claim, other]) await stores.events.append(lease, [delta("secret")]);
+  await withFlushes(Promise.all([claim, other].map(({ lease }) => stores.events.append(lease, [done()]))));
+  const file = new DatabaseSync(await copyOf(afterKill(path)));
+  expect(file.prepare("SELECT count(*) AS n FROM tail").get()).toEqual({ n: 0 });
+  file.close();
+});

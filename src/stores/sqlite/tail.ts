@@ -5,7 +5,7 @@
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 import { rowKey } from "../row-keys.ts";
-import type { AfterCommit, Database } from "./database.ts";
+import { type AfterCommit, type Database, mayPass } from "./database.ts";
 import type { LiveRun } from "./live-runs.ts";
 
 /** The most that is kept of one run. Its log in memory keeps more. */
@@ -59,9 +59,11 @@ export function openTail(database: Database): Tail {
   /** Those first that have waited longest. */
   const kept = new Map<LiveRun, Kept>();
   let rows = 0;
+  /** The first row that is still there. */
+  let firstRow = 1;
   moveAll(database);
 
-  const isOld = ({ firstRow }: Kept) => rows - firstRow >= MOST_ROWS;
+  const isOld = (each: Kept) => rows - each.firstRow >= MOST_ROWS;
 
   return {
     hasRoomFor({ run, epoch, pending }) {
@@ -81,13 +83,34 @@ export function openTail(database: Database): Tail {
 
     of: (run) => kept.get(run),
     forget(run, afterCommit) {
-      // The rows before those of the run that has waited longest now.
-      const [oldest, next] = kept.keys().take(2);
-      if (oldest === run) drop.run((next && kept.get(next)?.firstRow) ?? rows + 1);
-      afterCommit(() => kept.delete(run));
+      const [oldest, next] = kept.values().take(2);
+      // The same transaction may add another row.
+      const end = rows + 1;
+      if (oldest?.run === run) dropBefore(next?.firstRow ?? end, afterCommit);
+      afterCommit(() => {
+        kept.delete(run);
+        if (kept.size === 0 && firstRow < end) dropAllBefore(end);
+      });
     },
     old,
   };
+
+  /** Rows that no run needs. */
+  function dropBefore(row: number, afterCommit: AfterCommit): void {
+    drop.run(row);
+    afterCommit(() => {
+      firstRow = row;
+    });
+  }
+
+  /** When several runs have moved at once. What cannot be dropped now is dropped with the next one. */
+  function dropAllBefore(row: number): void {
+    try {
+      database.write((afterCommit) => dropBefore(row, afterCommit));
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+    }
+  }
 
   function old(): Said[] {
     const found: Said[] = [];
