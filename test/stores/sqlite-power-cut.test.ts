@@ -317,7 +317,8 @@ test("a disk that refuses a flush once gets no more to write: those who wait hea
   disk.fails = true;
   endOldest();
   disk.fails = false;
-  expect(await withFlushes(Promise.all([first, second]))).toEqual([true, true]);
+  const third = refused(stores.runs.get(ADA, "u", "run"));
+  expect(await withFlushes(Promise.all([first, second, third]))).toEqual([true, true, true]);
   await expect(withFlushes(stores.runs.start(ADA, newRun("v"), "reject"))).rejects.toMatchObject({
     code: "unavailable",
   });
@@ -378,6 +379,23 @@ test("what is read or refused because of a start is answered when the start is o
   expect(answers).toEqual([]);
   await withFlushes(Promise.all(all));
   expect(answers.toSorted()).toEqual(["get", "known", "refusal", "start"]);
+});
+
+test("a delta that comes in between makes no one answer early", async () => {
+  const { stores, claim } = await open();
+  const said = stores.events.append(claim.lease, [message("x")]);
+  await expect.poll(() => disk.underWay.length).toBe(1);
+  const next = newRun("t");
+  const answers: string[] = [];
+  const queued = stores.runs.start(ADA, next, "queue").then(() => answers.push("queued"));
+  const shown = stores.events.append(claim.lease, [delta("y")]);
+  await nextTurn();
+  const read = stores.runs.get(ADA, "t", next.id).then(() => answers.push("read"));
+  endOldest();
+  await Promise.all([said, shown]);
+  for (let turn = 0; turn < 5; turn++) await nextTurn();
+  expect(answers).toEqual([]);
+  await withFlushes(Promise.all([queued, read]));
 });
 
 test("closing answers what is committed", async () => {

@@ -1,7 +1,7 @@
 // The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
 // connection closes or the process dies, however it dies.
 
-import { chmodSync, mkdirSync } from "node:fs";
+import { chmodSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -147,7 +147,7 @@ function open(path: string): { readonly file: DatabaseSync; readonly disk: Disk 
     file.exec("PRAGMA synchronous = NORMAL");
     // The name of a new log has to be on disk as well.
     flush(dirname(path), "r");
-    return { file, disk: new Disk(`${path}-wal`) };
+    return { file, disk: new Disk(`${realpathSync(path)}-wal`) };
   } catch (error) {
     if (file?.isOpen) file.close();
     throw cannotOpen(path, error);

@@ -5,6 +5,7 @@ import { type Refusal, refusalOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey, type ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
+import { Flights } from "./flights.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Row {
@@ -24,7 +25,7 @@ const NO_THREADS: Threads = { visit: () => undefined, exists: () => false };
 
 /** A file without `flushed` has on disk what it has written. */
 export function sqliteDocuments(
-  file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed">>,
+  file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed" | "assertOpen">>,
   now: () => number,
   threads: Threads = NO_THREADS,
 ): Documents {
@@ -44,6 +45,9 @@ export function sqliteDocuments(
     INSERT INTO documents (collection, key, version, body, due, owner, thread_id) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET version = excluded.version, body = excluded.body, due = excluded.due`);
   const remove = file.query("DELETE FROM documents WHERE collection = ? AND key = ?");
+
+  /** By the name of the collection. */
+  const flights = new Flights();
 
   return {
     async read(collection, keys) {
@@ -75,7 +79,9 @@ export function sqliteDocuments(
     async write(collection, writes, guards) {
       const { result, flushed } = await visited(collection, (key) => {
         const result: Refusal | "written" = file.write(() => writeAll(key, writes, guards));
-        return { result, flushed: result === "written" ? file.flushed?.() : undefined };
+        const flushed = result === "written" ? file.flushed?.() : undefined;
+        if (flushed) flights.add(key.name, flushed);
+        return { result, flushed };
       });
       await flushed;
       return result;
@@ -110,7 +116,12 @@ export function sqliteDocuments(
     const key = collectionKey(collection);
     const visit = () => key.thread && threads.visit(...key.thread);
     for (let rest = visit(); rest; rest = visit()) await rest;
-    return work(key);
+    const flight = flights.of(key.name);
+    const result = work(key);
+    // What is read or refused may be what another one has just written.
+    if (flight) await flight;
+    file.assertOpen?.();
+    return result;
   }
 }
 

@@ -1,24 +1,25 @@
-// The threads of which something is committed and on its way to the disk. What is read or decided meanwhile is answered when it is
+// What is committed and on its way to the disk, by thread or by collection. What is read or decided meanwhile is answered when it is
 // there, so that no one relies on what a power failure may take back.
 
-import { type ThreadKey, threadText } from "../row-keys.ts";
-
 export class Flights {
-  readonly #threads = new Map<string, Promise<void>>();
+  readonly #flights = new Map<string, Promise<void>>();
 
-  /** Until `landed` settles. */
-  add(thread: ThreadKey, landed: Promise<unknown>): void {
-    const text = threadText(thread);
+  /** Until `landed` settles, which must not be before those that were added for the same key. */
+  add(key: string, landed: Promise<unknown>): void {
     const over = () => {
-      if (this.#threads.get(text) === flight) this.#threads.delete(text);
+      if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
     const flight: Promise<void> = landed.then(over, over);
-    this.#threads.set(text, flight);
+    this.#flights.set(key, flight);
   }
 
-  /** What to wait for; undefined when all of the thread is on disk. Never rejects. */
-  of(thread: ThreadKey): Promise<void> | undefined {
-    // Nearly always there is nothing.
-    return this.#threads.size === 0 ? undefined : this.#threads.get(threadText(thread));
+  /** What to wait for; undefined when all of it is on disk. Never rejects: when the disk has failed, the file is closed. */
+  of(key: string): Promise<void> | undefined {
+    return this.#flights.get(key);
+  }
+
+  /** The same of everything. */
+  async all(): Promise<void> {
+    await Promise.all(this.#flights.values());
   }
 }

@@ -7,7 +7,7 @@ import { latestLeaseEnd } from "../clock-set-back.ts";
 import { PAST } from "../fair-queue.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CRASHES } from "../outcomes.ts";
-import { ownerOf, ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { ownerOf, ownerText, rowKey, type ThreadKey, threadText } from "../row-keys.ts";
 import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, statesThat, toRecord } from "../rows.ts";
 import {
   type ActiveRun,
@@ -99,7 +99,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
         try {
           decision = decide(view);
         } catch (error) {
-          await flights.of(thread);
+          await landed(thread);
           throw error;
         }
         const copy = writes.dropCopy(thread, decision.writes);
@@ -175,7 +175,7 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
 
   /** Commits at once, and resolves when all of it is as durable as it must be; without writes, when what was decided upon is. */
   async function carryOut(thread: ThreadKey, { head, now }: View, all: readonly Write[]): Promise<void> {
-    if (all.length === 0) return flights.of(thread);
+    if (all.length === 0) return landed(thread);
     const effects: (() => void)[] = [];
     database.write((afterCommit) => {
       const after = { afterCommit, afterFlush: (effect: () => void) => void effects.push(effect) };
@@ -190,8 +190,14 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
     };
     if (mayBeLost(all)) return show();
     const landing = database.flushed().then(show);
-    flights.add(thread, landing);
+    flights.add(threadText(thread), landing);
     await landing;
+  }
+
+  /** Resolves when everything that is committed of the thread is on disk. */
+  async function landed(thread: ThreadKey): Promise<void> {
+    await flights.of(threadText(thread));
+    database.assertOpen();
   }
 
   function viewOf(thread: ThreadKey, lookups: Lookups): View {

@@ -8,7 +8,7 @@ import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, decodePosition, encodePosition, fitting, type Position, pageOf } from "../page.ts";
-import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
+import { ownerText, rowKey, type ThreadKey, threadText } from "../row-keys.ts";
 import {
   ASKS_ITSELF,
   CALL_COLUMNS,
@@ -196,6 +196,8 @@ export function sqliteReads(context: StoreContext): Reads {
           start = last && placeOf(last);
           if (isTurnSpent()) await sharedTurn(owner.tenant);
         }
+        await flights.all();
+        database.assertOpen();
         const page = pageOf(rows, limit, (row) => encodePosition(placeOf(row)));
         return { ...page, items: page.items.map(toThread) };
       },
@@ -252,8 +254,9 @@ export function sqliteReads(context: StoreContext): Reads {
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     const result = database.read(() => read(thread));
-    const flight = flights.of(thread);
+    const flight = flights.of(threadText(thread));
     if (flight) await flight;
+    database.assertOpen();
     return result;
   }
 }

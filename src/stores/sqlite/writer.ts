@@ -10,7 +10,7 @@ import type { Lease, RunKey } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
 import { entriesOfPending } from "../log-rows.ts";
 import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
-import { ownerText, type ThreadKey } from "../row-keys.ts";
+import { ownerText, type ThreadKey, threadText } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
 import { type Database, mayPass } from "./database.ts";
 import type { Flights } from "./flights.ts";
@@ -222,14 +222,12 @@ export class Writer {
     return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
   }
 
-  /** What runs have said long ago moves to their logs. What cannot be moved now stays, and is tried again. */
+  /** What runs have said long ago moves to their logs. Never throws: what cannot be moved stays, and the run's next event says why. */
   #moveOld(): void {
     for (const { run } of this.#tail.old().slice(0, MOVES)) {
       try {
         this.moveToLog(run.key);
-      } catch (error) {
-        if (!mayPass(error)) throw error;
-      }
+      } catch {}
     }
   }
 
@@ -254,7 +252,8 @@ export class Writer {
       return failure;
     });
     this.#landings.set(run, landing);
-    this.#flights.add([ownerText(run.key.owner), run.key.thread_id], landing);
+    // Durable landings come in the order in which their flushes were asked for.
+    if (isDurable) this.#flights.add(threadText([ownerText(run.key.owner), run.key.thread_id]), landing);
   }
 
   /** Asks for a flush now: what is committed later does not count for it. */
