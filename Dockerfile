@@ -39,9 +39,9 @@ RUN HOST=127.0.0.1 DATA_DIR=/tmp/data NODE_DISABLE_COMPILE_CACHE=1 node bin/skei
 COPY --from=build /src/script/warm.ts /tmp/warm.ts
 RUN mkdir .compiled && chown 10001:10001 .compiled
 USER 10001:10001
-RUN node /tmp/warm.ts /opt/skein/dist/main.js
+RUN node /tmp/warm.ts /opt/skein/dist/main.js || echo "The image is not warmed up; its first run will be slower."
 USER root
-RUN chown -R root:root .compiled
+RUN chown -R root:root .compiled && chmod -R a+rX .compiled && rm /tmp/warm.ts
 USER 10001:10001
 VOLUME /data
 EXPOSE 8000
