@@ -107,11 +107,11 @@ describe("a client of responses", () => {
     const itemId = String(item?.id);
     expect(await client.conversations.items.retrieve(itemId, { conversation_id: id })).toEqual(item);
     for (const [request, status, words] of [
-      [client.conversations.items.delete("x", { conversation_id: "none" }), 404, "no conversation"],
-      [client.conversations.items.retrieve("x", { conversation_id: id }), 404, "no item"],
-      [client.conversations.update("none", { metadata: {} }), 404, "no conversation"],
+      [() => client.conversations.items.delete("x", { conversation_id: "none" }), 404, "no conversation"],
+      [() => client.conversations.items.retrieve("x", { conversation_id: id }), 404, "no item"],
+      [() => client.conversations.update("none", { metadata: {} }), 404, "no conversation"],
     ] as const)
-      await expect(request).rejects.toMatchObject({ status, message: expect.stringContaining(words) });
+      await expect(request()).rejects.toMatchObject({ status, message: expect.stringContaining(words) });
   });
 
   test("replays a whole conversation as items, and a new thread has it", async () => {
