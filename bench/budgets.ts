@@ -19,6 +19,7 @@ const everywhere = (budget: Budget): Budgets => Object.fromEntries(STORES.map((s
 
 const BUDGETS = {
   burst: { memory: ratio(1.3), sqlite: ratio(1.5), redis: ratio(1.5) },
+  "first event in a burst": { ...everywhere(ratio(3)), memory: ratio(1.5) },
   packed: everywhere(ratio(1.3)),
   paced: everywhere(ratio(1.7)),
   "paced p50": { sqlite: value(1) },

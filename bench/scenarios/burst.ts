@@ -12,11 +12,13 @@ export const burst: Scenario = {
       row("CPU ms per 1,000 tokens", single, "cpu", "burst"),
       row("CPU ms per 1,000 tokens, 8 in a packet", batched, "cpu", "packed"),
       row("tokens per second", single, "speed"),
+      row("first event p50, ms", single, "firstEvent", "first event in a burst"),
     ];
   },
 };
 
 async function measure(rig: Rig, server: Server, batch: number) {
-  const { cpuMs, tokens, ms } = await rig.load(server, { lanes: 64, runs: 5, script: script({ batch }) });
-  return { cpu: cpuMs / (tokens / 1000), speed: tokens / (ms / 1000) };
+  const load = { lanes: 64, runs: 5, script: script({ batch }) };
+  const { cpuMs, tokens, ms, firstEventMs } = await rig.load(server, load);
+  return { cpu: cpuMs / (tokens / 1000), speed: tokens / (ms / 1000), firstEvent: firstEventMs };
 }
