@@ -17,8 +17,9 @@ export const addressesOf = async (host: string): Promise<readonly string[]> =>
     ? [...new Set((await lookup(host, { all: true })).map(({ address }) => address))]
     : [host];
 
-/** Of an attempt to listen. */
-export function listenFailure({ host, port }: Place, cause: unknown): AppError {
+/** The error of a server that could not listen at `place`. */
+export function listenFailure(place: Place, cause: unknown): AppError {
+  const { host, port } = place;
   const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";
   const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
   return new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause });

@@ -39,8 +39,8 @@ export interface Documents {
   /** All of a collection, in no order. */
   list(collection: Collection): Promise<Document[]>;
   /**
-   * Those that are due, longest first; then those that are due more than `aheadMs` from now, if that is given: they were written
-   * before the clock was set back.
+   * The documents that are due, those first that have been due longest. With `aheadMs`, also the documents that are due later than
+   * that from now, behind the others: they were written before the clock was set back.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**

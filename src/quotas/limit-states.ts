@@ -27,7 +27,7 @@ export interface LimitState {
 
 /** As reports have it. */
 export interface ReportedLimit extends LimitState {
-  /** Of a limit on money, as the settings and refusals have them; those above are in millionths. */
+  /** The same amounts of a limit on money in units of the currency; the fields above are in millionths. */
   readonly in_units?: Pick<LimitState, "most" | "used" | "left">;
 }
 

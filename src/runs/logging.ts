@@ -67,7 +67,7 @@ const LACK_MS = 10_000;
 /** One limiter per logger and resource. There are few resources. */
 const lacks = new WeakMap<Pick<Logger, "warn">, Map<string, (line: object) => void>>();
 
-/** Of a call or request that failed with `error`. Says nothing of an error that has another cause. */
+/** Logs that a call or request failed because the machine lacks a resource. Logs nothing for any other `error`. */
 export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: object): void {
   const resource = exhausted(error);
   if (resource === undefined) return;

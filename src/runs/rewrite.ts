@@ -64,7 +64,7 @@ export async function replaceMessages(
   return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
 }
 
-/** What a run changes, and how its request says so. */
+/** The messages that a run appends or puts in the place of others, and the fields of its request that say which. */
 export interface Rewriting
   extends Pick<NewRun["request"], "replaces" | "restores" | "appends">,
     Pick<NewRun, "idempotency_key"> {

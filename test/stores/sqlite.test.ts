@@ -246,6 +246,27 @@ describe("a database", () => {
       expect(seqsOf(await readAll(stores, keyOf(bad)))).toEqual([1, 2]);
     }));
 
+  test("keeps what other runs say when the log of one refuses what was kept of it, and says why in the log", async () => {
+    await createSqliteStores({ path: path() }).close();
+    inFile((file) =>
+      file.exec(`CREATE TRIGGER stuck BEFORE INSERT ON events WHEN NEW.run_id = 'run_bad'
+        BEGIN SELECT RAISE(ABORT, 'this row is broken'); END`),
+    );
+    const lines: object[] = [];
+    const logger = { info() {}, warn: (line: object) => void lines.push(line), error() {} };
+    const stores = createSqliteStores({ path: path(), logger });
+    const [bad, good] = [await claimed(stores, "bad", { id: "run_bad" }), await claimed(stores, "good")];
+    await stores.events.append(bad.lease, [delta("kept")]);
+    for (let n = 0; n < 300; n++) await stores.events.append(good.lease, [delta("x")]);
+    await stores.events.append(good.lease, [done()]);
+    expect(lines).toMatchObject([
+      { err: { message: expect.stringContaining("this row is broken") }, run_id: "run_bad" },
+    ]);
+    await expect(stores.events.append(bad.lease, [done()])).rejects.toThrow("this row is broken");
+    expect(await readAll(stores, keyOf(good))).toHaveLength(301);
+    await stores.close();
+  });
+
   test("writes the megabytes of several runs in turns of the event loop of their own", () =>
     inWorld(open, async ({ stores }) => {
       const claims = await Promise.all(upTo(4).map((n) => claimed(stores, `t${n}`)));

@@ -32,7 +32,7 @@ export function createContext(database: Database, limits: Limits): StoreContext 
   const removals = createRemovals(database);
   const changes = createChanges(database, removals, limits);
   const commit = createEventCommitter(database, { live, queue, changes, tail, limits });
-  const writer = new Writer({ database, live, commit, tail, flights }, limits.leaseMs);
+  const writer = new Writer({ database, live, commit, tail, flights }, limits.leaseMs, limits.logger);
   const lifetime = createLifetime(database, removals, limits);
   return { limits, database, live, queue, changes, commit, writer, lifetime, removals, tail, flights };
 }

@@ -39,7 +39,7 @@ export class Database {
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
   readonly #stamp: Query<unknown>;
-  /** Of the write-ahead log, to which SQLite writes each commit. */
+  /** Flushes the write-ahead log, to which SQLite writes each commit. */
   readonly #disk: Disk;
 
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */

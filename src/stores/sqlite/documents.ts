@@ -117,11 +117,13 @@ export function sqliteDocuments(
     const visit = () => key.thread && threads.visit(...key.thread);
     for (let rest = visit(); rest; rest = visit()) await rest;
     const flight = flights.of(key.name);
-    const result = work(key);
-    // What is read or refused may be what another one has just written.
-    if (flight) await flight;
-    file.assertOpen?.();
-    return result;
+    try {
+      return work(key);
+    } finally {
+      // The answer may tell of a document that another caller has just written.
+      if (flight) await flight;
+      file.assertOpen?.();
+    }
   }
 }
 

@@ -1,5 +1,5 @@
-// What is committed and on its way to the disk, by thread or by collection. What is read or decided meanwhile is answered when it is
-// there, so that no one relies on what a power failure may take back.
+// Commits that are not on disk yet, by thread or by collection. A caller who reads one of them, or is refused because of it, gets the
+// answer after its flush: a power failure takes back nothing that a caller was answered.
 
 export class Flights {
   readonly #flights = new Map<string, Promise<void>>();

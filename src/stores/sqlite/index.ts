@@ -77,7 +77,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
       lifetime.stop();
       bus.close();
       await writer.close();
-      // What is committed is answered.
+      // Callers whose changes are committed get their answers.
       await database.flushed().catch(() => {});
       live.close();
       queue.close();

@@ -7,6 +7,8 @@
 
 import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease, RunKey } from "../../core/stores.ts";
+import { atMostEvery } from "../../lib/at-most-every.ts";
+import type { Logger } from "../../lib/logger.ts";
 import { leaseLost } from "../errors.ts";
 import { entriesOfPending } from "../log-rows.ts";
 import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
@@ -27,6 +29,8 @@ const SHORTEST_TIMER_MS = 1;
 const TURN_CHARS = 256 * 1024;
 /** Runs whose kept events are moved to their logs in one turn. */
 const MOVES = 16;
+/** Milliseconds between two log lines about a move that failed. */
+const TELL_MS = 10_000;
 
 /** What waits of one run. */
 interface Waiting {
@@ -68,13 +72,17 @@ export class Writer {
   /** When progress may be written again. */
   #restsUntil = 0;
   readonly #patienceMs: number;
+  readonly #tellOfMove: (line: object) => void;
   /** Until when nothing is tried, after the file has refused something. */
   #pausesUntil = 0;
   #isClosed = false;
 
   /** What the file may take later waits for `patienceMs`. */
-  constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number) {
+  constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
     this.#patienceMs = patienceMs;
+    this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
+      logger.warn(line, "events of a run could not be moved to its log; it is tried again"),
+    );
     this.#database = database;
     this.#live = live;
     this.#commit = commit;
@@ -222,12 +230,15 @@ export class Writer {
     return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
   }
 
-  /** What runs have said long ago moves to their logs. Never throws: what cannot be moved stays, and the run's next event says why. */
+  /** Moves events that the tail has kept for long to the logs of their runs. Never throws: a run that cannot be moved is tried again. */
   #moveOld(): void {
     for (const { run } of this.#tail.old().slice(0, MOVES)) {
       try {
         this.moveToLog(run.key);
-      } catch {}
+      } catch (err) {
+        const { thread_id, run_id } = run.key;
+        this.#tellOfMove({ err, thread_id, run_id });
+      }
     }
   }
 

@@ -1,5 +1,5 @@
-// What a client writes into a thread's messages, as LangGraph's `add_messages` reads it: new ones follow, those with a known id replace
-// it, and a removal takes one away.
+// Updates of a thread's messages, as LangGraph's `add_messages` applies them: a message with a known id replaces the stored one, any
+// other message is appended, and a removal deletes one.
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";

@@ -18,7 +18,7 @@ export const ListQuery = z.looseObject({
   after: z.string().max(512).optional().describe("The id of an item."),
 });
 
-/** One page of items, which come oldest first. Throws `invalid_request` for a place that is none. */
+/** One page of `items`, which are given oldest first. Throws `invalid_request` when no item has the id `after`. */
 export function listOf(items: readonly Item[], { limit, order, after }: z.infer<typeof ListQuery>) {
   const all = order === "asc" ? [...items] : [...items].reverse();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
