@@ -84,6 +84,11 @@ describeWithOwnEngine("the image", (engine) => {
       "Read-only file system",
     );
     expect(await docker(engine, ["exec", name, "id", "-u"])).toBe("10001");
+    // Every file of what the build has compiled can be read by that user.
+    const read = "find /opt/skein/.compiled -type f -exec cat {} + | wc -c";
+    expect(Number(await docker(engine, ["exec", name, "sh", "-c", read]))).toBeGreaterThan(100_000);
+    const unread = "find /opt/skein/.compiled -type f ! -readable";
+    expect(await docker(engine, ["exec", name, "sh", "-c", unread])).toBe("");
     const viewer = await post(`${url}/threads/demo/runs`, { input: "Hello" }, as);
     const events = await viewer.ended();
     expect(events.at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
