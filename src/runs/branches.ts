@@ -80,7 +80,8 @@ type Held = "not" | "with more" | "end";
 
 async function heldIn(threads: ThreadStore, { owner, thread_id }: Place, branch: Thread): Promise<Held> {
   const last = branch.forked_from?.message_id;
-  if (last === undefined) return "not";
+  // Made after another edit had emptied the thread, and before that one's message was in it.
+  if (last === undefined) return "with more";
   const isHeld = async (id: string) => {
     const [ours, theirs] = await Promise.all([
       threads.message(owner, thread_id, id),

@@ -54,6 +54,22 @@ export function branchContract(open: Open): void {
         expect(await Promise.all(branches.map(({ id }) => idsIn(stores, id)))).toEqual([all]);
       }));
 
+    test("are not made of a thread that another edit has just emptied", () =>
+      inWorld(open, async ({ stores }) => {
+        const [first = ""] = await tell(stores, ["1"]);
+        const kept = await keep(stores, first);
+        const started = await stores.runs.start(
+          ADA,
+          newRun("t", { rewind_to: first, kept_to: kept ?? "" }),
+          "reject",
+        );
+        await keep(stores, first, "late");
+        if (started.outcome === "claimed")
+          await stores.events.append(started.claim.lease, [message("edited"), done()]);
+        const branches = await branchesOf(stores.threads, PLACE);
+        expect(await Promise.all(branches.map(({ id }) => idsIn(stores, id)))).toEqual([[first]]);
+      }));
+
     test("are kept of what was said under an id that the client has used again", () =>
       inWorld(open, async ({ stores }) => {
         const ids = await tell(stores, ["1", "2"]);
