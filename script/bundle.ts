@@ -30,7 +30,7 @@ const { metafile } = await build({
   // An old Node has to understand what comes before the refusal.
   target: "es2024",
   supported: { "regexp-set-notation": false },
-  // Where node_modules is a link, packages are called by the link all the same.
+  // Where node_modules is a link, packages are called by the link and not by its target.
   preserveSymlinks: true,
   external: Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !BUNDLED.includes(name)),
   banner: { js: AROUND_COMMONJS },

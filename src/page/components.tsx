@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { messageOf } from "./session.ts";
+import { once } from "./texts.ts";
 
 /** What a list shows when it is empty: what would be here, and how it gets here. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
@@ -28,22 +29,24 @@ export const visible = (text: string): string =>
     (char) => `⟨U+${(char.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
   );
 
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const time = once((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" }));
+const ago = once((locale) => new Intl.RelativeTimeFormat(locale, { numeric: "auto" }));
 const UNITS = [
   ["day", 86_400_000],
   ["hour", 3_600_000],
   ["minute", 60_000],
 ] as const;
 
+export const fullTime = (at: string): string => time().format(new Date(at));
+
 /** How long ago, or in how long; the full date is its title. */
 export function Time({ at }: { at: string }) {
   const ms = Date.parse(at) - Date.now();
   const [unit, size] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ["second", 1000];
   const far = Math.abs(ms) > 7 * 86_400_000;
-  const text = far ? TIME.format(new Date(at)) : AGO.format(Math.round(ms / size), unit);
+  const text = far ? fullTime(at) : ago().format(Math.round(ms / size), unit);
   return (
-    <time dateTime={at} title={TIME.format(new Date(at))}>
+    <time dateTime={at} title={fullTime(at)}>
       {text}
     </time>
   );

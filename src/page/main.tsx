@@ -4,6 +4,7 @@ import { render } from "preact";
 import { App } from "./app.tsx";
 import { takeReturned } from "./oidc.ts";
 import { begin } from "./session.ts";
+import { readTexts } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 const root = document.getElementById("page");
@@ -13,5 +14,6 @@ applyTheme();
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 // Before the first view reads the address.
 const returned = takeReturned();
+await readTexts();
 render(<App />, root);
 void begin(returned);

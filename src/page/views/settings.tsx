@@ -5,20 +5,20 @@ import { Time, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { areKeysOn, setKeys } from "../keys.ts";
 import { session, signOut } from "../session.ts";
+import { language, languages, nameOf, setLanguage, t } from "../texts.ts";
 import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
 import { PageView } from "./page-view.tsx";
 
 export const Settings = () => (
-  <PageView title="Settings">
+  <PageView title={t().settings.title}>
     <div class="settings">
       <Look />
+      <LanguageChoice />
       <Keys />
       <You />
     </div>
   </PageView>
 );
-
-const LOOKS: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
 
 function Look() {
   const [chosen, setChosen] = useState(theme());
@@ -28,12 +28,34 @@ function Look() {
   };
   return (
     <fieldset>
-      <legend>Colours</legend>
+      <legend>{t().settings.colours}</legend>
       <div class="row">
         {THEMES.map((name) => (
           <label key={name} class="check">
             <input type="radio" name="theme" checked={chosen === name} onChange={() => choose(name)} />
-            {LOOKS[name]}
+            {t().settings.looks[name]}
+          </label>
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+function LanguageChoice() {
+  const { language: legend, asBrowser } = t().settings;
+  return (
+    <fieldset>
+      <legend>{legend}</legend>
+      <div class="row">
+        {(["system", ...languages] as const).map((each) => (
+          <label key={each} class="check">
+            <input
+              type="radio"
+              name="language"
+              checked={language() === each}
+              onChange={() => setLanguage(each)}
+            />
+            {each === "system" ? asBrowser : <span lang={each}>{nameOf(each)}</span>}
           </label>
         ))}
       </div>
@@ -49,14 +71,14 @@ function Keys() {
   };
   return (
     <fieldset>
-      <legend>Keyboard</legend>
+      <legend>{t().settings.keyboard}</legend>
       <label class="check">
         <input type="checkbox" checked={isOn} onChange={change} />
-        Single letters are commands, where you are not writing
+        {t().settings.keysOn}
       </label>
       {isOn && (
         <p class="hint">
-          <kbd>?</kbd> lists them.
+          <kbd>?</kbd> {t().settings.keysListed}
         </p>
       )}
     </fieldset>

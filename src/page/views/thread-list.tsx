@@ -3,11 +3,12 @@
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
 import { indexIn } from "../../lib/search.ts";
-import { Empty, Problem, visible } from "../components.tsx";
+import { Empty, fullTime, Problem, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { may, messageOf } from "../session.ts";
+import { once } from "../texts.ts";
 import { type Group, groupsOf, type Row } from "../thread-groups.ts";
 import { readMoreThreads, searchThreads, threads } from "../threads.ts";
 import { ThreadMenu } from "./thread-menu.tsx";
@@ -105,7 +106,7 @@ function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowPr
         <bdi class="title" title={title}>
           {title}
         </bdi>
-        <time dateTime={thread.updated_at} title={new Date(thread.updated_at).toLocaleString()}>
+        <time dateTime={thread.updated_at} title={fullTime(thread.updated_at)}>
           {clockOrDay(thread.updated_at)}
         </time>
         {word && (
@@ -157,12 +158,14 @@ function byThread(items: readonly OpenInterrupt[]): ReadonlyMap<string, readonly
   return all;
 }
 
-const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const clock = once(
+  (locale) => new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
+);
+const day = once((locale) => new Intl.DateTimeFormat(locale, { day: "numeric", month: "short" }));
 
 function clockOrDay(at: string): string {
   const date = new Date(at);
-  return (date.toDateString() === new Date().toDateString() ? CLOCK : DAY).format(date);
+  return (date.toDateString() === new Date().toDateString() ? clock() : day()).format(date);
 }
 
 function Excerpt({ text, q }: { text: string; q: string }) {
