@@ -12,6 +12,7 @@ import { session } from "./session.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
 
+const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
 const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
@@ -93,6 +94,8 @@ function Place({ route }: { route: Route }) {
       return <Usage />;
     case "agents":
       return <Agents agent={route.agent} />;
+    case "admin":
+      return <Admin tab={route.tab} />;
     case "tools":
       return <Tools />;
     case "settings":

@@ -7,6 +7,7 @@ import { useTouched } from "./frame.ts";
 import { questions } from "./questions.ts";
 import { hashOf, type Route, useRoute } from "./routes.ts";
 import { may } from "./session.ts";
+import { t } from "./texts.ts";
 import { ThreadList } from "./views/thread-list.tsx";
 
 export function Navigation({ route }: { route: Route }) {
@@ -38,6 +39,11 @@ export function Navigation({ route }: { route: Route }) {
         <Link to={{ view: "tools" }} route={route}>
           Tools
         </Link>
+        {(may("admin") || may("operator")) && (
+          <Link to={{ view: "admin" }} route={route}>
+            {t().admin.title}
+          </Link>
+        )}
         <Link to={{ view: "settings" }} route={route}>
           Settings
         </Link>

@@ -11,7 +11,8 @@ export type Route =
       readonly tab?: string | undefined;
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
-  | { readonly view: "agents"; readonly agent?: string };
+  | { readonly view: "agents"; readonly agent?: string }
+  | { readonly view: "admin"; readonly tab?: string };
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
@@ -27,6 +28,7 @@ export function routeOf(hash: string): Route {
     return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
   }
   if (first === "agents") return { view: "agents", ...(one ? { agent: one } : {}) };
+  if (first === "admin") return { view: "admin", ...(one ? { tab: one } : {}) };
   const view = PLAIN.find((name) => name === first);
   return view ? { view } : { view: "new" };
 }
@@ -38,6 +40,7 @@ export function hashOf(route: Route): string {
   if (route.view === "new") return "#/";
   if (route.view === "agents")
     return route.agent ? `#/agents/${encodeURIComponent(route.agent)}` : "#/agents";
+  if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
   if (route.view !== "thread") return `#/${route.view}`;
   const { thread, run, tab } = route;
   const parts = ["t", thread, ...(run ? ["r", run] : []), ...(tab ? [tab] : [])];

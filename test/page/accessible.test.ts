@@ -71,6 +71,10 @@ const VIEWS: Readonly<Record<string, readonly [hash: string, text: string | RegE
   "the usage": ["#/usage", "scripted:test"],
   "the agents": ["#/agents", "Works in a folder of its own"],
   "an agent": ["#/agents/assistant", "Works in a folder of its own"],
+  "the users of the server": ["#/admin", "Delete"],
+  "the runs of all users": ["#/admin/runs", "Failed"],
+  "what waits for all users": ["#/admin/waiting", "execute"],
+  "the usage of all tenants": ["#/admin/usage", "Model calls"],
   "the tools": ["#/tools", "Tools"],
   "the settings": ["#/settings", "Settings"],
 };

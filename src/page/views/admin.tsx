@@ -1,0 +1,213 @@
+// All users of the tenant, for an admin; of every tenant, for an operator.
+
+import { useState } from "preact/hooks";
+import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
+import { Plain, Tabs, Time } from "../components.tsx";
+import { money, number } from "../numbers.ts";
+import { go } from "../routes.ts";
+import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
+import { Confirm } from "./confirm.tsx";
+import { download } from "./download.ts";
+import { type Column, Listing } from "./listing.tsx";
+import { PageView } from "./page-view.tsx";
+
+const LIMIT = 50;
+
+/** Whose things are listed; of everybody where it is empty. */
+type Owner = { readonly tenant?: string; readonly user?: string };
+
+export function Admin({ tab = "users" }: { tab?: string | undefined }) {
+  const [owner, setOwner] = useState<Owner>({});
+  const words = t().admin;
+  const show = (name: string) => go({ view: "admin", tab: name });
+  const showOf = (shown: Owner) => {
+    setOwner(shown);
+    show("runs");
+  };
+  return (
+    <PageView title={words.title}>
+      <Tabs
+        label={words.title}
+        current={tab}
+        onChange={show}
+        tabs={{
+          users: { title: words.users, body: () => <Users onShow={showOf} /> },
+          runs: { title: words.runs, body: () => <Runs owner={owner} onAll={() => setOwner({})} /> },
+          waiting: { title: words.waiting, body: () => <Waiting /> },
+          sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
+          usage: { title: words.usage, body: () => <Usage /> },
+        }}
+      />
+    </PageView>
+  );
+}
+
+/** Whose a row is: operators see the tenant as well. */
+function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
+  const words = t().admin;
+  const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };
+  const tenant = { name: words.tenant, cell: (item: Item) => <Plain>{item.tenant}</Plain> };
+  return may("operator") ? [tenant, user] : [user];
+}
+
+function Users({ onShow }: { onShow: (owner: Owner) => void }) {
+  const words = t().admin;
+  return (
+    <Listing<User>
+      read={(cursor, signal) => client.admin.users({ limit: LIMIT, cursor }, signal)}
+      keyOf={({ tenant, user }) => `${tenant} ${user}`}
+      empty={words.noUsers}
+      columns={[
+        ...ownerColumns<User>(),
+        { name: words.changed, cell: ({ updated_at }) => <Time at={updated_at} /> },
+        {
+          name: words.actions,
+          cell: (owner, reload) => (
+            <span class="row">
+              <button type="button" aria-label={words.runsOf(owner.user)} onClick={() => onShow(owner)}>
+                {words.runs}
+              </button>
+              <button type="button" aria-label={words.exportOf(owner.user)} onClick={() => exportUser(owner)}>
+                {words.exported}
+              </button>
+              <Confirm
+                question={words.deleteQuestion(owner.user)}
+                label={words.deleteOf(owner.user)}
+                onConfirm={async () => {
+                  await deleteUser(owner);
+                  reload();
+                }}
+              >
+                {words.deleted}
+              </Confirm>
+            </span>
+          ),
+        },
+      ]}
+    />
+  );
+}
+
+/** One request deletes as much as it reaches. */
+async function deleteUser(owner: User): Promise<void> {
+  while (!(await client.admin.deleteUser(owner)).complete);
+}
+
+const exportUser = async (owner: User): Promise<void> =>
+  download(await client.admin.exportUser(owner), `${owner.user}.jsonl`);
+
+function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
+  const words = t().admin;
+  const { tenant, user } = owner;
+  const whose = user === undefined ? {} : { user, ...(may("operator") ? { tenant } : {}) };
+  return (
+    <>
+      {user !== undefined && (
+        <p class="row">
+          <span>{words.onlyOf(user)}</span>
+          <button type="button" onClick={onAll}>
+            {words.showAll}
+          </button>
+        </p>
+      )}
+      <Listing<UserRun>
+        of={[tenant, user]}
+        read={(cursor, signal) => client.admin.runs({ limit: LIMIT, cursor, ...whose }, signal)}
+        keyOf={({ id }) => id}
+        empty={words.noRuns}
+        columns={[
+          ...ownerColumns<UserRun>(),
+          { name: words.status, cell: ({ status }) => words.statuses[status] },
+          { name: words.agent, cell: ({ agent }) => <Plain>{agent}</Plain> },
+          { name: words.started, cell: ({ created_at }) => <Time at={created_at} /> },
+          {
+            name: words.tokens,
+            isNumber: true,
+            cell: ({ usage }) => number(usage.input_tokens + usage.output_tokens),
+          },
+          {
+            name: words.actions,
+            cell: (run, reload) =>
+              run.status === "running" || run.status === "pending" ? (
+                <Confirm
+                  question={words.stopQuestion(run.user)}
+                  verb={words.stop}
+                  label={words.stopOf(run.id)}
+                  onConfirm={async () => {
+                    await client.admin.stop(run, { thread_id: run.thread_id, run_id: run.id });
+                    reload();
+                  }}
+                >
+                  {words.stop}
+                </Confirm>
+              ) : null,
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+function Waiting() {
+  const words = t().admin;
+  return (
+    <Listing<UserInterrupt>
+      read={(cursor, signal) => client.admin.interrupts({ limit: LIMIT, cursor }, signal)}
+      keyOf={({ run_id, id }) => `${run_id} ${id}`}
+      empty={words.noneWaits}
+      columns={[
+        ...ownerColumns<UserInterrupt>(),
+        { name: words.kind, cell: ({ kind }) => words.kinds[kind] },
+        { name: words.tool, cell: ({ name }) => <Plain>{name}</Plain> },
+        { name: words.since, cell: ({ created_at }) => <Time at={created_at} /> },
+        { name: words.expires, cell: ({ expires_at }) => (expires_at ? <Time at={expires_at} /> : "–") },
+      ]}
+    />
+  );
+}
+
+function Sandboxes() {
+  const words = t().admin;
+  return (
+    <Listing<Sandbox>
+      read={(cursor, signal) => client.admin.sandboxes({ limit: LIMIT, cursor }, signal)}
+      keyOf={({ id }) => id}
+      empty={words.noSandboxes}
+      columns={[
+        ...ownerColumns<Sandbox>(),
+        { name: words.backend, cell: ({ name }) => <Plain>{name}</Plain> },
+        { name: words.state, cell: ({ state }) => words.states[state] },
+        { name: words.engine, cell: ({ engine }) => <Plain>{engine}</Plain> },
+        { name: words.used, cell: ({ used_at }) => <Time at={used_at} /> },
+      ]}
+    />
+  );
+}
+
+function Usage() {
+  const words = t().admin;
+  return (
+    <>
+      <p class="hint">{words.lastDays(30)}</p>
+      <Listing<TenantUsage>
+        read={(cursor, signal) => client.admin.usage({ limit: LIMIT, cursor, days: 30 }, signal)}
+        keyOf={({ tenant }) => tenant}
+        empty={words.noUsage}
+        columns={[
+          { name: words.tenant, cell: ({ tenant }) => <Plain>{tenant}</Plain> },
+          { name: words.calls, isNumber: true, cell: ({ totals }) => number(totals.calls) },
+          { name: words.tokensIn, isNumber: true, cell: ({ totals }) => number(totals.input_tokens) },
+          { name: words.tokensOut, isNumber: true, cell: ({ totals }) => number(totals.output_tokens) },
+          { name: words.cost, isNumber: true, cell: ({ totals }) => money(totals.cost) },
+          { name: words.limits, cell: ({ limits }) => limits.map(limitText).join(" · ") || "–" },
+        ]}
+      />
+    </>
+  );
+}
+
+function limitText({ limit, used, most }: TenantUsage["limits"][number]): string {
+  const amount = limit.startsWith("cost") ? money : number;
+  return t().admin.limit(limit.replaceAll("_", " "), amount(used), amount(most));
+}

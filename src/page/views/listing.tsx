@@ -1,0 +1,88 @@
+// A list of the server, page by page, as a table.
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { Action, Empty, Problem, useRead } from "../components.tsx";
+import { t } from "../texts.ts";
+
+interface PageOf<Item> {
+  readonly items: readonly Item[];
+  readonly next_cursor?: string | undefined;
+}
+
+export interface Column<Item> {
+  readonly name: string;
+  readonly cell: (item: Item, reload: () => void) => ComponentChildren;
+  readonly isNumber?: boolean;
+}
+
+interface ListingProps<Item> {
+  readonly columns: readonly Column<Item>[];
+  readonly read: (cursor: string | undefined, signal?: AbortSignal) => Promise<PageOf<Item>>;
+  readonly keyOf: (item: Item) => string;
+  /** What is said of an empty list. */
+  readonly empty: string;
+  /** It is read again when one of these changes. */
+  readonly of?: readonly unknown[];
+}
+
+/** A page may be empty although more follow: so many are asked for before the person is. */
+const PAGES_AT_ONCE = 10;
+
+export function Listing<Item>({ columns, read, keyOf, empty, of = [] }: ListingProps<Item>) {
+  const { value: first, problem, reload } = useRead((signal) => readSome(read, undefined, signal), of);
+  const [more, setMore] = useState<{ after: PageOf<Item>; page: PageOf<Item> }>();
+  const isMine = more !== undefined && more.after === first;
+  const items = [...(first?.items ?? []), ...(isMine ? more.page.items : [])];
+  const next = isMine ? more.page.next_cursor : first?.next_cursor;
+  const readMore = async () => {
+    const page = await readSome(read, next);
+    if (first)
+      setMore({
+        after: first,
+        page: { ...page, items: [...(isMine ? more.page.items : []), ...page.items] },
+      });
+  };
+  return (
+    <>
+      <Problem>{problem}</Problem>
+      {items.length > 0 && (
+        <table class="runs">
+          <thead>
+            <tr>
+              {columns.map(({ name, isNumber }) => (
+                <th key={name} class={isNumber ? "number" : undefined}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {items.map((item) => (
+              <tr key={keyOf(item)}>
+                {columns.map(({ name, cell, isNumber }) => (
+                  <td key={name} class={isNumber ? "number" : undefined} data-name={name}>
+                    {cell(item, reload)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {first && items.length === 0 && next === undefined && <Empty>{empty}</Empty>}
+      {next !== undefined && <Action onClick={readMore}>{t().listing.more}</Action>}
+    </>
+  );
+}
+
+async function readSome<Item>(
+  read: ListingProps<Item>["read"],
+  from: string | undefined,
+  signal?: AbortSignal,
+): Promise<PageOf<Item>> {
+  let page = await read(from, signal);
+  for (let count = 1; page.items.length === 0 && page.next_cursor && count < PAGES_AT_ONCE; count++)
+    page = await read(page.next_cursor, signal);
+  return page;
+}

@@ -1,0 +1,88 @@
+import { afterAll, expect } from "vitest";
+import { createClient } from "../../src/client/client.ts";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const headersOf = (tenant: string, user: string, scopes: string) => ({
+  "x-skein-tenant": tenant,
+  "x-skein-user": user,
+  "x-skein-scopes": scopes,
+});
+
+/** Two users of one tenant and one of another; a run of ada works until it is stopped. */
+async function furnished() {
+  const { url } = await startServer({
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true } },
+    script: ({ messages }) =>
+      JSON.stringify(messages).includes("slowly") ? { say: "a b c", delay_ms: 60_000 } : { say: "Done." },
+  });
+  const as = (tenant: string, user: string) =>
+    createClient({ baseUrl: url, headers: headersOf(tenant, user, "read,run") });
+  for (const [tenant, user] of [
+    ["acme", "ada"],
+    ["acme", "bob"],
+    ["other", "eve"],
+  ] as const) {
+    const { id } = await as(tenant, user).start("t", { input: "Go." });
+    for await (const _ of as(tenant, user).runs.events("t", id));
+  }
+  await as("acme", "ada").start("slow", { input: "Say it slowly." });
+  return { url, ada: as("acme", "ada") };
+}
+
+/** The page as it is to that user. */
+async function opened(url: string, user: ReturnType<typeof headersOf>) {
+  const tab = await seen(chromium, url);
+  await tab.page.getByRole("heading", { name: "Skein" }).waitFor();
+  await tab.page.setExtraHTTPHeaders(user);
+  await tab.page.reload();
+  await tab.page.getByRole("navigation", { name: "Skein" }).waitFor();
+  tab.errors.splice(0);
+  return tab;
+}
+
+test("an admin finds the users of the tenant, stops a run of one of them, and deletes another", async () => {
+  const { url, ada } = await furnished();
+  const { page, go } = await opened(url, headersOf("acme", "root", "read,admin"));
+  await page.getByRole("link", { name: "Admin" }).click();
+  const row = (text: string) => page.getByRole("row").filter({ hasText: text });
+  await row("ada").waitFor();
+  expect(await row("eve").count()).toBe(0);
+
+  await page.getByRole("button", { name: "Runs of ada" }).click();
+  await page.getByText("Only runs of ada").waitFor();
+  expect(await row("bob").count()).toBe(0);
+  await page.getByRole("button", { name: /^Stop run/ }).click();
+  await page.getByText("Stop this run of ada?").waitFor();
+  await page.getByRole("button", { name: "Stop", exact: true }).click();
+  await row("Stopped").waitFor();
+  expect((await ada.runs.list({ status: "cancelled" })).items).toMatchObject([{ thread_id: "slow" }]);
+  await page.getByRole("button", { name: "Show all" }).click();
+  await row("bob").first().waitFor();
+
+  await go("#/admin/usage", "Model calls");
+  await row("acme").waitFor();
+  await go("#/admin/waiting", "No run waits");
+  await go("#/admin/users", "bob");
+  await page.getByRole("button", { name: "Delete everything of bob" }).click();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  await row("bob").waitFor({ state: "detached" });
+  await row("ada").waitFor();
+});
+
+test("an operator sees every tenant, and who is neither finds no way there", async () => {
+  const { url } = await furnished();
+  const operator = await opened(url, headersOf("house", "ops", "read,operator"));
+  await operator.page.getByRole("link", { name: "Admin" }).click();
+  await operator.page.getByText("eve", { exact: true }).waitFor();
+  expect(await operator.page.getByRole("columnheader", { name: "Tenant" }).count()).toBe(1);
+
+  const { page } = await opened(url, headersOf("acme", "ada", "read,run"));
+  expect(await page.getByRole("link", { name: "Admin" }).count()).toBe(0);
+});
