@@ -2,8 +2,9 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
-import { once } from "./texts.ts";
+import { once, t } from "./texts.ts";
 
 /** What a list shows when it is empty: what would be here, and how it gets here. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
@@ -52,24 +53,45 @@ export function Time({ at }: { at: string }) {
   );
 }
 
-/** Copies the text and says so for a moment. */
-export function Copy({ text, label = "Copy" }: { text: () => string | Promise<string>; label?: string }) {
+const SAID_MS = 2_000;
+
+/** Copies the text and says so for a moment. Where the browser does not let it, the person gets the text selected. */
+export function Copy(props: { text: () => string | Promise<string>; label?: string; class?: string }) {
+  const { text, label = t().copy.copy } = props;
   const [said, setSaid] = useState("");
+  const [refused, setRefused] = useState<string>();
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(await text());
-      setSaid("Copied");
+      const words = await text();
+      if (await copyText(words)) setSaid(t().copy.copied);
+      else setRefused(words);
     } catch (error) {
       setSaid(messageOf(error));
     }
-    setTimeout(() => setSaid(""), 2000);
+    setTimeout(() => setSaid(""), SAID_MS);
   };
   return (
-    <button type="button" class="quiet" onClick={copy}>
-      {said || label}
-    </button>
+    <>
+      <button type="button" class={props.class ?? "quiet"} onClick={copy}>
+        {said || label}
+      </button>
+      {refused !== undefined && <ByHand text={refused} onClose={() => setRefused(undefined)} />}
+    </>
   );
 }
+
+const ByHand = ({ text, onClose }: { text: string; onClose: () => void }) => (
+  <Dialog title={t().copy.byHand} class="by-hand" onClose={onClose}>
+    <textarea
+      readOnly
+      rows={8}
+      aria-label={t().copy.byHand}
+      value={text}
+      autoFocus
+      onFocus={({ currentTarget }) => currentTarget.select()}
+    />
+  </Dialog>
+);
 
 /** A button whose work may fail: it is off while the work is done, and its error is shown beside it. */
 export function Action(props: {

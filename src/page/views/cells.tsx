@@ -7,6 +7,7 @@ import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Foldable, Plain } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { duration } from "../numbers.ts";
+import { t } from "../texts.ts";
 import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
 import { ThreadOf } from "./thread-of.ts";
@@ -23,7 +24,7 @@ export function Cells({ lane }: { lane: Lane }) {
     <>
       {hidden > 0 && (
         <button type="button" class="earlier" onClick={() => setShown(shown + SHOWN)}>
-          Show earlier messages
+          {t().messages.earlier}
         </button>
       )}
       {cells.slice(hidden).map(viewOf)}
@@ -61,8 +62,9 @@ function CellView({ cell }: { cell: Cell }) {
 
 function Said({ cell }: { cell: UserCell }) {
   const { actions } = useContext(ThreadOf);
+  const words = t().messages;
   return (
-    <article class="said" aria-label="You" data-message={cell.id}>
+    <article class="said" aria-label={words.you} data-message={cell.id}>
       {cell.attachments.length > 0 && (
         <ul class="attached">
           {cell.attachments.map((part, index) => (
@@ -79,13 +81,13 @@ function Said({ cell }: { cell: UserCell }) {
         {actions && (
           <>
             <button type="button" class="quiet" onClick={() => actions.rewrite(cell)}>
-              Rewrite
+              {words.rewrite}
             </button>
             <Action class="quiet retry" onClick={() => actions.retry(cell)}>
-              Retry
+              {words.retry}
             </Action>
             <Action class="quiet" onClick={() => actions.fork(cell.id)}>
-              Fork
+              {words.fork}
             </Action>
           </>
         )}
@@ -103,7 +105,7 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
     setAddress(made);
     return () => URL.revokeObjectURL(made);
   }, [part]);
-  if (address) return <img src={address} alt="Attached by you" />;
+  if (address) return <img src={address} alt={t().messages.attachedByYou} />;
   return (
     <button type="button" class="file" onClick={() => download(blobOf(part), name)}>
       <Plain>{name}</Plain>
@@ -111,21 +113,19 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
   );
 }
 
-const CUT = { stopped: "Stopped here.", failed: "Cut off here by an error." } as const;
-const UNFINISHED = { stopped: "Not finished.", failed: "This attempt failed." } as const;
-
 function Answer({ cell }: { cell: TextCell }) {
   const { text, state, id, isKept } = useTouched(cell);
   const { agent, actions } = useContext(ThreadOf);
+  const words = t().messages;
   return (
     <article class={`answer ${state}`} aria-label={agent} aria-busy={state === "open"} data-message={id}>
       <Markdown text={text} isWhole={state !== "open"} />
       {(state === "stopped" || state === "failed") && (
         <p class="aside">
-          {isKept ? CUT[state] : UNFINISHED[state]}
+          {isKept ? words.cut[state] : words.unfinished[state]}
           {actions && isKept && (
             <Action class="continue" onClick={actions.resume}>
-              Continue
+              {words.resume}
             </Action>
           )}
         </p>
@@ -135,7 +135,7 @@ function Answer({ cell }: { cell: TextCell }) {
           <Copy text={() => text} />
           {actions && (
             <Action class="quiet" onClick={() => actions.fork(id)}>
-              Fork
+              {words.fork}
             </Action>
           )}
         </div>
@@ -151,13 +151,13 @@ function Thought({ cell }: { cell: ThoughtCell }) {
   const { text, state, ms } = useTouched(cell);
   const [choice, setChoice] = useState<boolean>();
   const isOpen = choice ?? state === "open";
-  const time = ms !== undefined && ms >= WORTH_MS ? ` for ${duration(ms)}` : "";
+  const time = ms !== undefined && ms >= WORTH_MS ? duration(ms) : undefined;
   return (
     <Foldable
       class="thought"
       isOpen={isOpen}
       onToggle={setChoice}
-      line={state === "open" ? "Thinking…" : `Thought${time}`}
+      line={state === "open" ? t().messages.thinking : t().messages.thought(time)}
     >
       <div class="words">{text}</div>
     </Foldable>
@@ -166,7 +166,7 @@ function Thought({ cell }: { cell: ThoughtCell }) {
 
 const Note = ({ cell: { tone, text } }: { cell: NoteCell }) => (
   <p class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
-    {tone !== "quiet" && <b>{tone === "error" ? "Error: " : "Warning: "}</b>}
+    {tone !== "quiet" && <b>{t().messages.tones[tone]}</b>}
     {text}
   </p>
 );

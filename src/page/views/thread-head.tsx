@@ -1,13 +1,14 @@
 // The head of a conversation: its title, who answers, what it has used, and what can be done with it as a whole.
 
 import { useState } from "preact/hooks";
-import { Action, Dialog, visible } from "../components.tsx";
+import { Action, Copy, Dialog, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import type { Live } from "../live.ts";
 import { Menu } from "../menu.tsx";
 import { compact, money, percent } from "../numbers.ts";
 import { go, hashOf } from "../routes.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { branchesOf } from "../thread-groups.ts";
 import { threads } from "../threads.ts";
 import { toMarkdown } from "../transcript.ts";
@@ -21,22 +22,28 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
     <header class="head thread-head">
       <Menu />
       <div class="about">
-        <h1>{info?.title ? visible(info.title) : "Conversation"}</h1>
+        <h1>{info?.title ? visible(info.title) : t().threadHead.conversation}</h1>
         <Facts live={live} />
       </div>
       {info && <Branches thread={info.id} />}
       {connection !== "live" && connection !== "asleep" && (
         <span class={`connection ${connection}`}>
-          {connection === "connecting" ? "Connecting…" : "Reconnecting…"}
+          {connection === "connecting" ? t().threadHead.connecting : t().threadHead.reconnecting}
         </span>
       )}
       {info && (
-        <button type="button" class="quiet" aria-label="More" title="More" onClick={() => setMenuOpen(true)}>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t().threadHead.more}
+          title={t().threadHead.more}
+          onClick={() => setMenuOpen(true)}
+        >
           ⋯
         </button>
       )}
       <button type="button" class="narrow quiet" onClick={onDetails}>
-        Details
+        {t().threadHead.details}
       </button>
       {isMenuOpen && info && <MoreDialog live={live} onClose={() => setMenuOpen(false)} />}
     </header>
@@ -45,6 +52,7 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
 
 /** Agent, model, tokens, and where the thread comes from. */
 function Facts({ live: { info, usage, page } }: { live: Live }) {
+  const words = t().threadHead;
   const run = useTouched(page.run);
   const agent = run.agent ?? info?.agent;
   const spent = (usage ? usage.input_tokens + usage.output_tokens : 0) + (run.isActive ? run.tokens : 0);
@@ -54,18 +62,16 @@ function Facts({ live: { info, usage, page } }: { live: Live }) {
       {agent && <span>{visible(agent)}</span>}
       {run.model && <span>{visible(run.model)}</span>}
       {spent > 0 && (
-        <span title={hits === undefined ? undefined : `${percent(hits)} of the input came from the cache`}>
-          {compact(spent)} tokens
+        <span title={hits === undefined ? undefined : words.cached(percent(hits))}>
+          {words.tokens(compact(spent))}
         </span>
       )}
-      {usage?.cost !== undefined && <span title="Of the runs that have ended">{money(usage.cost)}</span>}
+      {usage?.cost !== undefined && <span title={words.costOf}>{money(usage.cost)}</span>}
       {info?.parent && (
-        <a href={hashOf({ view: "thread", thread: info.parent.thread_id })}>Works for another conversation</a>
+        <a href={hashOf({ view: "thread", thread: info.parent.thread_id })}>{words.worksFor}</a>
       )}
       {info?.forked_from && (
-        <a href={hashOf({ view: "thread", thread: info.forked_from.thread_id })}>
-          Forked from another conversation
-        </a>
+        <a href={hashOf({ view: "thread", thread: info.forked_from.thread_id })}>{words.forkedFrom}</a>
       )}
     </p>
   );
@@ -73,6 +79,7 @@ function Facts({ live: { info, usage, page } }: { live: Live }) {
 
 function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
   const [isRenaming, setRenaming] = useState(false);
+  const words = t().threadHead;
   const { info } = live;
   if (!info) return null;
   if (isRenaming) return <ThreadMenu thread={info} isCurrent onClose={onClose} />;
@@ -85,26 +92,24 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
     await work();
     onClose();
   };
-  const copied = (read: () => Promise<string>) =>
-    done(async () => navigator.clipboard.writeText(await read()));
   const saved = (read: () => Promise<string>, type: string, ending: string) =>
     done(async () => download(new Blob([await read()], { type }), `${title}.${ending}`));
   return (
-    <Dialog title="Conversation" class="more" onClose={onClose}>
+    <Dialog title={words.conversation} class="more" onClose={onClose}>
       <div class="choices">
-        <Action onClick={copied(asMarkdown)}>Copy as Markdown</Action>
-        <Action onClick={copied(asJson)}>Copy as JSON</Action>
-        <Action onClick={saved(asMarkdown, "text/markdown", "md")}>Download Markdown</Action>
-        <Action onClick={saved(asJson, "application/json", "json")}>Download JSON</Action>
+        <Copy class="" text={asMarkdown} label={words.copyMarkdown} />
+        <Copy class="" text={asJson} label={words.copyJson} />
+        <Action onClick={saved(asMarkdown, "text/markdown", "md")}>{words.saveMarkdown}</Action>
+        <Action onClick={saved(asJson, "application/json", "json")}>{words.saveJson}</Action>
         {may("run") && (
           <>
             <Action
               onClick={done(async () => go({ view: "thread", thread: (await client.threads.fork(id)).id }))}
             >
-              Fork it all
+              {words.forkAll}
             </Action>
             <button type="button" onClick={() => setRenaming(true)}>
-              Rename or delete…
+              {words.renameOrDelete}
             </button>
           </>
         )}
