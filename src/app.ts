@@ -216,6 +216,7 @@ export async function createApp(options: AppOptions): Promise<App> {
         backends,
         agents,
         quotas,
+        apiKeys: apiKeys?.keys,
         admin: {
           runs,
           quotas,

@@ -1,6 +1,6 @@
 // The methods of admins, for the users of their tenant, and of operators, for all.
 
-import type { Query, Requests } from "./requests.ts";
+import type { Body, Query, Requests } from "./requests.ts";
 
 type Signal = AbortSignal | undefined;
 
@@ -28,6 +28,14 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
     /** Usage and quotas, by tenant, or of one user. */
     usage: (query: Query<"GET /admin/usage"> = {}, signal?: Signal) =>
       call("GET /admin/usage", { query }, signal),
+    /** API keys, newest first; never what is secret of them. */
+    keys: (query: Query<"GET /admin/keys"> = {}, signal?: Signal) =>
+      call("GET /admin/keys", { query }, signal),
+    /** Makes an API key for a user. `key` of the answer is shown this once. */
+    createKey: (body: Body<"POST /admin/keys">, signal?: Signal) =>
+      call("POST /admin/keys", { body }, signal),
+    revokeKey: (key_id: string, signal?: Signal) =>
+      call("POST /admin/keys/{key_id}/revoke", { path: { key_id } }, signal),
     /** Stops any user's run: `cancel` now, `interrupt` after its current step. */
     stop: (
       owner: UserPlace,

@@ -692,6 +692,32 @@ export type TenantUsage = {
   }> | undefined;
 };
 
+export type ApiKey = {
+  id: string;
+  tenant: string;
+  user: string;
+  scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
+  /** What it is for. */
+  name: string;
+  created_at: string;
+  expires_at?: string | undefined;
+  revoked_at?: string | undefined;
+};
+
+export type IssuedApiKey = {
+  id: string;
+  tenant: string;
+  user: string;
+  scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
+  /** What it is for. */
+  name: string;
+  created_at: string;
+  expires_at?: string | undefined;
+  revoked_at?: string | undefined;
+  /** Shown in this answer alone: the server keeps only its hash. */
+  key: string;
+};
+
 export type ThreadUsage = {
   input_tokens: number;
   output_tokens: number;
@@ -1694,6 +1720,34 @@ export interface Operations {
       items: TenantUsage[];
       next_cursor?: string | undefined;
     };
+  };
+  /** The API keys of all users. */
+  "GET /admin/keys": {
+    query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined };
+    answer: {
+      items: ApiKey[];
+      next_cursor?: string | undefined;
+    };
+  };
+  /** Make an API key for a user. */
+  "POST /admin/keys": {
+    body: {
+      /** Default: your tenant. */
+      tenant?: string | undefined;
+      user: string;
+      /** Keys with `admin` or `operator` are made by `skein keys create` alone. Default: `["read","run"]`. */
+      scopes?: Array<"run" | "read" | "tools"> | undefined;
+      /** What it is for. Default: `""`. */
+      name?: string | undefined;
+      /** Default: it is valid until it is revoked. */
+      expires_at?: string | undefined;
+    };
+    answer: IssuedApiKey;
+  };
+  /** Revoke an API key. */
+  "POST /admin/keys/{key_id}/revoke": {
+    path: { key_id: string };
+    answer: ApiKey;
   };
   /** Stop the run of any user. */
   "POST /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel": {

@@ -37,6 +37,7 @@ import { endLongAnswers } from "./long-answers.ts";
 import { pluginRoutes } from "./plugin-routes.ts";
 import { boundBodies, headTimeout } from "./request-timeout.ts";
 import { adminRoutes } from "./routes/admin.ts";
+import { adminKeyRoutes } from "./routes/admin-keys.ts";
 import { adminUserRoutes } from "./routes/admin-users.ts";
 import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
@@ -83,6 +84,7 @@ const ROUTES = [
   eventRoutes,
   usageRoutes,
   adminRoutes,
+  adminKeyRoutes,
   adminUserRoutes,
 ];
 

@@ -78,6 +78,8 @@ export interface HttpServices {
   readonly wires: readonly WireName[];
   /** The schema of a permission rule made by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
+  /** Absent where users have no API keys. */
+  readonly apiKeys?: ApiKeyStore | undefined;
   /** What admins and operators work with. */
   readonly admin: AdminServices;
   readonly version: string;

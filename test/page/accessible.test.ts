@@ -74,6 +74,7 @@ const VIEWS: Readonly<Record<string, readonly [hash: string, text: string | RegE
   "the users of the server": ["#/admin", "Delete"],
   "the runs of all users": ["#/admin/runs", "Failed"],
   "what waits for all users": ["#/admin/waiting", "execute"],
+  "the keys of a server without keys": ["#/admin/keys", "no API keys"],
   "the usage of all tenants": ["#/admin/usage", "Model calls"],
   "the tools": ["#/tools", "Tools"],
   "the settings": ["#/settings", "Settings"],

@@ -1,5 +1,6 @@
 import { afterAll, expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
+import { newApiKey } from "../../src/http/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
@@ -85,4 +86,26 @@ test("an operator sees every tenant, and who is neither finds no way there", asy
 
   const { page } = await opened(url, headersOf("acme", "ada", "read,run"));
   expect(await page.getByRole("link", { name: "Admin" }).count()).toBe(0);
+});
+
+test("an admin makes a key for a user, sees it once, and revokes it", async () => {
+  const { key } = newApiKey();
+  const { url } = await startServer({
+    config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
+  });
+  const { page, errors, go } = await seen(chromium, url);
+  await page.getByLabel("API key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("navigation", { name: "Skein" }).waitFor();
+  errors.splice(0);
+  await go("#/admin/keys", "Create key");
+  await page.getByLabel("User").fill("ada");
+  await page.getByLabel("What it is for").fill("Laptop");
+  await page.getByRole("button", { name: "Create key" }).click();
+  const made = (await page.getByText(/^sk_/).textContent()) ?? "";
+  const me = () => fetch(`${url}/me`, { headers: { authorization: `Bearer ${made}` } });
+  expect(await (await me()).json()).toMatchObject({ user: "ada", scopes: ["read", "run"] });
+  await page.getByRole("button", { name: "Revoke Laptop" }).click();
+  await page.getByRole("button", { name: "Revoke", exact: true }).click();
+  await page.getByRole("row").filter({ hasText: "Laptop" }).getByText("Revoked").waitFor();
 });

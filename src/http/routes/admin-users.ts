@@ -1,7 +1,6 @@
 // What an admin does for users of the tenant, and an operator for all: stop a run, export and delete a user. Each leaves a line
 // in the log.
 
-import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { deleteUser } from "../../admin/delete-user.ts";
 import { exportUser } from "../../admin/export-user.ts";
@@ -14,7 +13,7 @@ import { payloadOf } from "../long-answers.ts";
 import { RunParams, StopBody } from "../schemas.ts";
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
-import { requireReach } from "./admin.ts";
+import { note, requireReach } from "./admin.ts";
 
 const UserParams = z.object({ tenant: OwnerName, user: OwnerName });
 
@@ -156,10 +155,4 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       return reply.type("application/x-ndjson").send(lines as never);
     },
   );
-}
-
-/** Who has done what to whom. */
-function note(request: FastifyRequest, act: string, to: object): void {
-  const { tenant, user, api_key } = principalOf(request);
-  request.log.info({ admin: { tenant, user, api_key }, act, to }, "an admin acted");
 }

@@ -23,7 +23,7 @@ import type { App } from "../validation.ts";
 import { OpenInterrupt } from "./interrupts.ts";
 import { Currency, LimitStates, Used, UserUsed } from "./usage.ts";
 
-const AdminQuery = PageQuery.extend({
+export const AdminQuery = PageQuery.extend({
   cursor: z.string().max(4096).optional(),
   tenant: OwnerName.optional().describe("Default: your tenant; for an operator, all tenants."),
   user: OwnerName.optional().describe("An operator names the tenant as well."),
@@ -62,7 +62,7 @@ const TenantUsage = z
   })
   .meta({ id: "TenantUsage" });
 
-const WHO = "With the scope `admin` of your tenant, with `operator` of all tenants.";
+export const WHO = "With the scope `admin` of your tenant, with `operator` of all tenants.";
 const PAGES = `${WHO} A page may be empty and have a \`next_cursor\`.`;
 
 export function adminRoutes(app: App, { admin }: RouteServices): void {
@@ -181,7 +181,7 @@ async function over<T>(
  * What the principal may see of what it asks for; undefined: nothing. An admin's reach ends with the tenant. Throws
  * `invalid_request`.
  */
-function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): Reach | undefined {
+export function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): Reach | undefined {
   if (scopes.includes("operator")) {
     if (user !== undefined && tenant === undefined)
       throw new AppError("invalid_request", "Invalid querystring: user: needs `tenant`.");
@@ -193,4 +193,10 @@ function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): R
 /** Throws `not_found` for a tenant that an admin is not of, as for one that does not exist. */
 export function requireReach(principal: Principal, { tenant, user }: { tenant: string; user: string }): void {
   if (!reachOf(principal, { tenant })) throw new AppError("not_found", `There is no user \`${user}\`.`);
+}
+
+/** Logs who has done what to whom. */
+export function note(request: FastifyRequest, act: string, to: object): void {
+  const { tenant, user, api_key } = principalOf(request);
+  request.log.info({ admin: { tenant, user, api_key }, act, to }, "an admin acted");
 }

@@ -7,9 +7,10 @@ import { money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
+import { Keys } from "./admin-keys.tsx";
 import { Confirm } from "./confirm.tsx";
 import { download } from "./download.ts";
-import { type Column, Listing } from "./listing.tsx";
+import { Listing, ownerColumns } from "./listing.tsx";
 import { PageView } from "./page-view.tsx";
 
 const LIMIT = 50;
@@ -36,19 +37,12 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
           runs: { title: words.runs, body: () => <Runs owner={owner} onAll={() => setOwner({})} /> },
           waiting: { title: words.waiting, body: () => <Waiting /> },
           sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
+          keys: { title: words.keys, body: () => <Keys /> },
           usage: { title: words.usage, body: () => <Usage /> },
         }}
       />
     </PageView>
   );
-}
-
-/** Whose a row is: operators see the tenant as well. */
-function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
-  const words = t().admin;
-  const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };
-  const tenant = { name: words.tenant, cell: (item: Item) => <Plain>{item.tenant}</Plain> };
-  return may("operator") ? [tenant, user] : [user];
 }
 
 function Users({ onShow }: { onShow: (owner: Owner) => void }) {

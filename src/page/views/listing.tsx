@@ -2,7 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Action, Empty, Problem, useRead } from "../components.tsx";
+import { Action, Empty, Plain, Problem, useRead } from "../components.tsx";
+import { may } from "../session.ts";
 import { t } from "../texts.ts";
 
 interface PageOf<Item> {
@@ -85,4 +86,12 @@ async function readSome<Item>(
   for (let count = 1; page.items.length === 0 && page.next_cursor && count < PAGES_AT_ONCE; count++)
     page = await read(page.next_cursor, signal);
   return page;
+}
+
+/** Whose a row is: operators see the tenant as well. */
+export function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
+  const words = t().admin;
+  const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };
+  const tenant = { name: words.tenant, cell: (item: Item) => <Plain>{item.tenant}</Plain> };
+  return may("operator") ? [tenant, user] : [user];
 }
