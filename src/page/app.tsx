@@ -11,6 +11,7 @@ import { go, isRunTab, type Route, useRoute } from "./routes.ts";
 import { session } from "./session.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
+import { Undo } from "./views/undo.tsx";
 
 const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
 const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
@@ -36,6 +37,7 @@ export function App() {
       </nav>
       <Place route={route} />
       <Keys />
+      <Undo />
     </div>
   );
 }

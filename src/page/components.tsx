@@ -99,6 +99,7 @@ export function Action(props: {
   children: ComponentChildren;
   class?: string;
   label?: string;
+  isOff?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -114,7 +115,13 @@ export function Action(props: {
   };
   return (
     <>
-      <button type="button" class={props.class} aria-label={props.label} disabled={isBusy} onClick={run}>
+      <button
+        type="button"
+        class={props.class}
+        aria-label={props.label}
+        disabled={isBusy || props.isOff}
+        onClick={run}
+      >
         {props.children}
       </button>
       <Problem>{problem}</Problem>

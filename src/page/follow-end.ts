@@ -7,6 +7,8 @@ export interface FollowedEnd {
   isFollowing: boolean;
   /** Goes to the end and stays there. */
   goToEnd(): void;
+  /** Stays where it is while more comes. */
+  leave(): void;
   close(): void;
 }
 
@@ -32,6 +34,7 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
   };
   const followed: FollowedEnd = {
     isFollowing: true,
+    leave: () => set(false),
     goToEnd() {
       set(true);
       toEnd();

@@ -47,7 +47,7 @@ describe("a message", () => {
     await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("Half a thought");
   });
 
-  test("can be rewritten: it and all after it are replaced", async () => {
+  test("can be rewritten, and is then answered again", async () => {
     const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
     const { page } = await seen(chromium, url);
     await says(page, "To Sweden.");

@@ -88,3 +88,76 @@ describe("on a page of plain http, which has no clipboard of its own", () => {
     await expect.poll(() => page.evaluate("getSelection().toString()")).toBe("Words to keep");
   });
 });
+
+const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
+const says = async (page: Page, text: string) => {
+  await field(page).fill(text);
+  await page.keyboard.press("Enter");
+};
+const said = (page: Page) => page.locator(".said > .words, .answer > .markdown").allTextContents();
+
+test("a message that is rewritten or answered again keeps its versions, and the way between them is there", async () => {
+  const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
+  const { page, barriers } = await seen(chromium, url);
+  const you = page.getByRole("article", { name: "You" });
+  await says(page, "Hello.");
+  await sees(page, "Answer 1.");
+  await says(page, "To Sweden.");
+  await sees(page, "Answer 2.");
+  await you.nth(1).hover();
+  await you.nth(1).getByRole("button", { name: "Rewrite" }).click();
+  await sees(page, "stays as another version");
+  await says(page, "To Norway.");
+  await sees(page, "Answer 3.");
+  const versions = page.getByRole("group", { name: "Versions" });
+  await sees(page, "2/2");
+  await page.screenshot({ path: "screenshots/versions.png" });
+  await versions.getByRole("button", { name: "The version before" }).click();
+  await sees(page, "1/2");
+  await expect.poll(() => said(page)).toEqual(["Hello.", "Answer 1.", "To Sweden.", "Answer 2."]);
+  // By keyboard: the focus is where it was.
+  await page.waitForFunction(`document.activeElement.closest(".versions")`);
+  await page.keyboard.press("Enter");
+  await sees(page, "2/2");
+  expect(await said(page)).toEqual(["Hello.", "Answer 1.", "To Norway.", "Answer 3."]);
+
+  await you.nth(0).hover();
+  await you.nth(0).getByRole("button", { name: "Retry" }).click();
+  await sees(page, "Answer 4.");
+  await sees(page, "2/2");
+  await page.reload();
+  await versions.getByRole("button", { name: "The version before" }).click();
+  await sees(page, "Answer 3.");
+  await expect.poll(() => versions.count()).toBe(2);
+  expect(await barriers()).toEqual([]);
+});
+
+test("a conversation that is deleted can be brought back for ten seconds, and the server hears nothing before", async () => {
+  const { url } = await startServer();
+  await runs(url, "one", { input: "Keep me" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await page.clock.install();
+  await tab.go("#/t/one", "Keep me");
+  const removes = async () => {
+    await page.getByRole("button", { name: "More" }).click();
+    await page.getByRole("button", { name: "Rename or delete…" }).click();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+  };
+  const row = page.locator(".thread");
+  await removes();
+  await page.getByRole("button", { name: "Undo" }).waitFor();
+  expect(await row.count()).toBe(0);
+  expect(await tab.barriers()).toEqual([]);
+  await page.screenshot({ path: "screenshots/undo.png" });
+  await page.clock.fastForward(8_000);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await row.waitFor();
+  await page.clock.fastForward(20_000);
+  expect((await fetch(`${url}/threads/one`)).status).toBe(200);
+  await removes();
+  await page.getByRole("button", { name: "Undo" }).waitFor();
+  await page.clock.fastForward(10_000);
+  await expect.poll(async () => (await fetch(`${url}/threads/one`)).status).toBe(404);
+  await page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" });
+});

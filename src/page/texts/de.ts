@@ -3,6 +3,27 @@
 import type { Texts } from "./en.ts";
 
 export const de: Texts = {
+  versions: { versions: "Fassungen", before: "Die vorige Fassung", next: "Die nächste Fassung" },
+  composer: {
+    rewriting: "Umschreiben: Was jetzt da steht, bleibt als andere Fassung.",
+    cancel: "Abbrechen",
+    rewrite: "Umschreiben",
+  },
+  deletion: {
+    deleted: "Gelöscht",
+    of: (title) =>
+      `„${title}“ wird in 10 Sekunden gelöscht. Wird die Seite vorher geschlossen, bleibt alles.`,
+    undo: "Rückgängig",
+    dismiss: "Schließen",
+  },
+  threadMenu: {
+    conversation: "Unterhaltung",
+    title: "Titel",
+    rename: "Umbenennen",
+    suggest: "Titel vorschlagen",
+    delete: "Löschen",
+    deletes: "Mit Nachrichten, Läufen, Fassungen und Subagenten. Zehn Sekunden lang rückgängig zu machen.",
+  },
   copy: { copy: "Kopieren", copied: "Kopiert", byHand: "Zum Kopieren Strg+C (⌘C) drücken" },
   messages: {
     you: "Sie",

@@ -4,6 +4,26 @@
 export type Texts = typeof en;
 
 export const en = {
+  versions: { versions: "Versions", before: "The version before", next: "The next version" },
+  composer: {
+    rewriting: "Rewriting: what is there now stays as another version.",
+    cancel: "Cancel",
+    rewrite: "Rewrite",
+  },
+  deletion: {
+    deleted: "Deleted",
+    of: (title: string) => `“${title}” is deleted in 10 seconds. Closing the page keeps it.`,
+    undo: "Undo",
+    dismiss: "Dismiss",
+  },
+  threadMenu: {
+    conversation: "Conversation",
+    title: "Title",
+    rename: "Rename",
+    suggest: "Suggest a title",
+    delete: "Delete",
+    deletes: "With its messages, runs, versions and subagents. You can undo it for ten seconds.",
+  },
   copy: { copy: "Copy", copied: "Copied", byHand: "Press Ctrl+C (⌘C) to copy" },
   messages: {
     you: "You",

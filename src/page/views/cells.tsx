@@ -12,6 +12,7 @@ import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
 import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
+import { VersionsNav } from "./versions-nav.tsx";
 
 /** So many are drawn at first: the newest. */
 const SHOWN = 1_000;
@@ -76,6 +77,7 @@ function Said({ cell }: { cell: UserCell }) {
         </ul>
       )}
       {cell.text && <div class="words">{cell.text}</div>}
+      <VersionsNav message={cell.id} />
       <div class="actions">
         <Copy text={() => cell.text} />
         {actions && (
@@ -130,6 +132,7 @@ function Answer({ cell }: { cell: TextCell }) {
           )}
         </p>
       )}
+      {id !== undefined && <VersionsNav message={id} />}
       {(state === "done" || isKept) && (
         <div class="actions">
           <Copy text={() => text} />

@@ -10,6 +10,7 @@ import type { OpenThread } from "../live.ts";
 import { choiceOf, draftOf, type Outgoing, saveChoice, saveDraft } from "../outbox.ts";
 import { contentOf, deliver, startRun, steer, unfinished } from "../sending.ts";
 import { client, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { AttachButton, Attached, type Attachments } from "./attachments.tsx";
 import { Picker } from "./picker.tsx";
 
@@ -100,7 +101,7 @@ export function Composer(props: ComposerProps) {
     >
       {rewriting && (
         <p class="banner">
-          Rewriting: this message and all after it are replaced.
+          {t().composer.rewriting}
           <button
             type="button"
             class="quiet"
@@ -110,7 +111,7 @@ export function Composer(props: ComposerProps) {
               attachments.set([]);
             }}
           >
-            Cancel
+            {t().composer.cancel}
           </button>
         </p>
       )}
@@ -150,7 +151,7 @@ export function Composer(props: ComposerProps) {
           )}
           {(!isBusy || !isEmpty) && (
             <button type="submit" class="primary" disabled={isEmpty || isSending}>
-              {rewriting ? "Replace" : isBusy ? "Steer" : "Send"}
+              {rewriting ? t().composer.rewrite : isBusy ? "Steer" : "Send"}
             </button>
           )}
         </div>

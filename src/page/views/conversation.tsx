@@ -20,6 +20,7 @@ import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
+import { WithVersions } from "./versions-nav.tsx";
 
 export interface ConversationProps {
   /** Absent: a new one. */
@@ -151,6 +152,7 @@ function Log({
     setEnd(followed);
     return () => followed.close();
   }, []);
+  const stay = useCallback(() => end?.leave(), [end]);
   const of = useMemo(() => {
     const actions: MessageActions = {
       rewrite: onRewrite,
@@ -176,7 +178,9 @@ function Log({
         <div class="messages">
           <h2 class="unseen">Messages</h2>
           <ThreadOf.Provider value={of}>
-            <Cells lane={page.lane} />
+            <WithVersions thread={thread} open={open} onLeave={stay}>
+              <Cells lane={page.lane} />
+            </WithVersions>
           </ThreadOf.Provider>
           {state === "loading" && <p class="empty">Reading the conversation…</p>}
           {state === "missing" && <Empty>There is no such conversation. It may have been deleted.</Empty>}

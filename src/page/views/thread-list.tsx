@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
 import { indexIn } from "../../lib/search.ts";
 import { Empty, fullTime, Problem, visible } from "../components.tsx";
+import { deletions, isDeleted } from "../deletions.ts";
 import { useTouched } from "../frame.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
@@ -14,7 +15,9 @@ import { readMoreThreads, searchThreads, threads } from "../threads.ts";
 import { ThreadMenu } from "./thread-menu.tsx";
 
 export function ThreadList({ current }: { current?: string | undefined }) {
-  const { items, q, next, isRead, problem } = useTouched(threads);
+  const { q, next, isRead, problem, ...read } = useTouched(threads);
+  useTouched(deletions);
+  const items = read.items.filter(({ id }) => !isDeleted(id));
   const asking = byThread(useTouched(questions).items);
   const [opened, setOpened] = useState<FoundThread>();
   const groups: readonly Pick<Group, "rows">[] = q

@@ -3,8 +3,10 @@
 import { useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
 import { Action, Dialog, Problem, visible } from "../components.tsx";
+import { deleteSoon } from "../deletions.ts";
 import { go } from "../routes.ts";
 import { client, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { readThreads } from "../threads.ts";
 
 export interface ThreadMenuProps {
@@ -15,6 +17,7 @@ export interface ThreadMenuProps {
 }
 
 export function ThreadMenu({ thread, isCurrent, onClose }: ThreadMenuProps) {
+  const words = t().threadMenu;
   const [title, setTitle] = useState(thread.title ?? "");
   const [problem, setProblem] = useState("");
   const rename = async (event: Event) => {
@@ -28,10 +31,10 @@ export function ThreadMenu({ thread, isCurrent, onClose }: ThreadMenuProps) {
     }
   };
   return (
-    <Dialog title="Conversation" class="thread-menu" onClose={onClose}>
+    <Dialog title={words.conversation} class="thread-menu" onClose={onClose}>
       <form onSubmit={rename}>
         <label>
-          Title
+          {words.title}
           <input
             value={title}
             maxLength={200}
@@ -41,7 +44,7 @@ export function ThreadMenu({ thread, isCurrent, onClose }: ThreadMenuProps) {
         </label>
         <div class="row">
           <button type="submit" class="primary">
-            Rename
+            {words.rename}
           </button>
           <Action
             onClick={async () => {
@@ -50,42 +53,23 @@ export function ThreadMenu({ thread, isCurrent, onClose }: ThreadMenuProps) {
               readThreads();
             }}
           >
-            Suggest a title
+            {words.suggest}
           </Action>
         </div>
         <Problem>{problem}</Problem>
       </form>
-      <Delete
-        onDelete={async () => {
-          await client.threads.delete(thread.id);
-          readThreads();
+      <button
+        type="button"
+        class="danger"
+        onClick={() => {
+          deleteSoon({ thread: thread.id, title: thread.title || thread.id });
           onClose();
           if (isCurrent) go({ view: "new" });
         }}
-      />
-    </Dialog>
-  );
-}
-
-function Delete({ onDelete }: { onDelete: () => Promise<void> }) {
-  const [isAsking, setAsking] = useState(false);
-  if (!isAsking)
-    return (
-      <button type="button" class="danger" onClick={() => setAsking(true)}>
-        Delete…
+      >
+        {words.delete}
       </button>
-    );
-  return (
-    <div class="confirm">
-      <p>Deletes its messages and runs, and the threads of its subagents. Nothing brings them back.</p>
-      <div class="row">
-        <Action class="danger" onClick={onDelete}>
-          Delete for good
-        </Action>
-        <button type="button" onClick={() => setAsking(false)}>
-          Keep it
-        </button>
-      </div>
-    </div>
+      <p class="quietly">{words.deletes}</p>
+    </Dialog>
   );
 }

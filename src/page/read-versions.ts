@@ -1,0 +1,31 @@
+// Reads the versions of a thread's messages.
+
+import { client } from "./session.ts";
+import { type Dated, type Parting, partingAt, partingsOf } from "./versions.ts";
+
+/** Reads nothing but the list for a thread without branches. */
+export async function readPartings(thread: string, signal: AbortSignal): Promise<Parting[]> {
+  const branches = await client.threads.branches(thread, signal);
+  if (branches.length === 0) return [];
+  const ours = await messagesOf(thread, undefined, signal);
+  const held = branches.map(async ({ id }) => ({ branch: id, messages: await messagesOf(id, ours, signal) }));
+  return partingsOf(ours, await Promise.all(held));
+}
+
+const PAGE = 200;
+
+/** All of them; or, with `until`, as far as the page in which they part from those. */
+async function messagesOf(
+  thread: string,
+  until: readonly Dated[] | undefined,
+  signal: AbortSignal,
+): Promise<Dated[]> {
+  const read: Dated[] = [];
+  for (;;) {
+    const after = read.at(-1)?.id;
+    const page = await client.threads.messages(thread, { limit: PAGE, ...(after ? { after } : {}) }, signal);
+    read.push(...page.items.map(({ id, created_at }) => ({ id, created_at })));
+    const isParted = until !== undefined && partingAt(until, read) < read.length;
+    if (page.next_cursor === undefined || page.items.length === 0 || isParted) return read;
+  }
+}
