@@ -7,7 +7,7 @@ import { followKeys, useKey } from "./keys.ts";
 import { lazy } from "./lazy.tsx";
 import { Navigation } from "./menu.tsx";
 import { followQuestions } from "./questions.ts";
-import { go, isRunTab, type Route, useRoute } from "./routes.ts";
+import { go, hashOf, isRunTab, type Route, useRoute } from "./routes.ts";
 import { session } from "./session.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
@@ -15,6 +15,7 @@ import { Undo } from "./views/undo.tsx";
 
 const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
 const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
+const Compare = lazy(async () => (await import("./views/compare.tsx")).Compare);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
 const Run = lazy(async () => (await import("./views/run.tsx")).Run);
@@ -98,6 +99,8 @@ function Place({ route }: { route: Route }) {
       return <Agents agent={route.agent} />;
     case "admin":
       return <Admin tab={route.tab} />;
+    case "compare":
+      return <Compare key={hashOf(route)} runs={route.runs} />;
     case "tools":
       return <Tools />;
     case "settings":

@@ -12,7 +12,13 @@ export type Route =
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
   | { readonly view: "agents"; readonly agent?: string }
-  | { readonly view: "admin"; readonly tab?: string };
+  | { readonly view: "admin"; readonly tab?: string }
+  | { readonly view: "compare"; readonly runs: readonly [RunPlace, RunPlace] };
+
+export interface RunPlace {
+  readonly thread: string;
+  readonly run: string;
+}
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
@@ -28,6 +34,14 @@ export function routeOf(hash: string): Route {
     return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
   }
   if (first === "agents") return { view: "agents", ...(one ? { agent: one } : {}) };
+  if (first === "compare" && one && two && three && four)
+    return {
+      view: "compare",
+      runs: [
+        { thread: one, run: two },
+        { thread: three, run: four },
+      ],
+    };
   if (first === "admin") return { view: "admin", ...(one ? { tab: one } : {}) };
   const view = PLAIN.find((name) => name === first);
   return view ? { view } : { view: "new" };
@@ -40,6 +54,11 @@ export function hashOf(route: Route): string {
   if (route.view === "new") return "#/";
   if (route.view === "agents")
     return route.agent ? `#/agents/${encodeURIComponent(route.agent)}` : "#/agents";
+  if (route.view === "compare")
+    return `#/compare/${route.runs
+      .flatMap(({ thread, run }) => [thread, run])
+      .map(encodeURIComponent)
+      .join("/")}`;
   if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
   if (route.view !== "thread") return `#/${route.view}`;
   const { thread, run, tab } = route;

@@ -3,6 +3,7 @@ import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
 
 const chromium = await startChromium();
@@ -84,6 +85,40 @@ test("the runs of all threads appear as they start, change as they end, and are 
   await page.getByLabel("Status").selectOption("Done");
   await row.getByRole("link", { name: /^Trace/ }).click();
   await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();
+});
+
+test("a run is run again with other words and instructions, and both are seen side by side", async () => {
+  const { url } = await startServer({
+    script: ({ messages, system }) => {
+      const text = JSON.stringify([system, messages]);
+      return { say: `${messages.length} messages${text.includes("Be brief.") ? ", briefly" : ""}.` };
+    },
+  });
+  await runs(url, "one", { input: "First." });
+  const run = await runs(url, "one", { input: "Second." });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+  await page.getByRole("button", { name: "Run again…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Run again and compare" });
+  await dialog.getByLabel("Message", { exact: true }).fill("Second, said otherwise.");
+  await dialog.getByLabel("Instructions for this run").fill("Be brief.");
+  expect(await tab.barriers()).toEqual([]);
+  await dialog.getByRole("button", { name: "Run and compare" }).click();
+
+  const [first, second] = ["First run", "Second run"].map((name) => page.getByRole("region", { name }));
+  await first?.getByText("3 messages.").waitFor();
+  await second?.getByText("messages, briefly.").waitFor();
+  await second?.getByText("Second, said otherwise.").waitFor();
+  await second?.getByText("scripted:test").waitFor();
+  for (const width of [1280, 390]) {
+    await tab.look({ theme: "light", width, height: 800 });
+    await tab.screenshot(`page-compare-${width}`);
+    expect(await tab.barriers()).toEqual([]);
+  }
+  // The conversation stays as it was.
+  const { messages } = await json(`${url}/threads/one/state`);
+  expect(messages).toHaveLength(4);
 });
 
 test("the usage is shown by day, agent and model, with what is left of each limit", async () => {

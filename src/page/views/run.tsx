@@ -1,9 +1,13 @@
 // One run, over the whole width: its trace or its events.
 
+import { useState } from "preact/hooks";
 import { Tabs } from "../components.tsx";
 import { Menu } from "../menu.tsx";
 import { go, hashOf } from "../routes.ts";
+import { may } from "../session.ts";
+import { t } from "../texts.ts";
 import { RawEvents } from "./events.tsx";
+import { RunAgain } from "./run-again.tsx";
 import { Trace } from "./trace.tsx";
 
 export interface RunProps {
@@ -12,25 +16,35 @@ export interface RunProps {
   readonly tab: string;
 }
 
-export const Run = ({ thread, run, tab }: RunProps) => (
-  <main class="page-view" aria-label="Run">
-    <header class="head">
-      <Menu />
-      <h1>Run {run}</h1>
-      <a class="button" href={hashOf({ view: "thread", thread })}>
-        Conversation
-      </a>
-    </header>
-    <div class="body">
-      <Tabs
-        label="Run"
-        current={tab}
-        onChange={(name) => go({ view: "thread", thread, run, tab: name })}
-        tabs={{
-          trace: { title: "Trace", body: () => <Trace thread={thread} run={run} /> },
-          events: { title: "Events", body: () => <RawEvents thread={thread} run={run} /> },
-        }}
-      />
-    </div>
-  </main>
-);
+export function Run({ thread, run, tab }: RunProps) {
+  const [isAsked, setAsked] = useState(false);
+  const words = t().run;
+  return (
+    <main class="page-view" aria-label={words.title}>
+      <header class="head">
+        <Menu />
+        <h1>{words.titleOf(run)}</h1>
+        {may("run") && (
+          <button type="button" onClick={() => setAsked(true)}>
+            {words.again}
+          </button>
+        )}
+        <a class="button" href={hashOf({ view: "thread", thread })}>
+          {words.conversation}
+        </a>
+      </header>
+      <div class="body">
+        <Tabs
+          label={words.title}
+          current={tab}
+          onChange={(name) => go({ view: "thread", thread, run, tab: name })}
+          tabs={{
+            trace: { title: words.trace, body: () => <Trace thread={thread} run={run} /> },
+            events: { title: words.events, body: () => <RawEvents thread={thread} run={run} /> },
+          }}
+        />
+      </div>
+      {isAsked && <RunAgain thread={thread} run={run} onClose={() => setAsked(false)} />}
+    </main>
+  );
+}
