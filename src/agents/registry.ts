@@ -23,6 +23,7 @@ export const AgentInfo = z
     name: z.string(),
     description: z.string().optional(),
     prefix: z.string().optional().describe("An icon to show before its name."),
+    suggestions: z.array(z.string()).optional().describe("What to offer a person to ask first."),
     default: z.boolean().describe("Whether it handles runs that name no agent."),
     model: z.string(),
     tools: z
@@ -191,10 +192,11 @@ const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Sn
   new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
 
 export function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
-  const { name, description, prefix, model, backend, context_window, max_iterations } = definition;
+  const { name, description, prefix, suggestions, model, backend, context_window, max_iterations } =
+    definition;
   return {
     name,
-    ...omitUndefined({ description, prefix, backend: backend?.type }),
+    ...omitUndefined({ description, prefix, suggestions, backend: backend?.type }),
     model: catalogue.createModel(model).name,
     hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
     context_window,

@@ -77,7 +77,7 @@ function agentsSchema(agent: AgentSchema) {
   return z.strictObject({
     version: z.literal(1).optional(),
     defaults: agent
-      .omit({ description: true })
+      .omit({ description: true, suggestions: true })
       .partial()
       .optional()
       .describe(

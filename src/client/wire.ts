@@ -767,6 +767,8 @@ export type Agent = {
   description?: string | undefined;
   /** An icon to show before its name. */
   prefix?: string | undefined;
+  /** What to offer a person to ask first. */
+  suggestions?: string[] | undefined;
   /** Whether it handles runs that name no agent. */
   default: boolean;
   model: string;
@@ -805,6 +807,8 @@ export type AgentDetails = {
   description?: string | undefined;
   /** An icon to show before its name. */
   prefix?: string | undefined;
+  /** What to offer a person to ask first. */
+  suggestions?: string[] | undefined;
   /** Whether it handles runs that name no agent. */
   default: boolean;
   model: string;
@@ -927,6 +931,8 @@ export type Me = {
   expires_at?: string | undefined;
   /** The protocols of stock front ends that are on. */
   wires: Array<"ai-sdk" | "openai" | "langgraph" | "ag-ui" | "mcp" | "a2a">;
+  /** Of the server. */
+  version: string;
 };
 
 export type Ticket = {

@@ -98,6 +98,11 @@ export const AgentFields = z.strictObject({
     .max(16)
     .optional()
     .describe("The mark that front ends show before its name, such as an emoji."),
+  suggestions: z
+    .array(z.string().trim().min(1).max(200))
+    .max(6)
+    .optional()
+    .describe("What front ends offer a person to ask first."),
   model: ModelSpec.optional(),
   system_prompt: z
     .union([

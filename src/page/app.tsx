@@ -9,6 +9,7 @@ import { Navigation } from "./menu.tsx";
 import { followQuestions } from "./questions.ts";
 import { go, hashOf, isRunTab, type Route, useRoute } from "./routes.ts";
 import { session } from "./session.ts";
+import { t } from "./texts.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
 import { Undo } from "./views/undo.tsx";
@@ -18,6 +19,7 @@ const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
 const Compare = lazy(async () => (await import("./views/compare.tsx")).Compare);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
+const Missing = lazy(async () => (await import("./views/missing.tsx")).Missing);
 const Run = lazy(async () => (await import("./views/run.tsx")).Run);
 const Runs = lazy(async () => (await import("./views/runs.tsx")).Runs);
 const Settings = lazy(async () => (await import("./views/settings.tsx")).Settings);
@@ -29,7 +31,7 @@ export function App() {
   const route = useRoute();
   const { state } = useTouched(session);
   useEffect(() => (state === "signed_in" ? followAll() : undefined), [state]);
-  if (state === "asking") return <p class="empty">Connecting…</p>;
+  if (state === "asking") return <p class="door">{t().door.connecting}</p>;
   if (state !== "signed_in") return <SignIn />;
   return (
     <div class="columns">
@@ -59,7 +61,10 @@ function Keys() {
   return isOpen ? <KeysDialog onClose={() => setOpen(false)} /> : null;
 }
 
-const begin = () => go({ view: "new" });
+const begin = () => {
+  go({ view: "new" });
+  document.querySelector<HTMLElement>(".is-new textarea")?.focus();
+};
 const toInbox = () => go({ view: "inbox" });
 const search = () => document.querySelector<HTMLElement>(".threads .search")?.focus();
 const next = () => move(1);
@@ -85,6 +90,8 @@ function Place({ route }: { route: Route }) {
   switch (route.view) {
     case "new":
       return <Conversation key="new" />;
+    case "missing":
+      return <Missing />;
     case "thread":
       if (route.run && isRunTab(route.tab))
         return <Run key={route.run} thread={route.thread} run={route.run} tab={route.tab} />;

@@ -43,9 +43,15 @@ export function letterOf(event: KeyboardEvent): string | undefined {
   return event.key.length === 1 ? event.key : undefined;
 }
 
+let isByLetter = false;
+
+/** Whether the last thing that a person did was such a command: then the next one is not text. */
+export const wasByLetter = (): boolean => isByLetter;
+
 /** Listens to the keyboard. Returns the function that ends it. */
 export function followKeys(): () => void {
   const onKey = (event: KeyboardEvent) => {
+    isByLetter = false;
     const letter = letterOf(event);
     const isOver = document.querySelector("dialog[open]") !== null;
     if (letter === undefined || isOver) {
@@ -57,8 +63,16 @@ export function followKeys(): () => void {
     if (!found) return;
     before = "";
     event.preventDefault();
+    isByLetter = true;
     found.act();
   };
+  const onPointer = () => {
+    isByLetter = false;
+  };
   addEventListener("keydown", onKey);
-  return () => removeEventListener("keydown", onKey);
+  addEventListener("pointerdown", onPointer);
+  return () => {
+    removeEventListener("keydown", onKey);
+    removeEventListener("pointerdown", onPointer);
+  };
 }

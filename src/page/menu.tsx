@@ -2,42 +2,46 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Dialog } from "./components.tsx";
+import { Dialog, visible } from "./components.tsx";
 import { useTouched } from "./frame.ts";
 import { questions } from "./questions.ts";
 import { hashOf, type Route, useRoute } from "./routes.ts";
-import { may } from "./session.ts";
+import { baseUrl, may, session } from "./session.ts";
 import { t } from "./texts.ts";
+import { Mark } from "./views/mark.tsx";
 import { ThreadList } from "./views/thread-list.tsx";
 
 export function Navigation({ route }: { route: Route }) {
   return (
     <>
+      <a class="brand" href={hashOf({ view: "new" })}>
+        <Mark /> Skein
+      </a>
       {may("run") && (
         <a
-          class="button"
+          class="button begin"
           href={hashOf({ view: "new" })}
           aria-current={route.view === "new" ? "page" : undefined}
         >
-          + New conversation
+          <span aria-hidden="true">+</span> {t().navigation.newConversation}
         </a>
       )}
       <ThreadList current={route.view === "thread" ? route.thread : undefined} />
       <ul class="places">
         <Link to={{ view: "inbox" }} route={route}>
-          Inbox <InboxCount />
+          {t().navigation.inbox} <InboxCount />
         </Link>
         <Link to={{ view: "runs" }} route={route}>
-          Runs
+          {t().navigation.runs}
         </Link>
         <Link to={{ view: "usage" }} route={route}>
-          Usage
+          {t().navigation.usage}
         </Link>
         <Link to={{ view: "agents" }} route={route}>
-          Agents
+          {t().navigation.agents}
         </Link>
         <Link to={{ view: "tools" }} route={route}>
-          Tools
+          {t().navigation.tools}
         </Link>
         {(may("admin") || may("operator")) && (
           <Link to={{ view: "admin" }} route={route}>
@@ -45,10 +49,28 @@ export function Navigation({ route }: { route: Route }) {
           </Link>
         )}
         <Link to={{ view: "settings" }} route={route}>
-          Settings
+          {t().navigation.settings}
         </Link>
       </ul>
+      <Whereabouts />
     </>
+  );
+}
+
+/** Who is signed in, which server this is, and where it is described. */
+function Whereabouts() {
+  const { me } = useTouched(session);
+  if (!me) return null;
+  return (
+    <p class="whereabouts">
+      <span title={t().navigation.signedInAs(me.user, me.tenant)}>
+        <bdi>{visible(me.user)}</bdi> · <bdi>{visible(me.tenant)}</bdi>
+      </span>
+      <span title={baseUrl}>
+        {location.host} · {me.version}
+      </span>
+      <a href="docs">{t().navigation.docs}</a>
+    </p>
   );
 }
 
@@ -66,7 +88,12 @@ export function Menu() {
   const route = useRoute();
   return (
     <>
-      <button type="button" class="narrow quiet" aria-label="Threads and pages" onClick={() => setOpen(true)}>
+      <button
+        type="button"
+        class="narrow quiet"
+        aria-label={t().navigation.menu}
+        onClick={() => setOpen(true)}
+      >
         ☰
       </button>
       {isOpen && (
@@ -90,7 +117,7 @@ function InboxCount() {
   return (
     <span class="badge">
       <span aria-hidden="true">{count}</span>
-      <span class="unseen">{items.length === 1 ? "1 question waits" : `${count} questions wait`}</span>
+      <span class="unseen">{t().navigation.wait(items.length, count)}</span>
     </span>
   );
 }

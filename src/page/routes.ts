@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 export type Route =
-  | { readonly view: "new" }
+  | { readonly view: "new" | "missing" }
   | {
       readonly view: "thread";
       readonly thread: string;
@@ -22,7 +22,7 @@ export interface RunPlace {
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
-/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread. An address that is not known is a new conversation. */
+/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread. `missing`: the page has no such address. */
 export function routeOf(hash: string): Route {
   const [first = "", ...rest] = hash
     .replace(/^#?\/?/, "")
@@ -33,7 +33,6 @@ export function routeOf(hash: string): Route {
     const [run, tab] = two === "r" ? [three, four] : [undefined, two];
     return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
   }
-  if (first === "agents") return { view: "agents", ...(one ? { agent: one } : {}) };
   if (first === "compare" && one && two && three && four)
     return {
       view: "compare",
@@ -42,16 +41,18 @@ export function routeOf(hash: string): Route {
         { thread: three, run: four },
       ],
     };
-  if (first === "admin") return { view: "admin", ...(one ? { tab: one } : {}) };
-  const view = PLAIN.find((name) => name === first);
-  return view ? { view } : { view: "new" };
+  if (first === "agents" && rest.length < 2) return { view: "agents", ...(one ? { agent: one } : {}) };
+  if (first === "admin" && rest.length < 2) return { view: "admin", ...(one ? { tab: one } : {}) };
+  if (first === "" && rest.length === 0) return { view: "new" };
+  const view = rest.length > 0 ? undefined : PLAIN.find((name) => name === first);
+  return { view: view ?? "missing" };
 }
 
 /** Whether the run is shown over the whole width under this address. */
 export const isRunTab = (tab: string | undefined): tab is string => tab === "trace" || tab === "events";
 
 export function hashOf(route: Route): string {
-  if (route.view === "new") return "#/";
+  if (route.view === "new" || route.view === "missing") return "#/";
   if (route.view === "agents")
     return route.agent ? `#/agents/${encodeURIComponent(route.agent)}` : "#/agents";
   if (route.view === "compare")

@@ -19,6 +19,7 @@ import {
 } from "./credentials.ts";
 import { touch } from "./frame.ts";
 import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
+import { t } from "./texts.ts";
 
 export interface Session {
   /** `asking` until the server has said who this is; `signed_out` after a 401. */
@@ -71,7 +72,7 @@ export async function begin(returned: Returned | undefined): Promise<void> {
     keepCredentials({ ...tokens, oidc: returned.leaving.oidc });
   } catch (error) {
     keepCredentials(undefined);
-    return refuse(returned.leaving.isSilent ? "Your sign-in has ended." : messageOf(error));
+    return refuse(returned.leaving.isSilent ? t().door.hasEnded : messageOf(error));
   }
   return askMe();
 }

@@ -66,6 +66,7 @@ const VIEWS: Readonly<Record<string, readonly [hash: string, text: string | RegE
   "the events of a conversation": ["#/t/full/events", "run_start"],
   "the trace of a run": ["#/t/full/r/RUN/trace", "read_file"],
   "the events of a run": ["#/t/full/r/RUN/events", "run_start"],
+  "an address that the page does not have": ["#/nowhere", "There is no such page"],
   "the inbox": ["#/inbox", "ls -la"],
   "the runs": ["#/runs", "Failed"],
   "the usage": ["#/usage", "scripted:test"],
@@ -98,7 +99,7 @@ async function hasNoBarriers(tab: Tab, name: string): Promise<void> {
 const OPENED: Readonly<
   Record<string, readonly [hash: string, text: string, open: (page: Page) => Promise<void>, shown: string]>
 > = {
-  "the list of keys": ["#/", "New conversation", (page) => page.keyboard.press("?"), "Single letters"],
+  "the list of keys": ["#/", "New conversation", openKeys, "Single letters"],
   "the details of a model call": [
     "#/t/full/r/RUN/trace",
     "read_file",
@@ -129,6 +130,12 @@ const OPENED: Readonly<
     "Run it like this",
   ],
 };
+
+/** The field has the focus at first, and takes letters as text. */
+async function openKeys(page: Page): Promise<void> {
+  await page.getByRole("heading", { name: "New conversation" }).click();
+  await page.keyboard.press("?");
+}
 
 async function openFile(page: Page): Promise<void> {
   await page.getByText("notes/", { exact: true }).filter({ visible: true }).first().click();

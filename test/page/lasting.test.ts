@@ -130,6 +130,12 @@ test("who may only read finds no control that writes", async () => {
   await page.getByLabel("API key").fill(reader);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
+  await page.getByRole("heading", { name: "You may look" }).waitFor();
+  await page.getByRole("list", { name: "Newest conversations" }).getByRole("link").waitFor();
+  const places = await page.evaluate<number>(
+    `document.querySelector("nav .places").getBoundingClientRect().top`,
+  );
+  expect(places).toBeGreaterThan(500);
   await go("#/t/t1", "Read me.");
   for (const name of ["Send", "Rewrite", "Retry", "Fork", "Delete"])
     expect(await page.getByRole("button", { name }).count(), name).toBe(0);

@@ -149,10 +149,11 @@ const Me = z
     auth: SchemeKind.describe("How the server learns who is asking."),
     expires_at: z.iso.datetime().optional().describe("When the credentials expire."),
     wires: z.array(WireName).describe("The protocols of stock front ends that are on."),
+    version: z.string().describe("Of the server."),
   })
   .meta({ id: "Me" });
 
-export function meRoutes(app: App, { access: { auth }, wires }: HttpServices): void {
+export function meRoutes(app: App, { access: { auth }, wires, version }: HttpServices): void {
   app.get(
     "/me",
     {
@@ -165,7 +166,8 @@ export function meRoutes(app: App, { access: { auth }, wires }: HttpServices): v
     async (request) => {
       const { tenant, user, scopes, expires_at } = principalOf(request);
       const end = expires_at === undefined ? {} : { expires_at: new Date(expires_at).toISOString() };
-      return { tenant, user, scopes: [...scopes], auth: kindOf(auth.scheme), ...end, wires: [...wires] };
+      const shown = { scopes: [...scopes], auth: kindOf(auth.scheme), wires: [...wires], version };
+      return { tenant, user, ...shown, ...end };
     },
   );
 }

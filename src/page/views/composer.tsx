@@ -6,13 +6,16 @@ import type { UserCell } from "../../client/cells.ts";
 import type { Part, Run } from "../../client/client.ts";
 import { Problem } from "../components.tsx";
 import { useTouched } from "../frame.ts";
+import { wasByLetter } from "../keys.ts";
 import type { OpenThread } from "../live.ts";
 import { choiceOf, draftOf, type Outgoing, saveChoice, saveDraft } from "../outbox.ts";
+import { isTouch } from "../pointer.ts";
 import { contentOf, deliver, startRun, steer, unfinished } from "../sending.ts";
 import { client, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 import { AttachButton, Attached, type Attachments } from "./attachments.tsx";
-import { Picker } from "./picker.tsx";
+import { chosenOf, isDemo, Picker, useAgents } from "./picker.tsx";
+import { Suggestions } from "./suggestions.tsx";
 
 export interface ComposerProps {
   /** Absent for a new conversation. */
@@ -24,7 +27,6 @@ export interface ComposerProps {
   /** The server has accepted a run. */
   readonly onStarted: (run: Run) => void;
   readonly placeholder: string;
-  readonly firstText?: string;
 }
 
 /** What the composer watches when there is no thread yet. */
@@ -33,11 +35,13 @@ const NO_RUN = { isActive: false, id: undefined as string | undefined };
 export function Composer(props: ComposerProps) {
   const { thread, open, attachments, rewriting } = props;
   const run = useTouched(open?.live.page.run ?? NO_RUN);
-  const [text, setText] = useState(() => draftOf(thread) || (props.firstText ?? ""));
+  const [text, setText] = useState(() => draftOf(thread));
   const [choice, setChoice] = useState(() => choiceOf(thread));
   const [isSending, setSending] = useState(false);
   const [problem, setProblem] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
+  const agents = useAgents();
+  const agent = chosenOf(agents, choice.agent ?? open?.live.info?.agent);
 
   const write = (value: string) => {
     setText(value);
@@ -88,6 +92,13 @@ export function Composer(props: ComposerProps) {
     field.current?.focus();
   }, [rewriting, attachments.set]);
 
+  useLayoutEffect(() => {
+    const { current: at } = field;
+    if (!at || isTouch() || (thread && wasByLetter())) return;
+    at.focus();
+    at.setSelectionRange(at.value.length, at.value.length);
+  }, [thread]);
+
   const isEmpty = contentOf(text, attachments.parts) === undefined;
   const isBusy = run.isActive && !rewriting;
   return (
@@ -123,10 +134,11 @@ export function Composer(props: ComposerProps) {
           placeholder={isBusy ? "Say something to the run in progress…" : props.placeholder}
           rows={1}
           value={text}
-          enterkeyhint="send"
+          enterkeyhint={isTouch() ? "enter" : "send"}
           onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            // A finger finds no Shift to hold: Enter makes a line, and the button sends.
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch()) return;
             event.preventDefault();
             send(event.altKey ? "queue" : "steer");
           }}
@@ -134,8 +146,9 @@ export function Composer(props: ComposerProps) {
         <div class="bar">
           <AttachButton attachments={attachments} />
           <Picker
+            agents={agents}
             choice={choice}
-            agent={open?.live.info?.agent}
+            agent={agent}
             onChoose={(chosen) => {
               setChoice(chosen);
               saveChoice(thread, chosen);
@@ -157,6 +170,16 @@ export function Composer(props: ComposerProps) {
         </div>
       </div>
       <Problem>{problem || attachments.problem}</Problem>
+      {agent && isDemo(agent) && <p class="demo-note">{t().door.demo}</p>}
+      {!thread && (
+        <Suggestions
+          texts={agent?.suggestions ?? []}
+          onChoose={(suggestion) => {
+            write(suggestion);
+            field.current?.focus();
+          }}
+        />
+      )}
     </form>
   );
 }

@@ -7,7 +7,6 @@ import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
-import { Menu } from "../menu.tsx";
 import { go } from "../routes.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
@@ -15,6 +14,8 @@ import { readThreads } from "../threads.ts";
 import { useAttachments } from "./attachments.tsx";
 import { Cells } from "./cells.tsx";
 import { Composer } from "./composer.tsx";
+import { dropInto } from "./drop.ts";
+import { NewConversation } from "./new-conversation.tsx";
 import { Questions } from "./questions.tsx";
 import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
@@ -30,40 +31,7 @@ export interface ConversationProps {
 }
 
 export const Conversation = ({ thread, run, tab }: ConversationProps) =>
-  thread ? <Thread thread={thread} run={run} tab={tab} /> : <NewThread />;
-
-function NewThread() {
-  const attachments = useAttachments();
-  return (
-    <main class="conversation is-new" aria-label="Conversation" {...dropInto(attachments.add)}>
-      <header class="head">
-        <Menu />
-        <h1>New conversation</h1>
-      </header>
-      <section class="log">
-        <div class="welcome">
-          <h2>What shall be done?</h2>
-          <p>
-            The agent plans, writes files and runs commands in a workspace. Every step is shown while it
-            happens, and can be stopped.
-          </p>
-        </div>
-      </section>
-      {may("run") && (
-        <Composer
-          attachments={attachments}
-          placeholder="Write a message…"
-          firstText="Hello, what can you do?"
-          onRewritten={() => {}}
-          onStarted={({ thread_id }) => {
-            readThreads();
-            go({ view: "thread", thread: thread_id });
-          }}
-        />
-      )}
-    </main>
-  );
-}
+  thread ? <Thread thread={thread} run={run} tab={tab} /> : <NewConversation />;
 
 function Thread({ thread, run, tab }: Required<ConversationProps>) {
   const [open, setOpen] = useState<OpenThread>();
@@ -91,6 +59,8 @@ function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open
     if (state === "missing" || state === "failed") open.again();
     readThreads();
   };
+  const { todos, asks } = useTouched(live.page);
+  const isSideEmpty = tab === undefined && todos.length === 0 && asks.length === 0;
   const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
   return (
     <>
@@ -120,7 +90,7 @@ function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open
           )}
         </div>
       </main>
-      <aside class="column details" aria-label="Details">
+      <aside class={`column details ${isSideEmpty ? "is-empty" : ""}`} aria-label="Details">
         {side}
       </aside>
       {isDrawerOpen && (
@@ -222,16 +192,3 @@ function useStopKey(thread: string, live: Live): void {
     return () => removeEventListener("keydown", onKey);
   }, [thread, live]);
 }
-
-/** Files that are dropped anywhere on the conversation. */
-const dropInto = (add: (files: readonly File[]) => Promise<void>) => ({
-  onDragOver: (event: DragEvent) => {
-    if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
-  },
-  onDrop: (event: DragEvent) => {
-    const files = [...(event.dataTransfer?.files ?? [])];
-    if (files.length === 0) return;
-    event.preventDefault();
-    void add(files);
-  },
-});

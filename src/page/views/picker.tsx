@@ -6,19 +6,27 @@ import { useRead, visible } from "../components.tsx";
 import type { Choice } from "../outbox.ts";
 import { client } from "../session.ts";
 
+export const useAgents = (): readonly Agent[] =>
+  useRead((signal) => client.agents.list(signal), []).value ?? [];
+
+/** The agent of this name, else the default. */
+export const chosenOf = (agents: readonly Agent[], name: string | undefined): Agent | undefined =>
+  agents.find((each) => each.name === name) ?? agents.find((each) => each.default);
+
+/** Whether a script plays its model. */
+export const isDemo = ({ model }: Pick<Agent, "model">): boolean => model.startsWith("scripted:");
+
 export interface PickerProps {
+  readonly agents: readonly Agent[];
   readonly choice: Choice;
-  /** The agent of the thread; absent for a new one. */
-  readonly agent: string | undefined;
+  /** The one that answers next. */
+  readonly agent: Agent | undefined;
   readonly onChoose: (choice: Choice) => void;
 }
 
 const OTHER = "\0other";
 
-export function Picker({ choice, agent: current, onChoose }: PickerProps) {
-  const { value: agents = [] } = useRead((signal) => client.agents.list(signal), []);
-  const chosen =
-    agents.find(({ name }) => name === (choice.agent ?? current)) ?? agents.find((each) => each.default);
+export function Picker({ agents, choice, agent: chosen, onChoose }: PickerProps) {
   if (!chosen) return null;
   return (
     <>

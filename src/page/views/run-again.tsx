@@ -7,7 +7,7 @@ import { go } from "../routes.ts";
 import { type Asked, askedOf, runAgain } from "../run-again.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
-import { Picker } from "./picker.tsx";
+import { chosenOf, Picker, useAgents } from "./picker.tsx";
 
 interface RunAgainProps {
   readonly thread: string;
@@ -40,6 +40,7 @@ export function RunAgain(props: RunAgainProps) {
 
 function Form({ thread, run, asked, agent, onClose }: RunAgainProps & { asked: Asked; agent: string }) {
   const words = t().again;
+  const agents = useAgents();
   const [choice, setChoice] = useState<Choice>({});
   const [text, setText] = useState(asked.message.text);
   const [instructions, setInstructions] = useState("");
@@ -63,7 +64,12 @@ function Form({ thread, run, asked, agent, onClose }: RunAgainProps & { asked: A
   return (
     <form class="run-again" onSubmit={(event) => event.preventDefault()}>
       <p class="row">
-        <Picker choice={choice} agent={agent} onChoose={setChoice} />
+        <Picker
+          agents={agents}
+          choice={choice}
+          agent={chosenOf(agents, choice.agent ?? agent)}
+          onChoose={setChoice}
+        />
       </p>
       <label>
         {words.message}

@@ -1,68 +1,95 @@
 // For who is not signed in: what the server asks for.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { SignInOptions } from "../../client/client.ts";
 import { Action, Problem } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { askMe, session, signIn, signInAt } from "../session.ts";
+import { t } from "../texts.ts";
+import { Mark } from "./mark.tsx";
 
 export function SignIn() {
   const { state, problem, options } = useTouched(session);
   return (
-    <main class="sign-in">
-      <h1>Skein</h1>
-      {state === "unreachable" || !options ? <TryAgain /> : WAYS[options.auth](options)}
-      <Problem>{problem}</Problem>
+    <main class="door">
+      <div class="door-card">
+        <h1 class="brand">
+          <Mark /> Skein
+        </h1>
+        {state === "unreachable" || !options ? <TryAgain /> : WAYS[options.auth](options)}
+        <Problem>{problem}</Problem>
+      </div>
     </main>
   );
 }
 
 const WAYS: Readonly<Record<SignInOptions["auth"], (options: SignInOptions) => ComponentChildren>> = {
   none: () => <TryAgain />,
-  api_key: () => <Key label="API key" placeholder="sk_…" />,
+  api_key: () => <Key label={t().door.apiKey} placeholder="sk_…" origin={<KeyOrigin />} />,
   jwt: ({ oidc }) =>
     oidc ? (
       <>
         <Action class="primary" onClick={() => signInAt(oidc)}>
-          Sign in at {new URL(oidc.authorization_endpoint).host}
+          {t().door.signInAt(new URL(oidc.authorization_endpoint).host)}
         </Action>
         <details>
-          <summary>Use a token</summary>
-          <Key label="Token" />
+          <summary>{t().door.useToken}</summary>
+          <Key label={t().door.token} />
         </details>
       </>
     ) : (
-      <Key label="Token" />
+      <Key label={t().door.token} origin={t().door.tokensAreGiven} />
     ),
-  plugin: () => <Key label="Token" />,
+  plugin: () => <Key label={t().door.token} origin={t().door.tokensAreGiven} />,
   header: () => (
     <>
-      <p>
-        People sign in at the gateway in front of this server. It has not said who you are: open the page at
-        the gateway's address, or ask the operator.
-      </p>
+      <p>{t().door.gateway}</p>
       <TryAgain />
     </>
   ),
 };
 
-function Key({ label, placeholder }: { label: string; placeholder?: string }) {
+function KeyOrigin() {
+  const [made, ask] = t().door.keysAreMade;
+  return (
+    <>
+      {made} <code>skein keys create</code>. {ask}
+    </>
+  );
+}
+
+interface KeyProps {
+  readonly label: string;
+  readonly placeholder?: string;
+  /** Where people get one; absent where there is another way in, which then has the focus. */
+  readonly origin?: ComponentChildren;
+}
+
+function Key({ label, placeholder, origin }: KeyProps) {
   const [key, setKey] = useState("");
   const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLInputElement>(null);
+  const isFirst = origin !== undefined;
+  useEffect(() => {
+    if (isFirst) field.current?.focus();
+  }, [isFirst]);
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
     await signIn(key.trim());
     setBusy(false);
+    field.current?.select();
   };
   return (
     <form onSubmit={submit}>
       <label>
         {label}
         <input
+          ref={field}
           type="password"
           autocomplete="off"
+          autocapitalize="none"
           spellcheck={false}
           placeholder={placeholder}
           value={key}
@@ -70,11 +97,12 @@ function Key({ label, placeholder }: { label: string; placeholder?: string }) {
         />
       </label>
       <button type="submit" class="primary" disabled={isBusy || key.trim() === ""}>
-        Sign in
+        {t().door.signIn}
       </button>
-      <p class="hint">It stays in this tab, and is forgotten when you close it.</p>
+      {origin && <p class="hint">{origin}</p>}
+      <p class="hint">{t().door.staysInTabs}</p>
     </form>
   );
 }
 
-const TryAgain = () => <Action onClick={askMe}>Try again</Action>;
+const TryAgain = () => <Action onClick={askMe}>{t().door.tryAgain}</Action>;

@@ -9,7 +9,7 @@ import { useTouched } from "../frame.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { may, messageOf } from "../session.ts";
-import { once } from "../texts.ts";
+import { once, t } from "../texts.ts";
 import { type Group, groupsOf, type Row } from "../thread-groups.ts";
 import { readMoreThreads, searchThreads, threads } from "../threads.ts";
 import { ThreadMenu } from "./thread-menu.tsx";
@@ -70,7 +70,9 @@ const Nothing = ({ q, isCut }: { q: string; isCut: boolean }) => (
       ? isCut
         ? "Nothing in the newest conversations."
         : "No title and no message has this text."
-      : "Your conversations appear here. Write a first message."}
+      : may("run")
+        ? t().door.yourConversations
+        : t().door.nothingToRead}
   </Empty>
 );
 

@@ -1,0 +1,13 @@
+// The mark of Skein: an S of yarn on an indigo ground, whose inner thread has a loose end. The page, its icon and the icons of
+// an installed page are drawn from it.
+
+const YARN =
+  "M22 11C21.5 8.2 19.2 6.6 16 6.6c-3.5 0-6.2 1.8-6.2 4.7 0 6.6 12.6 3 12.6 9.6 0 2.9-2.7 4.7-6.4 4.7-3.4 0-5.9-1.6-6.4-4.3";
+
+/** Of a square of 32: what is drawn over what. */
+export const STROKES = [
+  { d: YARN, width: 8.2, colour: "#fffefb" },
+  { d: YARN, width: 4.8, colour: "#3f35a3" },
+  { d: `${YARN}M22 11c.4 2 2.1 2.9 4.7 2`, width: 2.4, colour: "#ff8a66" },
+] as const;
+export const GROUND = "#3f35a3";

@@ -1,0 +1,112 @@
+// The front door: what a person meets first.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const AGENTS = `
+agents:
+  assistant:
+    model: "scripted:test"
+    suggestions: [What can you do?, "<b>Count</b> to ten"]
+  clerk:
+    model: "scripted:test"
+    suggestions: [File my letters]
+`;
+
+const focused = (page: Page) =>
+  page.evaluate<string>(`document.activeElement.getAttribute("aria-label") ?? document.activeElement.type`);
+
+const WIDTHS = [1440, 1024, 390] as const;
+
+test("the form for a key is in the middle, has the focus, and says where keys come from", async () => {
+  const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
+  const tab = await seen(chromium, url);
+  await tab.page.getByText("Ask your operator for one.").waitFor();
+  expect(await focused(tab.page)).toBe("password");
+  expect(await tab.page.getByRole("heading", { name: "Skein" }).locator("svg").count()).toBe(1);
+  for (const width of WIDTHS) {
+    await tab.look({ theme: "light", width, height: 800 });
+    const [left, right, top, bottom] = await tab.page.evaluate<number[]>(`(() => {
+      const box = document.querySelector("form").getBoundingClientRect();
+      return [box.left, innerWidth - box.right, box.top, innerHeight - box.bottom];
+    })()`);
+    expect([width, Math.abs((left ?? 0) - (right ?? 0)) <= 1]).toEqual([width, true]);
+    expect([width, (top ?? 0) > 50 && (bottom ?? 0) > 50]).toEqual([width, true]);
+  }
+  expect(tab.errors.splice(0).join()).toContain("401");
+});
+
+describe("a new conversation", () => {
+  test("begins with an empty field that has the focus, and offers what the agent suggests", async () => {
+    const { url } = await startServer({ agents: AGENTS });
+    const { page, errors } = await seen(chromium, url);
+    const field = page.getByLabel("Message", { exact: true });
+    await page.getByRole("button", { name: "What can you do?" }).waitFor();
+    expect([await field.inputValue(), await focused(page)]).toEqual(["", "Message"]);
+    await page.getByRole("heading", { name: "New conversation" }).click();
+    await page.getByRole("button", { name: "<b>Count</b> to ten" }).click();
+    expect([await field.inputValue(), await focused(page)]).toEqual(["<b>Count</b> to ten", "Message"]);
+    await page.getByLabel("Agent").selectOption("clerk");
+    await page.getByRole("button", { name: "File my letters" }).waitFor();
+    expect(await page.getByRole("button", { name: "What can you do?" }).count()).toBe(0);
+    await page.getByText("set ANTHROPIC_API_KEY or OPENAI_API_KEY for a real one").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("heading", { name: "New conversation" }).click();
+    await page.keyboard.press("n");
+    expect(await focused(page)).toBe("Message");
+    expect(errors).toEqual([]);
+  });
+
+  test("keeps its field in sight at each width", async () => {
+    const { url } = await startServer({ agents: AGENTS });
+    const tab = await seen(chromium, url);
+    await tab.page.getByRole("button", { name: "What can you do?" }).waitFor();
+    for (const width of WIDTHS) {
+      await tab.look({ theme: "dark", width, height: 700 });
+      const bottom = await tab.page.evaluate<number>(
+        `document.querySelector(".suggestions").getBoundingClientRect().bottom`,
+      );
+      expect([width, bottom <= 700]).toEqual([width, true]);
+    }
+  });
+});
+
+test("an address that the page does not have says so, and leads to the start", async () => {
+  const { url } = await startServer();
+  const { page, go } = await seen(chromium, url);
+  for (const hash of ["#/nowhere", "#/t/", "#/runs/x/y", "#/%E0%A4%A"]) {
+    await go("#/settings", "Colours");
+    await go(hash, "There is no such page");
+  }
+  await page.getByRole("link", { name: "Go to the start" }).click();
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+});
+
+test("the navigation says who is signed in, which server and version this is, and where the docs are", async () => {
+  const { url } = await startServer();
+  const { page } = await seen(chromium, url);
+  const { version } = (await (await fetch(`${url}/health`)).json()) as { version: string };
+  await page.getByTitle("Signed in as default of default").waitFor();
+  await page.getByText(`${new URL(url).host} · ${version}`).waitFor();
+  expect(await page.getByRole("link", { name: "Docs" }).getAttribute("href")).toBe("docs");
+});
+
+test("the size of text that a person has set in the browser is the size of the page", async () => {
+  const { url } = await startServer();
+  const { page } = await seen(chromium, url);
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+  const size = () => page.evaluate<string>("getComputedStyle(document.documentElement).fontSize");
+  expect(await size()).toBe("15px");
+  const session = await page.context().newCDPSession(page);
+  await session.send("Page.enable");
+  await session.send("Page.setFontSizes", { fontSizes: { standard: 32 } });
+  await expect.poll(size).toBe("30px");
+});
