@@ -1,16 +1,21 @@
 // Cuts Markdown into tokens in time linear in the text. `marked` takes the square of a paragraph's length, and of a nesting's
 // depth, for some of what a model may be made to write; very deep nesting overflows its stack.
 
-import { Lexer, type Token, type TokensList } from "marked";
+import { Lexer, Marked, type Token, type TokensList } from "marked";
+import { FOOTNOTES } from "./markdown-footnotes.ts";
+import { MATHS } from "./markdown-maths.ts";
 
 /** Longer runs of words are cut in pieces: what begins in one and ends in another is shown as it is written. */
 const MAX_WORDS = 2000;
 /** Lists and quotes that lie deeper are shown as they are written. */
 const MAX_DEPTH = 30;
 
+/** GitHub's Markdown, with what its specification leaves out. */
+const { defaults: DIALECT } = new Marked({ extensions: [...MATHS, ...FOOTNOTES] });
+
 /** `most` is how many characters are searched for what stands within a line. The rest is plain text. */
 export function tokensOf(text: string, most = Number.POSITIVE_INFINITY): Token[] {
-  const lexer = new Lexer();
+  const lexer = new Lexer({ ...DIALECT });
   const [block, inline] = [lexer.blockTokens.bind(lexer), lexer.inlineTokens.bind(lexer)];
   let depth = 0;
   let left = most;

@@ -2,6 +2,9 @@
 // model writes can neither run nor load anything.
 
 import type { Token, Tokens } from "marked";
+import { withoutEntities } from "./entities.ts";
+import type { MarkToken, NoteToken } from "./markdown-footnotes.ts";
+import type { MathsToken } from "./markdown-maths.ts";
 import { tokensOf } from "./markdown-tokens.ts";
 
 export type Node = string | Element;
@@ -12,8 +15,22 @@ export interface Element {
   readonly href?: string;
   /** Of `a`: its host, when the words do not say it. */
   readonly host?: string;
+  /** Of `a` and `picture`: the file of the workspace, as it was written. */
+  readonly path?: string;
   /** Of `code-block`. */
   readonly language?: string;
+  /** Of `code-block`: no more will be added to it. */
+  readonly isClosed?: boolean;
+  /** Of `checkbox`. */
+  readonly isChecked?: boolean;
+  /** Of `html` and `maths`: it stands on lines of its own. */
+  readonly isBlock?: boolean;
+  /** Of `maths`: what stands between its signs. Its child is what was written. */
+  readonly source?: string;
+  /** Of `footnote-mark` and `footnote`. */
+  readonly number?: number;
+  /** Of `td` and `th`: it is not broken. */
+  readonly isNumber?: boolean;
   /** Of `ol`. */
   readonly start?: number;
   /** Of `h3`: how large it is. All are of one rank below the headings of the page, since a model leaves out some. */
@@ -24,7 +41,9 @@ export interface Element {
 export type Tag =
   | ("p" | "h3" | "blockquote" | "hr" | "ul" | "ol" | "li" | "code-block")
   | ("table" | "thead" | "tbody" | "tr" | "th" | "td")
-  | ("strong" | "em" | "del" | "code" | "br" | "a" | "span");
+  | ("strong" | "em" | "del" | "code" | "br" | "a" | "picture" | "span" | "checkbox" | "maths")
+  /** `html` is shown as it was written. */
+  | ("footnote-mark" | "footnotes" | "footnote" | "html");
 
 /** Longer texts are not cut into tokens: they are shown as they are. */
 const LONGEST = 400_000;
@@ -47,7 +66,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
   return (text, isWhole) => {
     if (text.length > LONGEST) return [element("code-block", [text])];
     try {
-      return isWhole ? blocks(tokensOf(text)) : grown(text);
+      return isWhole ? whole(text) : grown(text);
     } catch {
       return [element("code-block", [text])];
     }
@@ -65,86 +84,156 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
       done.push(token);
       size += token.raw.length;
     }
-    settled = [...settled, ...blocks(done)];
+    settled = [...settled, ...blocks(done, NO_NOTES)];
     length += size;
-    return [...settled, ...blocks(tokens.slice(done.length))];
+    return [...settled, ...blocks(tokens.slice(done.length), NO_NOTES)];
   }
 }
 
-const blocks = (tokens: readonly Token[] = []): Element[] => tokens.flatMap((token) => block(token) ?? []);
+/** The footnotes come last, in the order of their marks. A mark without a note stays as it is written. */
+function whole(text: string): Element[] {
+  const tokens = tokensOf(text);
+  const notes = new Map<string, NoteToken>();
+  for (const token of tokens) if (isNote(token) && !notes.has(token.label)) notes.set(token.label, token);
+  if (notes.size === 0) return blocks(tokens, NO_NOTES);
+  const numbers = new Map<string, number>();
+  const numberOf: NumberOf = (label) => {
+    if (!notes.has(label)) return undefined;
+    numbers.set(label, numbers.get(label) ?? numbers.size + 1);
+    return numbers.get(label);
+  };
+  const shown = blocks(tokens, numberOf);
+  // A note may have marks of others: the map grows.
+  const entries: Element[] = [];
+  for (const [label, number] of numbers)
+    entries.push(element("footnote", blocks(notes.get(label)?.tokens, numberOf), { number }));
+  return entries.length > 0 ? [...shown, element("footnotes", entries)] : shown;
+}
 
-function block(token: Token): Element | undefined {
+const isNote = (token: Token): token is NoteToken => token.type === "footnote";
+
+/** The number of the footnote of that label, if there is one. */
+type NumberOf = (label: string) => number | undefined;
+const NO_NOTES: NumberOf = () => undefined;
+
+const blocks = (tokens: readonly Token[] = [], notes: NumberOf): Element[] =>
+  tokens.flatMap((token) => block(token, notes) ?? []);
+
+function block(token: Token, notes: NumberOf): Element | undefined {
   switch (token.type) {
     case "space":
     case "def":
+    case "footnote":
       return undefined;
+    case "checkbox":
+      return checkbox(token as Tokens.Checkbox);
+    case "maths":
+      return maths(token as MathsToken);
     case "heading":
-      return element("h3", inline(token.tokens), { level: (token as Tokens.Heading).depth });
+      return element("h3", inline(token.tokens, notes), { level: (token as Tokens.Heading).depth });
     case "paragraph":
-      return element("p", inline(token.tokens));
+      return element("p", inline(token.tokens, notes));
     case "text":
-      return element("span", inlineOf(token));
+      return element("span", inlineOf(token, notes));
     case "blockquote":
-      return element("blockquote", blocks(token.tokens));
+      return element("blockquote", blocks(token.tokens, notes));
     case "hr":
       return element("hr");
     case "list":
-      return list(token as Tokens.List);
+      return list(token as Tokens.List, notes);
     case "code": {
-      const { text, lang } = token as Tokens.Code;
-      return element("code-block", [text], lang ? { language: lang.slice(0, 20) } : {});
+      const { text, lang, raw } = token as Tokens.Code;
+      const language = withoutEntities(lang ?? "")
+        .split(/\s/)[0]
+        ?.slice(0, MAX_LANGUAGE);
+      return element("code-block", [text], {
+        isClosed: FENCE_AT_END.test(raw),
+        ...(language ? { language } : {}),
+      });
     }
     case "table":
-      return table(token as Tokens.Table);
+      return table(token as Tokens.Table, notes);
+    case "html":
+      return element("html", [token.raw], { isBlock: true });
     default:
-      // HTML too: as text.
       return element("p", [token.raw]);
   }
 }
 
-function list({ ordered, start, items }: Tokens.List): Element {
-  const entries = items.map(({ task, checked, tokens }) =>
-    element("li", [...(task ? [checked ? "☑ " : "☐ "] : []), ...blocks(tokens)]),
-  );
+const MAX_LANGUAGE = 20;
+const FENCE_AT_END = /\n {0,3}(?:`{3,}|~{3,})\s*$/;
+
+const checkbox = ({ checked }: Tokens.Checkbox) => element("checkbox", [], { isChecked: checked });
+
+const maths = ({ raw, source, isBlock }: MathsToken) => element("maths", [raw.trim()], { source, isBlock });
+
+function list({ ordered, start, items }: Tokens.List, notes: NumberOf): Element {
+  const entries = items.map(({ tokens }) => element("li", blocks(tokens, notes)));
   return element(ordered ? "ol" : "ul", entries, ordered && typeof start === "number" ? { start } : {});
 }
 
-function table({ header, rows }: Tokens.Table): Element {
+function table({ header, rows }: Tokens.Table, notes: NumberOf): Element {
+  const cell = (tag: "th" | "td", { tokens, align }: Tokens.TableCell) => {
+    const words = inline(tokens, notes);
+    return element(tag, words, {
+      ...(align && { align }),
+      ...(NUMBER.test(textOf(words)) && { isNumber: true }),
+    });
+  };
   const row = (cells: readonly Tokens.TableCell[], tag: "th" | "td") =>
     element(
       "tr",
-      cells.map(({ tokens, align }) => element(tag, inline(tokens), align ? { align } : {})),
+      cells.map((each) => cell(tag, each)),
     );
   return element("table", [
     element("thead", [row(header, "th")]),
-    element(
-      "tbody",
-      rows.map((cells) => row(cells, "td")),
-    ),
+    ...(rows.length > 0
+      ? [
+          element(
+            "tbody",
+            rows.map((cells) => row(cells, "td")),
+          ),
+        ]
+      : []),
   ]);
 }
 
-const inline = (tokens: readonly Token[] = []): Node[] => tokens.flatMap(inlineOf);
+/** With its sign, its currency and a short unit. */
+const NUMBER = /^\s*[^\w\s]{0,3}\s?\d[\d\s.,:/–-]*(?:[^\w\s]|\s?\p{L}{1,4})?\s*$/u;
 
-function inlineOf(token: Token): readonly Node[] {
+const inline = (tokens: readonly Token[] = [], notes: NumberOf): Node[] =>
+  tokens.flatMap((token) => inlineOf(token, notes));
+
+function inlineOf(token: Token, notes: NumberOf): readonly Node[] {
   switch (token.type) {
     case "strong":
     case "em":
     case "del":
-      return [element(token.type, inline(token.tokens))];
+      return [element(token.type, inline(token.tokens, notes))];
     case "codespan":
       return [element("code", [(token as Tokens.Codespan).text])];
     case "br":
       return [element("br")];
     case "link":
-      return link((token as Tokens.Link).href, inline(token.tokens));
+      return link(withoutEntities((token as Tokens.Link).href), inline(token.tokens, notes));
     case "image": {
-      const { href, text } = token as Tokens.Image;
-      return link(href, [`Image: ${text || "without a name"}`]);
+      const { href, text, tokens } = token as Tokens.Image;
+      return picture(withoutEntities(href), textOf(tokens ? inline(tokens, notes) : [withoutEntities(text)]));
     }
-    case "text":
+    case "checkbox":
+      return [checkbox(token as Tokens.Checkbox)];
+    case "maths":
+      return [maths(token as MathsToken)];
+    case "footnote-mark": {
+      const number = notes((token as MarkToken).label);
+      return [number === undefined ? token.raw : element("footnote-mark", [], { number })];
+    }
     case "escape":
-      return "tokens" in token ? inline(token.tokens) : [(token as Tokens.Text).text];
+      return [(token as Tokens.Escape).text];
+    case "text":
+      return "tokens" in token ? inline(token.tokens, notes) : [withoutEntities((token as Tokens.Text).text)];
+    case "html":
+      return [element("html", [token.raw])];
     default:
       return [token.raw];
   }
@@ -154,16 +243,33 @@ const FOLLOWED = ["https:", "http:", "mailto:"];
 /** A longer query may carry away what was said: it is shown in full. */
 const LONG_QUERY = 100;
 
+/** An address of the workspace: it has neither a scheme nor a host, and is no part of a page. */
+const isPath = (href: string): boolean => !/^(?:[a-z][a-z\d+.-]*:|[\\/]{2}|[#?]|$)/i.test(href.trim());
+
 /** Only what a person may follow becomes a link; it says where it leads when its words do not. */
 function link(href: string, children: readonly Node[]): readonly Node[] {
-  const url = URL.canParse(href) ? new URL(href) : undefined;
-  if (!url || !FOLLOWED.includes(url.protocol))
-    return [element("span", [...children, ` (${href.slice(0, 200)})`])];
+  if (isPath(href)) return [element("a", children, { path: href })];
+  const url = followed(href);
+  if (!url) return [element("span", [...children, ` (${href.slice(0, 200)})`])];
   const words = textOf(children);
   const isPlain = words === href || words === url.href || `mailto:${words}` === href;
   const host = url.search.length > LONG_QUERY ? url.href : url.host || url.pathname;
   return [element("a", children, { href: url.href, ...(isPlain ? {} : { host }) })];
 }
+
+/** A picture of the workspace is shown. From elsewhere it is fetched only by who follows its link. */
+function picture(href: string, name: string): readonly Node[] {
+  if (isPath(href)) return [element("picture", [name], { path: href })];
+  const url = followed(href);
+  if (!url) return [element("span", [name, ` (${href.slice(0, 200)})`])];
+  const host = url.search.length > LONG_QUERY ? url.href : url.host || url.pathname;
+  return [element("picture", [name], { href: url.href, host })];
+}
+
+const followed = (href: string): URL | undefined => {
+  const url = URL.parse(href.replaceAll("\\", "%5C")) ?? undefined;
+  return url && FOLLOWED.includes(url.protocol) ? url : undefined;
+};
 
 const textOf = (nodes: readonly Node[]): string =>
   nodes.map((node) => (typeof node === "string" ? node : textOf(node.children))).join("");

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Element, growingMarkdown, type Node } from "../../src/page/markdown.ts";
+import { examples, htmlOf, seenOf } from "./gfm.ts";
 
 const whole = (text: string) => growingMarkdown()(text, true);
 
@@ -39,6 +40,10 @@ const b = 2;
 
 Last words`;
 
+test.each(examples())("is drawn as GitHub's specification asks: $section, $markdown", (example) => {
+  expect(seenOf(htmlOf(whole(example.markdown)), example)).toBe(seenOf(example.html, example));
+});
+
 test("Markdown is the same however it comes", () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 60 }), (steps) => {
@@ -62,7 +67,7 @@ test("blocks that are complete are not made again", () => {
 });
 
 test("characters of HTML are shown as they were written", () => {
-  const text = "a < b && c > d \"quoted\" 'single' &amp; `<i>` <script>alert(1)</script>";
+  const text = "a < b && c > d \"quoted\" 'single' `<i>` <script>alert(1)</script>";
   expect(textOf(whole(text))).toBe(text.replaceAll("`", ""));
 });
 
@@ -122,9 +127,9 @@ test("only addresses that a person may follow become links, and a link names its
   );
   fc.assert(
     fc.property(fc.array(marks, { maxLength: 12 }), (pieces) => {
-      for (const { tag, href } of elements(whole(pieces.join(""))))
-        if (tag === "a") expect(href).toMatch(/^(https?:|mailto:)/);
-        else expect(href).toBeUndefined();
+      for (const { tag, href, path } of elements(whole(pieces.join(""))))
+        if (href !== undefined) expect(href).toMatch(/^(https?:|mailto:)/);
+        else if (tag === "a") expect(path).not.toMatch(/^(\w+:|\/\/)/);
     }),
   );
   const [link] = elements(whole("[my bank](https://evil.example/?q=1)")).filter(({ tag }) => tag === "a");
@@ -133,11 +138,55 @@ test("only addresses that a person may follow become links, and a link names its
 
 test("an image is a link that names its host", () => {
   const made = elements(whole("![a cat](https://example.com/cat.png)"));
-  expect(made.map(({ tag }) => tag)).toEqual(["p", "a"]);
-  expect(made[1]).toMatchObject({ host: "example.com" });
+  expect(made.map(({ tag }) => tag)).toEqual(["p", "picture"]);
+  expect(made[1]).toMatchObject({ href: "https://example.com/cat.png", host: "example.com" });
 });
 
 test("a link with a long query is shown in full", () => {
   const href = `https://evil.example/?q=${"a".repeat(200)}`;
   expect(elements(whole(`[here](${href})`))[1]).toMatchObject({ tag: "a", host: href });
+});
+
+test("a list of tasks has a box in front of each, in loose lists as well", () => {
+  const boxes = (text: string) => elements(whole(text)).filter(({ tag }) => tag === "checkbox");
+  expect(boxes("- [x] done\n- [ ] to do").map(({ isChecked }) => isChecked)).toEqual([true, false]);
+  expect(boxes("1. [x] done\n\n2. [ ] to do").map(({ isChecked }) => isChecked)).toEqual([true, false]);
+  expect(textOf(whole("- [x] done\n- [ ] to do"))).toBe("doneto do");
+});
+
+test("footnotes are numbered by their marks and come last; a mark without a note stays as it is written", () => {
+  const shown = whole(
+    "One[^b] and two[^a], again[^b], none[^c].\n\n[^a]: First *note*.\n[^b]: Second.\n\n    Its end.\n\nLast.",
+  );
+  const marks = elements(shown).filter(({ tag }) => tag === "footnote-mark");
+  expect(marks.map(({ number }) => number)).toEqual([1, 2, 1]);
+  expect(shown.map(({ tag }) => tag)).toEqual(["p", "p", "footnotes"]);
+  expect(textOf(shown)).toBe("One and two, again, none[^c].Last.Second.Its end.First note.");
+});
+
+const MATHS_WRITTEN = [
+  ["\\(a_1 + b\\)", "a_1 + b"],
+  ["\\[ E = mc^2 \\]", "E = mc^2"],
+  ["\\[\na\n+ b\n\\, c\n\\]", "a\n+ b\n\\, c"],
+  ["$$\\frac{1}{2}$$", "\\frac{1}{2}"],
+  ["so $x^2$ is", "x^2"],
+  ["let $n$ be", "n"],
+] as const;
+
+test.each(MATHS_WRITTEN)("%j is maths, and no sign of it is altered", (text, source) => {
+  const [found, ...more] = elements(whole(text)).filter(({ tag }) => tag === "maths");
+  expect([found?.source, more]).toEqual([source, []]);
+  expect(text).toContain(textOf(found?.children ?? []));
+});
+
+test.each([
+  "costs $5 and $10",
+  "from $5_000 to $6_000",
+  "US$5=A$7",
+  "$HOME_DIR$ and $PATH",
+  "`\\(a\\)`",
+  "an escaped \\[word\\] and \\(some words\\)",
+  "\\[no link\\](https://example.com)",
+])("%j holds no maths", (text) => {
+  expect(elements(whole(text)).filter(({ tag }) => tag === "maths")).toEqual([]);
 });

@@ -39,6 +39,14 @@ export const de: Texts = {
     thought: (time) => (time ? `Hat ${time} nachgedacht` : "Hat nachgedacht"),
     tones: { error: "Fehler: ", warning: "Warnung: " },
   },
+  markdown: {
+    table: "Tabelle",
+    task: (isDone: boolean) => (isDone ? "Erledigt" : "Nicht erledigt"),
+    picture: (host: string) => `Bild von ${host} öffnen`,
+    footnotes: "Fußnoten",
+    footnote: (number: number) => `Fußnote ${number}`,
+    back: (number: number) => `Zurück zum Text der Fußnote ${number}`,
+  },
   threadHead: {
     conversation: "Unterhaltung",
     connecting: "Verbindet…",

@@ -39,6 +39,14 @@ export const en = {
     thought: (time: string | undefined) => (time ? `Thought for ${time}` : "Thought"),
     tones: { error: "Error: ", warning: "Warning: " },
   },
+  markdown: {
+    table: "Table",
+    task: (isDone: boolean): string => (isDone ? "Done" : "Not done"),
+    picture: (host: string) => `Open picture from ${host}`,
+    footnotes: "Footnotes",
+    footnote: (number: number) => `Footnote ${number}`,
+    back: (number: number) => `Back to the text of footnote ${number}`,
+  },
   threadHead: {
     conversation: "Conversation",
     connecting: "Connecting…",

@@ -76,7 +76,11 @@ function Said({ cell }: { cell: UserCell }) {
           ))}
         </ul>
       )}
-      {cell.text && <div class="words">{cell.text}</div>}
+      {cell.text && (
+        <div class="words" dir="auto">
+          {cell.text}
+        </div>
+      )}
       <VersionsNav message={cell.id} />
       <div class="actions">
         <Copy text={() => cell.text} />
@@ -162,7 +166,9 @@ function Thought({ cell }: { cell: ThoughtCell }) {
       onToggle={setChoice}
       line={state === "open" ? t().messages.thinking : t().messages.thought(time)}
     >
-      <div class="words">{text}</div>
+      <div class="words" dir="auto">
+        {text}
+      </div>
     </Foldable>
   );
 }

@@ -1,72 +1,174 @@
 // Markdown on the page. A block that has not changed is not drawn again.
 
-import type { VNode } from "preact";
-import { useRef } from "preact/hooks";
+import { createContext, type VNode } from "preact";
+import { useContext, useId, useRef } from "preact/hooks";
 import { Copy, Pre } from "../components.tsx";
 import { type Element, growingMarkdown, type Node } from "../markdown.ts";
+import { t } from "../texts.ts";
 
 const drawn = new WeakMap<Element, VNode>();
+
+/** The beginning of the ids of a text: its labels never become ids, which might be those of other elements. */
+const IdsOf = createContext("");
 
 export function Markdown({ text, isWhole }: { text: string; isWhole: boolean }) {
   const grow = useRef<ReturnType<typeof growingMarkdown>>(undefined);
   grow.current ??= growingMarkdown();
+  const id = useId();
   const blocks = grow.current(text, isWhole);
   return (
-    <div class="markdown">
-      {blocks.map((block, index) => {
-        // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only added at the end.
-        const known = drawn.get(block) ?? <Block key={index} element={block} />;
-        drawn.set(block, known);
-        return known;
-      })}
-    </div>
+    <IdsOf.Provider value={id}>
+      <div class="markdown">
+        {blocks.map((block, index) => {
+          // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only added at the end.
+          const known = drawn.get(block) ?? <Block key={index} element={block} />;
+          drawn.set(block, known);
+          return known;
+        })}
+      </div>
+    </IdsOf.Provider>
   );
 }
 
-const Block = ({ element }: { element: Element }) => view(element);
+/** What lies in a block is written in its direction. */
+const Block = ({ element }: { element: Element }) => view(element, "auto");
 
 const children = (nodes: readonly Node[]) =>
   nodes.map((node) => (typeof node === "string" ? node : view(node)));
 
-function view(element: Element): VNode {
+function view(element: Element, dir?: "auto"): VNode {
   const inner = children(element.children);
   const { tag: Tag } = element;
   switch (Tag) {
     case "code-block":
       return <CodeBlock {...element} />;
     case "a":
-      return (
-        <a href={element.href ?? "#"} target="_blank" rel="noopener noreferrer nofollow">
-          {inner}
-          {element.host && <small class="host"> {element.host}</small>}
-        </a>
-      );
+    case "picture":
+      return <Link {...element} />;
     case "table":
       return (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
-        <div class="wide" tabIndex={0}>
-          <table>{inner}</table>
-        </div>
+        <section class="wide" tabIndex={0} aria-label={t().markdown.table}>
+          <table dir={dir}>{inner}</table>
+        </section>
       );
     case "ol":
-      return <ol start={element.start}>{inner}</ol>;
+      return (
+        <ol start={element.start} dir={dir}>
+          {inner}
+        </ol>
+      );
+    case "li":
+      return <li class={isTask(element) ? "task" : undefined}>{inner}</li>;
+    case "checkbox":
+      return <Checkbox isChecked={element.isChecked === true} />;
     case "th":
     case "td":
-      return <Tag class={element.align && `to-${element.align}`}>{inner}</Tag>;
+      return <Tag class={classOf(element)}>{inner}</Tag>;
     case "h3":
-      return <h3 class={`level-${element.level}`}>{inner}</h3>;
+      return (
+        <h3 class={`level-${element.level}`} dir={dir}>
+          {inner}
+        </h3>
+      );
     case "hr":
     case "br":
       return <Tag />;
+    case "maths":
+      return <span class={element.isBlock ? "maths block" : "maths"}>{inner}</span>;
+    case "html":
+      return element.isBlock ? <p dir={dir}>{inner}</p> : <span>{inner}</span>;
+    case "footnote-mark":
+      return <FootnoteMark number={element.number ?? 0} />;
+    case "footnotes":
+      return (
+        <section class="footnotes" aria-label={t().markdown.footnotes}>
+          <ol>{inner}</ol>
+        </section>
+      );
+    case "footnote":
+      return <Footnote number={element.number ?? 0}>{inner}</Footnote>;
     default:
-      return <Tag>{inner}</Tag>;
+      return <Tag dir={dir}>{inner}</Tag>;
   }
+}
+
+const classOf = ({ align, isNumber }: Element) =>
+  [align && `to-${align}`, isNumber && "unbroken"].filter(Boolean).join(" ") || undefined;
+
+/** In a list with empty lines between its entries, the box stands in the first paragraph. */
+function isTask({ children: [first] }: Element): boolean {
+  if (first === undefined || typeof first === "string") return false;
+  return first.tag === "checkbox" || (first.tag === "p" && isTask(first));
+}
+
+const Checkbox = ({ isChecked }: { isChecked: boolean }) => (
+  <input type="checkbox" disabled checked={isChecked} aria-label={t().markdown.task(isChecked)} />
+);
+
+function Link({ tag, children: nodes, href, host, path }: Element) {
+  const inner = children(nodes);
+  if (href === undefined)
+    return (
+      <span>
+        {inner} ({path?.slice(0, MAX_PATH)})
+      </span>
+    );
+  return (
+    <a href={href} target="_blank" rel="noopener noreferrer nofollow">
+      {tag === "picture" ? t().markdown.picture(host ?? "") : inner}
+      {tag === "picture"
+        ? nodes[0] && <small class="host"> {inner}</small>
+        : host && <small class="host"> {host}</small>}
+    </a>
+  );
+}
+const MAX_PATH = 200;
+
+const markId = (ids: string, number: number) => `${ids}-mark-${number}`;
+const noteId = (ids: string, number: number) => `${ids}-note-${number}`;
+
+/** The part after `#` of an address is the view of the page: a link within it would leave the view. */
+function Jump(props: { to: string; id?: string; label: string; children: string }) {
+  const jump = () => {
+    const target = document.getElementById(props.to);
+    target?.scrollIntoView({ block: "nearest" });
+    target?.focus();
+  };
+  return (
+    <button type="button" class="jump" id={props.id} aria-label={props.label} onClick={jump}>
+      {props.children}
+    </button>
+  );
+}
+
+function FootnoteMark({ number }: { number: number }) {
+  const ids = useContext(IdsOf);
+  return (
+    <sup>
+      <Jump id={markId(ids, number)} to={noteId(ids, number)} label={t().markdown.footnote(number)}>
+        {String(number)}
+      </Jump>
+    </sup>
+  );
+}
+
+function Footnote({ number, children: words }: { number: number; children: (string | VNode)[] }) {
+  const ids = useContext(IdsOf);
+  return (
+    <li id={noteId(ids, number)} tabIndex={-1} dir="auto">
+      {words}{" "}
+      <Jump to={markId(ids, number)} label={t().markdown.back(number)}>
+        ↩
+      </Jump>
+    </li>
+  );
 }
 
 function CodeBlock({ children: [text], language }: Element) {
   const code = typeof text === "string" ? text : "";
   return (
-    <figure class="code-block">
+    <figure class="code-block" dir="ltr">
       <figcaption>
         <span>{language ?? "text"}</span>
         <Copy text={() => code} />

@@ -1,0 +1,45 @@
+// Footnotes within Markdown: `[^1]` where a note belongs, and `[^1]: …` for its words.
+
+import type { Token, TokenizerExtension, Tokens } from "marked";
+
+export interface NoteToken extends Tokens.Generic {
+  readonly type: "footnote";
+  readonly label: string;
+  readonly tokens: Token[];
+}
+export interface MarkToken extends Tokens.Generic {
+  readonly type: "footnote-mark";
+  readonly label: string;
+}
+
+/** Its lines: those that follow at once, and those behind an empty line that are set in. */
+const NOTE =
+  /^ {0,3}\[\^([^\]\s]{1,100})\]:[ \t]*([^\n]*(?:\n(?! {0,3}\[\^|[ \t]*\n)[^\n]+|\n[ \t]*\n {2,}\S[^\n]*)*)(?:\n+|$)/;
+const MARK = /^\[\^([^\]\s]{1,100})\]/;
+
+const note: TokenizerExtension = {
+  name: "footnote",
+  level: "block",
+  tokenizer(text) {
+    if (!/^ {0,3}\[\^/.test(text)) return undefined;
+    const [raw, label = "", words = ""] = NOTE.exec(text) ?? [];
+    if (raw === undefined) return undefined;
+    const tokens = this.lexer.blockTokens(words.replaceAll(/\n {2,4}/g, "\n"), []);
+    return { type: "footnote", raw, label, tokens } satisfies NoteToken;
+  },
+};
+
+const mark: TokenizerExtension = {
+  name: "footnote-mark",
+  level: "inline",
+  start: (text) => {
+    const at = text.indexOf("[^");
+    return at === -1 ? undefined : at;
+  },
+  tokenizer(text) {
+    const [raw, label = ""] = MARK.exec(text) ?? [];
+    return raw === undefined ? undefined : ({ type: "footnote-mark", raw, label } satisfies MarkToken);
+  },
+};
+
+export const FOOTNOTES: readonly TokenizerExtension[] = [note, mark];

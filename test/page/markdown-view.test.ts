@@ -1,0 +1,87 @@
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+/** A conversation in which the agent says `text`. */
+async function saying(text: string, input = "Go.") {
+  const { url } = await startServer({ script: () => ({ say: `${text}\n\nThat was it.` }) });
+  await runs(url, "words", { input });
+  const tab = await seen(chromium, url);
+  await tab.go("#/t/words", "That was it.");
+  return tab;
+}
+
+const COLUMNS = Array.from({ length: 12 }, (_, at) => `A column ${at}`);
+const TABLE = [
+  COLUMNS,
+  COLUMNS.map(() => "---"),
+  COLUMNS.map((_, at) => (at % 2 ? "1 234 567.89 €" : "incomprehensibilities everywhere")),
+]
+  .map((row) => `| ${row.join(" | ")} |`)
+  .join("\n");
+
+describe("an answer", () => {
+  test("shows each task on one line, with a box that cannot be ticked", async () => {
+    const { page } = await saying("- [x] done task\n- [ ] to do\n  - [x] a part of it");
+    const box = page.getByRole("checkbox", { name: "Done", exact: true }).first();
+    expect([await box.isChecked(), await box.isDisabled()]).toEqual([true, true]);
+    const heights = await page.evaluate<number[]>(
+      `[...document.querySelectorAll("li.task")].slice(0, 1).map((item) => item.getClientRects()[0].height)`,
+    );
+    expect(heights[0]).toBeLessThan(32);
+  });
+
+  test("has tables that scroll by themselves, by keyboard too, and break no word and no number", async () => {
+    const tab = await saying(TABLE);
+    for (const [width, theme] of [
+      [1440, "light"],
+      [390, "dark"],
+    ] as const) {
+      await tab.look({ theme, width, height: 900 });
+      const table = tab.page.getByRole("region", { name: "Table" });
+      const [inner, outer] = await tab.page.evaluate<number[]>(
+        `[document.querySelector(".wide")].flatMap((box) => [box.scrollWidth, box.clientWidth])`,
+      );
+      expect(inner).toBeGreaterThan(outer ?? 0);
+      const lines = await tab.page.evaluate<number[]>(
+        `[...document.querySelectorAll("td.unbroken")].map((cell) => {
+          const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; })`,
+      );
+      expect(new Set(lines)).toEqual(new Set([1]));
+      await table.focus();
+      await tab.page.keyboard.press("ArrowRight");
+      await expect
+        .poll(() => tab.page.evaluate("document.querySelector('.wide').scrollLeft"))
+        .toBeGreaterThan(0);
+      expect(await tab.barriers()).toEqual([]);
+      await tab.screenshot(`page-markdown-${width}`);
+    }
+  });
+
+  test("leads from a footnote's mark to its words and back, and stays in its view", async () => {
+    const { page } = await saying("A claim[^page].\n\n[^page]: Where it is *from*.");
+    await page.getByRole("button", { name: "Footnote 1", exact: true }).click();
+    expect(await page.evaluate("document.activeElement.textContent")).toContain("Where it is from.");
+    await page.getByRole("button", { name: "Back to the text of footnote 1" }).click();
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-label')")).toBe("Footnote 1");
+    expect(await page.evaluate("[location.hash, document.querySelectorAll('#page').length]")).toEqual([
+      "#/t/words",
+      1,
+    ]);
+  });
+
+  test("is written from right to left where its words are, as is what the person wrote", async () => {
+    const { page } = await saying("مرحبا بالعالم\n\n- عنصر\n\n> اقتباس\n\nHello", "שלום עולם");
+    const directions = await page.evaluate<string[]>(
+      `[".said .words", ".answer p", ".answer li", ".answer blockquote", ".answer .markdown > p:last-child"]
+        .map((name) => getComputedStyle(document.querySelector(name)).direction)`,
+    );
+    expect(directions).toEqual(["rtl", "rtl", "rtl", "rtl", "ltr"]);
+  });
+});
