@@ -36,6 +36,9 @@ export function takeOver(user: string): boolean {
   return isOther;
 }
 
+/** Whose the tab is: the tenant and the user. */
+export const userOfTab = (): string => sessionStorage.getItem(USER) ?? "";
+
 /** Forgets the credentials and everything else that the tab has stored. */
 export function forgetAll(): void {
   kept = undefined;

@@ -1,5 +1,5 @@
-// Messages that a person has written and the server has not accepted yet. They survive a reload; one that was on its way is
-// sent again with the same key, so that it starts nothing twice.
+// Messages that are on their way to the server. They survive a reload, and are then sent again with the same key, so that one
+// starts nothing twice.
 
 import type { RunOptions } from "../client/client.ts";
 
@@ -10,15 +10,8 @@ export interface Outgoing {
 }
 
 const NEW = "new";
-const draftKey = (thread: string | undefined) => `skein.draft.${thread ?? NEW}`;
 const outgoingKey = (thread: string | undefined) => `skein.sending.${thread ?? NEW}`;
 const choiceKey = (thread: string | undefined) => `skein.choice.${thread ?? NEW}`;
-
-export const draftOf = (thread: string | undefined): string => sessionStorage.getItem(draftKey(thread)) ?? "";
-
-export function saveDraft(thread: string | undefined, text: string): void {
-  save(draftKey(thread), text === "" ? undefined : text);
-}
 
 export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
   parsed<Outgoing>(outgoingKey(thread));

@@ -17,6 +17,7 @@ import {
   replaceCredentials,
   takeOver,
 } from "./credentials.ts";
+import { forgetDrafts } from "./drafts.ts";
 import { touch } from "./frame.ts";
 import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
 import { t } from "./texts.ts";
@@ -119,9 +120,10 @@ async function refuse(problem: string | undefined): Promise<void> {
   touch(session);
 }
 
-/** Forgets the credentials and drafts of the tab, and ends the session at the issuer if it lets the page do so. */
-export function signOut(): void {
+/** Forgets the credentials of the tab and the person's drafts, and ends the session at the issuer if it lets the page do so. */
+export async function signOut(): Promise<void> {
   const given = credentials();
+  await forgetDrafts();
   forgetAll();
   if (given && "oidc" in given && given.oidc.end_session_endpoint) {
     const url = new URL(given.oidc.end_session_endpoint);

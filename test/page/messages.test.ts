@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect } from "vitest";
+import { newApiKey } from "../../src/http/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
@@ -160,4 +161,64 @@ test("a conversation that is deleted can be brought back for ten seconds, and th
   await page.clock.fastForward(10_000);
   await expect.poll(async () => (await fetch(`${url}/threads/one`)).status).toBe(404);
   await page.getByRole("button", { name: "Undo" }).waitFor({ state: "detached" });
+});
+
+/** A red pixel. */
+const PICTURE = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",
+  "base64",
+);
+
+test("a closed tab loses neither the text nor the files of a message, and signing out forgets them", async () => {
+  const { key } = newApiKey();
+  const { url } = await startServer({
+    config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
+  });
+  const tab = await seen(chromium, url);
+  const signIn = async (page: Page) => {
+    await page.getByLabel("API key").fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("navigation", { name: "Skein" }).waitFor();
+  };
+  await signIn(tab.page);
+  await field(tab.page).fill("Look at this");
+  await tab.page
+    .getByLabel("Files", { exact: true })
+    .setInputFiles({ name: "red.png", mimeType: "image/png", buffer: PICTURE });
+  await sees(tab.page, "red.png");
+  await tab.page.getByRole("button", { name: "Enlarge red.png" }).click();
+  await tab.page.getByRole("dialog").getByRole("img", { name: "red.png" }).waitFor();
+  expect(await tab.barriers()).toEqual([]);
+  await tab.page.keyboard.press("Escape");
+  await tab.screenshot("messages-draft");
+
+  const again = await tab.page.context().newPage();
+  await tab.page.close();
+  await again.goto(url);
+  await signIn(again);
+  await sees(again, "red.png");
+  expect(await field(again).inputValue()).toBe("Look at this");
+  await again.goto(`${url}/#/settings`);
+  await again.getByRole("button", { name: "Sign out" }).click();
+  await signIn(again);
+  await again.goto(`${url}/#/`);
+  await again.getByRole("button", { name: "Attach files" }).waitFor();
+  expect(await field(again).inputValue()).not.toBe("Look at this");
+  expect(await again.getByText("red.png").count()).toBe(0);
+  tab.errors.length = 0;
+});
+
+test("what a person had written before they rewrote a message is there again after it", async () => {
+  const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
+  await runs(url, "one", { input: "To Sweden." });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/t/one", "Answer 1.");
+  await field(page).fill("Half a thought");
+  await page.getByRole("article", { name: "You" }).hover();
+  await page.getByRole("button", { name: "Rewrite" }).click();
+  await expect.poll(() => field(page).inputValue()).toBe("To Sweden.");
+  await says(page, "To Norway.");
+  await sees(page, "Answer 2.");
+  expect(await field(page).inputValue()).toBe("Half a thought");
 });

@@ -24,6 +24,14 @@ export const de: Texts = {
     delete: "Löschen",
     deletes: "Mit Nachrichten, Läufen, Fassungen und Subagenten. Zehn Sekunden lang rückgängig zu machen.",
   },
+  pictures: { enlarge: (name) => `${name} vergrößern` },
+  attachments: {
+    attach: "Dateien anhängen",
+    attached: "Angehängt",
+    remove: (name) => `${name} entfernen`,
+    tooMany: (most) => `Zu einer Nachricht gehören höchstens ${most} Dateien.`,
+    tooLarge: "Eine Datei ist größer als 20 MiB: Legen Sie sie im Reiter Dateien in den Arbeitsbereich.",
+  },
   copy: { copy: "Kopieren", copied: "Kopiert", byHand: "Zum Kopieren Strg+C (⌘C) drücken" },
   messages: {
     you: "Sie",

@@ -24,6 +24,14 @@ export const en = {
     delete: "Delete",
     deletes: "With its messages, runs, versions and subagents. You can undo it for ten seconds.",
   },
+  pictures: { enlarge: (name: string) => `Enlarge ${name}` },
+  attachments: {
+    attach: "Attach files",
+    attached: "Attached",
+    remove: (name: string) => `Remove ${name}`,
+    tooMany: (most: number) => `At most ${most} files go with a message.`,
+    tooLarge: "A file is larger than 20 MiB: put it into the workspace, in the tab Files.",
+  },
   copy: { copy: "Copy", copied: "Copied", byHand: "Press Ctrl+C (⌘C) to copy" },
   messages: {
     you: "You",

@@ -1,37 +1,84 @@
 // The files of a message: chosen, pasted or dropped.
 
-import { useState } from "preact/hooks";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { type Part, partOf } from "../../client/client.ts";
 import { FileButton, Plain } from "../components.tsx";
+import { placeOf } from "../drafts.ts";
+import { type KeptFile, keepFiles, keptFiles } from "../kept-files.ts";
 import { messageOf } from "../session.ts";
+import { t } from "../texts.ts";
+import { Picture } from "./picture.tsx";
 
 export interface Attachments {
+  readonly files: readonly KeptFile[];
   readonly parts: readonly Part[];
   readonly problem: string;
   add(files: readonly File[]): Promise<void>;
-  set(parts: readonly Part[]): void;
+  remove(file: KeptFile): void;
+  /** Those of the message are on their way. */
+  clear(): void;
+  /** Shows those of a message that is rewritten; what the person had attached before stays kept. */
+  borrow(parts: readonly Part[]): void;
+  /** Shows again what is kept. */
+  restore(): void;
 }
 
 /** Of one message. */
 const MAX_FILES = 20;
 const MAX_BYTES = 20 * 1024 * 1024;
 
-export function useAttachments(): Attachments {
-  const [parts, set] = useState<readonly Part[]>([]);
+/** The files that go with the next message to the thread. A reload or a closed tab loses none of them. */
+export function useAttachments(thread?: string): Attachments {
+  const [files, setFiles] = useState<readonly KeptFile[]>([]);
+  /** Files may be added at once. */
+  const now = useRef(files);
   const [problem, setProblem] = useState("");
+  const isBorrowed = useRef(false);
+  const place = placeOf(thread);
+  const show = useCallback((shown: readonly KeptFile[]) => {
+    now.current = shown;
+    setFiles(shown);
+  }, []);
+  const change = (changed: readonly KeptFile[]) => {
+    show(changed);
+    if (!isBorrowed.current) void keepFiles(place, changed);
+  };
+  const restore = useCallback(() => {
+    isBorrowed.current = false;
+    show([]);
+    void keptFiles(place).then((kept) => {
+      // What the person has added meanwhile comes after them.
+      if (!isBorrowed.current) show([...kept, ...now.current]);
+    });
+  }, [place, show]);
+  useEffect(restore, [restore]);
+  const borrow = useCallback(
+    (parts: readonly Part[]) => {
+      isBorrowed.current = true;
+      show(parts.map((part) => ({ part, name: nameOf(part) })));
+    },
+    [show],
+  );
   return {
-    parts,
+    files,
+    parts: files.map(({ part }) => part),
     problem,
-    set,
-    async add(files) {
+    restore,
+    borrow,
+    clear: () => change([]),
+    remove: (file) => change(files.filter((each) => each !== file)),
+    async add(chosen) {
       setProblem("");
-      if (parts.length + files.length > MAX_FILES)
-        return setProblem(`At most ${MAX_FILES} files go with a message.`);
-      if (files.some(({ size }) => size > MAX_BYTES))
-        return setProblem("A file is larger than 20 MiB: put it into the workspace, in the tab Files.");
+      const words = t().attachments;
+      if (files.length + chosen.length > MAX_FILES) return setProblem(words.tooMany(MAX_FILES));
+      if (chosen.some(({ size }) => size > MAX_BYTES)) return setProblem(words.tooLarge);
       try {
-        const added = await Promise.all(files.map((file) => partOf(file, file.name)));
-        set((before) => [...before, ...added]);
+        const read = async (file: File) => {
+          const part = await partOf(file, file.name);
+          return { part, name: file.name || nameOf(part) };
+        };
+        const added = await Promise.all(chosen.map(read));
+        change([...now.current, ...added]);
       } catch (error) {
         setProblem(messageOf(error));
       }
@@ -40,25 +87,26 @@ export function useAttachments(): Attachments {
 }
 
 export const AttachButton = ({ attachments }: { attachments: Attachments }) => (
-  <FileButton label="Attach files" onFiles={(files) => void attachments.add(files)}>
+  <FileButton label={t().attachments.attach} onFiles={(files) => void attachments.add(files)}>
     <svg class="icon" viewBox="0 0 16 16" aria-hidden="true">
       <path d="M13 7.2 8 12.2a3 3 0 0 1-4.3-4.3l5.4-5.3a2 2 0 0 1 2.8 2.8l-5.3 5.3a1 1 0 0 1-1.4-1.4l4.6-4.6" />
     </svg>
   </FileButton>
 );
 
-export function Attached({ attachments: { parts, set } }: { attachments: Attachments }) {
-  if (parts.length === 0) return null;
+export function Attached({ attachments: { files, remove } }: { attachments: Attachments }) {
+  if (files.length === 0) return null;
   return (
-    <ul class="attached" aria-label="Attached">
-      {parts.map((part) => (
-        <li key={part}>
-          <Plain>{nameOf(part)}</Plain>{" "}
+    <ul class="attached" aria-label={t().attachments.attached}>
+      {files.map((file) => (
+        <li key={file.part}>
+          {file.part.type === "image" && <Picture part={file.part} name={file.name} />}
+          <Plain>{file.name}</Plain>{" "}
           <button
             type="button"
             class="quiet"
-            aria-label={`Remove ${nameOf(part)}`}
-            onClick={() => set(parts.filter((each) => each !== part))}
+            aria-label={t().attachments.remove(file.name)}
+            onClick={() => remove(file)}
           >
             ✕
           </button>

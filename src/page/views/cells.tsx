@@ -1,7 +1,7 @@
 // The messages, calls and notes of a conversation, in order.
 
 import type { VNode } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useState } from "preact/hooks";
 import type { Cell, Lane, NoteCell, TextCell, ThoughtCell, UserCell } from "../../client/cells.ts";
 import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Foldable, Plain } from "../components.tsx";
@@ -10,6 +10,7 @@ import { duration } from "../numbers.ts";
 import { t } from "../texts.ts";
 import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
+import { Picture } from "./picture.tsx";
 import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
@@ -103,15 +104,8 @@ function Said({ cell }: { cell: UserCell }) {
 }
 
 function Attached({ part }: { part: UserCell["attachments"][number] }) {
-  const name = part.type === "file" && part.name ? part.name : part.media_type;
-  const [address, setAddress] = useState<string>();
-  useEffect(() => {
-    if (part.type !== "image") return;
-    const made = URL.createObjectURL(blobOf(part));
-    setAddress(made);
-    return () => URL.revokeObjectURL(made);
-  }, [part]);
-  if (address) return <img src={address} alt={t().messages.attachedByYou} />;
+  if (part.type === "image") return <Picture part={part} name={t().messages.attachedByYou} />;
+  const name = part.name ?? part.media_type;
   return (
     <button type="button" class="file" onClick={() => download(blobOf(part), name)}>
       <Plain>{name}</Plain>

@@ -5,10 +5,11 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
 import type { Part, Run } from "../../client/client.ts";
 import { Problem } from "../components.tsx";
+import { draftOf, saveDraft } from "../drafts.ts";
 import { useTouched } from "../frame.ts";
 import { wasByLetter } from "../keys.ts";
 import type { OpenThread } from "../live.ts";
-import { choiceOf, draftOf, type Outgoing, saveChoice, saveDraft } from "../outbox.ts";
+import { choiceOf, type Outgoing, saveChoice } from "../outbox.ts";
 import { isTouch } from "../pointer.ts";
 import { contentOf, deliver, startRun, steer, unfinished } from "../sending.ts";
 import { client, messageOf } from "../session.ts";
@@ -47,14 +48,22 @@ export function Composer(props: ComposerProps) {
     setText(value);
     if (!rewriting) saveDraft(thread, value);
   };
+  /** What was there before a message was rewritten. */
+  const restore = () => {
+    setText(draftOf(thread));
+    attachments.restore();
+  };
   const sending = async (send: () => Promise<void>) => {
     setSending(true);
     setProblem("");
     try {
       await send();
-      saveDraft(thread, "");
-      setText("");
-      attachments.set([]);
+      if (rewriting) restore();
+      else {
+        saveDraft(thread, "");
+        setText("");
+        attachments.clear();
+      }
     } catch (error) {
       setProblem(messageOf(error));
     }
@@ -88,9 +97,9 @@ export function Composer(props: ComposerProps) {
   useLayoutEffect(() => {
     if (!rewriting) return;
     setText(rewriting.text);
-    attachments.set(rewriting.attachments as Part[]);
+    attachments.borrow(rewriting.attachments as Part[]);
     field.current?.focus();
-  }, [rewriting, attachments.set]);
+  }, [rewriting, attachments.borrow]);
 
   useLayoutEffect(() => {
     const { current: at } = field;
@@ -118,8 +127,7 @@ export function Composer(props: ComposerProps) {
             class="quiet"
             onClick={() => {
               props.onRewritten();
-              write(draftOf(thread));
-              attachments.set([]);
+              restore();
             }}
           >
             {t().composer.cancel}

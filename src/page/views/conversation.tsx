@@ -46,7 +46,7 @@ function Thread({ thread, run, tab }: Required<ConversationProps>) {
 function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open: OpenThread }) {
   const { live } = open;
   const { state, problem } = useTouched(live);
-  const attachments = useAttachments();
+  const attachments = useAttachments(thread);
   const [rewriting, setRewriting] = useState<UserCell>();
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const rewriteLast = useCallback(() => {

@@ -1,0 +1,65 @@
+// The texts that a person has written and not sent, by user and conversation. They outlive the tab, until the person signs out.
+
+import { userOfTab } from "./credentials.ts";
+import { forgetFiles } from "./kept-files.ts";
+
+const PREFIX = "skein.draft.";
+/** Drafts that are kept in this browser; the oldest makes room for the next. */
+const MAX_DRAFTS = 100;
+
+interface Draft {
+  readonly text: string;
+  readonly at: number;
+}
+
+const ownPrefix = () => `${PREFIX}${userOfTab()} `;
+
+/** Where a draft is kept: without a thread, that of the next new conversation. */
+export const placeOf = (thread: string | undefined): string => `${ownPrefix()}${thread ?? "new"}`;
+
+export const draftOf = (thread: string | undefined): string => read(placeOf(thread))?.text ?? "";
+
+export function saveDraft(thread: string | undefined, text: string): void {
+  const place = placeOf(thread);
+  if (text === "") {
+    localStorage.removeItem(place);
+    return;
+  }
+  const others = drafts(PREFIX)
+    .filter((each) => each !== place)
+    .sort((a, b) => (read(a)?.at ?? 0) - (read(b)?.at ?? 0));
+  for (const oldest of others.splice(0, Math.max(0, others.length + 1 - MAX_DRAFTS)))
+    localStorage.removeItem(oldest);
+  const draft: Draft = { text, at: Date.now() };
+  while (!wasStored(place, draft)) {
+    const oldest = others.shift();
+    if (oldest === undefined) return;
+    localStorage.removeItem(oldest);
+  }
+}
+
+/** False where the storage is full. */
+function wasStored(place: string, draft: Draft): boolean {
+  try {
+    localStorage.setItem(place, JSON.stringify(draft));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Those of the person who is signed in, and the files that were to go with them. */
+export async function forgetDrafts(): Promise<void> {
+  for (const place of drafts(ownPrefix())) localStorage.removeItem(place);
+  await forgetFiles(ownPrefix());
+}
+
+const drafts = (prefix: string) => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+
+function read(place: string): Draft | undefined {
+  try {
+    return JSON.parse(localStorage.getItem(place) ?? "null") ?? undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,72 @@
+// The files of messages that are not sent yet, kept beside their drafts: they are too large for the storage of texts. A browser
+// that stores nothing keeps them while the tab is open.
+
+import type { Part } from "../client/client.ts";
+
+export interface KeptFile {
+  readonly part: Part;
+  readonly name: string;
+}
+
+interface Kept {
+  readonly place: string;
+  readonly files: readonly KeptFile[];
+  readonly at: number;
+}
+
+const DATABASE = "skein";
+const FILES = "files";
+/** Messages with files that are kept in this browser; the oldest makes room for the next. */
+const MAX_KEPT = 10;
+
+export async function keptFiles(place: string): Promise<readonly KeptFile[]> {
+  const found = await within("readonly", (store) => store.get(place));
+  return (found as Kept | undefined)?.files ?? [];
+}
+
+export async function keepFiles(place: string, files: readonly KeptFile[]): Promise<void> {
+  if (files.length === 0) {
+    await within("readwrite", (store) => store.delete(place));
+    return;
+  }
+  const kept: Kept = { place, files, at: Date.now() };
+  await within("readwrite", (store) => store.put(kept));
+  const places = await within("readonly", (store) => store.index("at").getAllKeys());
+  for (const oldest of places?.slice(0, -MAX_KEPT) ?? [])
+    await within("readwrite", (store) => store.delete(oldest));
+}
+
+/** At all places that begin so. */
+export async function forgetFiles(prefix: string): Promise<void> {
+  await within("readwrite", (store) => store.delete(IDBKeyRange.bound(prefix, `${prefix}\uffff`)));
+}
+
+/** Undefined where the browser stores nothing. */
+async function within<T>(
+  mode: IDBTransactionMode,
+  work: (store: IDBObjectStore) => IDBRequest<T>,
+): Promise<T | undefined> {
+  try {
+    const database = await opened();
+    try {
+      return await answer(work(database.transaction(FILES, mode).objectStore(FILES)));
+    } finally {
+      database.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+async function opened(): Promise<IDBDatabase> {
+  const request = indexedDB.open(DATABASE, 1);
+  request.onupgradeneeded = () =>
+    request.result.createObjectStore(FILES, { keyPath: "place" }).createIndex("at", "at");
+  return answer(request);
+}
+
+const answer = <T>(request: IDBRequest<T>): Promise<T> =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
