@@ -31,3 +31,20 @@ export function lazy<Props extends object>(
     return <p class="empty">Loading…</p>;
   };
 }
+
+/** A module that makes something look better: undefined until it is there, and when it cannot be loaded. */
+export function useModule<Module extends object>(load: () => Promise<Module>, isWanted = true) {
+  const [module, setModule] = useState<Module>();
+  useEffect(() => {
+    if (!isWanted) return undefined;
+    let isShown = true;
+    load().then(
+      (loaded) => isShown && setModule(loaded),
+      () => {},
+    );
+    return () => {
+      isShown = false;
+    };
+  }, [load, isWanted]);
+  return module;
+}

@@ -271,5 +271,5 @@ const followed = (href: string): URL | undefined => {
   return url && FOLLOWED.includes(url.protocol) ? url : undefined;
 };
 
-const textOf = (nodes: readonly Node[]): string =>
+export const textOf = (nodes: readonly Node[]): string =>
   nodes.map((node) => (typeof node === "string" ? node : textOf(node.children))).join("");

@@ -84,4 +84,29 @@ describe("an answer", () => {
     );
     expect(directions).toEqual(["rtl", "rtl", "rtl", "rtl", "ltr"]);
   });
+
+  test("has its maths typeset, without a style of its own, and what cannot be read as it was written", async () => {
+    const tab = await saying(
+      [
+        "Energy is \\(E_1 = mc^2\\).",
+        "\\[\n\\int_0^1 \\frac{x^2}{\\sqrt{2}} \\, dx\n+ \\begin{pmatrix} a & b \\\\ c & d \\end{pmatrix}\n\\]",
+        "$$\\begin{aligned} a &= b + c \\\\ &= d \\end{aligned}$$",
+        "Broken: \\(\\frac{1}{\\)",
+        "Hostile: \\(\\href{javascript:window.pwned=1}{x}\\) \\(\\includegraphics{http://127.0.0.1:9/a.png} + 1\\) \\(\\style{color:red}{x^2}\\)",
+        "It costs $5 or $10.",
+      ].join("\n\n"),
+    );
+    await tab.page.locator("math").nth(2).waitFor();
+    const { page } = tab;
+    expect(await page.locator("mfrac").count()).toBe(1);
+    await page.getByText("Broken: \\(\\frac{1}{\\)", { exact: true }).waitFor();
+    await page.getByText("It costs $5 or $10.", { exact: true }).waitFor();
+    expect(
+      await page.locator(".answer [style], .answer math [href], .answer math [id], .answer img").count(),
+    ).toBe(0);
+    expect(await tab.harm()).toEqual([]);
+    expect(await tab.barriers()).toEqual([]);
+    await tab.look({ theme: "dark", width: 390, height: 900 });
+    await tab.screenshot("page-maths");
+  });
 });

@@ -3,8 +3,9 @@
 import { createContext, type VNode } from "preact";
 import { useContext, useId, useRef } from "preact/hooks";
 import { Copy, Pre } from "../components.tsx";
-import { type Element, growingMarkdown, type Node } from "../markdown.ts";
+import { type Element, growingMarkdown, type Node, textOf } from "../markdown.ts";
 import { t } from "../texts.ts";
+import { Maths } from "./maths.tsx";
 
 const drawn = new WeakMap<Element, VNode>();
 
@@ -75,7 +76,13 @@ function view(element: Element, dir?: "auto"): VNode {
     case "br":
       return <Tag />;
     case "maths":
-      return <span class={element.isBlock ? "maths block" : "maths"}>{inner}</span>;
+      return (
+        <Maths
+          source={element.source ?? ""}
+          isBlock={element.isBlock === true}
+          written={textOf(element.children)}
+        />
+      );
     case "html":
       return element.isBlock ? <p dir={dir}>{inner}</p> : <span>{inner}</span>;
     case "footnote-mark":
