@@ -9,6 +9,9 @@ export type Route =
       readonly thread: string;
       readonly run?: string | undefined;
       readonly tab?: string | undefined;
+      /** The message that is brought into sight, and the words that are marked in it. */
+      readonly message?: string | undefined;
+      readonly words?: string | undefined;
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
   | { readonly view: "agents"; readonly agent?: string }
@@ -22,7 +25,7 @@ export interface RunPlace {
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
-/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread. `missing`: the page has no such address. */
+/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread, `#/t/a/m/msg_1` a message in it. `missing`: the page has no such address. */
 export function routeOf(hash: string): Route {
   const [first = "", ...rest] = hash
     .replace(/^#?\/?/, "")
@@ -30,6 +33,8 @@ export function routeOf(hash: string): Route {
     .map(decoded);
   const [one, two, three, four] = rest;
   if (first === "t" && one) {
+    if (two === "m" && three)
+      return { view: "thread", thread: one, message: three, ...(four ? { words: four } : {}) };
     const [run, tab] = two === "r" ? [three, four] : [undefined, two];
     return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
   }
@@ -62,8 +67,9 @@ export function hashOf(route: Route): string {
       .join("/")}`;
   if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
   if (route.view !== "thread") return `#/${route.view}`;
-  const { thread, run, tab } = route;
-  const parts = ["t", thread, ...(run ? ["r", run] : []), ...(tab ? [tab] : [])];
+  const { thread, run, tab, message, words } = route;
+  const place = message ? ["m", message, ...(words ? [words] : [])] : [];
+  const parts = ["t", thread, ...place, ...(run ? ["r", run] : []), ...(tab ? [tab] : [])];
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
 

@@ -222,3 +222,46 @@ test("what a person had written before they rewrote a message is there again aft
   await sees(page, "Answer 2.");
   expect(await field(page).inputValue()).toBe("Half a thought");
 });
+
+test("a hit of the search opens its message with the word marked, and Back returns to the place that was read", async () => {
+  const { url } = await startServer({
+    script: (_, call) => ({ say: call === 2 ? "The **Needle** is here." : "Straw. ".repeat(300) }),
+  });
+  for (let turn = 0; turn < 6; turn++) await runs(url, "hay", { input: `Turn ${turn}` });
+  await runs(url, "other", { input: "Other" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/", "New conversation");
+  const isSeen = (text: string) =>
+    expect.poll(() =>
+      page.evaluate(`(() => {
+        const at = [...document.querySelectorAll(".messages > article")].find((each) => each.textContent.includes(${JSON.stringify(text)}));
+        const [box, inner] = [document.querySelector(".log"), at].map((each) => each?.getBoundingClientRect());
+        return inner !== undefined && inner.top >= box.top - 1 && inner.top < box.bottom;
+      })()`),
+    );
+  await page.getByLabel("Search titles and messages").fill("needle");
+  await page.locator(".excerpt").click();
+  await isSeen("Needle").toBe(true);
+  const marked = `[...(CSS.highlights.get("found") ?? [])].map(String)`;
+  await expect.poll(() => page.evaluate(marked)).toEqual(["Needle"]);
+  await tab.screenshot("messages-hit");
+
+  await tab.go("#/t/hay", "Turn 5");
+  await page.locator(".log").focus();
+  await page.keyboard.press("Home");
+  await isSeen("Turn 0").toBe(true);
+  await tab.go("#/t/other", "Other");
+  await page.goBack();
+  await isSeen("Turn 0").toBe(true);
+
+  await page.getByRole("article", { name: "You" }).first().hover();
+  await page.evaluate(`navigator.clipboard.writeText = async (text) => { window.copied = text; }`);
+  await page.getByRole("button", { name: "Copy link" }).first().click();
+  const link = await page.evaluate<string>("window.copied");
+  expect(link).toMatch(/\/#\/t\/hay\/m\/msg_/);
+  await tab.go("#/t/other", "Other");
+  await page.goto(link);
+  await page.reload();
+  await isSeen("Turn 0").toBe(true);
+});

@@ -39,6 +39,7 @@ export const de: Texts = {
     rewrite: "Umschreiben",
     retry: "Wiederholen",
     fork: "Abzweigen",
+    copyLink: "Link kopieren",
     attachedByYou: "Von Ihnen angehängt",
     cut: { stopped: "Hier angehalten.", failed: "Hier durch einen Fehler abgebrochen." },
     unfinished: { stopped: "Nicht beendet.", failed: "Dieser Versuch ist fehlgeschlagen." },

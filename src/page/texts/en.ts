@@ -39,6 +39,7 @@ export const en = {
     rewrite: "Rewrite",
     retry: "Retry",
     fork: "Fork",
+    copyLink: "Copy link",
     attachedByYou: "Attached by you",
     cut: { stopped: "Stopped here.", failed: "Cut off here by an error." },
     unfinished: { stopped: "Not finished.", failed: "This attempt failed." },

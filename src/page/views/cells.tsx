@@ -7,6 +7,8 @@ import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Foldable, Plain } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { duration } from "../numbers.ts";
+import { hashOf } from "../routes.ts";
+import { baseUrl } from "../session.ts";
 import { t } from "../texts.ts";
 import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
@@ -18,10 +20,13 @@ import { VersionsNav } from "./versions-nav.tsx";
 /** So many are drawn at first: the newest. */
 const SHOWN = 1_000;
 
-export function Cells({ lane }: { lane: Lane }) {
+/** `reach`: the id of a message that is shown, however old. */
+export function Cells({ lane, reach }: { lane: Lane; reach?: string | undefined }) {
   const { cells } = useTouched(lane);
   const [shown, setShown] = useState(SHOWN);
-  const hidden = Math.max(0, cells.length - shown);
+  const reached = reach ? cells.findIndex((cell) => "id" in cell && cell.id === reach) : -1;
+  const newest = Math.max(0, cells.length - shown);
+  const hidden = reached < 0 ? newest : Math.min(newest, reached);
   return (
     <>
       {hidden > 0 && (
@@ -85,6 +90,7 @@ function Said({ cell }: { cell: UserCell }) {
       <VersionsNav message={cell.id} />
       <div class="actions">
         <Copy text={() => cell.text} />
+        <CopyLink message={cell.id} />
         {actions && (
           <>
             <button type="button" class="quiet" onClick={() => actions.rewrite(cell)}>
@@ -101,6 +107,12 @@ function Said({ cell }: { cell: UserCell }) {
       </div>
     </article>
   );
+}
+
+function CopyLink({ message }: { message: string }) {
+  const { thread } = useContext(ThreadOf);
+  const link = () => `${baseUrl}/${hashOf({ view: "thread", thread, message })}`;
+  return <Copy text={link} label={t().messages.copyLink} />;
 }
 
 function Attached({ part }: { part: UserCell["attachments"][number] }) {
@@ -134,6 +146,7 @@ function Answer({ cell }: { cell: TextCell }) {
       {(state === "done" || isKept) && (
         <div class="actions">
           <Copy text={() => text} />
+          {id !== undefined && <CopyLink message={id} />}
           {actions && (
             <Action class="quiet" onClick={() => actions.fork(id)}>
               {words.fork}

@@ -7,7 +7,7 @@ import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
-import { go } from "../routes.ts";
+import { go, useRoute } from "../routes.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
 import { readThreads } from "../threads.ts";
@@ -21,6 +21,7 @@ import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
+import { usePlace } from "./use-place.ts";
 import { WithVersions } from "./versions-nav.tsx";
 
 export interface ConversationProps {
@@ -122,6 +123,8 @@ function Log({
     setEnd(followed);
     return () => followed.close();
   }, []);
+  const route = useRoute();
+  usePlace({ thread, route, scroller, end });
   const stay = useCallback(() => end?.leave(), [end]);
   const of = useMemo(() => {
     const actions: MessageActions = {
@@ -149,7 +152,7 @@ function Log({
           <h2 class="unseen">Messages</h2>
           <ThreadOf.Provider value={of}>
             <WithVersions thread={thread} open={open} onLeave={stay}>
-              <Cells lane={page.lane} />
+              <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
             </WithVersions>
           </ThreadOf.Provider>
           {state === "loading" && <p class="empty">Reading the conversation…</p>}

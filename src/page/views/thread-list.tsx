@@ -104,10 +104,14 @@ interface ThreadRowProps extends Row {
 
 function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowProps) {
   const title = titleOfThread(thread);
+  const hit = thread.match && { message: thread.match.message_id, words: q.trim() };
   const [mark, word, kind] = asks ? (["?", wordOf(asks), "warn"] as const) : STATUS[thread.status];
   return (
     <li class={isBranch ? "thread branch" : "thread"}>
-      <a href={hashOf({ view: "thread", thread: thread.id })} aria-current={isCurrent ? "page" : undefined}>
+      <a
+        href={hashOf({ view: "thread", thread: thread.id, ...hit })}
+        aria-current={isCurrent ? "page" : undefined}
+      >
         <bdi class="title" title={title}>
           {title}
         </bdi>

@@ -1,0 +1,42 @@
+// Opens a conversation at the message of the address, or where the person has read before.
+
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect } from "preact/hooks";
+import type { FollowedEnd } from "../follow-end.ts";
+import { hasPlace, keepPlace, returnTo, showMessage } from "../places.ts";
+import type { Route } from "../routes.ts";
+
+interface PlaceOptions {
+  readonly thread: string;
+  readonly route: Route;
+  readonly scroller: RefObject<HTMLElement | null>;
+  readonly end: FollowedEnd | undefined;
+}
+
+export function usePlace({ thread, route, scroller, end }: PlaceOptions): void {
+  const { message, words } = route.view === "thread" ? route : {};
+  useLayoutEffect(() => {
+    const { current: box } = scroller;
+    return () => void (box && end && keepPlace(thread, box, end.isFollowing));
+  }, [thread, end, scroller]);
+  useEffect(() => {
+    const { current: box } = scroller;
+    if (!box || !end || (message === undefined && !hasPlace(thread))) return undefined;
+    const show = () => (message === undefined ? returnTo(thread, box) : showMessage(message, words, box));
+    const tryNow = () => {
+      if (!show()) return;
+      end.leave();
+      drawn.disconnect();
+    };
+    const drawn = new MutationObserver(tryNow);
+    drawn.observe(box, { childList: true, subtree: true });
+    tryNow();
+    // A person who scrolls has found a place of their own.
+    const stop = () => drawn.disconnect();
+    box.addEventListener("wheel", stop, { once: true, passive: true });
+    return () => {
+      drawn.disconnect();
+      box.removeEventListener("wheel", stop);
+    };
+  }, [thread, message, words, end, scroller]);
+}
