@@ -6,9 +6,11 @@ import { useTouched } from "./frame.ts";
 import { followKeys, useKey } from "./keys.ts";
 import { lazy } from "./lazy.tsx";
 import { Navigation } from "./menu.tsx";
+import { followNotifications } from "./notifications.ts";
 import { followQuestions } from "./questions.ts";
 import { go, hashOf, isRunTab, type Route, useRoute } from "./routes.ts";
 import { session } from "./session.ts";
+import { useTab } from "./tab.ts";
 import { t } from "./texts.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
@@ -33,6 +35,11 @@ export function App() {
   useEffect(() => (state === "signed_in" ? followAll() : undefined), [state]);
   if (state === "asking") return <p class="door">{t().door.connecting}</p>;
   if (state !== "signed_in") return <SignIn />;
+  return <Signed route={route} />;
+}
+
+function Signed({ route }: { route: Route }) {
+  useTab(route);
   return (
     <div class="columns">
       <nav class="column" aria-label="Skein">
@@ -80,7 +87,7 @@ function move(step: 1 | -1): void {
 
 /** What the page keeps as the server has it, in every view. Returns the function that ends it. */
 function followAll(): () => void {
-  const ends = [followChanges(), followThreads(), followQuestions(), followKeys()];
+  const ends = [followChanges(), followThreads(), followQuestions(), followKeys(), followNotifications()];
   return () => {
     for (const end of ends) end();
   };

@@ -1,4 +1,5 @@
 // The credentials of this tab. They live as long as the tab: no script of another page reads them, and closing it forgets them.
+// Other tabs of the page are handed them: handing-over.ts.
 
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
 
@@ -25,6 +26,9 @@ export function keepCredentials(given: Credentials | undefined): void {
 }
 
 const USER = "skein.user";
+
+/** Whose the tab is: known once the server has accepted the credentials. */
+export const userOf = (): string | undefined => sessionStorage.getItem(USER) ?? undefined;
 
 /** Says whose the tab is. What another user has left in it, such as drafts, is forgotten; then the answer is true. */
 export function takeOver(user: string): boolean {
@@ -79,6 +83,13 @@ export async function replaceCredentials(): Promise<void> {
   await new Promise(() => {});
 }
 
+let tellRenewed = () => {};
+
+/** Calls `tell` after each renewal. */
+export function onRenewed(tell: () => void): void {
+  tellRenewed = tell;
+}
+
 /** Whether there are new tokens now. Throws `ConnectionLost`. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
@@ -93,6 +104,7 @@ async function renew(): Promise<boolean> {
   try {
     const tokens = await refreshed(oidc, refresh_token);
     keepCredentials({ oidc, ...tokens, id_token: tokens.id_token ?? id_token });
+    tellRenewed();
     return true;
   } catch (error) {
     if (!(error instanceof SignInRefused)) throw error;

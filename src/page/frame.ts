@@ -12,8 +12,16 @@ export function touch(what: object): void {
   touched.add(what);
   if (isRequested) return;
   isRequested = true;
-  requestAnimationFrame(draw);
+  // A hidden tab has no frames; its title is seen.
+  if (document.hidden) setTimeout(draw, HIDDEN_MS);
+  else requestAnimationFrame(draw);
 }
+
+const HIDDEN_MS = 250;
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden && isRequested) setTimeout(draw, HIDDEN_MS);
+});
 
 function draw(): void {
   isRequested = false;

@@ -1,7 +1,7 @@
 // The way to every thread and view: a column, on a narrow screen a drawer.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Dialog, visible } from "./components.tsx";
 import { useTouched } from "./frame.ts";
 import { questions } from "./questions.ts";
@@ -105,14 +105,11 @@ export function Menu() {
   );
 }
 
-/** How many questions wait, beside the link to the inbox and before the title of the page. */
+/** How many questions wait, beside the link to the inbox. */
 function InboxCount() {
   const { items, isCut } = useTouched(questions);
   const count = `${items.length}${isCut ? "+" : ""}`;
   const isEmpty = items.length === 0;
-  useEffect(() => {
-    document.title = isEmpty ? "Skein" : `(${count}) Skein`;
-  }, [count, isEmpty]);
   if (isEmpty) return null;
   return (
     <span class="badge">

@@ -19,6 +19,7 @@ import {
 } from "./credentials.ts";
 import { forgetDrafts } from "./drafts.ts";
 import { touch } from "./frame.ts";
+import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
 import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
 import { t } from "./texts.ts";
 
@@ -67,6 +68,7 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
 
 /** Finds out who this is; with what the issuer has told the page, if it comes from there. */
 export async function begin(returned: Returned | undefined): Promise<void> {
+  followTabs(() => session.state === "signed_out" && void askMe());
   if (!returned) return askMe();
   try {
     const tokens = await tokensFor(returned);
@@ -96,10 +98,12 @@ export async function askMe(): Promise<void> {
     session.me = me;
     session.state = "signed_in";
     session.problem = undefined;
+    tellSignedIn();
   } catch (error) {
     const isRefused =
       error instanceof SignInRefused || (error instanceof ProblemError && error.status === 401);
     const wasGiven = credentials() !== undefined;
+    if (isRefused && !wasGiven && (await takeHandedOver())) return askMe();
     if (isRefused) return refuse(wasGiven ? messageOf(error) : undefined);
     session.state = "unreachable";
     session.problem = messageOf(error);
@@ -125,6 +129,7 @@ export async function signOut(): Promise<void> {
   const given = credentials();
   await forgetDrafts();
   forgetAll();
+  tellSignedOut();
   if (given && "oidc" in given && given.oidc.end_session_endpoint) {
     const url = new URL(given.oidc.end_session_endpoint);
     url.searchParams.set("client_id", given.oidc.client_id);

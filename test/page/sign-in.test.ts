@@ -129,3 +129,25 @@ test("behind a gateway that has not said who it is for, the page says who must",
   await page.getByText("People sign in at the gateway in front of this server.").waitFor();
   onlyRefusals(errors);
 });
+
+test("a second tab is signed in by the first; signing out in one signs out both, and nothing stays in the browser", async () => {
+  const { url: jwks_url } = await issuer();
+  const jwt = { jwks_url, issuer: ISSUER, audience: AUDIENCE, clock_tolerance: 1 };
+  const { page, errors, url } = await visit({ scheme: "jwt", jwt });
+  const second = await page.context().newPage();
+  await second.goto(`${url}/#/settings`);
+  await second.getByLabel("Token").waitFor();
+  await page.getByLabel("Token").fill(await token());
+  await page.getByRole("button", { name: "Sign in" }).click();
+  for (const each of [page, second]) await each.getByRole("cell", { name: "ada" }).waitFor();
+  const third = await page.context().newPage();
+  await third.goto(`${url}/#/settings`);
+  await third.getByRole("cell", { name: "ada" }).waitFor();
+  expect(await third.evaluate<string>("JSON.stringify(localStorage)")).not.toContain("token");
+  await second.getByRole("button", { name: "Sign out" }).click();
+  for (const each of [page, second, third]) {
+    await each.getByLabel("Token").waitFor();
+    expect(await each.evaluate("sessionStorage.getItem('skein.credentials')")).toBe(null);
+  }
+  onlyRefusals(errors);
+});

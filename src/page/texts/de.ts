@@ -106,6 +106,16 @@ export const de: Texts = {
     noSuchPageAbout: "Die Adresse ist vielleicht falsch geschrieben oder aus einer anderen Version.",
     toStart: "Zum Anfang",
   },
+  notifications: {
+    title: "Benachrichtigungen",
+    tellMe: "Melden, wenn ein Lauf endet, scheitert oder mich braucht, während ich woanders bin",
+    blocked:
+      "Der Browser blockiert sie: Erlauben Sie Benachrichtigungen für diese Adresse in seinen Einstellungen.",
+    none: "Dieser Browser hat unter dieser Adresse keine: Sie brauchen https.",
+    ended: "Fertig",
+    failed: "Fehlgeschlagen",
+    needsYou: "Wartet auf Ihre Antwort",
+  },
   navigation: {
     newConversation: "Neue Unterhaltung",
     inbox: "Eingang",

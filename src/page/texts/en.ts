@@ -106,6 +106,15 @@ export const en = {
     noSuchPageAbout: "The address may be misspelt, or of another version.",
     toStart: "Go to the start",
   },
+  notifications: {
+    title: "Notifications",
+    tellMe: "Tell me when a run ends, fails or needs me while I look elsewhere",
+    blocked: "The browser blocks them: allow notifications in its settings for this address.",
+    none: "This browser has none at this address: they need https.",
+    ended: "Finished",
+    failed: "Failed",
+    needsYou: "Waits for your answer",
+  },
   navigation: {
     newConversation: "New conversation",
     inbox: "Inbox",

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Time, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { areKeysOn, setKeys } from "../keys.ts";
+import { notifications, setNotifications } from "../notifications.ts";
 import { session, signOut } from "../session.ts";
 import { language, languages, nameOf, setLanguage, t } from "../texts.ts";
 import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
@@ -15,6 +16,7 @@ export const Settings = () => (
       <Look />
       <LanguageChoice />
       <Keys />
+      <Notices />
       <You />
     </div>
   </PageView>
@@ -81,6 +83,26 @@ function Keys() {
           <kbd>?</kbd> {t().settings.keysListed}
         </p>
       )}
+    </fieldset>
+  );
+}
+
+function Notices() {
+  const [state, setState] = useState(notifications());
+  const words = t().notifications;
+  const change = async (event: { currentTarget: HTMLInputElement }) => {
+    await setNotifications(event.currentTarget.checked);
+    setState(notifications());
+  };
+  const isPossible = state === "on" || state === "off";
+  return (
+    <fieldset>
+      <legend>{words.title}</legend>
+      <label class="check">
+        <input type="checkbox" checked={state === "on"} disabled={!isPossible} onChange={change} />
+        {words.tellMe}
+      </label>
+      {!isPossible && <p class="hint">{words[state]}</p>}
     </fieldset>
   );
 }

@@ -1,0 +1,71 @@
+// Notifications of the browser, for a person who looks elsewhere: a run has ended or failed, or waits for an answer.
+
+import type { UserEvent } from "../client/client.ts";
+import { onChange } from "./changes.ts";
+import { visible } from "./components.tsx";
+import { go } from "./routes.ts";
+import { t } from "./texts.ts";
+import { threads } from "./threads.ts";
+
+const SETTING = "skein.notifications";
+
+/** `none`: the browser has none here, as on addresses of plain http. `blocked`: the person has refused them in the browser. */
+export type Notifications = "on" | "off" | "blocked" | "none";
+
+export function notifications(): Notifications {
+  if (!("Notification" in globalThis) || !isSecureContext) return "none";
+  if (Notification.permission === "denied") return "blocked";
+  return localStorage.getItem(SETTING) === "on" && Notification.permission === "granted" ? "on" : "off";
+}
+
+/** The browser asks the person the first time that they are switched on. */
+export async function setNotifications(isOn: boolean): Promise<void> {
+  localStorage.setItem(SETTING, isOn ? "on" : "off");
+  if (isOn) await Notification.requestPermission();
+}
+
+/** Returns the function that ends it. */
+export const followNotifications = (): (() => void) =>
+  onChange((change) => {
+    if (change.event === "read_again" || !isElsewhere() || notifications() !== "on") return;
+    const said = wordsOf(change);
+    if (said) show(said);
+  });
+
+const isElsewhere = () => document.hidden || !document.hasFocus();
+
+interface Said {
+  readonly thread: string;
+  readonly text: string;
+}
+
+function wordsOf(change: UserEvent): Said | undefined {
+  const words = t().notifications;
+  switch (change.event) {
+    case "interrupt_opened":
+      return { thread: change.data.thread_id, text: words.needsYou };
+    case "run_ended": {
+      const { thread_id: thread, status } = change.data;
+      if (status === "success") return { thread, text: words.ended };
+      return status === "error" ? { thread, text: words.failed } : undefined;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Of conversations in the list: a subagent has none. Several tabs show the same one, which the browser shows once. */
+function show({ thread, text }: Said): void {
+  const listed = threads.items.find(({ id }) => id === thread);
+  if (!listed) return;
+  try {
+    const notification = new Notification(visible(listed.title || thread), { body: text, tag: thread });
+    notification.onclick = () => {
+      focus();
+      go({ view: "thread", thread });
+      notification.close();
+    };
+  } catch {
+    // Phones have none that a page may show by itself.
+  }
+}

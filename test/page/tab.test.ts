@@ -1,0 +1,97 @@
+// What a person sees of the page while another window is in front of it.
+
+import type { Page } from "playwright-core";
+import { afterAll, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const ASKING = `
+agents:
+  assistant:
+    model: "scripted:test"
+    backend: { type: local }
+    permissions: { rules: [{ ask: execute }] }
+`;
+
+/** The browser of the tests has one window: what it says of the tab, and what it would show, is recorded. */
+const BROWSER = `
+  window.shown = [];
+  window.hide = (isHidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, value: isHidden });
+    document.dispatchEvent(new Event("visibilitychange"));
+  };
+  window.asked = 0;
+  window.Notification = class {
+    static permission = "default";
+    static async requestPermission() { window.asked++; return (Notification.permission = "granted"); }
+    constructor(title, { body }) { window.shown.push(title + ": " + body); }
+  };
+`;
+
+const icon = (page: Page) => page.evaluate<string>(`document.querySelector("link[rel=icon]").href`);
+
+test("the tab says what it shows, and that it runs, waits, and has finished until it is seen", async () => {
+  const { url } = await startServer({
+    agents: ASKING,
+    script: (request) => {
+      const asked = JSON.stringify(request.messages.findLast(({ role }) => role === "user"));
+      return asked.includes("May")
+        ? { say: "May I?", call: [{ tool: "execute", args: { command: "ls" } }] }
+        : { say: "Written.", delay_ms: asked.includes("slowly") ? 300 : 0 };
+    },
+  });
+  await fetch(`${url}/threads`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ id: "report", title: "Quarterly report" }),
+  });
+  if (!chromium) throw new Error("There is no browser.");
+  const { page, errors } = await chromium.open(`${url}/#/t/report`, {
+    before: async (opened) => void (await opened.addInitScript(BROWSER)),
+  });
+  const title = () => page.title();
+  await expect.poll(title).toBe("Quarterly report · Skein");
+  const plain = await icon(page);
+
+  await page.evaluate(`location.hash = "#/settings"`);
+  await page.getByLabel("Tell me when a run ends").check();
+  expect(await page.evaluate("[asked, Notification.permission]")).toEqual([1, "granted"]);
+  await page.evaluate(`location.hash = "#/t/report"`);
+  await expect.poll(title).toBe("Quarterly report · Skein");
+
+  await page.evaluate("hide(true)");
+  const run = runs(url, "report", { input: "Write it slowly." });
+  await expect.poll(title).toBe("● Quarterly report · Skein");
+  expect(await icon(page)).toContain("data:image/svg+xml");
+  await run;
+  await expect.poll(title).toBe("✓ Quarterly report · Skein");
+  await expect.poll(() => page.evaluate("shown")).toEqual(["Quarterly report: Finished"]);
+  await page.evaluate("hide(false)");
+  await expect.poll(title).toBe("Quarterly report · Skein");
+  expect(await icon(page)).toBe(plain);
+
+  await page.evaluate("hide(true)");
+  await runs(url, "report", { input: "May you?" });
+  await expect.poll(title).toBe("? Quarterly report · Skein");
+  await expect.poll(() => page.evaluate("shown.at(-1)")).toBe("Quarterly report: Waits for your answer");
+  expect(errors).toEqual([]);
+});
+
+test("the browser asks about notifications only when they are switched on", async () => {
+  const { url } = await startServer();
+  if (!chromium) throw new Error("There is no browser.");
+  const { page } = await chromium.open(url, {
+    before: async (opened) => void (await opened.addInitScript(BROWSER)),
+  });
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+  await page.evaluate("hide(true)");
+  await runs(url, "other", { input: "Go." });
+  await expect.poll(() => page.title()).toBe("✓ New conversation · Skein");
+  expect(await page.evaluate("[asked, shown]")).toEqual([0, []]);
+});
