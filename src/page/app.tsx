@@ -14,6 +14,7 @@ import { useTab } from "./tab.ts";
 import { t } from "./texts.ts";
 import { followThreads } from "./threads.ts";
 import { Conversation } from "./views/conversation.tsx";
+import { Skip, useFocusInView } from "./views/skip.tsx";
 import { Undo } from "./views/undo.tsx";
 
 const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
@@ -33,6 +34,7 @@ export function App() {
   const route = useRoute();
   const { state } = useTouched(session);
   useEffect(() => (state === "signed_in" ? followAll() : undefined), [state]);
+  useFocusInView(route);
   if (state === "asking") return <p class="door">{t().door.connecting}</p>;
   if (state !== "signed_in") return <SignIn />;
   return <Signed route={route} />;
@@ -42,6 +44,7 @@ function Signed({ route }: { route: Route }) {
   useTab(route);
   return (
     <div class="columns">
+      <Skip route={route} />
       <nav class="column" aria-label="Skein">
         <Navigation route={route} />
       </nav>

@@ -81,6 +81,48 @@ describe("without a mouse", () => {
     await expect.poll(() => spans.count()).toBe(4);
   });
 
+  test("a person skips the navigation, and the focus follows each change of view", async () => {
+    const { url } = await startServer({ agents: ASKING });
+    await runs(url, "one", { input: "First." });
+    await runs(url, "two", { input: "Second." });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    const focused = () =>
+      page.evaluate<string>(
+        `document.activeElement.getAttribute("aria-label") || document.activeElement.textContent`,
+      );
+    for (const [hash, heading] of [
+      ["#/runs", "Runs"],
+      ["#/usage", "Usage"],
+      ["#/settings", "Settings"],
+      ["#/inbox", "Inbox"],
+    ] as const) {
+      await tab.go(hash, heading);
+      await expect.poll(focused).toBe(heading);
+    }
+    await tab.go("#/t/one", "First.");
+    await expect.poll(focused).toBe("Message");
+
+    await page.reload();
+    await tab.go("#/t/one", "First.");
+    await page.evaluate("document.activeElement.blur()");
+    await page.locator(".brand").focus();
+    await page.keyboard.press("Shift+Tab");
+    await page.keyboard.press("Shift+Tab");
+    expect(await focused()).toBe("To the message field");
+    await page.keyboard.press("Enter");
+    expect(await focused()).toBe("Message");
+
+    const stops = `[...document.querySelectorAll(".thread :is(a, button)")].filter((each) => each.tabIndex >= 0).length`;
+    expect(await page.evaluate(stops)).toBe(2);
+    await page.locator(".thread > a").first().focus();
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowRight");
+    expect(await focused()).toBe("Rename or delete First.");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+  });
+
   test("what has the focus is seen in every view", async () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "Hello." });

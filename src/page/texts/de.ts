@@ -32,6 +32,7 @@ export const de: Texts = {
     tooMany: (most) => `Zu einer Nachricht gehören höchstens ${most} Dateien.`,
     tooLarge: "Eine Datei ist größer als 20 MiB: Legen Sie sie im Reiter Dateien in den Arbeitsbereich.",
   },
+  skip: { title: "Überspringen", toField: "Zum Nachrichtenfeld", toContent: "Zum Inhalt" },
   copy: { copy: "Kopieren", copied: "Kopiert", byHand: "Zum Kopieren Strg+C (⌘C) drücken" },
   messages: {
     you: "Sie",

@@ -32,6 +32,7 @@ export const en = {
     tooMany: (most: number) => `At most ${most} files go with a message.`,
     tooLarge: "A file is larger than 20 MiB: put it into the workspace, in the tab Files.",
   },
+  skip: { title: "Skip", toField: "To the message field", toContent: "To the content" },
   copy: { copy: "Copy", copied: "Copied", byHand: "Press Ctrl+C (⌘C) to copy" },
   messages: {
     you: "You",

@@ -111,6 +111,12 @@ function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowPr
       <a
         href={hashOf({ view: "thread", thread: thread.id, ...hit })}
         aria-current={isCurrent ? "page" : undefined}
+        onKeyDown={moveInList}
+        onContextMenu={(event) => {
+          if (!may("run")) return;
+          event.preventDefault();
+          onMenu(thread);
+        }}
       >
         <bdi class="title" title={title}>
           {title}
@@ -129,7 +135,9 @@ function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowPr
         <button
           type="button"
           class="quiet"
+          tabIndex={-1}
           aria-label={`Rename or delete ${title}`}
+          onKeyDown={moveInList}
           onClick={() => onMenu(thread)}
         >
           ⋯
@@ -137,6 +145,23 @@ function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowPr
       )}
     </li>
   );
+}
+
+/** Each row is one stop of the Tab key: the arrow keys go to the others, and to the button of a row. */
+function moveInList(event: KeyboardEvent): void {
+  const at = event.currentTarget as HTMLElement;
+  const row = at.closest(".thread");
+  const rows = [...document.querySelectorAll(".threads .thread")];
+  const other = rows[rows.indexOf(row ?? at) + (event.key === "ArrowDown" ? 1 : -1)];
+  const target = {
+    ArrowDown: other?.querySelector<HTMLElement>("a"),
+    ArrowUp: other?.querySelector<HTMLElement>("a"),
+    ArrowRight: row?.querySelector<HTMLElement>("button"),
+    ArrowLeft: row?.querySelector<HTMLElement>("a"),
+  }[event.key];
+  if (!target) return;
+  event.preventDefault();
+  target.focus();
 }
 
 /** The words of a thread without a title are its id. */
