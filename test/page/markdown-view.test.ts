@@ -109,4 +109,35 @@ describe("an answer", () => {
     await tab.look({ theme: "dark", width: 390, height: 900 });
     await tab.screenshot("page-maths");
   });
+
+  test("has its code in colour, by language, and copies it as it is; what is unknown or long stays plain", async () => {
+    const long = "const a = 1;\n".repeat(4_000);
+    const tab = await saying(
+      [
+        "```ts\n// A note\nconst text: string = 'a' + 2;\n```",
+        '```python\ndef greet(name):\n    return f"Hello {name}"\n```',
+        "```constructor\n<img src=x onerror=window.pwned=1>\n```",
+        "```html\n<script>window.pwned = 2</script>\n```",
+        "```diff\n- old\n+ new\n```",
+        `\`\`\`js\n${long}\`\`\``,
+      ].join("\n\n"),
+    );
+    const { page } = tab;
+    await page.locator(".code-keyword", { hasText: "def" }).waitFor();
+    await page.locator(".code-addition").waitFor();
+    const blocks = page.locator(".code-block");
+    expect(await blocks.nth(0).locator("code").textContent()).toBe(
+      "// A note\nconst text: string = 'a' + 2;",
+    );
+    for (const plain of [2, 5]) expect(await blocks.nth(plain).locator("[class^=code-]").count()).toBe(0);
+    expect(await blocks.nth(5).locator("code").textContent()).toBe(long.trimEnd());
+    expect(await page.locator(".answer [style]").count()).toBe(0);
+    expect(await tab.harm()).toEqual([]);
+    await page.emulateMedia({ reducedMotion: "reduce" });
+    for (const theme of ["light", "dark"] as const) {
+      await tab.look({ theme, width: 1440, height: 1200 });
+      expect(await tab.barriers()).toEqual([]);
+      await tab.screenshot(`page-code-${theme}`);
+    }
+  });
 });

@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { growingParts } from "../../src/page/growing-parts.ts";
 import { type Element, growingMarkdown, type Node } from "../../src/page/markdown.ts";
 import { examples, htmlOf, seenOf } from "./gfm.ts";
 
@@ -189,4 +190,15 @@ test.each([
   "\\[no link\\](https://example.com)",
 ])("%j holds no maths", (text) => {
   expect(elements(whole(text)).filter(({ tag }) => tag === "maths")).toEqual([]);
+});
+
+test("a text that grows is cut into parts that stay, and begins again when it is another", () => {
+  const lines = Array.from({ length: 1_000 }, (_, at) => `line ${at}\n`);
+  const parts = growingParts();
+  const before = parts(lines.slice(0, 650).join(""));
+  const after = parts(lines.join(""));
+  expect([before.length, after.length]).toEqual([4, 5]);
+  expect(after.slice(0, 3)).toEqual(before.slice(0, 3));
+  expect(after.join("")).toBe(lines.join(""));
+  expect(parts("another\n")).toEqual(["another\n"]);
 });

@@ -50,6 +50,7 @@ export const de: Texts = {
     tones: { error: "Fehler: ", warning: "Warnung: " },
   },
   markdown: {
+    plainText: "Text",
     table: "Tabelle",
     task: (isDone: boolean) => (isDone ? "Erledigt" : "Nicht erledigt"),
     picture: (host: string) => `Bild von ${host} öffnen`,

@@ -50,6 +50,7 @@ export const en = {
     tones: { error: "Error: ", warning: "Warning: " },
   },
   markdown: {
+    plainText: "text",
     table: "Table",
     task: (isDone: boolean): string => (isDone ? "Done" : "Not done"),
     picture: (host: string) => `Open picture from ${host}`,

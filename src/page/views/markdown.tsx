@@ -2,9 +2,9 @@
 
 import { createContext, type VNode } from "preact";
 import { useContext, useId, useRef } from "preact/hooks";
-import { Copy, Pre } from "../components.tsx";
 import { type Element, growingMarkdown, type Node, textOf } from "../markdown.ts";
 import { t } from "../texts.ts";
+import { CodeBlock } from "./code-block.tsx";
 import { Maths } from "./maths.tsx";
 
 const drawn = new WeakMap<Element, VNode>();
@@ -42,7 +42,13 @@ function view(element: Element, dir?: "auto"): VNode {
   const { tag: Tag } = element;
   switch (Tag) {
     case "code-block":
-      return <CodeBlock {...element} />;
+      return (
+        <CodeBlock
+          code={textOf(element.children)}
+          language={element.language}
+          isClosed={element.isClosed === true}
+        />
+      );
     case "a":
     case "picture":
       return <Link {...element} />;
@@ -169,18 +175,5 @@ function Footnote({ number, children: words }: { number: number; children: (stri
         ↩
       </Jump>
     </li>
-  );
-}
-
-function CodeBlock({ children: [text], language }: Element) {
-  const code = typeof text === "string" ? text : "";
-  return (
-    <figure class="code-block" dir="ltr">
-      <figcaption>
-        <span>{language ?? "text"}</span>
-        <Copy text={() => code} />
-      </figcaption>
-      <Pre>{code}</Pre>
-    </figure>
   );
 }

@@ -1,0 +1,75 @@
+// A block of code: in parts while it grows, in colour once it is whole, and plain where it is long or its language is not known.
+
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Copy } from "../components.tsx";
+import { growingParts } from "../growing-parts.ts";
+import type { Piece } from "../highlight.ts";
+import { t } from "../texts.ts";
+
+interface CodeBlockProps {
+  readonly code: string;
+  readonly language: string | undefined;
+  readonly isClosed: boolean;
+}
+
+export const CodeBlock = ({ code, language, isClosed }: CodeBlockProps) => (
+  <figure class="code-block" dir="ltr">
+    <figcaption>
+      <span>{language ?? t().markdown.plainText}</span>
+      <Copy text={() => code} />
+    </figcaption>
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+    <pre tabIndex={0}>
+      <Code code={code} language={isClosed ? language : undefined} />
+    </pre>
+  </figure>
+);
+
+/** More characters at once would hold up the page. */
+const MOST_COLOURED = 30_000;
+
+function Code({ code, language }: { code: string; language: string | undefined }) {
+  const [coloured, setColoured] = useState<{ code: string; pieces: readonly Piece[] }>();
+  useEffect(() => {
+    if (language === undefined || code.length > MOST_COLOURED) return undefined;
+    let isShown = true;
+    void inTurn(async () => {
+      const { highlighted } = await import("../highlight.ts");
+      const pieces = isShown ? await highlighted(code, language) : undefined;
+      if (isShown && pieces) setColoured({ code, pieces });
+    });
+    return () => {
+      isShown = false;
+    };
+  }, [code, language]);
+  if (coloured?.code === code) return <code>{coloured.pieces.map(viewOf)}</code>;
+  return <Growing code={code} />;
+}
+
+let last: Promise<void> = Promise.resolve();
+
+/** One block after the other, between which the page draws. What cannot be loaded leaves its block plain. */
+function inTurn(work: () => Promise<void>): void {
+  last = last
+    .then(() => new Promise((resolve) => setTimeout(resolve)))
+    .then(work, work)
+    .catch(() => {});
+}
+
+const viewOf = (piece: Piece): VNode | string =>
+  typeof piece === "string" ? piece : <span class={`code-${piece.scope}`}>{piece.pieces.map(viewOf)}</span>;
+
+/** Of a part that is full the element is the same, which is not drawn again. */
+function Growing({ code }: { code: string }) {
+  const cut = useRef<ReturnType<typeof growingParts>>(undefined);
+  cut.current ??= growingParts();
+  const drawn = useRef<{ part: string; view: VNode }[]>([]);
+  const parts = cut.current(code);
+  drawn.current = parts.map((part, at) => {
+    const known = drawn.current[at];
+    // biome-ignore lint/suspicious/noArrayIndexKey: parts are only added at the end.
+    return known?.part === part ? known : { part, view: <span key={at}>{part}</span> };
+  });
+  return <code class="parts">{drawn.current.map(({ view }) => view)}</code>;
+}
