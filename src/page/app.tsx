@@ -22,6 +22,7 @@ const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
 const Compare = lazy(async () => (await import("./views/compare.tsx")).Compare);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
+const Palette = lazy(async () => (await import("./views/palette.tsx")).Palette);
 const Missing = lazy(async () => (await import("./views/missing.tsx")).Missing);
 const Run = lazy(async () => (await import("./views/run.tsx")).Run);
 const Runs = lazy(async () => (await import("./views/runs.tsx")).Runs);
@@ -68,6 +69,19 @@ function Keys() {
   useKey("/", "Search the conversations", search);
   useKey("j", "The next conversation", next);
   useKey("k", "The conversation before", before);
+  const [hasPalette, setPalette] = useState(false);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
+      if (event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      // Not over a dialog that is open.
+      setPalette((is) => !is && document.querySelector("dialog[open]") === null);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  if (hasPalette) return <Palette onClose={() => setPalette(false)} />;
   return isOpen ? <KeysDialog onClose={() => setOpen(false)} /> : null;
 }
 

@@ -18,8 +18,8 @@ const bound = new Map<string, Bound[]>();
 let before = "";
 
 /** The keys that can be pressed now, as people read them. */
-export const boundKeys = (): { readonly keys: string; readonly label: string }[] =>
-  [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, label: first.label }] : []));
+export const boundKeys = (): ({ readonly keys: string } & Bound)[] =>
+  [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, ...first }] : []));
 
 /** Acts on the key, or the two keys with a space between, while the component is mounted. */
 export function useKey(keys: string, label: string, act: () => void): void {

@@ -123,6 +123,46 @@ describe("without a mouse", () => {
     await page.getByRole("dialog").waitFor();
   });
 
+  test("a person finds conversations, words in messages, agents, views and actions with Ctrl+K", async () => {
+    const { url } = await startServer({ agents: ASKING, script: () => ({ say: "The Needle is here." }) });
+    await runs(url, "hay", { input: "A haystack" });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    await tab.go("#/", "haystack");
+    const field = page.getByRole("combobox", { name: /^Conversation, words/ });
+    const finds = async (words: string, option: RegExp) => {
+      await page.keyboard.press("Control+K");
+      await field.waitFor();
+      await page.keyboard.type(words);
+      await page.getByRole("option", { name: option, selected: true }).waitFor();
+    };
+    await finds("needle", /^Message A haystack/);
+    for (const width of [1280, 390])
+      for (const theme of ["light", "dark"] as const) {
+        await tab.look({ theme, width, height: 800 });
+        await tab.screenshot(`palette-${theme}-${width}`);
+        expect(await tab.barriers()).toEqual([]);
+      }
+    await tab.look({ theme: "light", width: 1280, height: 800 });
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/t\/hay\/m\/msg_.*\/needle$/);
+    await finds("hays", /^Conversation A haystack/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/t\/hay$/);
+    await finds("agent assis", /^Agent assistant/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/agents\/assistant$/);
+    await finds("usage", /^View Usage/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/usage$/);
+    await finds("action search", /^Action Search/);
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.evaluate("document.activeElement.className")).toBe("search");
+    await page.keyboard.press("Control+K");
+    await page.keyboard.press("Escape");
+    await field.waitFor({ state: "detached" });
+  });
+
   test("what has the focus is seen in every view", async () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "Hello." });

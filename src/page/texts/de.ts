@@ -33,6 +33,16 @@ export const de: Texts = {
     tooLarge: "Eine Datei ist größer als 20 MiB: Legen Sie sie im Reiter Dateien in den Arbeitsbereich.",
   },
   skip: { title: "Überspringen", toField: "Zum Nachrichtenfeld", toContent: "Zum Inhalt" },
+  palette: {
+    title: "Alles durchsuchen",
+    search: "Unterhaltung, Wörter in Nachrichten, Agent, Ansicht oder Aktion",
+    threads: "Unterhaltung",
+    messages: "Nachricht",
+    agents: "Agent",
+    views: "Ansicht",
+    actions: "Aktion",
+    nothing: "Nichts hat diesen Namen oder diese Wörter.",
+  },
   copy: { copy: "Kopieren", copied: "Kopiert", byHand: "Zum Kopieren Strg+C (⌘C) drücken" },
   messages: {
     you: "Sie",

@@ -33,6 +33,16 @@ export const en = {
     tooLarge: "A file is larger than 20 MiB: put it into the workspace, in the tab Files.",
   },
   skip: { title: "Skip", toField: "To the message field", toContent: "To the content" },
+  palette: {
+    title: "Search everything",
+    search: "Conversation, words in messages, agent, view or action",
+    threads: "Conversation",
+    messages: "Message",
+    agents: "Agent",
+    views: "View",
+    actions: "Action",
+    nothing: "Nothing has this name or these words.",
+  },
   copy: { copy: "Copy", copied: "Copied", byHand: "Press Ctrl+C (⌘C) to copy" },
   messages: {
     you: "You",

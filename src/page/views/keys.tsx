@@ -5,6 +5,7 @@ import { Dialog } from "../components.tsx";
 import { areKeysOn, boundKeys, setKeys } from "../keys.ts";
 
 const ALWAYS = [
+  { keys: "Ctrl + K", label: "Search everything: conversations, messages, agents, views and actions" },
   { keys: "Enter", label: "Send" },
   { keys: "Shift + Enter", label: "A new line" },
   { keys: "Alt + Enter", label: "Queue the message while a run works" },
