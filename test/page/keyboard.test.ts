@@ -55,7 +55,7 @@ describe("without a mouse", () => {
     await tabTo(page, "Allow");
     await page.keyboard.press("Enter");
     await sees(page, "It is done.");
-    await tabTo(page, /^✓?execute/);
+    await tabTo(page, /^✓?Ran/);
     await page.keyboard.press("Enter");
     await sees(page, "42");
   });

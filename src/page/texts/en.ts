@@ -3,7 +3,60 @@
 /** Every language has all of these. */
 export type Texts = typeof en;
 
+type Verbs = readonly [doing: string, did: string, wanted: string];
+
 export const en = {
+  calls: {
+    /** While it works, when it has ended, and when it did not come to its end. */
+    verbs: {
+      ls: ["Listing", "Listed", "List"],
+      glob: ["Looking for files", "Looked for files", "Look for files"],
+      grep: ["Searching for", "Searched for", "Search for"],
+      read_file: ["Reading", "Read", "Read"],
+      write_file: ["Writing", "Wrote", "Write"],
+      edit_file: ["Editing", "Edited", "Edit"],
+      execute: ["Running", "Ran", "Run"],
+      write_todos: ["Plan:", "Plan:", "Plan:"],
+      ask_user: ["Asking", "Asked", "Ask"],
+      current_datetime: ["Looking at the clock", "Looked at the clock", "Look at the clock"],
+      load_skill: ["Reading the skill", "Read the skill", "Read the skill"],
+      write_note: ["Writing the note", "Wrote the note", "Write the note"],
+      read_note: ["Reading the note", "Read the note", "Read the note"],
+      list_notes: ["Listing the notes", "Listed the notes", "List the notes"],
+      create_tasks: ["Task board:", "Task board:", "Task board:"],
+      list_tasks: ["Looking at the task board", "Looked at the task board", "Look at the task board"],
+      claim_task: ["Taking the task", "Took the task", "Take the task"],
+      update_task: ["Updating the task", "Updated the task", "Update the task"],
+      list_agents: ["Listing the agents", "Listed the agents", "List the agents"],
+      delegate: ["Delegating", "Delegated", "Delegate"],
+      task: ["Delegating", "Delegated", "Delegate"],
+      start_task: ["Starting in the background", "Started in the background", "Start in the background"],
+      check_tasks: ["Checking the tasks", "Checked the tasks", "Check the tasks"],
+      wait_tasks: ["Waiting for the tasks", "Waited for the tasks", "Wait for the tasks"],
+      cancel_task: ["Cancelling the task", "Cancelled the task", "Cancel the task"],
+      task_complete: ["Reporting", "Reported", "Report"],
+    } satisfies Record<string, Verbs>,
+    doneOf: (done: number, all: number) => `${done} of ${all}`,
+    tasks: (count: number) => (count === 1 ? "1 task" : `${count} tasks`),
+    exit: (code: string) => `exit ${code}`,
+    killed: (signal: string) => `killed by ${signal}`,
+    states: { open: "running", done: "done", failed: "failed", waits: "waits", stopped: "stopped" },
+    output: "Output",
+    error: "Error",
+    downloadAll: "Download all of it",
+    gone: "The output is no longer in the conversation.",
+    openWhole: (path: string) => `Open all of it: ${path}`,
+    openConversation: "Open its conversation",
+    reading: "Reading…",
+    tokens: (count: string) => `${count} tokens`,
+    statuses: {
+      running: "running",
+      completed: "done",
+      failed: "failed",
+      interrupted: "waits",
+      cancelled: "cancelled",
+    } as Readonly<Record<string, string>>,
+  },
   versions: { versions: "Versions", before: "The version before", next: "The next version" },
   composer: {
     rewriting: "Rewriting: what is there now stays as another version.",

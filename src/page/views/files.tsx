@@ -32,6 +32,16 @@ export function Files({ thread, live }: FilesProps) {
   return <Workspace key={found.agent} agent={found.agent} thread={thread} live={live} />;
 }
 
+/** A file of the workspace of the thread's agent, in a dialog. */
+export function ThreadFile({ thread, path, onClose }: { thread: string; path: string; onClose: () => void }) {
+  const { value: found, problem } = useRead(
+    async (signal) => ({ agent: await agentOf(thread, signal) }),
+    [thread],
+  );
+  if (!found) return <Problem>{problem}</Problem>;
+  return <FileDialog agent={found.agent} path={path} onClose={onClose} onChanged={() => {}} />;
+}
+
 /** Undefined for the default agent: a thread without a run has no other. */
 async function agentOf(thread: string, signal: AbortSignal): Promise<string | undefined> {
   try {

@@ -11,29 +11,36 @@ import {
   type ToolCell,
 } from "../../client/cells.ts";
 import { createFold } from "../../client/fold.ts";
+import { badEndOf, tasksOf, wholeOutputIn, wordsOf } from "../call-words.ts";
 import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
 import { touch, useTouched } from "../frame.ts";
+import { lazy } from "../lazy.tsx";
 import { compact, duration } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { textOf } from "../transcript.ts";
 import { download } from "./download.ts";
 import { ThreadOf } from "./thread-of.ts";
 
-const MARKS: Readonly<Record<CellState, readonly [mark: string, word: string]>> = {
-  open: ["●", "running"],
-  done: ["✓", "done"],
-  failed: ["✗", "failed"],
-  waits: ["◔", "waits"],
-  stopped: ["■", "stopped"],
+const MARKS: Readonly<Record<CellState | "odd", string>> = {
+  open: "●",
+  done: "✓",
+  /** A command that ended with an error of its own. */
+  odd: "!",
+  failed: "✗",
+  waits: "◔",
+  stopped: "■",
 };
+
+const ThreadFile = lazy(async () => (await import("./files.tsx")).ThreadFile);
 
 /** Of what is still growing, the end is shown. */
 const LIVE_CHARACTERS = 10_000;
 
-const Mark = ({ state }: { state: CellState }) => (
+const Mark = ({ state }: { state: CellState | "odd" }) => (
   <span class="mark" aria-hidden="true">
-    {MARKS[state][0]}
+    {MARKS[state]}
   </span>
 );
 
@@ -46,21 +53,26 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
   const isGrowing = state === "open";
   const written = isGrowing ? lastOf(writing, LIVE_CHARACTERS) : "";
   const text = isGrowing ? lastOf(output, LIVE_CHARACTERS) : shown(output);
-  const isOpen = choice ?? (state === "failed" || (isGrowing && text !== ""));
+  const badEnd = useMemo(
+    () => (state === "done" ? badEndOf(name, text, t().calls) : undefined),
+    [name, state, text],
+  );
+  const look = badEnd === undefined ? state : "odd";
+  const isOpen = choice ?? (state === "failed" || badEnd !== undefined || (isGrowing && text !== ""));
+  const time = ms === undefined || state !== "done" ? undefined : duration(ms);
+  const end = [badEnd, time].filter(Boolean).join(" · ") || t().calls.states[state];
+  const tasks = tasksOf(args);
   return (
-    <div class={`card ${state}`}>
+    <div class={`card ${look}`}>
       <Foldable
         class="call"
         isOpen={isOpen}
         onToggle={setChoice}
         line={
           <>
-            <Mark state={state} />
-            <b>
-              <Plain>{name}</Plain>
-            </b>
-            <code class="line">{args ? lineOf(args) : visible(written.slice(-120))}</code>
-            <span class="much">{ms === undefined || state !== "done" ? MARKS[state][1] : duration(ms)}</span>
+            <Mark state={look} />
+            <Line cell={cell} written={written} />
+            <span class="much">{end}</span>
           </>
         }
       >
@@ -69,10 +81,34 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
           {text !== "" && <Output cell={cell} text={text} />}
         </div>
       </Foldable>
-      {agents.map((agent) => (
-        <AgentCard key={agent.key} cell={agent} drawLane={drawLane} />
-      ))}
+      {agents.map((agent, index) => {
+        const earlier = agents.slice(0, index).filter((each) => each.agent === agent.agent).length;
+        const { task } = tasks.filter((each) => each.agent === agent.agent)[earlier] ?? {};
+        return <AgentCard key={agent.key} cell={agent} task={task} drawLane={drawLane} />;
+      })}
     </div>
+  );
+}
+
+/** What the call does: in words for a built-in tool, else its name and what says most of its arguments. */
+function Line({ cell: { name, args, state }, written }: { cell: ToolCell; written: string }) {
+  const words = useMemo(() => wordsOf({ name, args, state }, t().calls), [name, args, state]);
+  if (!words)
+    return (
+      <>
+        <b>
+          <Plain>{name}</Plain>
+        </b>
+        <code class="line">{args ? lineOf(args) : visible(written.slice(-120))}</code>
+      </>
+    );
+  const { verb, object, rest } = words;
+  return (
+    <>
+      <b title={name}>{verb}</b>
+      {object !== undefined && <code class="line fits">{oneLine(object)}</code>}
+      <span class="line rest">{rest}</span>
+    </>
   );
 }
 
@@ -91,24 +127,35 @@ const Arguments = ({ args }: { args: Readonly<Record<string, unknown>> }) => (
 
 function Output({ cell, text }: { cell: ToolCell; text: string }) {
   const { thread } = useContext(ThreadOf);
+  const [isShown, setShown] = useState(false);
+  const words = t().calls;
+  const path = cell.state === "open" ? undefined : wholeOutputIn(text);
   const saveAll = async () => {
     const { messages } = await client.threads.state(thread);
     const whole = messages.find((message) => message.role === "tool" && message.tool_call_id === cell.call);
-    if (!whole) throw new Error("The output is no longer in the conversation.");
+    if (!whole) throw new Error(words.gone);
     download(new Blob([textOf(whole.content)], { type: "text/plain" }), `${cell.name}.txt`);
   };
   return (
     <section class="output">
       <header>
-        <span>{cell.state === "failed" ? "Error" : "Output"}</span>
+        <span>{cell.state === "failed" ? words.error : words.output}</span>
         <Copy text={() => text} />
         {cell.state !== "open" && cell.output.dropped > 0 && (
           <Action class="quiet" onClick={saveAll}>
-            Download all of it
+            {words.downloadAll}
           </Action>
+        )}
+        {path !== undefined && (
+          <button type="button" class="quiet" onClick={() => setShown(true)}>
+            {words.openWhole(path)}
+          </button>
         )}
       </header>
       <Pre atEnd={cell.state === "open"}>{visible(text)}</Pre>
+      {path !== undefined && isShown && (
+        <ThreadFile thread={thread} path={path} onClose={() => setShown(false)} />
+      )}
     </section>
   );
 }
@@ -121,9 +168,17 @@ const STATES: Readonly<Record<string, CellState>> = {
   cancelled: "stopped",
 };
 
-export function AgentCard({ cell, drawLane }: { cell: AgentCell; drawLane: DrawLane }) {
+interface AgentCardProps {
+  readonly cell: AgentCell;
+  /** What it was given to do, where that is known. */
+  readonly task?: string | undefined;
+  readonly drawLane: DrawLane;
+}
+
+export function AgentCard({ cell, task, drawLane }: AgentCardProps) {
   const { name, agent, status, summary, usage, ms, lane, thread } = useTouched(cell);
   const [isOpen, setOpen] = useState(false);
+  const words = t().calls;
   // Its messages are those of another thread: they are only read here.
   const child = useMemo(() => ({ thread, agent: name }), [thread, name]);
   const state = STATES[status] ?? "stopped";
@@ -139,9 +194,13 @@ export function AgentCard({ cell, drawLane }: { cell: AgentCell; drawLane: DrawL
           <b>
             <Plain>{name}</Plain>
           </b>
-          <span class="line">{visible(summary || agent)}</span>
+          <span class="line">{oneLine(summary || task || agent)}</span>
           <span class="much">
-            {[status, tokens && `${compact(tokens)} tokens`, ms !== undefined && duration(ms)]
+            {[
+              words.statuses[status] ?? status,
+              tokens && words.tokens(compact(tokens)),
+              ms !== undefined && duration(ms),
+            ]
               .filter(Boolean)
               .join(" · ")}
           </span>
@@ -149,7 +208,7 @@ export function AgentCard({ cell, drawLane }: { cell: AgentCell; drawLane: DrawL
       }
     >
       <div class="inside">
-        <a href={hashOf({ view: "thread", thread })}>Open its conversation</a>
+        <a href={hashOf({ view: "thread", thread })}>{words.openConversation}</a>
         <ThreadOf.Provider value={child}>
           {lane.cells.length === 0 && status !== "running" ? (
             <ChildHistory thread={thread} drawLane={drawLane} />
@@ -173,7 +232,7 @@ function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane
     [thread],
   );
   if (problem) return <Problem>{problem}</Problem>;
-  return lane ? drawLane(lane) : <p class="empty">Reading…</p>;
+  return lane ? drawLane(lane) : <p class="empty">{t().calls.reading}</p>;
 }
 
 type Args = Readonly<Record<string, unknown>>;
@@ -187,8 +246,11 @@ function lineOf(args: Args | undefined): string {
   if (!args) return "";
   const name = TELLING.find((each) => typeof args[each] === "string");
   const text = name ? String(args[name]) : Object.keys(args).length === 0 ? "" : JSON.stringify(args);
-  return visible(text.slice(0, LONGEST_LINE).replace(/\s+/g, " ")) + (text.length > LONGEST_LINE ? "…" : "");
+  return oneLine(text);
 }
+
+const oneLine = (text: string): string =>
+  visible(text.slice(0, LONGEST_LINE).replace(/\s+/g, " ")) + (text.length > LONGEST_LINE ? "…" : "");
 
 /** By name; a text as it is, everything else as JSON. */
 const entriesOf = (args: Args): readonly (readonly [name: string, text: string])[] =>
