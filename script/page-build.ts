@@ -1,11 +1,13 @@
 // Bundles src/page/ for the browser. The names of the files hold a hash of what is in them, so that browsers never ask for them
 // twice; index.html names them. Beside each file lies its gzip.
 
+import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { type BuildResult, build, context, type Metafile } from "esbuild";
+import { iconOf } from "../src/page/mark.ts";
 
 const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
 
@@ -55,6 +57,36 @@ function neededBy(entry: string, { outputs }: Metafile): string[] {
   return [...needed].slice(1);
 }
 
+interface Named {
+  readonly name: string;
+  readonly content: Uint8Array | string;
+}
+
+/** With a hash of what is in it before its ending, as esbuild names its files. */
+function named(file: string, content: Uint8Array | string): Named {
+  const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
+  return { name: file.replace(/(?=\.[^.]+$)/, `-${hash}`), content };
+}
+
+const picture = (file: string) => named(file, readFileSync(join(PAGE, "icons", file)));
+
+/** Lets people install the page. Its addresses are relative to its own, so that they hold under any path prefix. */
+const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable", Named>>) => ({
+  name: "Skein",
+  short_name: "Skein",
+  start_url: "../",
+  scope: "../",
+  display: "standalone",
+  background_color: "#f7f3ec",
+  theme_color: "#f7f3ec",
+  icons: [
+    { src: icons.svg.name, sizes: "any", type: "image/svg+xml" },
+    { src: icons.small.name, sizes: "192x192", type: "image/png" },
+    { src: icons.large.name, sizes: "512x512", type: "image/png" },
+    { src: icons.maskable.name, sizes: "512x512", type: "image/png", purpose: "maskable" },
+  ],
+});
+
 /** index.html comes last: who sees the new one finds all that it names. What it no longer names is removed. */
 function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: string): void {
   const names = outputFiles.map(({ path }) => basename(path));
@@ -62,14 +94,26 @@ function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: 
     names.find((each) => each.startsWith(start) && each.endsWith(ending)) ?? "";
   const entry = name("page-", ".js");
   const chunks = metafile ? neededBy(entry, metafile) : [];
+  const icons = {
+    svg: named("icon.svg", iconOf({ round: 8 })),
+    small: picture("icon-192.png"),
+    large: picture("icon-512.png"),
+    maskable: picture("icon-maskable-512.png"),
+    apple: picture("icon-apple-180.png"),
+  };
+  const manifest = named("manifest.webmanifest", JSON.stringify(manifestOf(icons)));
   const html = readFileSync(join(PAGE, "index.html"), "utf8")
     .replace("PAGE_JS", entry)
     .replace(
       "<!-- CHUNKS -->",
       chunks.map((file) => `<link rel="modulepreload" href="page/${file}">`).join("\n"),
     )
-    .replace("PAGE_CSS", name("style-", ".css"));
+    .replace("PAGE_CSS", name("style-", ".css"))
+    .replace("ICON_SVG", icons.svg.name)
+    .replace("ICON_APPLE", icons.apple.name)
+    .replace("MANIFEST", manifest.name);
   const files = new Map<string, Uint8Array | string>([
+    ...[...Object.values(icons), manifest].map(({ name, content }) => [name, content] as const),
     ...outputFiles.map(({ path, contents }) => [basename(path), contents] as const),
     ["index.html", html],
   ]);

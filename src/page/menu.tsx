@@ -2,7 +2,8 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Dialog, visible } from "./components.tsx";
+import { visible } from "./components.tsx";
+import { Drawer } from "./drawer.tsx";
 import { useTouched } from "./frame.ts";
 import { questions } from "./questions.ts";
 import { hashOf, type Route, useRoute } from "./routes.ts";
@@ -97,9 +98,9 @@ export function Menu() {
         ☰
       </button>
       {isOpen && (
-        <Dialog title="Skein" class="drawer" onClose={() => setOpen(false)}>
+        <Drawer title="Skein" class="menu" onClose={() => setOpen(false)}>
           <Navigation route={route} />
-        </Dialog>
+        </Drawer>
       )}
     </>
   );

@@ -73,8 +73,25 @@ export function hashOf(route: Route): string {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
 
+/** What the history keeps of an open drawer. */
+export const DRAWER = { isDrawer: true };
+
 export function go(route: Route): void {
-  location.hash = hashOf(route);
+  const isOpen = history.state?.isDrawer === true;
+  if (!isOpen) location.hash = hashOf(route);
+  else replaceAddress(hashOf(route), isBeside(route) ? DRAWER : null);
+}
+
+/** Whether the drawer that is open belongs to what the route shows. */
+function isBeside(route: Route): boolean {
+  const now = routeOf(location.hash);
+  return now.view === "thread" && route.view === "thread" && now.thread === route.thread;
+}
+
+/** An address in the history's place of the one before. */
+export function replaceAddress(hash: string, state: typeof DRAWER | null): void {
+  history.replaceState(state, "", hash);
+  dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
 /** The route of the address, followed as it changes. */

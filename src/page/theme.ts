@@ -17,4 +17,9 @@ export function applyTheme(): void {
   const name = theme();
   if (name === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
+  // The browser colours its own bar like the page.
+  for (const meta of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) {
+    const of = meta.dataset.theme ?? "";
+    meta.media = name === "system" ? `(prefers-color-scheme: ${of})` : name === of ? "all" : "not all";
+  }
 }

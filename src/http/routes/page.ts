@@ -16,6 +16,7 @@ const contentPolicy = (connections: readonly string[]) =>
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' data: blob:",
+    "manifest-src 'self'",
     `connect-src ${["'self'", ...connections].join(" ")}`,
     "base-uri 'none'",
     "form-action 'none'",
@@ -28,6 +29,9 @@ const TYPES: Readonly<Record<string, string>> = {
   html: "text/html; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   css: "text/css; charset=utf-8",
+  svg: "image/svg+xml",
+  png: "image/png",
+  webmanifest: "application/manifest+json",
 };
 
 /** A year, in s: the name of a file changes with its content. */

@@ -2,7 +2,8 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
-import { Dialog, Empty, Problem } from "../components.tsx";
+import { Empty, Problem } from "../components.tsx";
+import { Drawer } from "../drawer.tsx";
 import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
@@ -95,9 +96,9 @@ function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open
         {side}
       </aside>
       {isDrawerOpen && (
-        <Dialog title="Details" class="drawer wide details" onClose={() => setDrawerOpen(false)}>
+        <Drawer title="Details" class="wide details" onClose={() => setDrawerOpen(false)}>
           {side}
-        </Dialog>
+        </Drawer>
       )}
     </>
   );

@@ -1,0 +1,50 @@
+// A dialog at an edge of a narrow screen. The Back of the browser closes it, as people expect on a phone.
+
+import type { ComponentChildren, TargetedMouseEvent } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Dialog } from "./components.tsx";
+import { DRAWER, replaceAddress } from "./routes.ts";
+
+export function Drawer(props: {
+  title: string;
+  class: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
+  const close = useRef(props.onClose);
+  close.current = props.onClose;
+  useEffect(() => {
+    history.pushState(DRAWER, "");
+    let isLeft = false;
+    const onBack = () => {
+      isLeft = true;
+      close.current();
+    };
+    addEventListener("popstate", onBack);
+    return () => {
+      removeEventListener("popstate", onBack);
+      // It was closed by a button or a key, and its place in the history is of no use.
+      if (!isLeft && history.state?.isDrawer) history.back();
+    };
+  }, []);
+  return (
+    <Dialog title={props.title} class={`drawer ${props.class}`} onClose={props.onClose}>
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: it sees the clicks on links, which the keyboard makes too. */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: as above. */}
+      <div class="drawer-body" onClick={(event) => followLink(event, props.onClose)}>
+        {props.children}
+      </div>
+    </Dialog>
+  );
+}
+
+/** A link in it leads on from where it was opened. */
+function followLink(event: TargetedMouseEvent<HTMLElement>, close: () => void): void {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  const hash = link?.getAttribute("href");
+  if (!hash?.startsWith("#") || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0)
+    return;
+  event.preventDefault();
+  replaceAddress(hash, null);
+  close();
+}

@@ -1,0 +1,149 @@
+// The page on a phone, and on paper.
+
+import type { Page } from "playwright-core";
+import { afterAll, expect, onTestFinished } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const AGENTS = `
+agents:
+  assistant:
+    model: "scripted:test"
+    backend: { type: local }
+    suggestions: [What can you do?]
+  other:
+    model: "scripted:test"
+`;
+
+/** A touch screen of 390 × 844. */
+async function phone(url: string): Promise<Page> {
+  const browser = (await seen(chromium, url)).page.context().browser();
+  if (!browser) throw new Error("There is no browser.");
+  const context = await browser.newContext({
+    viewport: { width: 390, height: 844 },
+    hasTouch: true,
+    isMobile: true,
+  });
+  onTestFinished(() => context.close());
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
+}
+
+/** What a finger misses, or what a phone zooms into. */
+const tooSmall = (page: Page) =>
+  page.evaluate<
+    string[]
+  >(`[...document.querySelectorAll("button, select, textarea, input, .button, .places a")]
+    .filter((each) => each.checkVisibility() && each.getBoundingClientRect().width > 0)
+    .flatMap((each) => {
+      const { height } = each.getBoundingClientRect();
+      const isField = each.matches("textarea, select, input:not([type=checkbox], [type=radio])");
+      const isSmall = height < 40 && !each.matches("[type=checkbox], [type=radio]");
+      const isZoomed = isField && parseFloat(getComputedStyle(each).fontSize) < 16;
+      return isSmall || isZoomed ? [each.outerHTML.slice(0, 120) + " " + height] : [];
+    })`);
+
+test("on a touch screen Enter makes a new line, fields do not zoom, and a finger hits every control", async () => {
+  const { url } = await startServer({ agents: AGENTS });
+  await runs(url, "said", { input: "Hello." });
+  const page = await phone(url);
+  const field = page.getByLabel("Message", { exact: true });
+  await field.waitFor();
+  expect(await page.evaluate("document.activeElement === document.body")).toBe(true);
+  await page.getByRole("button", { name: "What can you do?" }).waitFor();
+  expect(await tooSmall(page)).toEqual([]);
+  await field.tap();
+  await page.keyboard.type("one");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("two");
+  expect(await field.inputValue()).toBe("one\ntwo");
+  for (const [hash, text] of [
+    ["#/t/said", "ok"],
+    ["#/settings", "Colours"],
+    ["#/runs", "Done"],
+    ["#/agents/assistant", "assistant"],
+  ] as const) {
+    await page.evaluate(`location.hash = "${hash}"`);
+    await page.getByText(text).filter({ visible: true }).first().waitFor();
+    expect([hash, await tooSmall(page)]).toEqual([hash, []]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(390);
+  }
+});
+
+test("Back closes a drawer and stays on the page; a link in it leads on from where it was opened", async () => {
+  const { url } = await startServer({ agents: AGENTS });
+  await runs(url, "said", { input: "Hello." });
+  const page = await phone(url);
+  const drawer = page.getByRole("dialog");
+  const open = () => page.getByRole("button", { name: "Threads and pages" }).tap();
+  await open();
+  await drawer.waitFor();
+  await page.goBack();
+  await drawer.waitFor({ state: "detached" });
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+
+  await open();
+  await drawer.getByRole("link", { name: "Hello." }).tap();
+  await page.getByLabel("Messages").getByText("ok").waitFor();
+  expect(await drawer.count()).toBe(0);
+  await page.getByRole("button", { name: "Details" }).tap();
+  await drawer.getByRole("tab", { name: "Files" }).tap();
+  await expect.poll(() => page.evaluate("location.hash")).toBe("#/t/said/files");
+  expect(await drawer.count()).toBe(1);
+  await page.goBack();
+  await drawer.waitFor({ state: "detached" });
+  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  await page.goBack();
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+});
+
+test("the page can be installed: its manifest and icons are there, behind a path prefix too", async () => {
+  const { url } = await startServer();
+  const html = await (await fetch(url)).text();
+  const manifestUrl = new URL(/rel="manifest" href="([^"]+)"/.exec(html)?.[1] ?? "", `${url}/`);
+  const answer = await fetch(manifestUrl);
+  expect(answer.headers.get("content-type")).toBe("application/manifest+json");
+  const manifest = (await answer.json()) as {
+    start_url: string;
+    icons: readonly { src: string; type: string }[];
+  };
+  expect(new URL(manifest.start_url, manifestUrl).href).toBe(`${url}/`);
+  for (const { src, type } of manifest.icons) {
+    const icon = await fetch(new URL(src, manifestUrl));
+    expect([src, icon.status, icon.headers.get("content-type")]).toEqual([src, 200, type]);
+  }
+  const { page, harm } = await seen(chromium, url);
+  const session = await page.context().newCDPSession(page);
+  const { errors, url: read } = await session.send("Page.getAppManifest");
+  expect([errors, read]).toEqual([[], manifestUrl.href]);
+  expect(await harm()).toEqual([]);
+});
+
+test("on paper there is the conversation alone, with its cards open", async () => {
+  const { url } = await startServer({
+    agents: AGENTS,
+    script: [
+      { say: "Looking.", call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] },
+      { say: "Seen." },
+    ],
+  });
+  await runs(url, "said", { input: "Look." });
+  const { page, go } = await seen(chromium, url);
+  await go("#/t/said", "Seen.");
+  await page.emulateMedia({ media: "print" });
+  await page.evaluate(`dispatchEvent(new Event("beforeprint"))`);
+  await page.getByText(/^42\n/).waitFor();
+  for (const name of ["navigation", "complementary", "textbox"] as const)
+    expect([name, await page.getByRole(name).filter({ visible: true }).count()]).toEqual([name, 0]);
+  expect(await page.getByRole("button").filter({ visible: true }).count()).toBe(0);
+  expect(await page.evaluate(`getComputedStyle(document.querySelector(".log")).overflow`)).toBe("visible");
+  await page.evaluate(`dispatchEvent(new Event("afterprint"))`);
+  await page.getByText(/^42\n/).waitFor({ state: "detached" });
+});
