@@ -34,5 +34,8 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
+/** `1.4`. */
+export const oneDecimal = (value: number): string => tenths().format(value);
+
 /** `12,345`. */
 export const number = (value: number): string => plain().format(value);

@@ -1,6 +1,8 @@
 // The files of a workspace: their names and paths, and what of a folder is shown. No DOM.
 
 import type { FileEntry } from "../client/client.ts";
+import { number, oneDecimal } from "./numbers.ts";
+import { t } from "./texts.ts";
 
 /** Of one folder: a page with tens of thousands of rows is slow, and no person reads them. */
 const MAX_SHOWN = 500;
@@ -30,12 +32,11 @@ export function withinWorkspace(workdir: string, path: string): string {
   return path.startsWith("/") ? path : tidied(path);
 }
 
-const UNITS = ["bytes", "KB", "MB", "GB"];
-
 /** `1 byte`, `12 KB`, `1.4 MB`. */
 export function sizeOf(bytes: number): string {
-  if (bytes === 1) return "1 byte";
-  const unit = Math.min(UNITS.length - 1, Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)));
+  const { byte, units } = t().sizes;
+  if (bytes === 1) return byte;
+  const unit = Math.min(units.length - 1, Math.floor(Math.log(Math.max(1, bytes)) / Math.log(1024)));
   const value = bytes / 1024 ** unit;
-  return `${unit > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
+  return `${unit > 0 && value < 10 ? oneDecimal(value) : number(Math.round(value))} ${units[unit]}`;
 }

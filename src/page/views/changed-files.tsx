@@ -6,6 +6,7 @@ import { Dialog, Empty, Plain, Problem, useRead, visible } from "../components.t
 import { countsOf, diffLines } from "../diff.ts";
 import { changedFiles, differencesOf, type FileChange } from "../file-changes.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
 /** `version` grows when there may be more. */
@@ -16,13 +17,12 @@ export function ChangedFiles(props: { thread: string; workdir: string; version: 
     [thread, workdir, version],
   );
   const [shown, setShown] = useState<FileChange>();
+  const words = t().changed;
   return (
-    <section aria-label="Changed by the agent">
-      <h2>Changed by the agent</h2>
+    <section aria-label={words.title}>
+      <h2>{words.title}</h2>
       <Problem>{problem}</Problem>
-      {value?.length === 0 && (
-        <Empty>Files that the agent writes or edits in this conversation appear here.</Empty>
-      )}
+      {value?.length === 0 && <Empty>{words.none}</Empty>}
       <ul class="changed">
         {value?.map((change) => (
           <li key={change.path} class="entry">
@@ -53,7 +53,8 @@ async function changesOf(thread: string, workdir: string, signal: AbortSignal): 
 
 function Counts({ change }: { change: FileChange }) {
   const counts = differencesOf(change).map(({ before, after }) => countsOf(diffLines(before, after)));
-  if (counts.length === 0) return <span class="size">{change.op === "edit" ? "edited" : "written"}</span>;
+  const { edited, written } = t().changed;
+  if (counts.length === 0) return <span class="size">{change.op === "edit" ? edited : written}</span>;
   const sum = (key: "added" | "removed") => counts.reduce((total, each) => total + each[key], 0);
   return (
     <span class="size">
@@ -64,13 +65,13 @@ function Counts({ change }: { change: FileChange }) {
 
 function Differences({ change }: { change: FileChange }) {
   const differences = differencesOf(change);
-  if (differences.length === 0)
-    return <Empty>The file is too large, or no text: what changed in it is not kept.</Empty>;
+  const words = t().changed;
+  if (differences.length === 0) return <Empty>{words.notKept}</Empty>;
   const isUnknown = change.op === "write" && change.before === undefined;
   return (
     <>
-      {differences.length > 1 && <p class="note">Each change of the agent, oldest first.</p>}
-      {isUnknown && <p class="note">What the file was before the agent wrote it is not kept.</p>}
+      {differences.length > 1 && <p class="note">{words.each}</p>}
+      {isUnknown && <p class="note">{words.beforeNotKept}</p>}
       {differences.map(({ before, after, isWhole }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: changes have no name but their place.
         <DiffView key={index} before={before} after={after} numbers={isWhole} />

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { Action } from "../components.tsx";
+import { t } from "../texts.ts";
 
 export function Confirm(props: {
   onConfirm: () => Promise<unknown>;
@@ -15,7 +16,7 @@ export function Confirm(props: {
   class?: string;
   children: ComponentChildren;
 }) {
-  const { verb = "Delete" } = props;
+  const { verb = t().shared.delete } = props;
   const [isAsked, setAsked] = useState(false);
   if (!isAsked)
     return (
@@ -37,7 +38,7 @@ export function Confirm(props: {
         {verb}
       </Action>{" "}
       <button type="button" onClick={() => setAsked(false)}>
-        Keep
+        {t().confirm.keep}
       </button>
     </span>
   );

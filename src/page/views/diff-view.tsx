@@ -2,9 +2,10 @@
 
 import { visible } from "../components.tsx";
 import { type DiffLine, diffLines, hunksOf } from "../diff.ts";
+import { number } from "../numbers.ts";
+import { t } from "../texts.ts";
 
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
-const WORDS = { same: "", removed: "removed: ", added: "added: " } as const;
 
 /** More lines than a person reads; a row is some hundred bytes of memory. */
 const MAX_LINES = 2000;
@@ -20,18 +21,18 @@ export function DiffView({
 }) {
   const hunks = hunksOf(diffLines(before, after));
   const count = hunks.reduce((sum, { length }) => sum + length, 0);
-  if (count === 0) return <p class="empty">Nothing differs.</p>;
+  if (count === 0) return <p class="empty">{t().diff.none}</p>;
   let left = MAX_LINES;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
-    <section class="diff" tabIndex={0} aria-label="Difference">
+    <section class="diff" tabIndex={0} aria-label={t().diff.title}>
       {hunks.map((lines, index) => {
         const shown = lines.slice(0, Math.max(0, left));
         left -= shown.length;
         // biome-ignore lint/suspicious/noArrayIndexKey: hunks have no name but their place.
         return <Hunk key={index} lines={shown} numbers={numbers} />;
       })}
-      {count > MAX_LINES && <p class="empty">{count - MAX_LINES} more lines are not shown.</p>}
+      {count > MAX_LINES && <p class="empty">{t().diff.moreLines(number(count - MAX_LINES))}</p>}
     </section>
   );
 }
@@ -47,7 +48,7 @@ const Hunk = ({ lines, numbers }: { lines: readonly DiffLine[]; numbers: boolean
             {SIGNS[line.kind]}
           </td>
           <td>
-            <span class="unseen">{WORDS[line.kind]}</span>
+            {line.kind !== "same" && <span class="unseen">{t().diff[line.kind]}</span>}
             <code>{lineText(line)}</code>
           </td>
         </tr>
@@ -59,5 +60,5 @@ const Hunk = ({ lines, numbers }: { lines: readonly DiffLine[]; numbers: boolean
 function lineText({ kind, text }: DiffLine): string {
   const isEnded = text.endsWith("\n");
   const shown = visible(isEnded ? text.replace(/\r?\n$/, "") : text);
-  return isEnded || kind === "same" ? shown : `${shown} ⟨no line end⟩`;
+  return isEnded || kind === "same" ? shown : `${shown} ⟨${t().diff.noLineEnd}⟩`;
 }

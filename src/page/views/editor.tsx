@@ -5,6 +5,7 @@ import { ProblemError } from "../../client/client.ts";
 import { Problem, visible } from "../components.tsx";
 import { fromField, toField } from "../content.ts";
 import { client, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
 interface Draft {
@@ -44,6 +45,7 @@ export function Editor(props: {
     drafts.get(key) ?? { opened: props.opened, lineEnd: props.lineEnd, text: toField(props.opened ?? "") },
   );
   const { opened, lineEnd, text } = draft;
+  const words = t().file;
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   /** What the file is now, if it is not what was opened; null: it does not exist any more. */
@@ -103,19 +105,17 @@ export function Editor(props: {
       ) : (
         <p class="row">
           <button type="submit" class="primary" disabled={isBusy || text === toField(opened ?? "\0")}>
-            Save
+            {t().shared.save}
           </button>
           <button type="button" onClick={discard}>
-            {opened === undefined ? "Do not create" : "Discard changes"}
+            {opened === undefined ? words.discardNew : words.discard}
           </button>
         </p>
       )}
       <Problem>{problem}</Problem>
-      {visible(text) !== text && (
-        <p class="note">This text has characters that cannot be seen, some of which may change its order.</p>
-      )}
+      {visible(text) !== text && <p class="note">{words.unseen}</p>}
       <textarea
-        aria-label={`Text of ${visible(path)}`}
+        aria-label={words.textOf(visible(path))}
         value={text}
         spellcheck={false}
         autocapitalize="off"
@@ -158,32 +158,29 @@ function Conflict(props: {
   onBack: () => void;
 }) {
   const { opened, now, mine } = props;
+  const words = t().file;
   return (
-    <section class="conflict" aria-label="Conflict">
+    <section class="conflict" aria-label={words.conflict}>
       <p class="problem" role="alert">
-        {now === null
-          ? "This file was deleted since you opened it."
-          : opened === undefined
-            ? "A file with this path exists by now."
-            : "This file was changed since you opened it, by the agent or in another window."}
+        {now === null ? words.wasDeleted : opened === undefined ? words.wasCreated : words.wasChanged}
       </p>
       {now !== null && (
         <>
-          <p class="note">From what it is now to what you would save:</p>
+          <p class="note">{words.fromNow}</p>
           <DiffView before={now} after={mine} />
         </>
       )}
       <p class="row">
         <button type="button" class="danger" disabled={props.isBusy} onClick={props.onMine}>
-          Save mine
+          {words.saveMine}
         </button>
         {now !== null && (
           <button type="button" onClick={props.onTheirs}>
-            Discard mine
+            {words.discardMine}
           </button>
         )}
         <button type="button" onClick={props.onBack}>
-          Continue to edit
+          {words.editOn}
         </button>
       </p>
     </section>

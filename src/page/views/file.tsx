@@ -5,6 +5,7 @@ import { ProblemError } from "../../client/client.ts";
 import { Action, Copy, Dialog, Empty, Plain, Problem, useRead, visible } from "../components.tsx";
 import { type Content, contentOf, IMAGE_BYTES, SHOWN_BYTES, toField } from "../content.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { nameOf, sizeOf } from "../tree.ts";
 import { Confirm } from "./confirm.tsx";
 import { download } from "./download.ts";
@@ -28,7 +29,7 @@ export function FileDialog(props: FileProps) {
   return (
     <Dialog title={visible(path)} class="file" onClose={props.onClose}>
       <Problem>{problem}</Problem>
-      {!opened && !problem && <Empty>Reading…</Empty>}
+      {!opened && !problem && <Empty>{t().shared.reading}</Empty>}
       {opened && <Opened {...props} opened={opened} reload={reload} />}
     </Dialog>
   );
@@ -88,24 +89,24 @@ function Opened(props: FileProps & { opened: OpenedFile; reload: () => void }) {
       <p class="row">
         {canEdit && (
           <button type="button" onClick={() => setEdited(true)}>
-            Edit
+            {t().file.edit}
           </button>
         )}
         <Action onClick={async () => download(await client.files.read(path, { agent }), nameOf(path))}>
-          Download
+          {t().file.download}
         </Action>
         {content.kind === "text" && <Copy text={() => content.text} />}
         {may("run") && (
           <Confirm
             class="danger"
-            question="Delete this file?"
+            question={t().file.deleteQuestion}
             onConfirm={async () => {
               await client.files.delete(path, { agent });
               onChanged();
               onClose();
             }}
           >
-            Delete
+            {t().shared.delete}
           </Confirm>
         )}
       </p>
@@ -116,25 +117,19 @@ function Opened(props: FileProps & { opened: OpenedFile; reload: () => void }) {
 
 function Shown({ agent, path, opened, canEdit }: FileProps & { opened: OpenedFile; canEdit: boolean }) {
   const { content, isWhole, start } = opened;
+  const words = t().file;
   switch (content.kind) {
     case "image":
       return <Picture agent={agent} path={path} type={content.type} whole={isWhole ? start : undefined} />;
     case "bytes":
-      return <Empty>This is no text and no image that can be shown here.</Empty>;
+      return <Empty>{words.noText}</Empty>;
     case "text":
       return (
         <>
-          {!isWhole && (
-            <p class="note">
-              The first {sizeOf(SHOWN_BYTES)} are shown, and the file cannot be edited here. Download it to
-              see all of it.
-            </p>
-          )}
-          {isWhole && !canEdit && may("run") && (
-            <p class="note">Its lines end in different ways, which editing here would change.</p>
-          )}
+          {!isWhole && <p class="note">{words.cut(sizeOf(SHOWN_BYTES))}</p>}
+          {isWhole && !canEdit && may("run") && <p class="note">{words.mixedEnds}</p>}
           {content.text === "" ? (
-            <Empty>The file is empty.</Empty>
+            <Empty>{words.empty}</Empty>
           ) : (
             // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
             <pre class="text" tabIndex={0}>
@@ -164,7 +159,7 @@ function Picture(props: { agent: string | undefined; path: string; type: string;
     setAddress(made);
     return () => URL.revokeObjectURL(made);
   }, [value, isTooLarge, type]);
-  if (isTooLarge) return <Empty>The image has more than {sizeOf(IMAGE_BYTES)}: download it to see it.</Empty>;
-  if (!address) return problem ? <Problem>{problem}</Problem> : <Empty>Reading…</Empty>;
+  if (isTooLarge) return <Empty>{t().file.largeImage(sizeOf(IMAGE_BYTES))}</Empty>;
+  if (!address) return problem ? <Problem>{problem}</Problem> : <Empty>{t().shared.reading}</Empty>;
   return <img class="picture" src={address} alt={visible(nameOf(path))} />;
 }

@@ -6,6 +6,7 @@ import { onChange } from "../changes.ts";
 import { Action, Empty, Problem, useRead } from "../components.tsx";
 import { watch } from "../frame.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { throttled } from "../throttled.ts";
 import { tidied } from "../tree.ts";
 import { ChangedFiles } from "./changed-files.tsx";
@@ -81,7 +82,7 @@ function Workspace({ agent, thread, live }: FilesProps & { agent: string | undef
       }),
     [thread, value],
   );
-  if (!status) return <Empty>{problem ?? "Reading…"}</Empty>;
+  if (!status) return <Empty>{problem ?? t().shared.reading}</Empty>;
   return (
     <div class="files">
       <Sandbox agent={agent} status={status} onStatus={setKnown} />
@@ -89,12 +90,10 @@ function Workspace({ agent, thread, live }: FilesProps & { agent: string | undef
         <Tree agent={agent} version={version} />
       ) : (
         <>
-          <Empty>The files are shown while it runs.</Empty>
+          <Empty>{t().files.notRunning}</Empty>
           {!may("run") && (
             <p class="row">
-              <Action onClick={() => client.files.list("", { agent }).then(reload)}>
-                Start it and show them
-              </Action>
+              <Action onClick={() => client.files.list("", { agent }).then(reload)}>{t().files.start}</Action>
             </p>
           )}
         </>
@@ -110,27 +109,24 @@ function Tree({ agent, version }: { agent: string | undefined; version: number }
   const [shown, setShown] = useState<string>();
   const upload = useUpload(agent, folders.refresh);
   const root = folders.open.get("");
+  const words = t().files;
   return (
     <section
       class="tree"
-      aria-label="Files"
+      aria-label={words.title}
       onDragOver={(event) => may("run") && event.preventDefault()}
       onDrop={(event) => upload.drop(event, "")}
     >
       <header class="row">
-        <h2>Files</h2>
+        <h2>{words.title}</h2>
         {may("run") && <NewFile onName={setShown} />}
         {may("run") && <UploadButton into="" upload={upload} />}
-        <button type="button" class="quiet" aria-label="Read the files again" onClick={folders.refresh}>
+        <button type="button" class="quiet" aria-label={words.again} onClick={folders.refresh}>
           ↻
         </button>
       </header>
       <Upload upload={upload} />
-      {root?.entries?.length === 0 && (
-        <Empty>
-          What the agent writes appears here{may("run") ? ", and what you upload or drop here" : ""}.
-        </Empty>
-      )}
+      {root?.entries?.length === 0 && <Empty>{may("run") ? words.emptyOrUpload : words.empty}</Empty>}
       <Folder path="" folders={folders} upload={upload} onFile={setShown} />
       {shown !== undefined && (
         <FileDialog
@@ -149,10 +145,11 @@ function Tree({ agent, version }: { agent: string | undefined; version: number }
 function NewFile({ onName }: { onName: (path: string) => void }) {
   const [isAsked, setAsked] = useState(false);
   const [name, setName] = useState("");
+  const words = t().files;
   if (!isAsked)
     return (
       <button type="button" class="quiet" onClick={() => setAsked(true)}>
-        + New
+        + {words.new}
       </button>
     );
   return (
@@ -166,14 +163,14 @@ function NewFile({ onName }: { onName: (path: string) => void }) {
       }}
     >
       <input
-        aria-label="Path of the new file"
+        aria-label={words.pathOfNew}
         placeholder="folder/name.txt"
         value={name}
         autofocus
         onInput={(event) => setName(event.currentTarget.value)}
       />
-      <button type="submit">Create</button>
-      <button type="button" class="quiet" aria-label="Do not create a file" onClick={() => setAsked(false)}>
+      <button type="submit">{words.create}</button>
+      <button type="button" class="quiet" aria-label={words.cancelNew} onClick={() => setAsked(false)}>
         ✕
       </button>
     </form>

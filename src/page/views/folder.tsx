@@ -2,8 +2,10 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileEntry } from "../../client/client.ts";
-import { Plain, Problem } from "../components.tsx";
+import { Plain, Problem, visible } from "../components.tsx";
+import { number } from "../numbers.ts";
 import { client, may, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { joined, nameOf, shownIn, sizeOf } from "../tree.ts";
 import { Confirm } from "./confirm.tsx";
 import { UploadButton, type Uploading } from "./upload.tsx";
@@ -85,8 +87,8 @@ export function Folder({ path, ...props }: FolderProps) {
         {shown.map((entry) => (
           <Entry key={entry.path} entry={entry} {...props} path={joined(path, nameOf(entry.path))} />
         ))}
-        {more > 0 && <li class="empty">{more} more entries are not shown.</li>}
-        {path !== "" && entries?.length === 0 && <li class="empty">Empty</li>}
+        {more > 0 && <li class="empty">{t().files.moreEntries(number(more))}</li>}
+        {path !== "" && entries?.length === 0 && <li class="empty">{t().files.emptyFolder}</li>}
       </ul>
     </>
   );
@@ -125,8 +127,8 @@ function Entry({ entry, path, ...props }: FolderProps & { entry: FileEntry }) {
         {may("run") && isOpen && (
           <Confirm
             class="quiet"
-            label={`Delete the folder ${name}`}
-            question="Delete it with everything in it?"
+            label={t().files.deleteFolder(visible(name))}
+            question={t().files.deleteFolderQuestion}
             onConfirm={() => props.folders.remove(path)}
           >
             ✕

@@ -1,12 +1,12 @@
 // The state of the backend that an agent's files and commands live in, and the buttons that change it.
 
 import type { BackendStatus } from "../../client/client.ts";
-import { Action, Plain } from "../components.tsx";
+import { Action, Plain, visible } from "../components.tsx";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 
 const SIGNS = { running: "●", starting: "◐", stopped: "○", error: "✗" } as const;
-const WORDS = { running: "Running", starting: "Starting…", stopped: "Stopped", error: "Failed" } as const;
 
 export function Sandbox(props: {
   agent: string | undefined;
@@ -16,15 +16,16 @@ export function Sandbox(props: {
   const { agent, status, onStatus } = props;
   const to = (action: "start" | "stop" | "restart") => async () =>
     onStatus(await client.backend[action](agent));
+  const words = t().sandbox;
   const isOff = status.status === "stopped" || status.status === "error";
   return (
-    <section class="sandbox" aria-label="Sandbox">
+    <section class="sandbox" aria-label={words.title}>
       <p>
         <span class={`state ${status.status}`} aria-hidden="true">
           {SIGNS[status.status]}
         </span>{" "}
-        <span role="status">{WORDS[status.status]}</span>{" "}
-        <span class="quiet" title={`In ${status.workdir}`}>
+        <span role="status">{words.states[status.status]}</span>{" "}
+        <span class="quiet" title={words.in(visible(status.workdir))}>
           <Plain>{status.type}</Plain> · <Plain>{status.name}</Plain>
         </span>
       </p>
@@ -35,18 +36,14 @@ export function Sandbox(props: {
       )}
       {may("run") && (
         <p class="row">
-          {isOff && <Action onClick={to("start")}>Start</Action>}
+          {isOff && <Action onClick={to("start")}>{words.start}</Action>}
           {!isOff && (
             <>
-              <Confirm onConfirm={to("stop")} verb="Stop" question="End its commands? Its files stay.">
-                Stop
+              <Confirm onConfirm={to("stop")} verb={words.stop} question={words.stopQuestion}>
+                {words.stop}
               </Confirm>
-              <Confirm
-                onConfirm={to("restart")}
-                verb="Restart"
-                question="End its commands and start it again?"
-              >
-                Restart
+              <Confirm onConfirm={to("restart")} verb={words.restart} question={words.restartQuestion}>
+                {words.restart}
               </Confirm>
             </>
           )}

@@ -2,8 +2,10 @@
 
 import type { TargetedDragEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Dialog, FileButton, Plain, Problem } from "../components.tsx";
+import { Dialog, FileButton, Plain, Problem, visible } from "../components.tsx";
+import { number } from "../numbers.ts";
 import { client, may, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { joined, nameOf } from "../tree.ts";
 
 interface Job {
@@ -50,8 +52,7 @@ export function useUpload(agent: string | undefined, then: () => void): Uploadin
     }
   };
   const add = async (files: readonly File[], into: string) => {
-    if (files.length > MAX_FILES)
-      return setState({ problem: `At most ${MAX_FILES} files can be uploaded at once.` });
+    if (files.length > MAX_FILES) return setState({ problem: t().upload.tooMany(number(MAX_FILES)) });
     try {
       const listed = await client.files.list(into, { agent });
       const names = new Set(listed.map(({ path }) => nameOf(path)));
@@ -71,7 +72,7 @@ export function useUpload(agent: string | undefined, then: () => void): Uploadin
       event.preventDefault();
       event.stopPropagation();
       const hasFolder = [...event.dataTransfer.items].some((item) => item.webkitGetAsEntry()?.isDirectory);
-      if (hasFolder) setState({ problem: "A folder cannot be dropped: drop the files in it." });
+      if (hasFolder) setState({ problem: t().upload.noFolders });
       else void add([...event.dataTransfer.files], into);
     },
     replace(isMeant) {
@@ -84,49 +85,47 @@ export function useUpload(agent: string | undefined, then: () => void): Uploadin
 
 export const UploadButton = ({ into, upload }: { into: string; upload: Uploading }) => (
   <FileButton
-    label={into === "" ? "Upload files" : `Upload files into ${into}`}
+    label={into === "" ? t().upload.files : t().upload.into(visible(into))}
     onFiles={(files) => upload.add(files, into)}
   >
-    ⤒{into === "" ? " Upload" : ""}
+    ⤒{into === "" ? ` ${t().upload.upload}` : ""}
   </FileButton>
 );
 
 /** What an upload is doing, and what it asks. */
 export function Upload({ upload }: { upload: Uploading }) {
   const { asked, running, problem } = upload.state;
+  const words = t().upload;
   return (
     <>
       {running && (
         <p class="row" role="status">
           <span class="grows">
-            Uploading <Plain>{running.name}</Plain>
-            {running.of > 1 && ` (${running.done + 1} of ${running.of})`}…
+            {words.uploading} <Plain>{running.name}</Plain>
+            {running.of > 1 && ` ${words.count(number(running.done + 1), number(running.of))}`}…
           </span>
           <button type="button" onClick={upload.cancel}>
-            Cancel
+            {t().shared.cancel}
           </button>
         </p>
       )}
       <Problem>{problem}</Problem>
       {asked && (
-        <Dialog title="Replace files?" onClose={() => upload.replace(false)}>
-          <p>
-            {asked.existing.length === 1 ? "This file exists" : "These files exist"} in{" "}
-            {asked.into === "" ? "the workspace" : <Plain>{`${asked.into}/`}</Plain>}:
-          </p>
+        <Dialog title={words.replaceQuestion} onClose={() => upload.replace(false)}>
+          <p>{words.exist(asked.existing.length)}</p>
           <ul>
             {asked.existing.map((name) => (
               <li key={name}>
-                <Plain>{name}</Plain>
+                <Plain>{joined(asked.into, name)}</Plain>
               </li>
             ))}
           </ul>
           <p class="row">
             <button type="button" class="danger" onClick={() => upload.replace(true)}>
-              Replace
+              {words.replace}
             </button>
             <button type="button" onClick={() => upload.replace(false)}>
-              Keep
+              {t().confirm.keep}
             </button>
           </p>
         </Dialog>
