@@ -152,7 +152,7 @@ export function FileButton(props: {
         type="file"
         multiple
         hidden
-        aria-label="Files"
+        aria-label={props.label}
         onChange={({ currentTarget }) => {
           props.onFiles([...(currentTarget.files ?? [])]);
           // The same file can be chosen again.
@@ -176,7 +176,12 @@ export function Dialog(props: {
     <dialog ref={dialog} class={props.class} aria-label={props.title} onClose={props.onClose}>
       <header>
         <h2>{props.title}</h2>
-        <button type="button" class="quiet" aria-label="Close" onClick={() => dialog.current?.close()}>
+        <button
+          type="button"
+          class="quiet"
+          aria-label={t().shared.close}
+          onClick={() => dialog.current?.close()}
+        >
           ✕
         </button>
       </header>

@@ -2,6 +2,7 @@
 // Other tabs of the page are handed them: handing-over.ts.
 
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
+import { t } from "./texts.ts";
 
 /** A key or a token that was typed in, or the tokens of an issuer. */
 export type Credentials = { readonly token: string } | (Tokens & { readonly oidc: Oidc });
@@ -74,8 +75,8 @@ export async function headers(): Promise<Record<string, string>> {
  */
 export async function replaceCredentials(): Promise<void> {
   if (await renewed()) return;
-  if (!kept || !("oidc" in kept)) throw new SignInRefused("The credentials have ended.");
-  if (Date.now() - kept.since < USELESS_MS) throw new SignInRefused("The issuer's tokens end at once.");
+  if (!kept || !("oidc" in kept)) throw new SignInRefused(t().door.hasEnded);
+  if (Date.now() - kept.since < USELESS_MS) throw new SignInRefused(t().oidc.endAtOnce);
   leaving ??= leaveForIssuer(kept.oidc, pageUrl(), true).finally(() => {
     leaving = undefined;
   });

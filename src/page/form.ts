@@ -1,5 +1,7 @@
 // Forms out of JSON Schemas: which fields there are, and what is written in them as a value. What is valid says the server.
 
+import { t } from "./texts.ts";
+
 type Schema = Readonly<Record<string, unknown>>;
 
 export interface Field {
@@ -57,8 +59,8 @@ function kindOf({ type, items, maxLength }: Schema): Field["kind"] {
 function choicesOf({ type, enum: values }: Schema): ReadonlyMap<string, unknown> | undefined {
   if (type === "boolean")
     return new Map<string, unknown>([
-      ["yes", true],
-      ["no", false],
+      [t().form.yes, true],
+      [t().form.no, false],
     ]);
   if (!Array.isArray(values)) return undefined;
   return new Map(values.map((value) => [typeof value === "string" ? value : JSON.stringify(value), value]));
@@ -70,14 +72,15 @@ function rangeOf(schema: Schema): string | undefined {
     // Schemas of whole numbers name the largest that JavaScript has.
     return typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
   };
+  const words = t().form;
   const [least, above] = [bound("minimum"), bound("exclusiveMinimum")];
   const [most, below] = [bound("maximum"), bound("exclusiveMaximum")];
-  if (least !== undefined && most !== undefined) return `${least} to ${most}`;
+  if (least !== undefined && most !== undefined) return words.between(least, most);
   const parts = [
-    least !== undefined && `at least ${least}`,
-    above !== undefined && `more than ${above}`,
-    most !== undefined && `at most ${most}`,
-    below !== undefined && `less than ${below}`,
+    least !== undefined && words.atLeast(least),
+    above !== undefined && words.moreThan(above),
+    most !== undefined && words.atMost(most),
+    below !== undefined && words.lessThan(below),
   ].filter((part) => part !== false);
   return parts.length > 0 ? parts.join(", ") : undefined;
 }
@@ -114,7 +117,7 @@ function pairsOf(text: string): Record<string, string> {
   return Object.fromEntries(
     linesOf(text).map((line) => {
       const at = line.indexOf(":");
-      if (at < 1) throw new SyntaxError(`\`${line}\` has no colon: write \`Name: value\`.`);
+      if (at < 1) throw new SyntaxError(t().form.noColon(line));
       return [line.slice(0, at).trim(), line.slice(at + 1).trim()];
     }),
   );

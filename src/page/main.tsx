@@ -2,9 +2,9 @@
 
 import { render } from "preact";
 import { App } from "./app.tsx";
+import { readTexts } from "./language.ts";
 import { takeReturned } from "./oidc.ts";
 import { begin } from "./session.ts";
-import { readTexts } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 const root = document.getElementById("page");

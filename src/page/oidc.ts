@@ -2,6 +2,7 @@
 // issuer and comes back with a code, which only it can change into tokens: it alone knows the verifier.
 
 import { ConnectionLost, type SignInOptions } from "../client/client.ts";
+import { t } from "./texts.ts";
 
 export type Oidc = NonNullable<SignInOptions["oidc"]>;
 
@@ -37,8 +38,7 @@ const LEAVING = "skein.leaving";
 
 /** Leaves the page for the issuer. Throws `SignInRefused` where browsers do not allow it. */
 export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
-  if (!globalThis.crypto.subtle)
-    throw new SignInRefused("Browsers let pages sign in at an issuer over https only, and on this machine.");
+  if (!globalThis.crypto.subtle) throw new SignInRefused(t().oidc.needsHttps);
   const [state, nonce, verifier] = [random(), random(), random()];
   const leaving: Leaving = { oidc, state, nonce, verifier, redirect, hash: location.hash, isSilent };
   sessionStorage.setItem(LEAVING, JSON.stringify(leaving));
@@ -89,10 +89,9 @@ export function takeReturned(): Returned | undefined {
 export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
   const { oidc, state, verifier, redirect, nonce } = leaving;
   if (query.get("state") !== state || (query.get("iss") ?? oidc.issuer) !== oidc.issuer)
-    throw new SignInRefused("This was the answer to another question. Sign in again.");
+    throw new SignInRefused(t().oidc.otherAnswer);
   const code = query.get("code");
-  if (!code)
-    throw new SignInRefused(query.get("error_description") || query.get("error") || "There is no code.");
+  if (!code) throw new SignInRefused(query.get("error_description") || query.get("error") || t().oidc.noCode);
   const form = { grant_type: "authorization_code", code, redirect_uri: redirect, code_verifier: verifier };
   return grant(oidc, form, nonce);
 }
@@ -113,17 +112,15 @@ interface Answer {
 async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): Promise<Tokens> {
   const body = new URLSearchParams({ ...form, client_id: oidc.client_id });
   const response = await fetch(oidc.token_endpoint, { method: "POST", body }).catch((cause) => {
-    throw new ConnectionLost("The issuer of tokens does not answer.", { cause });
+    throw new ConnectionLost(t().oidc.silent, { cause });
   });
   const answer = (await response.json().catch(() => ({}))) as Answer;
-  if (response.status >= 500) throw new ConnectionLost(`The issuer of tokens answered ${response.status}.`);
+  if (response.status >= 500) throw new ConnectionLost(t().oidc.answered(response.status));
   if (!response.ok)
-    throw new SignInRefused(
-      answer.error_description ?? answer.error ?? `The issuer answered ${response.status}.`,
-    );
+    throw new SignInRefused(answer.error_description ?? answer.error ?? t().oidc.answered(response.status));
   if (nonce !== undefined && answer.id_token) checkIdToken(answer.id_token, oidc, nonce);
   const token = answer[oidc.token];
-  if (!token) throw new SignInRefused(`The issuer gave no ${oidc.token}.`);
+  if (!token) throw new SignInRefused(t().oidc.noToken(oidc.token));
   const since = Date.now();
   const seconds = lifetimeOf(token, oidc.token === "access_token" ? answer.expires_in : undefined);
   return {
@@ -139,7 +136,7 @@ async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): 
 function checkIdToken(token: string, { issuer, client_id }: Oidc, nonce: string): void {
   const { iss, aud, nonce: given } = claimsOf(token);
   if (iss === issuer && [aud].flat().includes(client_id) && given === nonce) return;
-  throw new SignInRefused("The issuer's token is for another page or another time. Sign in again.");
+  throw new SignInRefused(t().oidc.otherToken);
 }
 
 /** By the two times in the token rather than by the clock of this browser, which may be wrong. */

@@ -44,6 +44,6 @@ test("the path of a file begins at its workspace", () => {
 
 test("a size is in the unit that fits it", () => {
   expect([0, 1, 512, 1024, 1536, 300_000, 5_000_000, 7e12].map(sizeOf)).toEqual([
-    ...["0 bytes", "1 byte", "512 bytes", "1.0 KB", "1.5 KB", "293 KB", "4.8 MB", "6519 GB"],
+    ...["0 bytes", "1 byte", "512 bytes", "1.0 KB", "1.5 KB", "293 KB", "4.8 MB", "6,519 GB"],
   ]);
 });

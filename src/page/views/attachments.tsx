@@ -117,4 +117,8 @@ export function Attached({ attachments: { files, remove } }: { attachments: Atta
 }
 
 const nameOf = (part: Part): string =>
-  part.type === "text" ? "Text" : part.type === "file" && part.name ? part.name : part.media_type;
+  part.type === "text"
+    ? t().attachments.text
+    : part.type === "file" && part.name
+      ? part.name
+      : part.media_type;

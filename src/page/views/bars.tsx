@@ -2,6 +2,7 @@
 
 import { Plain } from "../components.tsx";
 import { percent } from "../numbers.ts";
+import { t } from "../texts.ts";
 
 export interface Amount {
   readonly name: string;
@@ -23,16 +24,12 @@ const WIDE = 0.7;
 /** Oldest first. The numbers are in the table, which opens below. */
 export function DayBars({ title, measure, amounts, format }: BarsProps) {
   const most = Math.max(...amounts.map(({ value }) => value), 0);
+  const words = t().bars;
   const each = 100 / Math.max(1, amounts.length);
   return (
     <figure class="bars">
       <figcaption>{title}</figcaption>
-      <svg
-        width="100%"
-        height={HEIGHT + 18}
-        role="img"
-        aria-label={`${title}: the table below has the numbers`}
-      >
+      <svg width="100%" height={HEIGHT + 18} role="img" aria-label={words.says(title)}>
         <text x="0" y="10">
           {most > 0 ? format(most) : ""}
         </text>
@@ -59,11 +56,11 @@ export function DayBars({ title, measure, amounts, format }: BarsProps) {
         </text>
       </svg>
       <details>
-        <summary>Table</summary>
+        <summary>{words.table}</summary>
         <table>
           <thead>
             <tr>
-              <th>Day</th>
+              <th>{words.day}</th>
               <th class="number">{measure}</th>
             </tr>
           </thead>
@@ -91,7 +88,7 @@ export function NameBars({ title, measure, amounts, format }: BarsProps) {
       <thead>
         <tr>
           <th>{title}</th>
-          <th>Share</th>
+          <th>{t().bars.share}</th>
           <th class="number">{measure}</th>
         </tr>
       </thead>
@@ -102,7 +99,7 @@ export function NameBars({ title, measure, amounts, format }: BarsProps) {
               <Plain>{name}</Plain>
             </td>
             <td>
-              <PartBar part={value / most} says={total > 0 ? percent(value / total) : "none"} />
+              <PartBar part={value / most} says={total > 0 ? percent(value / total) : t().bars.none} />
             </td>
             <td class="number">{format(value)}</td>
           </tr>

@@ -6,6 +6,7 @@ import { Copy, Empty, Plain, Problem } from "../components.tsx";
 import { touch, useTouched } from "../frame.ts";
 import { number } from "../numbers.ts";
 import { client, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 
 /** Events that are kept in the page: later ones are counted only. */
 const MOST = 20_000;
@@ -30,7 +31,7 @@ interface Log {
 
 export const RawEvents = ({ thread, run }: { thread: string; run: string | undefined }) =>
   run === undefined ? (
-    <Empty>The events of a run appear here as soon as one starts.</Empty>
+    <Empty>{t().events.none}</Empty>
   ) : (
     <RunEvents key={`${thread} ${run}`} thread={thread} run={run} />
   );
@@ -46,12 +47,13 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
     setNames(next);
     setMost(ROWS);
   };
+  const words = t().events;
   const copied = () => chosen.map(({ event }) => JSON.stringify(event)).join("\n");
 
   return (
     <div class="events">
       <fieldset class="chips">
-        <legend>{number(log.total)} events. Show only</legend>
+        <legend>{words.filter(number(log.total))}</legend>
         {[...log.counts].map(([name, count]) => (
           <button type="button" key={name} aria-pressed={names.has(name)} onClick={() => toggle(name)}>
             <Plain>{name}</Plain> <small>{number(count)}</small>
@@ -59,17 +61,13 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
         ))}
       </fieldset>
       <Problem>{log.problem}</Problem>
-      {log.isCut && <Empty>The first events of this run are no longer kept.</Empty>}
+      {log.isCut && <Empty>{words.cut}</Empty>}
       {log.seen.length === 0 && !log.problem && (
-        <Empty>
-          {log.state === "reading"
-            ? "Events appear here as the run sends them."
-            : "The events of this run are no longer kept."}
-        </Empty>
+        <Empty>{log.state === "reading" ? words.soon : words.gone}</Empty>
       )}
       {chosen.length > 0 && (
         <p>
-          <Copy text={copied} label={`Copy ${number(chosen.length)} as NDJSON`} />
+          <Copy text={copied} label={words.copy(number(chosen.length))} />
         </p>
       )}
       <ol>
@@ -79,12 +77,10 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
       </ol>
       {chosen.length > most && (
         <button type="button" onClick={() => setMost(most + ROWS)}>
-          Show {number(Math.min(ROWS, chosen.length - most))} more of {number(chosen.length - most)}
+          {words.more(number(Math.min(ROWS, chosen.length - most)), number(chosen.length - most))}
         </button>
       )}
-      {log.total > log.seen.length && (
-        <Empty>The page keeps the first {number(MOST)} events; the rest is only counted.</Empty>
-      )}
+      {log.total > log.seen.length && <Empty>{words.most(number(MOST))}</Empty>}
     </div>
   );
 }

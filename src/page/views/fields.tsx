@@ -5,6 +5,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Plain, Problem, visible } from "../components.tsx";
 import { type Field, issueAt, issuesOf, textOf, valueIn } from "../form.ts";
 import { messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 
 export interface FieldsFormProps {
   readonly fields: readonly Field[];
@@ -89,9 +90,9 @@ function valuesOf(fields: readonly Field[], texts: Readonly<Record<string, strin
     try {
       const value = valueIn(field, texts[field.name] ?? "");
       if (value !== undefined) values[field.name] = value;
-      else if (field.required) faults.set(field.name, "is missing");
+      else if (field.required) faults.set(field.name, t().form.missing);
     } catch (error) {
-      faults.set(field.name, field.kind === "json" ? `is no JSON: ${messageOf(error)}` : messageOf(error));
+      faults.set(field.name, field.kind === "json" ? t().form.noJson(messageOf(error)) : messageOf(error));
     }
   }
   return { values, faults };
@@ -113,7 +114,7 @@ function Control({ field, text, standard, issue, onText }: ControlProps) {
       <label for={id}>
         <span>
           <Plain>{name}</Plain>
-          {field.required && <span class="quiet"> (required)</span>}
+          {field.required && <span class="quiet"> {t().form.required}</span>}
         </span>
       </label>
       <Input
@@ -155,7 +156,7 @@ function Input({ field, standard, common, onText }: InputProps) {
   if (choices)
     return (
       <select {...common} onChange={(event) => onText(event.currentTarget.value)}>
-        <option value="">{standard === "" ? "–" : `${standard} (as it is)`}</option>
+        <option value="">{standard === "" ? "–" : t().form.standard(standard)}</option>
         {[...choices.keys()].map((choice) => (
           <option key={choice} value={choice}>
             {visible(choice)}

@@ -3,23 +3,27 @@
 import { useState } from "preact/hooks";
 import { Dialog } from "../components.tsx";
 import { areKeysOn, boundKeys, setKeys } from "../keys.ts";
+import { t } from "../texts.ts";
 
-const ALWAYS = [
-  { keys: "Ctrl + K", label: "Search everything: conversations, messages, agents, views and actions" },
-  { keys: "Enter", label: "Send" },
-  { keys: "Shift + Enter", label: "A new line" },
-  { keys: "Alt + Enter", label: "Queue the message while a run works" },
-  { keys: "Esc", label: "Stop after this step; twice: now" },
-  { keys: "a", label: "Allow the focused question" },
-  { keys: "d", label: "Deny the focused question" },
-];
+function alwaysBound() {
+  const words = t().keys;
+  return [
+    { keys: "Ctrl + K", label: words.search },
+    { keys: "Enter", label: words.send },
+    { keys: "Shift + Enter", label: words.newLine },
+    { keys: "Alt + Enter", label: words.queue },
+    { keys: "Esc", label: words.stop },
+    { keys: "a", label: words.allow },
+    { keys: "d", label: words.deny },
+  ];
+}
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   const [isOn, setOn] = useState(areKeysOn);
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title={t().keys.title} onClose={onClose}>
       <dl class="keys">
-        {[...ALWAYS, ...boundKeys()].map(({ keys, label }) => (
+        {[...alwaysBound(), ...boundKeys()].map(({ keys, label }) => (
           <div key={keys}>
             <dt>{keys.split(" ").map((key) => (key === "+" ? " + " : <kbd key={key}>{key}</kbd>))}</dt>
             <dd>{label}</dd>
@@ -35,7 +39,7 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
             setOn(currentTarget.checked);
           }}
         />
-        Single letters do something when no field has the focus
+        {t().settings.keysOn}
       </label>
     </Dialog>
   );

@@ -6,6 +6,7 @@ import type { AgentDetails, AgentOverrides, OverridesPatch } from "../../client/
 import { Action, Plain, visible } from "../components.tsx";
 import { type Field, fieldsOf, isObject, patchFrom } from "../form.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { FieldsForm } from "./fields.tsx";
 
@@ -24,34 +25,35 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
   };
   // The forms begin with what is saved: a change that came from elsewhere is shown.
   const version = JSON.stringify(overrides);
+  const words = t().overrides;
   return (
-    <section aria-label="Your changes">
+    <section aria-label={words.title}>
       <header class="row">
-        <h2>Your changes, from your next run on</h2>
+        <h2>{words.heading}</h2>
         {isChanged && (
           <Confirm
-            verb="Reset"
-            question="Remove all of them?"
+            verb={words.reset}
+            question={words.resetQuestion}
             onConfirm={async () => {
               await client.agents.deleteOverrides(agent.name);
               onChanged();
             }}
           >
-            Reset all
+            {words.resetAll}
           </Confirm>
         )}
       </header>
       {ignored.map(({ path, message }) => (
         <p class="problem" key={path}>
-          <Plain>{`Ignored: ${path}: ${message}`}</Plain>
+          <Plain>{words.ignored(path, message)}</Plain>
         </p>
       ))}
       <div class="changes">
-        <Change name="Model" now={agent.model} isOwn={model !== undefined}>
+        <Change name={words.model} now={agent.model} isOwn={model !== undefined}>
           <Model key={version} agent={agent} model={model} save={save} />
         </Change>
         {agent.backend && (
-          <Change name="Skills" now="" isOwn={skills !== undefined}>
+          <Change name={words.skills} now="" isOwn={skills !== undefined}>
             <Skills key={version} skills={skills} save={save} />
           </Change>
         )}
@@ -61,7 +63,7 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
             <Change
               key={choice.name}
               name={choice.name}
-              now={choice.active ? "on" : "off"}
+              now={choice.active ? words.now.on : words.now.off}
               isOwn={own !== undefined}
             >
               <Hook key={version} choice={choice} own={own} save={save} />
@@ -87,7 +89,7 @@ function Change(props: {
     <details class="change">
       <summary>
         <Plain>{props.name}</Plain> <span class="quiet">{visible(props.now)}</span>
-        {props.isOwn && <span class="tag">changed by you</span>}
+        {props.isOwn && <span class="tag">{t().overrides.byYou}</span>}
       </summary>
       {props.children}
     </details>
@@ -95,17 +97,19 @@ function Change(props: {
 }
 
 const Reset = ({ isOwn, onClick }: { isOwn: boolean; onClick: () => Promise<void> }) =>
-  isOwn ? <Action onClick={onClick}>As configured</Action> : null;
+  isOwn ? <Action onClick={onClick}>{t().overrides.modes.configured}</Action> : null;
 
 function Model({ agent, model, save }: { agent: AgentDetails; model: string | undefined; save: Save }) {
   const { names, patterns, any } = agent.choices.models;
-  const further = any ? "any other that the server has a key for" : patterns.join(", ");
+  const words = t().overrides;
+  const further = any ? words.anyWithKey : patterns.join(", ");
+  const listed = names.join(", ");
   const isFree = any || patterns.length > 0;
   const field: Field = {
     name: "model",
     required: false,
     ...(isFree
-      ? { kind: "text", description: `One of ${names.join(", ")}${further && `, or ${further}`}.` }
+      ? { kind: "text", description: further ? words.oneOfOr(listed, further) : words.oneOf(listed) }
       : { kind: "choice", choices: new Map(names.map((name) => [name, name])) }),
   };
   return (
@@ -113,32 +117,29 @@ function Model({ agent, model, save }: { agent: AgentDetails; model: string | un
       fields={[field]}
       values={{ model }}
       standards={{ model: agent.model }}
-      submit="Save"
+      submit={t().shared.save}
       onSubmit={({ model: chosen }) => save({ model: typeof chosen === "string" ? chosen : null })}
       more={<Reset isOwn={model !== undefined} onClick={() => save({ model: null })} />}
     />
   );
 }
 
-const SKILLS: readonly Field[] = [
-  { name: "paths", kind: "list", required: false, description: "Folders with skills, one a line." },
-  { name: "include", kind: "list", required: false, description: "Globs of names: only these, one a line." },
-  {
-    name: "exclude",
+const skillFields = (): Field[] =>
+  (["paths", "include", "exclude"] as const).map((name) => ({
+    name,
     kind: "list",
     required: false,
-    description: "Globs of names: none of these, one a line.",
-  },
-];
+    description: t().overrides.fields[name],
+  }));
 
 function Skills({ skills, save }: { skills: AgentOverrides["skills"]; save: Save }) {
   const isOwn = skills !== undefined;
   return (
     <FieldsForm
-      fields={SKILLS}
+      fields={skillFields()}
       values={skills ?? {}}
       prefix="skills"
-      submit="Save"
+      submit={t().shared.save}
       onSubmit={(values) => save({ skills: patchFrom(skills, values) as OverridesPatch["skills"] })}
       more={<Reset isOwn={isOwn} onClick={() => save({ skills: null })} />}
     />
@@ -149,21 +150,20 @@ type HookChoice = AgentDetails["choices"]["hooks"][number];
 type Setting = boolean | Readonly<Record<string, unknown>> | undefined;
 type Patch = boolean | Record<string, unknown> | null;
 
-const MODES = { off: "Off", on: "On", configured: "As configured" } as const;
+type Mode = "off" | "on" | "configured";
 
 function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: Save }) {
   const { name, may, schema, options = {} } = choice;
   const fields = fieldsOf(schema);
-  const [mode, setMode] = useState<keyof typeof MODES>(
-    own === undefined ? "configured" : own === false ? "off" : "on",
-  );
+  const [mode, setMode] = useState<Mode>(own === undefined ? "configured" : own === false ? "off" : "on");
   const modes = may === "disable" ? (["configured", "off"] as const) : (["configured", "on", "off"] as const);
   const set = (setting: unknown) => save({ hooks: { [name]: setting as Patch } });
   const values = isObject(own) ? own : {};
+  const words = t().overrides;
   return (
     <>
       <fieldset class="row">
-        <legend class="unseen">Whether your runs have it</legend>
+        <legend class="unseen">{words.hook}</legend>
         {modes.map((each) => (
           <label key={each} class="option">
             <input
@@ -172,7 +172,7 @@ function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: S
               checked={mode === each}
               onChange={() => setMode(each)}
             />
-            {MODES[each]}
+            {words.modes[each]}
           </label>
         ))}
       </fieldset>
@@ -182,7 +182,7 @@ function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: S
         values={values}
         standards={without(options, values)}
         prefix={`hooks.${name}`}
-        submit="Save"
+        submit={t().shared.save}
         onSubmit={(given) => {
           if (mode === "configured") return set(null);
           if (mode === "off") return set(false);

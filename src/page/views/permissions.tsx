@@ -5,6 +5,7 @@ import type { RememberedRule } from "../../client/client.ts";
 import { Empty, Plain, Problem, useRead, visible } from "../components.tsx";
 import { type Field, isObject } from "../form.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { FieldsForm } from "./fields.tsx";
 
@@ -25,15 +26,12 @@ export function Permissions(place: Place) {
     else await client.permissions.removeFromThread(place.thread, id);
     rules.reload();
   };
+  const words = t().permissions;
   return (
-    <section aria-label="Remembered permissions">
-      <h2>
-        {"agent" in place ? "Remembered for this agent, in all your threads" : "Remembered for this thread"}
-      </h2>
+    <section aria-label={words.title}>
+      <h2>{"agent" in place ? words.ofAgent : words.ofThread}</h2>
       <Problem>{rules.problem}</Problem>
-      {rules.value?.length === 0 && (
-        <Empty>Answers that you gave with “remember” appear here, and rules that you add.</Empty>
-      )}
+      {rules.value?.length === 0 && <Empty>{words.none}</Empty>}
       <ul class="rules">
         {rules.value?.map((rule) => (
           <li key={rule.id}>
@@ -41,9 +39,9 @@ export function Permissions(place: Place) {
             {may("run") && (
               <Confirm
                 class="quiet"
-                verb="Remove"
-                label={`Remove the rule ${rule.id}`}
-                question="Remove this rule?"
+                verb={words.remove}
+                label={words.removeOf(rule.id)}
+                question={words.removeQuestion}
                 onConfirm={() => remove(rule.id)}
               >
                 ✕
@@ -57,14 +55,15 @@ export function Permissions(place: Place) {
   );
 }
 
-const DECISIONS = { allow: "✓ allow", deny: "✗ deny", ask: "? ask" } as const;
+const MARKS = { allow: "✓", deny: "✗", ask: "?" } as const;
 
 function Rule({ rule }: { rule: RememberedRule }) {
   const { tool, ...others } = rule.matcher;
+  const { decisions, anyTool } = t().permissions;
   return (
     <span class="rule">
-      <strong class={rule.decision}>{DECISIONS[rule.decision]}</strong>{" "}
-      <Plain>{typeof tool === "string" ? tool : "any tool"}</Plain>
+      <strong class={rule.decision}>{`${MARKS[rule.decision]} ${decisions[rule.decision]}`}</strong>{" "}
+      <Plain>{typeof tool === "string" ? tool : anyTool}</Plain>
       {Object.entries(others).map(([name, value]) => (
         <span key={name} class="condition">
           {" "}
@@ -91,35 +90,18 @@ function saidOf(value: unknown): string {
   return isObject(value) ? JSON.stringify(value) : String(value);
 }
 
-const RULE: readonly Field[] = [
-  {
-    name: "decision",
-    kind: "choice",
-    required: true,
-    choices: new Map(["allow", "ask", "deny"].map((decision) => [decision, decision])),
-  },
-  { name: "tool", kind: "text", required: true, description: "Its name, or a glob of names such as read_*." },
-  {
-    name: "command_prefix",
-    kind: "list",
-    required: false,
-    description: "Only commands that begin with one of these, whole words, one a line.",
-  },
-  {
-    name: "regex",
-    kind: "text",
-    required: false,
-    description:
-      "RE2, over each command or the arguments as JSON: to allow it must match the whole, otherwise any part.",
-  },
-  { name: "arguments", kind: "json", required: false, description: "Only exactly these arguments." },
-  {
-    name: "message",
-    kind: "text",
-    required: false,
-    description: "For the model when it denies, for you when it asks.",
-  },
-];
+function ruleFields(): Field[] {
+  const { decisions, fields } = t().permissions;
+  const choices = new Map((["allow", "ask", "deny"] as const).map((each) => [decisions[each], each]));
+  return [
+    { name: "decision", kind: "choice", required: true, choices },
+    { name: "tool", kind: "text", required: true, description: fields.tool },
+    { name: "command_prefix", kind: "list", required: false, description: fields.command_prefix },
+    { name: "regex", kind: "text", required: false, description: fields.regex },
+    { name: "arguments", kind: "json", required: false, description: fields.arguments },
+    { name: "message", kind: "text", required: false, description: fields.message },
+  ];
+}
 
 function NewRule({ place, onAdded }: { place: Place; onAdded: () => void }) {
   const [isOpen, setOpen] = useState(false);
@@ -131,22 +113,22 @@ function NewRule({ place, onAdded }: { place: Place; onAdded: () => void }) {
     setOpen(false);
     onAdded();
   };
+  const words = t().permissions;
   if (!isOpen)
     return (
       <button type="button" onClick={() => setOpen(true)}>
-        + Add a rule
+        + {words.add}
       </button>
     );
-  const where = "agent" in place ? `for ${visible(place.agent)}` : "for this thread";
   return (
     <FieldsForm
-      fields={RULE}
+      fields={ruleFields()}
       values={{ decision: "allow" }}
-      submit={`Add ${where}`}
+      submit={"agent" in place ? words.addToAgent(visible(place.agent)) : words.addToThread}
       onSubmit={add}
       more={
         <button type="button" onClick={() => setOpen(false)}>
-          Cancel
+          {t().shared.cancel}
         </button>
       }
     />

@@ -5,6 +5,7 @@ import type { Agent } from "../../client/client.ts";
 import { useRead, visible } from "../components.tsx";
 import type { Choice } from "../outbox.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 
 export const useAgents = (): readonly Agent[] =>
   useRead((signal) => client.agents.list(signal), []).value ?? [];
@@ -33,7 +34,7 @@ export function Picker({ agents, choice, agent: chosen, onChoose }: PickerProps)
       {agents.length > 1 && (
         <select
           class="pick"
-          aria-label="Agent"
+          aria-label={t().picker.agent}
           title={chosen.description}
           value={chosen.name}
           onChange={(event) => onChoose({ agent: event.currentTarget.value })}
@@ -72,7 +73,7 @@ function ModelPicker(props: {
     return (
       <input
         class="pick"
-        aria-label="Model"
+        aria-label={t().picker.model}
         placeholder="provider:model"
         value={model ?? ""}
         onChange={(event) => {
@@ -85,7 +86,7 @@ function ModelPicker(props: {
   return (
     <select
       class="pick"
-      aria-label="Model"
+      aria-label={t().picker.model}
       value={model ?? ""}
       onChange={(event) => {
         const named = event.currentTarget.value;
@@ -99,7 +100,7 @@ function ModelPicker(props: {
           {visible(name)}
         </option>
       ))}
-      {mayNameOthers && <option value={OTHER}>Another model…</option>}
+      {mayNameOthers && <option value={OTHER}>{t().picker.other}</option>}
     </select>
   );
 }

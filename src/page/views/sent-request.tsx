@@ -6,6 +6,7 @@ import { ProblemError, type SentRequest } from "../../client/client.ts";
 import { Action, Copy, Empty, Plain } from "../components.tsx";
 import { number } from "../numbers.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 
 export interface SentProps {
   thread: string;
@@ -24,12 +25,11 @@ export function Sent({ thread, run, call }: SentProps) {
       setSent("not_recorded");
     }
   };
-  if (sent === undefined) return <Action onClick={read}>What the model was sent</Action>;
+  if (sent === undefined) return <Action onClick={read}>{t().sent.title}</Action>;
   if (sent === "not_recorded")
     return (
       <Empty>
-        This server does not keep what models are sent. With <code>traces: {"{ requests: true }"}</code> in
-        server.yaml it keeps it from then on, with prompts and tools.
+        {t().sent.notKept} <code>{"traces: { requests: true }"}</code>
       </Empty>
     );
   return <Request sent={sent} />;
@@ -37,24 +37,25 @@ export function Sent({ thread, run, call }: SentProps) {
 
 function Request({ sent }: { sent: SentRequest }) {
   const { system, tools, messages, is_whole } = sent;
+  const words = t().sent;
   return (
-    <section class="sent" aria-label="What the model was sent">
+    <section class="sent" aria-label={words.title}>
       <h3>
-        What the model was sent
-        <Copy text={() => JSON.stringify(sent, null, 2)} label="Copy as JSON" />
+        {words.title}
+        <Copy text={() => JSON.stringify(sent, null, 2)} label={words.copy} />
       </h3>
-      {!is_whole && <Empty>Some of it had no room and was left out.</Empty>}
-      <Group title={`Settings of ${sent.model}`}>
+      {!is_whole && <Empty>{words.cut}</Empty>}
+      <Group title={words.settings(sent.model)}>
         <Json value={{ ...sent.settings, output_limit: sent.output_limit }} />
       </Group>
-      <Group title={`System prompt (${number(system.length)})`}>
+      <Group title={words.system(number(system.length))}>
         {system.map(({ id, cache, text }) => (
           <Piece key={id} name={id} note={cache}>
             {text}
           </Piece>
         ))}
       </Group>
-      <Group title={`Tools (${number(tools.length)})`}>
+      <Group title={words.tools(number(tools.length))}>
         {tools.map(({ name, description, parameters }) => (
           <Piece key={name} name={name}>
             {description === undefined
@@ -63,14 +64,14 @@ function Request({ sent }: { sent: SentRequest }) {
           </Piece>
         ))}
       </Group>
-      <Group title={`Messages (${number(messages.length)})`}>
+      <Group title={words.messages(number(messages.length))}>
         {messages.map(({ id, role, in_thread, message }) =>
           in_thread ? (
             <p key={id} class="empty">
-              {role} <Plain>{id}</Plain>, as in the conversation
+              {role} <Plain>{id}</Plain>, {words.inThread}
             </p>
           ) : (
-            <Piece key={id} name={`${role} ${id}`} note="changed for the model">
+            <Piece key={id} name={`${role} ${id}`} note={words.changed}>
               {message && JSON.stringify(message, null, 2)}
             </Piece>
           ),
@@ -98,7 +99,7 @@ const Piece = (props: { name: string; note?: string; children: string | undefine
       </code>{" "}
       {props.note && <small>{props.note}</small>}
     </summary>
-    {props.children === undefined ? <Empty>Left out: it had no room.</Empty> : <Text>{props.children}</Text>}
+    {props.children === undefined ? <Empty>{t().sent.leftOut}</Empty> : <Text>{props.children}</Text>}
   </details>
 );
 

@@ -4,9 +4,10 @@ import { useState } from "preact/hooks";
 import { Time, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { areKeysOn, setKeys } from "../keys.ts";
+import { language, languages, nameOf, setLanguage } from "../language.ts";
 import { notifications, setNotifications } from "../notifications.ts";
 import { session, signOut } from "../session.ts";
-import { language, languages, nameOf, setLanguage, t } from "../texts.ts";
+import { t } from "../texts.ts";
 import { setTheme, THEMES, type Theme, theme } from "../theme.ts";
 import { PageView } from "./page-view.tsx";
 
@@ -110,34 +111,35 @@ function Notices() {
 function You() {
   const { me } = useTouched(session);
   if (!me) return null;
+  const words = t().settings;
   return (
     <fieldset>
-      <legend>You</legend>
+      <legend>{words.you}</legend>
       <table>
         <tbody>
           <tr>
-            <th scope="row">User</th>
+            <th scope="row">{words.user}</th>
             <td>
               <bdi>{visible(me.user)}</bdi>
             </td>
           </tr>
           <tr>
-            <th scope="row">Tenant</th>
+            <th scope="row">{words.tenant}</th>
             <td>
               <bdi>{visible(me.tenant)}</bdi>
             </td>
           </tr>
           <tr>
-            <th scope="row">May</th>
-            <td>{me.scopes.map((scope) => SCOPES[scope]).join(", ") || "nothing"}</td>
+            <th scope="row">{words.may}</th>
+            <td>{me.scopes.map((scope) => words.scopes[scope]).join(", ") || words.nothing}</td>
           </tr>
           <tr>
-            <th scope="row">Signed in by</th>
-            <td>{SCHEMES[me.auth]}</td>
+            <th scope="row">{words.signedInBy}</th>
+            <td>{words.schemes[me.auth]}</td>
           </tr>
           {me.expires_at && (
             <tr>
-              <th scope="row">Credentials end</th>
+              <th scope="row">{words.expires}</th>
               <td>
                 <Time at={me.expires_at} />
               </td>
@@ -148,26 +150,10 @@ function You() {
       {["api_key", "jwt", "plugin"].includes(me.auth) && (
         <div class="row">
           <button type="button" onClick={signOut}>
-            Sign out
+            {words.signOut}
           </button>
         </div>
       )}
     </fieldset>
   );
 }
-
-const SCOPES = {
-  read: "look (read)",
-  run: "work with agents (run)",
-  tools: "manage the tenant's tools (tools)",
-  admin: "manage the users of the tenant (admin)",
-  operator: "manage all tenants (operator)",
-} as const;
-
-const SCHEMES = {
-  none: "nothing: this server has one user",
-  api_key: "an API key",
-  jwt: "a token",
-  header: "the gateway",
-  plugin: "a plugin of this server",
-} as const;

@@ -5,6 +5,7 @@ import { Empty, Tabs, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
 import { go } from "../routes.ts";
+import { t } from "../texts.ts";
 import { titleOf } from "./question.tsx";
 
 const Files = lazy(async () => (await import("./files.tsx")).Files);
@@ -23,41 +24,37 @@ export function Side({ thread, page, run: given, tab = "todos" }: SideProps) {
   const { todos, asks } = useTouched(page);
   const newest = useTouched(page.run).id;
   const run = given ?? newest;
+  const words = t().side;
   const done = todos.filter(({ status }) => status === "done").length;
   return (
     <Tabs
-      label="Details"
+      label={words.details}
       current={tab}
       onChange={(name) => go({ view: "thread", thread, tab: name })}
       tabs={{
         todos: {
-          title: todos.length > 0 ? `Todos ${done}/${todos.length}` : "Todos",
+          title: todos.length > 0 ? `${words.todos} ${done}/${todos.length}` : words.todos,
           body: () => <Todos todos={todos} />,
         },
         questions: {
-          title: asks.length > 0 ? `Questions ${asks.length}` : "Questions",
+          title: asks.length > 0 ? `${words.questions} ${asks.length}` : words.questions,
           body: () => <Asking asks={asks} />,
         },
-        files: { title: "Files", body: () => <Files thread={thread} live={page.run} /> },
+        files: { title: words.files, body: () => <Files thread={thread} live={page.run} /> },
         trace: {
-          title: "Trace",
+          title: words.trace,
           body: () => (
             <Trace thread={thread} run={run} live={run === newest ? page.run : undefined} isBeside />
           ),
         },
-        events: { title: "Events", body: () => <RawEvents thread={thread} run={run} /> },
+        events: { title: words.events, body: () => <RawEvents thread={thread} run={run} /> },
       }}
     />
   );
 }
 
 function Asking({ asks }: Pick<Page, "asks">) {
-  if (asks.length === 0)
-    return (
-      <Empty>
-        Nothing waits for an answer. What the agent asks, and calls that need your permission, appear here.
-      </Empty>
-    );
+  if (asks.length === 0) return <Empty>{t().side.noQuestions}</Empty>;
   return (
     <ul class="asking-list">
       {asks.map((ask) => (
@@ -79,27 +76,21 @@ function showQuestions(): void {
   questions?.querySelector<HTMLElement>("button:not(:disabled)")?.focus();
 }
 
-const MARKS: Readonly<Record<string, readonly [mark: string, word: string]>> = {
-  pending: ["○", "To do"],
-  in_progress: ["◐", "In progress"],
-  done: ["✓", "Done"],
-};
+const MARKS: Readonly<Record<string, string>> = { pending: "○", in_progress: "◐", done: "✓" };
 
 function Todos({ todos }: { todos: readonly Todo[] }) {
-  if (todos.length === 0) return <Empty>No plan yet. What the agent plans to do appears here.</Empty>;
+  if (todos.length === 0) return <Empty>{t().side.noTodos}</Empty>;
+  const words: Readonly<Record<string, string>> = t().side.marks;
   return (
     <ul class="todos">
-      {todos.map(({ id, title, status }) => {
-        const [mark, word] = MARKS[status] ?? ["○", status];
-        return (
-          <li key={id} class={status}>
-            <span class="mark" role="img" aria-label={word}>
-              {mark}
-            </span>
-            <span>{visible(title)}</span>
-          </li>
-        );
-      })}
+      {todos.map(({ id, title, status }) => (
+        <li key={id} class={status}>
+          <span class="mark" role="img" aria-label={words[status] ?? status}>
+            {MARKS[status] ?? "○"}
+          </span>
+          <span>{visible(title)}</span>
+        </li>
+      ))}
     </ul>
   );
 }

@@ -5,6 +5,7 @@ import type { Span } from "../../client/client.ts";
 import { Copy, Plain, Problem } from "../components.tsx";
 import { duration, money, number, percent } from "../numbers.ts";
 import { cacheRatio, titleOf } from "../spans.ts";
+import { t } from "../texts.ts";
 import { Sent } from "./sent-request.tsx";
 
 export interface SpanDetailsProps {
@@ -18,13 +19,14 @@ export interface SpanDetailsProps {
 
 export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsProps) {
   const { error, args, output } = span;
+  const words = t().span;
   return (
-    <section class="span-details" aria-label={`Details of ${titleOf(span)}`}>
+    <section class="span-details" aria-label={words.details(titleOf(span))}>
       <header>
         <h2>
           <Plain>{titleOf(span)}</Plain>
         </h2>
-        <button type="button" class="quiet" aria-label="Close the details" onClick={onClose}>
+        <button type="button" class="quiet" aria-label={words.close} onClick={onClose}>
           ✕
         </button>
       </header>
@@ -41,8 +43,8 @@ export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsPr
         </Problem>
       )}
       <Facts span={span} began={began} />
-      {args !== undefined && <Text title="Arguments" text={indented(args)} />}
-      {output !== undefined && <Text title="Output" text={output} />}
+      {args !== undefined && <Text title={words.arguments} text={indented(args)} />}
+      {output !== undefined && <Text title={words.output} text={output} />}
       {span.number !== undefined && <Sent key={span.id} thread={thread} run={run} call={span.number} />}
     </section>
   );
@@ -51,26 +53,27 @@ export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsPr
 function Facts({ span, began }: { span: Span; began: number }) {
   const { duration_ms, first_token_ms, usage, cost } = span;
   const cached = usage && cacheRatio(usage);
+  const words = t().span;
   return (
     <dl class="span-facts">
-      <Fact name="Started after">{duration(Date.parse(span.started_at) - began)}</Fact>
-      <Fact name="Took">{duration_ms === undefined ? "in progress" : duration(duration_ms)}</Fact>
-      <Fact name="First token after">{first_token_ms !== undefined && duration(first_token_ms)}</Fact>
-      <Fact name="Status">{span.status && <Plain>{span.status}</Plain>}</Fact>
-      <Fact name="Stop reason">{span.stop_reason && <Plain>{span.stop_reason}</Plain>}</Fact>
-      <Fact name="Agent">{span.name === "run" && span.agent && <Plain>{span.agent}</Plain>}</Fact>
-      <Fact name="Model">{span.name === "run" && span.model && <Plain>{span.model}</Plain>}</Fact>
-      <Fact name="Messages sent">{span.message_count !== undefined && number(span.message_count)}</Fact>
-      <Fact name="Tokens in">{usage && number(usage.input_tokens)}</Fact>
-      <Fact name="Read from cache">
+      <Fact name={words.startedAfter}>{duration(Date.parse(span.started_at) - began)}</Fact>
+      <Fact name={words.took}>{duration_ms === undefined ? words.inProgress : duration(duration_ms)}</Fact>
+      <Fact name={words.firstToken}>{first_token_ms !== undefined && duration(first_token_ms)}</Fact>
+      <Fact name={words.status}>{span.status && <Plain>{span.status}</Plain>}</Fact>
+      <Fact name={words.stopReason}>{span.stop_reason && <Plain>{span.stop_reason}</Plain>}</Fact>
+      <Fact name={words.agent}>{span.name === "run" && span.agent && <Plain>{span.agent}</Plain>}</Fact>
+      <Fact name={words.model}>{span.name === "run" && span.model && <Plain>{span.model}</Plain>}</Fact>
+      <Fact name={words.messages}>{span.message_count !== undefined && number(span.message_count)}</Fact>
+      <Fact name={words.tokensIn}>{usage && number(usage.input_tokens)}</Fact>
+      <Fact name={words.cacheRead}>
         {usage &&
-          `${number(usage.cache_read_tokens)}${cached === undefined ? "" : ` (${percent(cached)} of the input)`}`}
+          `${number(usage.cache_read_tokens)}${cached === undefined ? "" : ` (${words.ofInput(percent(cached))})`}`}
       </Fact>
-      <Fact name="Written to cache">{usage && number(usage.cache_write_tokens)}</Fact>
-      <Fact name="Tokens out">{usage && number(usage.output_tokens)}</Fact>
-      <Fact name="Cost">{cost !== undefined && money(cost)}</Fact>
-      <Fact name="Tools called">{span.tool_names && <Plain>{span.tool_names.join(", ")}</Plain>}</Fact>
-      <Fact name="Call">{span.call_id && <Plain>{span.call_id}</Plain>}</Fact>
+      <Fact name={words.cacheWritten}>{usage && number(usage.cache_write_tokens)}</Fact>
+      <Fact name={words.tokensOut}>{usage && number(usage.output_tokens)}</Fact>
+      <Fact name={words.cost}>{cost !== undefined && money(cost)}</Fact>
+      <Fact name={words.tools}>{span.tool_names && <Plain>{span.tool_names.join(", ")}</Plain>}</Fact>
+      <Fact name={words.call}>{span.call_id && <Plain>{span.call_id}</Plain>}</Fact>
     </dl>
   );
 }
@@ -91,7 +94,7 @@ const Text = ({ title, text }: { title: string; text: string }) => (
   <>
     <h3>
       {title}
-      {text.length >= CUT && <small> the beginning; the events have all of it</small>}
+      {text.length >= CUT && <small> {t().span.cut}</small>}
       <Copy text={() => text} />
     </h3>
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard. */}
