@@ -24,7 +24,7 @@ export interface Kept {
 }
 
 /**
- * Calls `read` now, and again soon after changes that concern it: once for all that come meanwhile. `read` throws nothing; its
+ * Calls `read` once changes are followed, so that nothing falls between, and again soon after changes that concern it: once for all that come meanwhile. `read` throws nothing; its
  * signal aborts at the end and when `readNow` begins another.
  */
 export function keepRead(
@@ -57,16 +57,25 @@ export function keepRead(
   const forget = onChange((change) => {
     if (change.event === "read_again" || concerns(change)) readSoon();
   });
-  void readNow();
+  let isEnded = false;
+  void followed.then(() => {
+    if (!isEnded) void readNow();
+  });
   return {
     readNow: () => void readNow(),
     end() {
+      isEnded = true;
       forget();
       clearTimeout(timer);
       ending.abort();
     },
   };
 }
+
+/** What is read is not held up longer by a stream that does not connect. */
+const CONNECT_MS = 1_000;
+
+let followed = Promise.resolve();
 
 /** Follows the changes of who is signed in, here or through another tab. Returns the function that ends it. */
 export function followChanges(): () => void {
@@ -79,17 +88,43 @@ export function followChanges(): () => void {
     told(change);
     if (!ending.signal.aborted) channel.postMessage(change);
   };
-  void lead(name, tell, ending.signal);
+  const begun = Promise.withResolvers<void>();
+  let hasBegun = false;
+  const begin = () => {
+    hasBegun = true;
+    begun.resolve();
+  };
+  followed = begun.promise;
+  setTimeout(begin, CONNECT_MS);
+  void isLed(name).then((isFollowed) => isFollowed && begin());
+  const onConnected = () => {
+    // This tab reads for the first time now.
+    if (hasBegun) told({ event: "read_again" });
+    begin();
+    if (!ending.signal.aborted) channel.postMessage({ event: "read_again" } satisfies Change);
+  };
+  void lead(name, { tell, onConnected }, ending.signal);
   return () => {
     ending.abort();
     channel.close();
   };
 }
 
+/** Whether another tab reads the stream already. */
+async function isLed(name: string): Promise<boolean> {
+  const { held = [] } = (await navigator.locks?.query()) ?? {};
+  return held.some((lock) => lock.name === name);
+}
+
+interface Leading {
+  readonly tell: (change: Change) => void;
+  /** Called with each connection of the stream. */
+  readonly onConnected: () => void;
+}
+
 /** Reads the stream for all tabs while this one holds the lock. Browsers have no locks for pages of plain http. */
-async function lead(name: string, tell: (change: Change) => void, signal: AbortSignal): Promise<void> {
+async function lead(name: string, { tell, onConnected }: Leading, signal: AbortSignal): Promise<void> {
   const read = async () => {
-    const onConnected = () => tell({ event: "read_again" });
     for await (const change of client.changes(signal, { onConnected })) tell(change);
   };
   try {

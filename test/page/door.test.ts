@@ -79,6 +79,25 @@ describe("a new conversation", () => {
   });
 });
 
+test("the first view asks for each list once", async () => {
+  const { url } = await startServer({ agents: AGENTS });
+  const asked: string[] = [];
+  if (!chromium) throw new Error("There is no browser.");
+  const { page } = await chromium.open(url, {
+    before: async (opened) => {
+      await opened.clock.install();
+      opened.on("request", (request) => {
+        const { pathname, search } = new URL(request.url());
+        if (!pathname.startsWith("/page/")) asked.push(pathname + search);
+      });
+    },
+  });
+  await page.getByText("Your conversations appear here.").waitFor();
+  await page.clock.runFor(3_000);
+  await expect.poll(() => asked.filter((path) => path.startsWith("/threads")).length).toBe(2);
+  expect(asked.toSorted()).toEqual([...new Set(asked)].toSorted());
+});
+
 test("an address that the page does not have says so, and leads to the start", async () => {
   const { url } = await startServer();
   const { page, go } = await seen(chromium, url);
