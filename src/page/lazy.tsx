@@ -3,6 +3,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./components.tsx";
+import { t } from "./texts.ts";
 
 /** A component whose file is loaded once. After an update of the server that file may be gone: then it asks for a reload. */
 export function lazy<Props extends object>(
@@ -27,8 +28,8 @@ export function lazy<Props extends object>(
       };
     }, [View]);
     if (View) return <View {...props} />;
-    if (isMissing) return <Problem>This part could not be loaded. Reload the page.</Problem>;
-    return <p class="empty">Loading…</p>;
+    if (isMissing) return <Problem>{t().lazy.missing}</Problem>;
+    return <p class="empty">{t().lazy.loading}</p>;
   };
 }
 

@@ -7,6 +7,7 @@ import { Empty, Plain, Problem, useRead, visible } from "../components.tsx";
 import { number } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { Overrides } from "./overrides.tsx";
 import { PageView } from "./page-view.tsx";
 import { Permissions } from "./permissions.tsx";
@@ -31,9 +32,9 @@ function useAgents<T>(read: (signal: AbortSignal) => Promise<T>, name: string) {
 function AgentList() {
   const { value: agents, problem } = useAgents((signal) => client.agents.list(signal), "");
   return (
-    <PageView title="Agents">
+    <PageView title={t().agents.title}>
       <Problem>{problem}</Problem>
-      {!agents && !problem && <Empty>Reading…</Empty>}
+      {!agents && !problem && <Empty>{t().shared.reading}</Empty>}
       <ul class="cards">
         {agents?.map((agent) => (
           <li key={agent.name}>
@@ -41,7 +42,7 @@ function AgentList() {
               <a href={hashOf({ view: "agents", agent: agent.name })}>
                 <Plain>{[agent.prefix, agent.name].filter(Boolean).join(" ")}</Plain>
               </a>
-              {agent.default && <span class="tag">default</span>}
+              {agent.default && <span class="tag">{t().agents.default}</span>}
             </h2>
             {agent.description && (
               <p>
@@ -49,8 +50,7 @@ function AgentList() {
               </p>
             )}
             <p class="quiet">
-              <Plain>{agent.model}</Plain> · {counted(agent.tools.length, "tool")} ·{" "}
-              {counted(agent.hooks.length, "hook")}
+              <Plain>{agent.model}</Plain> · {t().agents.counts(agent.tools.length, agent.hooks.length)}
               {agent.backend && ` · ${visible(agent.backend)}`}
             </p>
           </li>
@@ -60,8 +60,6 @@ function AgentList() {
   );
 }
 
-const counted = (count: number, name: string) => `${count} ${name}${count === 1 ? "" : "s"}`;
-
 function AgentView({ name }: { name: string }) {
   const { value, problem, reload } = useAgents(async (signal) => {
     const [agent, overrides] = await Promise.all([
@@ -70,21 +68,22 @@ function AgentView({ name }: { name: string }) {
     ]);
     return { agent, overrides };
   }, name);
+  const words = t().agents;
   return (
     <PageView title={visible(name)}>
       <p class="crumb">
-        <a href={hashOf({ view: "agents" })}>All agents</a>
+        <a href={hashOf({ view: "agents" })}>{words.all}</a>
       </p>
       <Problem>{problem}</Problem>
-      {!value && !problem && <Empty>Reading…</Empty>}
+      {!value && !problem && <Empty>{t().shared.reading}</Empty>}
       {value && (
         <div class="sections">
           <Facts agent={value.agent} />
-          <Names title="Tools" names={value.agent.tools}>
-            Its runs have no tools.
+          <Names title={words.tools} names={value.agent.tools}>
+            {words.noTools}
           </Names>
-          <Names title="Hooks, outermost first" names={value.agent.hooks}>
-            It has no hooks.
+          <Names title={words.hooks} names={value.agent.hooks}>
+            {words.noHooks}
           </Names>
           {may("run") && <Overrides agent={value.agent} overrides={value.overrides} onChanged={reload} />}
           <Permissions agent={name} />
@@ -95,6 +94,7 @@ function AgentView({ name }: { name: string }) {
 }
 
 function Facts({ agent }: { agent: AgentDetails }) {
+  const words = t().agents;
   return (
     <section>
       {agent.description && (
@@ -103,16 +103,16 @@ function Facts({ agent }: { agent: AgentDetails }) {
         </p>
       )}
       <dl class="facts">
-        <dt>Model</dt>
+        <dt>{words.model}</dt>
         <dd>
           <Plain>{agent.model}</Plain>
         </dd>
-        <dt>Context window</dt>
-        <dd>{number(agent.context_window)} tokens</dd>
-        <dt>Model calls in a run</dt>
-        <dd>at most {number(agent.max_iterations)}</dd>
-        <dt>Backend</dt>
-        <dd>{agent.backend ? <Plain>{agent.backend}</Plain> : "none: it has no files and no commands"}</dd>
+        <dt>{words.window}</dt>
+        <dd>{words.tokens(number(agent.context_window))}</dd>
+        <dt>{words.calls}</dt>
+        <dd>{words.atMost(number(agent.max_iterations))}</dd>
+        <dt>{words.backend}</dt>
+        <dd>{agent.backend ? <Plain>{agent.backend}</Plain> : words.noBackend}</dd>
       </dl>
     </section>
   );

@@ -5,50 +5,36 @@ import type { RegisteredHttpTool } from "../../client/client.ts";
 import { Copy, Dialog, Plain } from "../components.tsx";
 import type { Field } from "../form.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { FieldsForm } from "./fields.tsx";
 
-const FIELDS: readonly Field[] = [
-  { name: "name", kind: "text", required: true, description: "As the model calls it." },
-  {
-    name: "description",
-    kind: "long",
-    required: true,
-    description: "The model reads it: what the tool does, and when to call it.",
-  },
-  { name: "callback_url", kind: "text", required: true, description: "Where each call is POSTed to." },
-  { name: "parameters", kind: "json", required: true, description: "JSON Schema of the arguments." },
-  {
-    name: "headers",
-    kind: "pairs",
-    required: false,
-    description: "Sent with each call and never shown again: Name: value, one a line.",
-  },
-  { name: "timeout_ms", kind: "number", required: false, description: "For one call, with its repetitions." },
-  {
-    name: "idempotent",
-    kind: "choice",
-    choices: new Map<string, unknown>([
-      ["yes", true],
-      ["no", false],
-    ]),
-    required: false,
-    description: "Whether a second call with the same Idempotency-Key does no harm.",
-  },
-  {
-    name: "annotations",
-    kind: "json",
-    required: false,
-    description: "For permissions: read_only, destructive, category, requires_permission.",
-  },
-  {
-    name: "agents",
-    kind: "list",
-    required: false,
-    description: "Agents that may use it: names and globs, one a line.",
-  },
-];
-const AS_JSON: readonly Field[] = [
-  { name: "tool", kind: "json", required: true, description: "As POST /tools takes it." },
+function toolFields(): Field[] {
+  const { tools, form } = t();
+  const field = (name: keyof typeof tools.fields, kind: Field["kind"], required = false): Field => ({
+    name,
+    kind,
+    required,
+    description: tools.fields[name],
+  });
+  const choices = new Map<string, unknown>([
+    [form.yes, true],
+    [form.no, false],
+  ]);
+  return [
+    field("name", "text", true),
+    field("description", "long", true),
+    field("callback_url", "text", true),
+    field("parameters", "json", true),
+    field("headers", "pairs"),
+    field("timeout_ms", "number"),
+    { ...field("idempotent", "choice"), choices },
+    field("annotations", "json"),
+    field("agents", "list"),
+  ];
+}
+
+const jsonField = (): Field[] => [
+  { name: "tool", kind: "json", required: true, description: t().tools.fields.tool },
 ];
 
 const EMPTY = { parameters: { type: "object", properties: {}, required: [] } };
@@ -59,11 +45,12 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
   /** The name of a tool that the next attempt replaces. */
   const [asked, setAsked] = useState<string>();
   const [registered, setRegistered] = useState<RegisteredHttpTool>();
+  const words = t().tools;
   const register = async (tool: unknown) => {
     const name = String((tool as { name?: unknown }).name);
     if (names.includes(name) && asked !== name) {
       setAsked(name);
-      throw new Error(`There is a tool \`${name}\`. Register once more to replace it: its secret changes.`);
+      throw new Error(words.exists(name));
     }
     setAsked(undefined);
     // The server checks every field.
@@ -74,10 +61,10 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
   const buttons = (
     <>
       <button type="button" onClick={() => setMode(mode === "json" ? "fields" : "json")}>
-        {mode === "json" ? "With fields" : "As JSON"}
+        {mode === "json" ? words.withFields : words.asJson}
       </button>
       <button type="button" onClick={() => setMode("closed")}>
-        Cancel
+        {t().shared.cancel}
       </button>
     </>
   );
@@ -85,15 +72,15 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
     <>
       {mode === "closed" && (
         <button type="button" onClick={() => setMode("fields")}>
-          + Register a tool
+          + {words.new}
         </button>
       )}
       {mode === "fields" && (
         <FieldsForm
           key="fields"
-          fields={FIELDS}
+          fields={toolFields()}
           values={EMPTY}
-          submit="Register"
+          submit={words.register}
           onSubmit={register}
           more={buttons}
         />
@@ -101,19 +88,19 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
       {mode === "json" && (
         <FieldsForm
           key="json"
-          fields={AS_JSON}
+          fields={jsonField()}
           values={{ tool: { name: "", description: "", callback_url: "https://", ...EMPTY } }}
-          submit="Register"
+          submit={words.register}
           onSubmit={({ tool }) => register(tool)}
           more={buttons}
         />
       )}
       {registered && (
-        <Dialog title="The tool is registered" onClose={() => setRegistered(undefined)}>
+        <Dialog title={words.isRegistered} onClose={() => setRegistered(undefined)}>
           <p>
-            With this secret your endpoint verifies the calls of <Plain>{registered.name}</Plain>. It is shown
-            only now.
+            <Plain>{registered.name}</Plain>
           </p>
+          <p>{words.secretOf}</p>
           <p class="row">
             <code class="secret">{registered.secret}</code>
             <Copy text={() => registered.secret} />

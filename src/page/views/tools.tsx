@@ -3,14 +3,16 @@
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
 import { Empty, Plain, Problem, Time, useRead, visible } from "../components.tsx";
+import { number } from "../numbers.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { PageView } from "./page-view.tsx";
 import { Permissions, type Place } from "./permissions.tsx";
 import { NewTool } from "./tool-form.tsx";
 
 export const Tools = () => (
-  <PageView title="Tools and permissions">
+  <PageView title={t().tools.title}>
     <div class="sections">
       <TenantTools />
       <Remembered />
@@ -34,23 +36,19 @@ async function allTools(signal: AbortSignal): Promise<{ tools: HttpTool[]; isWho
 
 function TenantTools() {
   const { value, problem, reload } = useRead(allTools, []);
+  const words = t().tools;
   return (
-    <section aria-label="Registered tools">
-      <h2>Registered tools</h2>
-      <p class="note">
-        Each call is sent to an endpoint of yours. Agents whose configuration names them have them from their
-        next run on.
-      </p>
+    <section aria-label={words.registered}>
+      <h2>{words.registered}</h2>
+      <p class="note">{words.about}</p>
       <Problem>{problem}</Problem>
-      {value?.tools.length === 0 && (
-        <Empty>{may("tools") ? "Tools that you register appear here." : "No tool is registered."}</Empty>
-      )}
+      {value?.tools.length === 0 && <Empty>{may("tools") ? words.empty : words.none}</Empty>}
       <div class="changes">
         {value?.tools.map((tool) => (
           <Tool key={tool.name} tool={tool} onDeleted={reload} />
         ))}
       </div>
-      {value && !value.isWhole && <Empty>There are more; the first {value.tools.length} are shown.</Empty>}
+      {value && !value.isWhole && <Empty>{words.more(number(value.tools.length))}</Empty>}
       {may("tools") && <NewTool names={value?.tools.map(({ name }) => name) ?? []} onRegistered={reload} />}
     </section>
   );
@@ -58,12 +56,13 @@ function TenantTools() {
 
 function Tool({ tool, onDeleted }: { tool: HttpTool; onDeleted: () => void }) {
   const { annotations: about } = tool;
+  const words = t().tools;
   const traits = [
     about.category,
-    about.read_only && "only reads",
-    about.destructive && "destructive",
-    about.requires_permission && "asks first",
-    tool.idempotent && "may be repeated",
+    about.read_only && words.traits.reads,
+    about.destructive && words.traits.destructive,
+    about.requires_permission && words.traits.asks,
+    tool.idempotent && words.traits.repeatable,
   ].filter((trait) => typeof trait === "string");
   return (
     <details class="change">
@@ -71,29 +70,31 @@ function Tool({ tool, onDeleted }: { tool: HttpTool; onDeleted: () => void }) {
         <Plain>{tool.name}</Plain> <span class="quiet">{visible(tool.description)}</span>
       </summary>
       <dl class="facts">
-        <dt>Called at</dt>
+        <dt>{words.calledAt}</dt>
         <dd>
           <Plain>{tool.callback_url}</Plain>
         </dd>
-        <dt>For agents</dt>
+        <dt>{words.forAgents}</dt>
         <dd>
           <Plain>{tool.agents.join(", ")}</Plain>
         </dd>
-        <dt>Headers</dt>
-        <dd>{tool.header_names.length > 0 ? <Plain>{tool.header_names.join(", ")}</Plain> : "none"}</dd>
-        <dt>Time limit</dt>
-        <dd>{tool.timeout_ms / 1000} s</dd>
+        <dt>{words.headers}</dt>
+        <dd>
+          {tool.header_names.length > 0 ? <Plain>{tool.header_names.join(", ")}</Plain> : words.noHeaders}
+        </dd>
+        <dt>{words.limit}</dt>
+        <dd>{number(tool.timeout_ms / 1000)} s</dd>
         {traits.length > 0 && (
           <>
-            <dt>Traits</dt>
+            <dt>{words.traitsTitle}</dt>
             <dd>{traits.join(", ")}</dd>
           </>
         )}
-        <dt>Registered</dt>
+        <dt>{words.since}</dt>
         <dd>
           <Time at={tool.created_at} />
         </dd>
-        <dt>Arguments</dt>
+        <dt>{words.arguments}</dt>
         <dd>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
           <pre tabIndex={0}>
@@ -104,13 +105,13 @@ function Tool({ tool, onDeleted }: { tool: HttpTool; onDeleted: () => void }) {
       {may("tools") && (
         <Confirm
           class="danger"
-          question="Delete it? Calls in progress may fail."
+          question={words.deleteQuestion}
           onConfirm={async () => {
             await client.tools.delete(tool.name);
             onDeleted();
           }}
         >
-          Delete
+          {t().shared.delete}
         </Confirm>
       )}
     </details>
@@ -133,20 +134,21 @@ function Remembered() {
   const first = value.agents.find((agent) => agent.default) ?? value.agents[0];
   const current = chosen ?? (first && `agent ${first.name}`);
   const place = current === undefined ? undefined : placeOf(current);
+  const words = t().tools;
   return (
     <section>
-      <h2>Permissions</h2>
+      <h2>{words.permissions}</h2>
       <label class="pick">
-        Rules of
+        {words.rulesOf}
         <select value={current} onChange={(event) => setChosen(event.currentTarget.value)}>
-          <optgroup label="Agents">
+          <optgroup label={words.agents}>
             {value.agents.map(({ name }) => (
               <option key={name} value={`agent ${name}`}>
                 {visible(name)}
               </option>
             ))}
           </optgroup>
-          <optgroup label="Threads">
+          <optgroup label={words.threads}>
             {value.threads.map(({ id, title }) => (
               <option key={id} value={`thread ${id}`}>
                 {visible(title ?? id)}

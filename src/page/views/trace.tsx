@@ -5,6 +5,7 @@ import { Empty, Plain, Problem } from "../components.tsx";
 import { duration, money, number, percent } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import { extentOf, hasFailed, type Row, rowsOf, type Sums, sumsOf, ticksOf, titleOf } from "../spans.ts";
+import { t } from "../texts.ts";
 import { SpanDetails } from "./span-details.tsx";
 import { type TraceSource, useTrace } from "./use-trace.ts";
 
@@ -22,7 +23,7 @@ export interface TraceProps extends Omit<TraceSource, "run"> {
 /** For the side and for the large view: the layout follows the width that it is given. */
 export const Trace = ({ run, isBeside = false, ...rest }: TraceProps) =>
   run === undefined ? (
-    <Empty>The steps of a run appear here as soon as one starts, each with its time, tokens and cost.</Empty>
+    <Empty>{t().trace.none}</Empty>
   ) : (
     <RunTrace key={`${rest.thread} ${run}`} {...{ run, isBeside }} {...rest} />
   );
@@ -34,10 +35,10 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
   const [failedOnly, setFailedOnly] = useState(false);
   const [selected, setSelected] = useState<string>();
 
-  if (!trace) return problem ? <Problem>{problem}</Problem> : <Empty>Reading the trace…</Empty>;
+  const words = t().trace;
+  if (!trace) return problem ? <Problem>{problem}</Problem> : <Empty>{t().shared.reading}</Empty>;
   const { spans, is_whole } = trace;
-  if (spans.length === 0)
-    return <Empty>Model calls, tool calls and subagents appear here as soon as the run starts.</Empty>;
+  if (spans.length === 0) return <Empty>{words.empty}</Empty>;
   const extent = extentOf(spans, now);
   const rows = rowsOf(spans, { closed, text, failedOnly }, extent);
   const failed = spans.filter(hasFailed);
@@ -51,7 +52,7 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
           <Summary sums={sumsOf(spans)} ms={extent.end - extent.start} />
           <Problem>{problem}</Problem>
           {failed.length > 0 && (
-            <ul class="trace-errors" aria-label="Errors">
+            <ul class="trace-errors" aria-label={words.errors}>
               {failed.slice(0, ERRORS).map((each) => (
                 <li key={each.id}>
                   <button type="button" class="quiet" onClick={() => setSelected(each.id)}>
@@ -65,14 +66,14 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
           <div class="trace-tools">
             <input
               type="search"
-              aria-label="Search spans"
-              placeholder="Search spans"
+              aria-label={words.search}
+              placeholder={words.search}
               value={text}
               onInput={(event) => setText(event.currentTarget.value)}
             />
             {failed.length > 0 && (
               <button type="button" aria-pressed={failedOnly} onClick={() => setFailedOnly(!failedOnly)}>
-                Errors ({number(failed.length)})
+                {words.errorCount(number(failed.length))}
               </button>
             )}
             {isBeside && (
@@ -80,12 +81,12 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
                 class="button"
                 href={hashOf({ view: "thread", thread: props.thread, run: props.run, tab: "trace" })}
               >
-                Enlarge
+                {words.enlarge}
               </a>
             )}
           </div>
           {rows.length === 0 ? (
-            <Empty>No span contains this. Search looks into names, arguments, output and errors.</Empty>
+            <Empty>{words.noMatch}</Empty>
           ) : (
             <Waterfall
               rows={rows}
@@ -95,7 +96,7 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
               onToggle={toggle}
             />
           )}
-          {!is_whole && <Empty>These are the first {number(spans.length)} spans of more.</Empty>}
+          {!is_whole && <Empty>{words.first(number(spans.length))}</Empty>}
         </div>
         {span && (
           <SpanDetails
@@ -116,15 +117,16 @@ function toggled(all: ReadonlySet<string>, id: string): ReadonlySet<string> {
 
 function Summary({ sums, ms }: { sums: Sums; ms: number }) {
   const { calls, tools, input, cached, output, cost } = sums;
+  const words = t().trace;
   return (
     <dl class="sums">
-      <Fact name="Time">{duration(ms)}</Fact>
-      <Fact name="Model calls">{number(calls)}</Fact>
-      <Fact name="Tool calls">{number(tools)}</Fact>
-      <Fact name="Tokens in">{number(input)}</Fact>
-      <Fact name="Cached">{input > 0 ? percent(cached / input) : "–"}</Fact>
-      <Fact name="Tokens out">{number(output)}</Fact>
-      {cost !== undefined && <Fact name="Cost">{money(cost)}</Fact>}
+      <Fact name={words.time}>{duration(ms)}</Fact>
+      <Fact name={words.calls}>{number(calls)}</Fact>
+      <Fact name={words.toolCalls}>{number(tools)}</Fact>
+      <Fact name={words.tokensIn}>{number(input)}</Fact>
+      <Fact name={words.cached}>{input > 0 ? percent(cached / input) : "–"}</Fact>
+      <Fact name={words.tokensOut}>{number(output)}</Fact>
+      {cost !== undefined && <Fact name={words.cost}>{money(cost)}</Fact>}
     </dl>
   );
 }
@@ -148,6 +150,7 @@ interface WaterfallProps {
 function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
   const list = useRef<HTMLUListElement>(null);
   const ticks = ticksOf(ms);
+  const words = t().trace;
   const onKeyDown = (event: KeyboardEvent) => {
     const buttons = [...(list.current?.querySelectorAll<HTMLElement>("button.span") ?? [])];
     const at = buttons.indexOf(event.target as HTMLElement);
@@ -170,12 +173,12 @@ function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
             </text>
           ))}
         </svg>
-        <span>Time</span>
-        <span>In → out</span>
-        <span>Cached</span>
-        <span>Cost</span>
+        <span>{words.time}</span>
+        <span>{words.inOut}</span>
+        <span>{words.cached}</span>
+        <span>{words.cost}</span>
       </div>
-      <ul ref={list} aria-label="Spans" onKeyDown={onKeyDown}>
+      <ul ref={list} aria-label={words.spans} onKeyDown={onKeyDown}>
         {rows.map((row) => (
           <SpanRow
             key={row.span.id}
@@ -192,12 +195,7 @@ function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
   );
 }
 
-const KINDS = {
-  run: { mark: "▶", word: "Run" },
-  "llm.call": { mark: "✦", word: "Model call" },
-  "tool.call": { mark: "⚙", word: "Tool call" },
-  subagent: { mark: "⇣", word: "Subagent" },
-} as const;
+const MARKS = { run: "▶", "llm.call": "✦", "tool.call": "⚙", subagent: "⇣" } as const;
 
 interface SpanRowProps extends Pick<WaterfallProps, "ms" | "onSelect" | "onToggle"> {
   row: Row;
@@ -207,7 +205,7 @@ interface SpanRowProps extends Pick<WaterfallProps, "ms" | "onSelect" | "onToggl
 
 function SpanRow({ row, ms, ticks, isSelected, onSelect, onToggle }: SpanRowProps) {
   const { span, depth, within, isOpen } = row;
-  const { mark, word } = KINDS[span.name];
+  const words = t().trace;
   return (
     <li>
       <div class={isSelected ? "span-row selected" : "span-row"}>
@@ -217,7 +215,7 @@ function SpanRow({ row, ms, ticks, isSelected, onSelect, onToggle }: SpanRowProp
               type="button"
               class="quiet span-toggle"
               aria-expanded={isOpen}
-              aria-label={`${number(within)} within ${titleOf(span)}`}
+              aria-label={words.within(number(within), titleOf(span))}
               onClick={() => onToggle(span.id)}
             >
               {isOpen ? "▾" : "▸"}
@@ -232,8 +230,8 @@ function SpanRow({ row, ms, ticks, isSelected, onSelect, onToggle }: SpanRowProp
             aria-label={labelOf(row)}
             onClick={() => onSelect(span.id)}
           >
-            <span class={`span-kind ${kindClass(row)}`} title={word} aria-hidden="true">
-              {hasFailed(span) ? "✗" : mark}
+            <span class={`span-kind ${kindClass(row)}`} title={words.kinds[span.name]} aria-hidden="true">
+              {hasFailed(span) ? "✗" : MARKS[span.name]}
             </span>
             <Plain>{titleOf(span)}</Plain>
           </button>
@@ -250,8 +248,9 @@ function SpanRow({ row, ms, ticks, isSelected, onSelect, onToggle }: SpanRowProp
 const kindClass = ({ span }: Row) => (hasFailed(span) ? "failed" : span.name.replace(".", "-"));
 
 function labelOf({ span }: Row): string {
-  const took = span.duration_ms === undefined ? "in progress" : duration(span.duration_ms);
-  return [KINDS[span.name].word, titleOf(span), took, ...(hasFailed(span) ? ["failed"] : [])].join(", ");
+  const words = t().trace;
+  const took = span.duration_ms === undefined ? words.inProgress : duration(span.duration_ms);
+  return [words.kinds[span.name], titleOf(span), took, ...(hasFailed(span) ? [words.failed] : [])].join(", ");
 }
 
 /** Of a model call the part before its first token is lighter. */

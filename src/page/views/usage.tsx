@@ -5,6 +5,7 @@ import type { UsageReport } from "../../client/client.ts";
 import { Empty, Problem, Tabs, Time, useRead } from "../components.tsx";
 import { compact, money, number, percent } from "../numbers.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { DayBars, NameBars, PartBar } from "./bars.tsx";
 import { PageView } from "./page-view.tsx";
 
@@ -13,23 +14,24 @@ type Scope = "user" | "tenant";
 
 const DAYS = [7, 30, 100] as const;
 const MEASURES = {
-  tokens: { name: "Tokens", of: (used: Used) => used.input_tokens + used.output_tokens, format: compact },
-  cost: { name: "Cost", of: (used: Used) => used.cost, format: money },
-  calls: { name: "Model calls", of: (used: Used) => used.calls, format: number },
+  tokens: { of: (used: Used) => used.input_tokens + used.output_tokens, format: compact },
+  cost: { of: (used: Used) => used.cost, format: money },
+  calls: { of: (used: Used) => used.calls, format: number },
 } as const;
 type Measure = keyof typeof MEASURES;
 
 export function Usage() {
   const [scope, setScope] = useState<Scope>("user");
+  const words = t().usage;
   const scopes = {
-    ...(may("read") ? { user: { title: "Yours", body: () => <Report of="user" /> } } : {}),
-    ...(may("admin") ? { tenant: { title: "Of the tenant", body: () => <Report of="tenant" /> } } : {}),
+    ...(may("read") ? { user: { title: words.yours, body: () => <Report of="user" /> } } : {}),
+    ...(may("admin") ? { tenant: { title: words.ofTenant, body: () => <Report of="tenant" /> } } : {}),
   };
   return (
-    <PageView title="Usage">
+    <PageView title={words.title}>
       {Object.keys(scopes).length > 1 ? (
         <Tabs
-          label="Whose usage"
+          label={words.whose}
           current={scope}
           onChange={(name) => setScope(name as Scope)}
           tabs={scopes}
@@ -45,6 +47,7 @@ function Report({ of }: { of: Scope }) {
   const [days, setDays] = useState<number>(30);
   const [measure, setMeasure] = useState<Measure>("tokens");
   const { value, problem } = useRead((signal) => client.usage({ days, of }, signal), [days, of]);
+  const words = t().usage;
   return (
     <div class="usage">
       <Problem>{problem}</Problem>
@@ -53,19 +56,19 @@ function Report({ of }: { of: Scope }) {
           <Limits limits={value.limits} />
           <div class="filters">
             <label>
-              Days
+              {words.days}
               <select value={days} onChange={(event) => setDays(Number(event.currentTarget.value))}>
                 {DAYS.map((each) => (
                   <option key={each} value={each}>
-                    Last {each} days
+                    {words.lastDays(each)}
                   </option>
                 ))}
               </select>
             </label>
             <label>
-              Show
+              {words.show}
               <select value={measure} onChange={(event) => setMeasure(event.currentTarget.value as Measure)}>
-                {Object.entries(MEASURES).map(([name, { name: title }]) => (
+                {Object.entries(words.measures).map(([name, title]) => (
                   <option key={name} value={name}>
                     {title}
                   </option>
@@ -75,9 +78,7 @@ function Report({ of }: { of: Scope }) {
           </div>
           <Totals totals={value.totals} currency={value.currency} />
           {value.items.length === 0 ? (
-            <Empty>
-              Tokens, model calls and cost appear here, by day, agent and model, after the first run.
-            </Empty>
+            <Empty>{words.empty}</Empty>
           ) : (
             <Charts report={value} days={days} measure={measure} />
           )}
@@ -90,11 +91,11 @@ function Report({ of }: { of: Scope }) {
 const Totals = ({ totals, currency }: { totals: Used; currency: string | undefined }) => (
   <dl class="sums">
     {[
-      ["Model calls", number(totals.calls)],
-      ["Tokens in", number(totals.input_tokens)],
-      ["Cached", totals.input_tokens ? percent(totals.cache_read_tokens / totals.input_tokens) : "–"],
-      ["Tokens out", number(totals.output_tokens)],
-      [currency ? `Cost in ${currency}` : "Cost", money(totals.cost)],
+      [t().usage.calls, number(totals.calls)],
+      [t().usage.tokensIn, number(totals.input_tokens)],
+      [t().usage.cached, totals.input_tokens ? percent(totals.cache_read_tokens / totals.input_tokens) : "–"],
+      [t().usage.tokensOut, number(totals.output_tokens)],
+      [currency ? t().usage.costIn(currency) : t().usage.cost, money(totals.cost)],
     ].map(([name, text]) => (
       <div key={name}>
         <dt>{name}</dt>
@@ -111,7 +112,9 @@ interface ChartsProps {
 }
 
 function Charts({ report: { items, users }, days, measure: chosen }: ChartsProps) {
-  const { name: measure, of, format } = MEASURES[chosen];
+  const { of, format } = MEASURES[chosen];
+  const words = t().usage;
+  const measure = words.measures[chosen];
   const by = (nameOf: (item: UsageReport["items"][number]) => string) =>
     sums(items.map((item) => ({ name: nameOf(item), value: of(item) })));
   const byDay = new Map(by(({ day }) => day).map(({ name, value }) => [name, value]));
@@ -120,17 +123,17 @@ function Charts({ report: { items, users }, days, measure: chosen }: ChartsProps
     <>
       <DayBars
         {...shared}
-        title={`${measure} by day`}
+        title={words.byDay(measure)}
         amounts={lastDays(days).map((name) => ({ name, value: byDay.get(name) ?? 0 }))}
       />
       <div class="usage-tables">
-        <NameBars {...shared} title="Agent" amounts={by(({ agent }) => agent)} />
-        <NameBars {...shared} title="Model" amounts={by(({ model }) => model)} />
+        <NameBars {...shared} title={words.agent} amounts={by(({ agent }) => agent)} />
+        <NameBars {...shared} title={words.model} amounts={by(({ model }) => model)} />
         {users && (
           <NameBars
             {...shared}
-            title="User"
-            amounts={users.map((used) => ({ name: used.user ?? "All others", value: of(used) }))}
+            title={words.user}
+            amounts={users.map((used) => ({ name: used.user ?? words.others, value: of(used) }))}
           />
         )}
       </div>
@@ -160,36 +163,36 @@ const isMoney = ({ limit }: Limit) => limit === "cost_per_day" || limit === "cos
 const amountOf = (limit: Limit, value: number) => (isMoney(limit) ? money(value) : number(value));
 
 function Limits({ limits }: { limits: readonly Limit[] }) {
-  if (limits.length === 0)
-    return <Empty>No limits are set. With quotas in server.yaml, what is left is shown here.</Empty>;
+  const words = t().usage;
+  if (limits.length === 0) return <Empty>{words.noLimits}</Empty>;
   return (
     <table class="limits">
       <thead>
         <tr>
-          <th>Limit</th>
-          <th>On</th>
-          <th class="number">Used</th>
-          <th>Part</th>
-          <th class="number">Left</th>
-          <th>Resets</th>
+          <th>{words.limit}</th>
+          <th>{words.on}</th>
+          <th class="number">{words.used}</th>
+          <th>{words.part}</th>
+          <th class="number">{words.left}</th>
+          <th>{words.resets}</th>
         </tr>
       </thead>
       <tbody>
         {limits.map((each) => (
           <tr key={`${each.of} ${each.limit}`}>
             <td>{nameOf(each)}</td>
-            <td data-name="On">{each.of === "tenant" ? "the tenant" : "you"}</td>
-            <td class="number" data-name="Used">
-              {amountOf(each, each.used)} of {amountOf(each, each.most)}
+            <td data-name={words.on}>{each.of === "tenant" ? words.tenant : words.you}</td>
+            <td class="number" data-name={words.used}>
+              {words.usedOf(amountOf(each, each.used), amountOf(each, each.most))}
             </td>
             <td>
               <PartBar part={partOf(each)} says={percent(partOf(each))} />
             </td>
-            <td class="number" data-name="Left">
-              {each.left === 0 ? <strong>none left</strong> : amountOf(each, each.left)}
+            <td class="number" data-name={words.left}>
+              {each.left === 0 ? <strong>{words.noneLeft}</strong> : amountOf(each, each.left)}
             </td>
             {each.resets_at ? (
-              <td data-name="Resets">
+              <td data-name={words.resets}>
                 <Time at={each.resets_at} />
               </td>
             ) : (
