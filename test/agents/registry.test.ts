@@ -27,6 +27,19 @@ async function registry(text: string, parts: Partial<Catalogue> = {}) {
   return { file, agents };
 }
 
+test("an agent suggests up to six short texts to ask first, and shares them with no other", async () => {
+  const { agents } = await registry("agents: { coder: { suggestions: [Fix it, Test it] }, writer: {} }");
+  expect(agents.list().map(({ suggestions }) => suggestions)).toEqual([["Fix it", "Test it"], undefined]);
+  const refused = (suggestions: unknown) =>
+    registry(JSON.stringify({ agents: { coder: { suggestions } } })).then(
+      () => "taken",
+      (error: Error) => error.message,
+    );
+  expect(await refused(["1", "2", "3", "4", "5", "6"])).toBe("taken");
+  expect(await refused(["1", "2", "3", "4", "5", "6", "7"])).toContain("suggestions");
+  expect(await refused(["x".repeat(201)])).toContain("suggestions");
+});
+
 test("the first agent answers for no name, unless one is called default", async () => {
   const { agents } = await registry(TWO);
   expect(agents.find(undefined).name).toBe("coder");
