@@ -1,3 +1,4 @@
+import { Buffer } from "node:buffer";
 import { afterAll, describe, expect } from "vitest";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
@@ -140,4 +141,59 @@ describe("an answer", () => {
       await tab.screenshot(`page-code-${theme}`);
     }
   });
+
+  test("opens files of the workspace and shows its pictures; of elsewhere it asks for nothing", async () => {
+    const { url } = await startServer({
+      script: [
+        {
+          say: "a",
+          call: [{ tool: "write_file", args: { path: "report/summary of it.md", content: "All is well." } }],
+        },
+        {
+          say: [
+            "[the report](report/summary%20of%20it.md) and `report/summary of it.md`, not `other.md`.",
+            "[nothing](missing.md) and ![A chart](chart.png) and ![](no-picture.png)",
+            "![A cat](https://elsewhere.example/cat.png) [x](//elsewhere.example/a) [y](#/runs)",
+            "That was it.",
+          ].join("\n\n"),
+        },
+      ],
+    });
+    await fetch(`${url}/backend/files/chart.png`, { method: "PUT", body: PNG });
+    await fetch(`${url}/backend/files/no-picture.png`, {
+      method: "PUT",
+      body: "<svg onload='window.pwned=1'/>",
+    });
+    await runs(url, "words", { input: "Go." });
+    const tab = await seen(chromium, url);
+    await tab.go("#/t/words", "That was it.");
+    const { page } = tab;
+    for (const name of ["the report", "report/summary of it.md"]) {
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByRole("dialog").getByText("All is well.").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    expect(await page.getByRole("button", { name: "other.md" }).count()).toBe(0);
+    await page.getByRole("button", { name: "nothing", exact: true }).click();
+    await page.getByText("There is no file missing.md in the workspace.").waitFor();
+    await page.getByRole("img", { name: "A chart" }).waitFor();
+    await page.getByRole("button", { name: "Show picture no-picture.png" }).waitFor();
+    const link = page.getByRole("link", { name: "Open picture from elsewhere.example" });
+    expect(await link.getAttribute("rel")).toContain("noreferrer");
+    expect(await page.locator(".answer a").count()).toBe(1);
+    expect(await tab.barriers()).toEqual([]);
+    expect(await tab.harm()).toEqual([]);
+    await tab.screenshot("page-workspace-links");
+    // What the missing file answered.
+    tab.errors.length = 0;
+  });
 });
+
+/** One pixel. */
+const PNG = Uint8Array.from(
+  Buffer.from(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "base64",
+  ),
+);

@@ -115,6 +115,8 @@ export const de: Texts = {
     table: "Tabelle",
     task: (isDone: boolean) => (isDone ? "Erledigt" : "Nicht erledigt"),
     picture: (host: string) => `Bild von ${host} öffnen`,
+    workspacePicture: (name: string) => `Bild ${name} zeigen`,
+    noFile: (path: string) => `Im Arbeitsbereich gibt es keine Datei ${path}.`,
     footnotes: "Fußnoten",
     footnote: (number: number) => `Fußnote ${number}`,
     back: (number: number) => `Zurück zum Text der Fußnote ${number}`,

@@ -118,6 +118,8 @@ export const en = {
     table: "Table",
     task: (isDone: boolean): string => (isDone ? "Done" : "Not done"),
     picture: (host: string) => `Open picture from ${host}`,
+    workspacePicture: (name: string) => `Show picture ${name}`,
+    noFile: (path: string) => `There is no file ${path} in the workspace.`,
     footnotes: "Footnotes",
     footnote: (number: number) => `Footnote ${number}`,
     back: (number: number) => `Back to the text of footnote ${number}`,

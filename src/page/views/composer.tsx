@@ -139,6 +139,7 @@ export function Composer(props: ComposerProps) {
         <textarea
           ref={field}
           aria-label="Message"
+          dir="auto"
           placeholder={isBusy ? "Say something to the run in progress…" : props.placeholder}
           rows={1}
           value={text}

@@ -24,6 +24,7 @@ import { ThreadHead } from "./thread-head.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
 import { usePlace } from "./use-place.ts";
 import { WithVersions } from "./versions-nav.tsx";
+import { InWorkspace } from "./workspace.tsx";
 
 export interface ConversationProps {
   /** Absent: a new one. */
@@ -153,7 +154,9 @@ function Log({
           <h2 class="unseen">Messages</h2>
           <ThreadOf.Provider value={of}>
             <WithVersions thread={thread} open={open} onLeave={stay}>
-              <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
+              <InWorkspace agent={info?.agent} lane={page.lane}>
+                <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
+              </InWorkspace>
             </WithVersions>
           </ThreadOf.Provider>
           {state === "loading" && <p class="empty">Reading the conversation…</p>}

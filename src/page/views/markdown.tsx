@@ -6,6 +6,7 @@ import { type Element, growingMarkdown, type Node, textOf } from "../markdown.ts
 import { t } from "../texts.ts";
 import { CodeBlock } from "./code-block.tsx";
 import { Maths } from "./maths.tsx";
+import { FileLink, InlineCode, WorkspacePicture } from "./workspace.tsx";
 
 const drawn = new WeakMap<Element, VNode>();
 
@@ -81,6 +82,8 @@ function view(element: Element, dir?: "auto"): VNode {
     case "hr":
     case "br":
       return <Tag />;
+    case "code":
+      return <InlineCode code={textOf(element.children)} />;
     case "maths":
       return (
         <Maths
@@ -119,24 +122,24 @@ const Checkbox = ({ isChecked }: { isChecked: boolean }) => (
   <input type="checkbox" disabled checked={isChecked} aria-label={t().markdown.task(isChecked)} />
 );
 
-function Link({ tag, children: nodes, href, host, path }: Element) {
-  const inner = children(nodes);
+function Link({ tag, children: nodes, href, host, path = "" }: Element) {
+  const words = children(nodes);
   if (href === undefined)
-    return (
-      <span>
-        {inner} ({path?.slice(0, MAX_PATH)})
-      </span>
+    return tag === "picture" ? (
+      <WorkspacePicture path={path} name={textOf(nodes)} />
+    ) : (
+      <FileLink path={path}>{words}</FileLink>
     );
+  // A picture of elsewhere is fetched by no page: it would tell its host who reads, and perhaps what.
+  const isPicture = tag === "picture";
+  const aside = isPicture ? textOf(nodes) : host;
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">
-      {tag === "picture" ? t().markdown.picture(host ?? "") : inner}
-      {tag === "picture"
-        ? nodes[0] && <small class="host"> {inner}</small>
-        : host && <small class="host"> {host}</small>}
+      {isPicture ? t().markdown.picture(host ?? "") : words}
+      {aside && <small class="host"> {aside}</small>}
     </a>
   );
 }
-const MAX_PATH = 200;
 
 const markId = (ids: string, number: number) => `${ids}-mark-${number}`;
 const noteId = (ids: string, number: number) => `${ids}-note-${number}`;
