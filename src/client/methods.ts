@@ -74,6 +74,7 @@ export function createMethods({ call, open }: Requests) {
       ),
 
     threads: threadMethods({ call }),
+    shares: shareMethods({ call }),
     runs: runMethods({ call }),
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
@@ -81,6 +82,43 @@ export function createMethods({ call, open }: Requests) {
     backend: backendMethods({ call }),
     files: fileMethods({ call, open }),
     admin: adminMethods({ call, open }),
+  };
+}
+
+/** A thread that a user of the tenant shares. */
+export interface SharedPlace {
+  readonly user: string;
+  readonly thread: string;
+  readonly share: string;
+}
+
+function shareMethods({ call }: Pick<Requests, "call">) {
+  const of = (threadId: string) => ({ path: { thread_id: threadId } });
+  const at = ({ user, thread, share }: SharedPlace) => ({
+    path: { user, thread_id: thread, share_id: share },
+  });
+  return {
+    /** Lets users of the tenant read the thread. */
+    create: (threadId: string, share: Body<"POST /threads/{thread_id}/shares"> = {}, signal?: Signal) =>
+      call("POST /threads/{thread_id}/shares", { ...of(threadId), body: share }, signal),
+    /** Those that have not ended, newest first. */
+    of: async (threadId: string, signal?: Signal) =>
+      (await call("GET /threads/{thread_id}/shares", of(threadId), signal)).items,
+    end: (threadId: string, shareId: string, signal?: Signal) =>
+      call(
+        "DELETE /threads/{thread_id}/shares/{share_id}",
+        { path: { thread_id: threadId, share_id: shareId } },
+        signal,
+      ),
+    /** Throws `ProblemError` 404 once it has ended. */
+    get: (place: SharedPlace, signal?: Signal) =>
+      call("GET /shared/{user}/{thread_id}/{share_id}", at(place), signal),
+    /** Oldest first. */
+    messages: (
+      place: SharedPlace,
+      query: Query<"GET /shared/{user}/{thread_id}/{share_id}/messages"> = {},
+      signal?: Signal,
+    ) => call("GET /shared/{user}/{thread_id}/{share_id}/messages", { ...at(place), query }, signal),
   };
 }
 

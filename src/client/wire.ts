@@ -1044,6 +1044,22 @@ export type Trace = {
   is_whole: boolean;
 };
 
+export type Share = {
+  id: string;
+  created_at: string;
+  expires_at: string;
+};
+
+export type SharedThread = {
+  /** Who has shared it. */
+  user: string;
+  thread_id: string;
+  title?: string | undefined;
+  /** The agent of its newest run. */
+  agent?: string | undefined;
+  updated_at: string;
+};
+
 export type HttpTool = {
   name: string;
   /** The model reads it. */
@@ -1409,6 +1425,41 @@ export interface Operations {
   "POST /threads/{thread_id}/branches/{branch_id}/restore": {
     path: { thread_id: string; branch_id: string };
     answer: Run;
+  };
+  /** Share a thread with the users of the tenant, who may read it. */
+  "POST /threads/{thread_id}/shares": {
+    path: { thread_id: string };
+    body: {
+      /** In seconds. Default: a week. Default: `604800`. */
+      expires_in?: number | undefined;
+    };
+    answer: Share;
+  };
+  /** The shares of a thread that have not ended, newest first. */
+  "GET /threads/{thread_id}/shares": {
+    path: { thread_id: string };
+    answer: {
+      items: Share[];
+    };
+  };
+  /** End a share. */
+  "DELETE /threads/{thread_id}/shares/{share_id}": {
+    path: { thread_id: string; share_id: string };
+    answer: void;
+  };
+  /** A thread that another user of the tenant shares. */
+  "GET /shared/{user}/{thread_id}/{share_id}": {
+    path: { user: string; thread_id: string; share_id: string };
+    answer: SharedThread;
+  };
+  /** The messages of a shared thread, oldest first. */
+  "GET /shared/{user}/{thread_id}/{share_id}/messages": {
+    path: { user: string; thread_id: string; share_id: string };
+    query: { limit?: number | undefined; after?: string | undefined };
+    answer: {
+      items: Message[];
+      next_cursor?: string | undefined;
+    };
   };
   /** Follow a thread across its runs. */
   "GET /threads/{thread_id}/events": {

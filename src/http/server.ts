@@ -55,6 +55,7 @@ import {
 import { pageRoutes } from "./routes/page.ts";
 import { permissionRoutes } from "./routes/permissions.ts";
 import { runRoutes } from "./routes/runs.ts";
+import { shareRoutes } from "./routes/shares.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
@@ -75,6 +76,7 @@ const ROUTES = [
   threadRoutes,
   threadActionRoutes,
   branchRoutes,
+  shareRoutes,
   threadEventRoutes,
   runRoutes,
   interruptRoutes,

@@ -27,6 +27,7 @@ const Missing = lazy(async () => (await import("./views/missing.tsx")).Missing);
 const Run = lazy(async () => (await import("./views/run.tsx")).Run);
 const Runs = lazy(async () => (await import("./views/runs.tsx")).Runs);
 const Settings = lazy(async () => (await import("./views/settings.tsx")).Settings);
+const Shared = lazy(async () => (await import("./views/shared.tsx")).Shared);
 const SignIn = lazy(async () => (await import("./views/sign-in.tsx")).SignIn);
 const Tools = lazy(async () => (await import("./views/tools.tsx")).Tools);
 const Usage = lazy(async () => (await import("./views/usage.tsx")).Usage);
@@ -120,6 +121,8 @@ function Place({ route }: { route: Route }) {
       if (route.run && isRunTab(route.tab))
         return <Run key={route.run} thread={route.thread} run={route.run} tab={route.tab} />;
       return <Conversation key={route.thread} thread={route.thread} run={route.run} tab={route.tab} />;
+    case "shared":
+      return <Shared key={route.share} {...route} />;
     case "inbox":
       return <Inbox />;
     case "runs":

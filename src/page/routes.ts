@@ -15,6 +15,7 @@ export type Route =
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
   | { readonly view: "agents"; readonly agent?: string }
+  | { readonly view: "shared"; readonly user: string; readonly thread: string; readonly share: string }
   | { readonly view: "admin"; readonly tab?: string }
   | { readonly view: "compare"; readonly runs: readonly [RunPlace, RunPlace] };
 
@@ -38,6 +39,8 @@ export function routeOf(hash: string): Route {
     const [run, tab] = two === "r" ? [three, four] : [undefined, two];
     return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
   }
+  if (first === "shared" && one && two && three)
+    return { view: "shared", user: one, thread: two, share: three };
   if (first === "compare" && one && two && three && four)
     return {
       view: "compare",
@@ -65,6 +68,8 @@ export function hashOf(route: Route): string {
       .flatMap(({ thread, run }) => [thread, run])
       .map(encodeURIComponent)
       .join("/")}`;
+  if (route.view === "shared")
+    return `#/shared/${[route.user, route.thread, route.share].map(encodeURIComponent).join("/")}`;
   if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
   if (route.view !== "thread") return `#/${route.view}`;
   const { thread, run, tab, message, words } = route;

@@ -43,6 +43,8 @@ function nameOf(route: Route, title: string | undefined): string {
       return t().door.noSuchPage;
     case "admin":
       return t().admin.title;
+    case "shared":
+      return t().sharing.conversation;
     case "compare":
       return t().compare.title;
     default:

@@ -35,6 +35,9 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "POST /threads/{thread_id}/fork id": "thread",
   message_id: "message",
   branch_id: "thread",
+  share_id: "share",
+  ...{ expires_in: "nothing", expires_at: "nothing", scopes: "nothing", key_id: "nothing" },
+  "GET /shared/{user}/{thread_id}/{share_id}/messages after": "message",
   replaces: "message",
   parent: "thread",
   "POST /tickets path": "stream",
@@ -163,6 +166,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   },
   "POST /threads/{thread_id}/permissions": { allow: "execute" },
   "POST /agents/{name}/permissions": { allow: "execute" },
+  "POST /threads/{thread_id}/shares": { expires_in: 3600 },
   "POST /tickets": { path: "{path}" },
   "POST /tools": {
     ...{ name: "mine", description: "Mine.", callback_url: "https://tools.example.com/" },

@@ -29,6 +29,8 @@ export interface Things {
   readonly file: string;
   /** What the run asks; of a run that asks nothing, one that it might have asked. */
   readonly interrupt: string;
+  /** Of the thread. */
+  readonly share: string;
   /** Of the tenant. */
   readonly tool: string;
 }
@@ -133,12 +135,18 @@ export async function makeThings(
     body: JSON.stringify({ title: `${SECRET} today` }),
     headers: { "content-type": "application/json" },
   });
+  const shared = await ask(`${path}/shares`, {
+    method: "POST",
+    body: "{}",
+    headers: { "content-type": "application/json" },
+  });
   return {
     ...{ thread, run, key, file, event: `${run}:1-1`, stream: `${path}/runs/${run}/events` },
     message: (await read(`${path}/messages`)).items[0]?.id ?? "",
     response: responseIdOf({ id: run, thread_id: thread }),
     runPage: (await read(`${path}/runs?limit=1`)).next_cursor,
     allRunsPage: Buffer.from(`${new Date().toISOString()} ${run}`).toString("base64url"),
+    share: ((await shared.json()) as Row).id,
     interrupt: asked?.id ?? `tool_call_${randomId()}`,
     tool,
     threadPage: Buffer.from(`${Date.now()} ${thread}`).toString("base64url"),

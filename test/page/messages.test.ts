@@ -265,3 +265,56 @@ test("a hit of the search opens its message with the word marked, and Back retur
   await page.reload();
   await isSeen("Turn 0").toBe(true);
 });
+
+test("a conversation is shared by a link, with which others of the tenant read it until it is ended", async () => {
+  const { url } = await startServer({
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
+    script: [{ say: "It rains." }],
+  });
+  const as = (user: string, scopes: string) => ({
+    "x-skein-tenant": "acme",
+    "x-skein-user": user,
+    "x-skein-scopes": scopes,
+  });
+  const run = await fetch(`${url}/threads/trip/runs`, {
+    method: "POST",
+    headers: { ...as("ada", "read,run"), "content-type": "application/json", accept: "application/json" },
+    body: JSON.stringify({ input: "The weather?" }),
+  });
+  await run.text();
+  const opened = async (user: string, scopes: string) => {
+    const tab = await seen(chromium, url);
+    await tab.page.setExtraHTTPHeaders(as(user, scopes));
+    await tab.page.reload();
+    tab.errors.length = 0;
+    return tab;
+  };
+  const ada = await opened("ada", "read,run");
+  await ada.go("#/t/trip", "It rains.");
+  await ada.page.getByRole("button", { name: "More" }).click();
+  await ada.page.getByRole("button", { name: "Share…" }).click();
+  await ada.page.getByRole("button", { name: "Create link" }).click();
+  await ada.page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }");
+  await ada.page.getByRole("dialog").getByRole("button", { name: "Copy link" }).click();
+  await ada.page.getByRole("button", { name: "Copied" }).waitFor();
+  expect(await ada.barriers()).toEqual([]);
+  await ada.screenshot("share-dialog");
+  const link = await ada.page.evaluate<string>("window.copied");
+
+  const bob = await opened("bob", "read");
+  await bob.go(new URL(link).hash, "It rains.");
+  await sees(bob.page, "Shared by ada");
+  for (const theme of ["light", "dark"] as const)
+    for (const width of [1280, 390]) {
+      await bob.look({ theme, width, height: 800 });
+      await bob.screenshot(`shared-${theme}-${width}`);
+      expect(await bob.barriers()).toEqual([]);
+    }
+  expect(await bob.page.getByRole("button", { name: /Rewrite|Retry|Fork|Send/ }).count()).toBe(0);
+
+  await ada.page.getByRole("button", { name: "End", exact: true }).click();
+  await sees(ada.page, "No link has been created.");
+  await bob.page.reload();
+  await sees(bob.page, "or it has ended");
+  bob.errors.length = 0;
+});

@@ -39,6 +39,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /threads/:thread_id/fork": "run",
   "GET /threads/:thread_id/branches": "read",
   "POST /threads/:thread_id/branches/:branch_id/restore": "run",
+  "POST /threads/:thread_id/shares": "run",
+  "GET /threads/:thread_id/shares": "read",
+  "DELETE /threads/:thread_id/shares/:share_id": "run",
+  "GET /shared/:user/:thread_id/:share_id": "read",
+  "GET /shared/:user/:thread_id/:share_id/messages": "read",
   "POST /threads/:thread_id/title": "run",
   "GET /threads/:thread_id/usage": "read",
 

@@ -111,6 +111,8 @@ function Said({ cell }: { cell: UserCell }) {
 
 function CopyLink({ message }: { message: string }) {
   const { thread } = useContext(ThreadOf);
+  // A shared one is not at an address of its own.
+  if (thread === "") return null;
   const link = () => `${baseUrl}/${hashOf({ view: "thread", thread, message })}`;
   return <Copy text={link} label={t().messages.copyLink} />;
 }

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { Action, Copy, Dialog, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
+import { lazy } from "../lazy.tsx";
 import type { Live } from "../live.ts";
 import { Menu } from "../menu.tsx";
 import { compact, money, percent } from "../numbers.ts";
@@ -14,6 +15,8 @@ import { threads } from "../threads.ts";
 import { toMarkdown } from "../transcript.ts";
 import { download } from "./download.ts";
 import { ThreadMenu } from "./thread-menu.tsx";
+
+const ShareDialog = lazy(async () => (await import("./share-dialog.tsx")).ShareDialog);
 
 export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => void }) {
   const { info, connection } = useTouched(live);
@@ -79,11 +82,13 @@ function Facts({ live: { info, usage, page } }: { live: Live }) {
 
 function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
   const [isRenaming, setRenaming] = useState(false);
+  const [isSharing, setSharing] = useState(false);
   const words = t().threadHead;
   const { info } = live;
   if (!info) return null;
   if (isRenaming) return <ThreadMenu thread={info} isCurrent onClose={onClose} />;
   const { id } = info;
+  if (isSharing) return <ShareDialog thread={id} onClose={onClose} />;
   const title = info.title || id;
   const messages = async () => (await client.threads.state(id)).messages;
   const asMarkdown = async () => toMarkdown(title, await messages());
@@ -108,6 +113,9 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
             >
               {words.forkAll}
             </Action>
+            <button type="button" onClick={() => setSharing(true)}>
+              {t().sharing.share}
+            </button>
             <button type="button" onClick={() => setRenaming(true)}>
               {words.renameOrDelete}
             </button>
