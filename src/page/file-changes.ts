@@ -54,7 +54,7 @@ function earlierEdits(edits: readonly Edit[], before: string, content: string): 
 }
 
 /** As `edit_file` does: the first occurrence is replaced. */
-function edited(text: string, { old_text, new_text }: Edit): string {
+export function edited(text: string, { old_text, new_text }: Edit): string {
   const at = indexIn(text, old_text);
   return at < 0 ? text : text.slice(0, at) + new_text + text.slice(at + old_text.length);
 }

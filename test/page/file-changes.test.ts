@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Message, ThreadState } from "../../src/client/client.ts";
+import { differenceOf, fileCallOf, isReadable } from "../../src/page/file-calls.ts";
 import { changedFiles, differencesOf, type FileChange } from "../../src/page/file-changes.ts";
 
 const at = "2026-11-22T00:00:00.000Z";
@@ -109,4 +110,17 @@ test("what was written over a file that is not kept is shown as new", () => {
   expect(differencesOf(change({ op: "write", content: "x" }))).toEqual([
     { before: "", after: "x", isWhole: true },
   ]);
+});
+
+test("a call is shown as a difference only when that shows all of it", () => {
+  const write = { path: "a", content: "b" };
+  expect(fileCallOf("write_file", write)).toEqual({ path: "a", change: { content: "b" } });
+  expect(fileCallOf("write_file", { ...write, mode: "0777" })).toBeUndefined();
+  expect(fileCallOf("save", write)).toBeUndefined();
+  const edit = fileCallOf("edit_file", { path: "a", old_text: "x", new_text: "y" });
+  if (!edit) throw new Error("It is an edit.");
+  expect(differenceOf(edit, { text: "1x2x" })).toMatchObject({ after: "1y2x", isWhole: true, isFound: true });
+  expect(differenceOf(edit, { text: "none" })).toMatchObject({ before: "x", after: "y", isFound: false });
+  const whole = { before: "", after: "line\n".repeat(3000), isWhole: true };
+  expect(isReadable(whole)).toBe(false);
 });

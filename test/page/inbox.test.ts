@@ -144,3 +144,31 @@ test("tabs share one stream of changes, and the next one takes it when the first
   await post("/threads", { id: "later", title: "Made later" });
   await other.getByText("Made later").waitFor();
 });
+
+test("a change of a file is asked about as a difference, which is seen to its end before it can be allowed", async () => {
+  const before = Array.from({ length: 60 }, (_, at) => `line ${at}\n`).join("");
+  const edit = { path: "a.txt", old_text: "line 3\n", new_text: "line three\u202e\nand more\r\n" };
+  const { page, card, messages, errors } = await asked([
+    { call: [{ tool: "write_file", args: { path: "a.txt", content: before } }] },
+    { call: [{ tool: "edit_file", args: edit }] },
+    { say: "It is changed." },
+  ]);
+  await card("write_file").getByText("a new file").waitFor();
+  // The browser reports a file that is not there yet.
+  expect(errors.splice(0).join()).toContain("404");
+  const allow = (name: string) => card(name).getByRole("button", { name: "Allow", exact: true });
+  await allow("write_file").waitFor();
+  expect(await allow("write_file").isDisabled()).toBe(true);
+  await page.getByRole("button", { name: "Show the end" }).click();
+  await allow("write_file").click();
+
+  await card("edit_file").getByText("compared with the file as it is now").waitFor();
+  const lines = (kind: string) => card("edit_file").locator(`tr.${kind} code`).allTextContents();
+  expect(await lines("removed")).toEqual(["line 3"]);
+  expect(await lines("added")).toEqual(["line three⟨U+202E⟩", "and more⟨U+000D⟩"]);
+  expect(await lines("same")).toEqual(["line 0", "line 1", "line 2", "line 4", "line 5", "line 6"]);
+  await card("edit_file").getByRole("button", { name: "Show the arguments" }).click();
+  await card("edit_file").getByText("old_text").waitFor();
+  await allow("edit_file").click();
+  await expect.poll(messages).toContain("It is changed.");
+});

@@ -3,6 +3,18 @@
 import type { Texts } from "./en.ts";
 
 export const de: Texts = {
+  asked: {
+    args: "Argumente",
+    change: "Änderung der Datei",
+    none: "Ohne Argumente.",
+    reading: "Die Datei wird gelesen…",
+    showArgs: "Argumente zeigen",
+    showChange: "Änderung zeigen",
+    newFile: "eine neue Datei",
+    compared: "verglichen mit der Datei, wie sie jetzt ist",
+    replaced: "der Text, der ersetzt wird",
+    notFound: "die Datei enthält den Text nicht, der ersetzt wird",
+  },
   calls: {
     verbs: {
       ls: ["Listet auf:", "Aufgelistet:", "Auflisten:"],

@@ -6,6 +6,18 @@ export type Texts = typeof en;
 type Verbs = readonly [doing: string, did: string, wanted: string];
 
 export const en = {
+  asked: {
+    args: "Arguments",
+    change: "Change of the file",
+    none: "Without arguments.",
+    reading: "Reading the file…",
+    showArgs: "Show the arguments",
+    showChange: "Show the change",
+    newFile: "a new file",
+    compared: "compared with the file as it is now",
+    replaced: "the text that is replaced",
+    notFound: "the file does not contain the text that is replaced",
+  },
   calls: {
     /** While it works, when it has ended, and when it did not come to its end. */
     verbs: {

@@ -1,17 +1,64 @@
 // The arguments of a call that a person must decide on: whole, with nothing hidden in them.
 
-import { h } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { createContext } from "preact";
+import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
+import type { Interrupt } from "../../client/client.ts";
 import { visible } from "../components.tsx";
-import { exact } from "../exact.ts";
+import { fileCallOf } from "../file-calls.ts";
+import { lazy } from "../lazy.tsx";
+import { t } from "../texts.ts";
+import { Exact } from "./exact-text.tsx";
+
+const AskedChange = lazy(async () => (await import("./asked-change.tsx")).AskedChange);
+
+/** The thread that asks. */
+export const AskedIn = createContext<string | undefined>(undefined);
 
 export interface AskedProps {
   readonly args: Readonly<Record<string, unknown>>;
+  /** The approval that is asked for: a change of a file is shown as a difference. */
+  readonly ask?: Interrupt;
   /** Called when the end has come into sight. */
   readonly onSeen: () => void;
 }
 
-export function Asked({ args, onSeen }: AskedProps) {
+export function Asked({ args, ask, onSeen }: AskedProps) {
+  const thread = useContext(AskedIn);
+  const call = ask && fileCallOf(ask.name, args);
+  const [isPlain, setPlain] = useState(call === undefined);
+  const [hasChange, setHasChange] = useState(call !== undefined);
+  const onNone = useCallback(() => {
+    setPlain(true);
+    setHasChange(false);
+  }, []);
+  const words = t().asked;
+  const end = <End onSeen={onSeen} />;
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it too. */}
+      {/* biome-ignore lint/a11y/useSemanticElements: a fieldset holds controls. */}
+      <div class="asked" role="group" tabIndex={0} aria-label={isPlain ? words.args : words.change}>
+        {call && !isPlain ? (
+          <AskedChange call={call} thread={ask?.asked_by ? undefined : thread} onNone={onNone}>
+            {end}
+          </AskedChange>
+        ) : (
+          <>
+            <Arguments args={args} />
+            {end}
+          </>
+        )}
+      </div>
+      {hasChange && (
+        <button type="button" class="quiet" onClick={() => setPlain(!isPlain)}>
+          {isPlain ? words.showChange : words.showArgs}
+        </button>
+      )}
+    </>
+  );
+}
+
+function End({ onSeen }: Pick<AskedProps, "onSeen">) {
   const end = useRef<HTMLSpanElement>(null);
   useEffect(() => {
     const watcher = new IntersectionObserver((entries) => {
@@ -20,33 +67,24 @@ export function Asked({ args, onSeen }: AskedProps) {
     if (end.current) watcher.observe(end.current);
     return () => watcher.disconnect();
   }, [onSeen]);
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it too.
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset holds controls.
-    <div class="asked" role="group" tabIndex={0} aria-label="Arguments">
-      <dl>
-        {Object.entries(args).map(([name, value]) => (
-          <div key={name} class={isLong(value) ? "long" : ""}>
-            <dt>{visible(name)}</dt>
-            <dd>
-              <Exact text={textOf(value)} />
-            </dd>
-          </div>
-        ))}
-      </dl>
-      {Object.keys(args).length === 0 && <p class="empty">Without arguments.</p>}
-      <span ref={end} class="end" />
-    </div>
-  );
+  return <span ref={end} class="end" />;
 }
 
-/** A text in which what cannot be seen is named. */
-export const Exact = ({ text }: { text: string }) =>
-  h(
-    "bdi",
-    { class: "exact" },
-    ...exact(text).map((piece) => (typeof piece === "string" ? piece : h("mark", null, `⟨${piece.mark}⟩`))),
-  );
+const Arguments = ({ args }: Pick<AskedProps, "args">) => (
+  <>
+    <dl>
+      {Object.entries(args).map(([name, value]) => (
+        <div key={name} class={isLong(value) ? "long" : ""}>
+          <dt>{visible(name)}</dt>
+          <dd>
+            <Exact text={textOf(value)} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+    {Object.keys(args).length === 0 && <p class="empty">{t().asked.none}</p>}
+  </>
+);
 
 const textOf = (value: unknown): string =>
   typeof value === "string" ? value : JSON.stringify(value, null, 2);

@@ -4,6 +4,7 @@ import { visible } from "../components.tsx";
 import { type DiffLine, diffLines, hunksOf } from "../diff.ts";
 import { number } from "../numbers.ts";
 import { t } from "../texts.ts";
+import { Exact } from "./exact-text.tsx";
 
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
@@ -14,15 +15,18 @@ export function DiffView({
   before,
   after,
   numbers = true,
+  isExact = false,
 }: {
   before: string;
   after: string;
   numbers?: boolean;
+  /** For who must decide on it: whole, and what cannot be seen is named. The caller bounds the lines. */
+  isExact?: boolean;
 }) {
   const hunks = hunksOf(diffLines(before, after));
   const count = hunks.reduce((sum, { length }) => sum + length, 0);
   if (count === 0) return <p class="empty">{t().diff.none}</p>;
-  let left = MAX_LINES;
+  let left = isExact ? count : MAX_LINES;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
     <section class="diff" tabIndex={0} aria-label={t().diff.title}>
@@ -30,14 +34,20 @@ export function DiffView({
         const shown = lines.slice(0, Math.max(0, left));
         left -= shown.length;
         // biome-ignore lint/suspicious/noArrayIndexKey: hunks have no name but their place.
-        return <Hunk key={index} lines={shown} numbers={numbers} />;
+        return <Hunk key={index} lines={shown} numbers={numbers} isExact={isExact} />;
       })}
-      {count > MAX_LINES && <p class="empty">{t().diff.moreLines(number(count - MAX_LINES))}</p>}
+      {!isExact && count > MAX_LINES && <p class="empty">{t().diff.moreLines(number(count - MAX_LINES))}</p>}
     </section>
   );
 }
 
-const Hunk = ({ lines, numbers }: { lines: readonly DiffLine[]; numbers: boolean }) => (
+interface HunkProps {
+  lines: readonly DiffLine[];
+  numbers: boolean;
+  isExact: boolean;
+}
+
+const Hunk = ({ lines, numbers, isExact }: HunkProps) => (
   <table>
     <tbody>
       {lines.map((line) => (
@@ -49,12 +59,20 @@ const Hunk = ({ lines, numbers }: { lines: readonly DiffLine[]; numbers: boolean
           </td>
           <td>
             {line.kind !== "same" && <span class="unseen">{t().diff[line.kind]}</span>}
-            <code>{lineText(line)}</code>
+            <code>{isExact ? <ExactLine {...line} /> : lineText(line)}</code>
           </td>
         </tr>
       ))}
     </tbody>
   </table>
+);
+
+/** A carriage return is named, unlike in `lineText`. */
+const ExactLine = ({ kind, text }: DiffLine) => (
+  <>
+    <Exact text={text.replace(/\n$/, "")} />
+    {!text.endsWith("\n") && kind !== "same" && ` ⟨${t().diff.noLineEnd}⟩`}
+  </>
 );
 
 function lineText({ kind, text }: DiffLine): string {

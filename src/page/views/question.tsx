@@ -5,7 +5,8 @@ import { type Answer, type Interrupt, ProblemError } from "../../client/client.t
 import { Plain, Problem, Time, visible } from "../components.tsx";
 import { letterOf } from "../keys.ts";
 import { may, messageOf } from "../session.ts";
-import { Asked, Exact } from "./asked.tsx";
+import { Asked } from "./asked.tsx";
+import { Exact } from "./exact-text.tsx";
 import { Edit } from "./question-edit.tsx";
 import { Reply } from "./question-reply.tsx";
 
@@ -118,7 +119,7 @@ function Approval({ ask, isOff, answer }: BodyProps) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
     <div ref={card} class="approval" onKeyDown={onKey}>
-      <Asked args={ask.args} onSeen={onSeen} />
+      <Asked args={ask.args} ask={ask} onSeen={onSeen} />
       {may("run") && !isSeen && (
         <p class="hint">
           There is more to read.{" "}

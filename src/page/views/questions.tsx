@@ -5,6 +5,7 @@ import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { answerLater, answerNow, keyOf, later, sendAnswers } from "../questions.ts";
+import { AskedIn } from "./asked.tsx";
 import { Question, titleOf } from "./question.tsx";
 
 export interface QuestionsProps {
@@ -15,11 +16,11 @@ export interface QuestionsProps {
 export function Questions({ thread, asks }: QuestionsProps) {
   const runs = [...new Set(asks.map(({ run_id }) => run_id))];
   return (
-    <>
+    <AskedIn.Provider value={thread}>
       {runs.map((run) => (
         <OfRun key={run} thread={thread} run={run} asks={asks.filter(({ run_id }) => run_id === run)} />
       ))}
-    </>
+    </AskedIn.Provider>
   );
 }
 
