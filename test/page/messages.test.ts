@@ -183,7 +183,7 @@ test("a closed tab loses neither the text nor the files of a message, and signin
   await signIn(tab.page);
   await field(tab.page).fill("Look at this");
   await tab.page
-    .getByLabel("Files", { exact: true })
+    .locator(".composer input[type=file]")
     .setInputFiles({ name: "red.png", mimeType: "image/png", buffer: PICTURE });
   await sees(tab.page, "red.png");
   await tab.page.getByRole("button", { name: "Enlarge red.png" }).click();
