@@ -1,5 +1,6 @@
 // What a page shows of a thread: plain objects that the fold changes in place and the views watch.
 
+import type { Ending, Outcome } from "./outcome.ts";
 import type { Phase } from "./phase.ts";
 import type { Interrupt, Part, Usage } from "./wire.ts";
 
@@ -67,6 +68,8 @@ export interface NoteCell {
   readonly key: string;
   readonly text: string;
   readonly tone: "quiet" | "warning" | "error";
+  /** How the run ended that it is about. Absent: it is about something else. */
+  readonly outcome?: Outcome;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;
 
@@ -86,6 +89,8 @@ export interface RunNow {
   agent?: string | undefined;
   model?: string | undefined;
   isActive: boolean;
+  /** Absent while it is in progress: for `outcomeOf`. */
+  ending?: Ending | undefined;
   phase: Phase;
   /** What its model calls have used so far, those of its subagents included. */
   tokens: number;

@@ -21,6 +21,7 @@ import type { Answer, Run, StreamEvent, UserEvent } from "./wire.ts";
 
 export { ConnectionLost, ProblemError } from "./connection.ts";
 export type { OfAgent, ReadOptions, SharedPlace } from "./methods.ts";
+export { type Ending, type Outcome, outcomeOf } from "./outcome.ts";
 export { blobOf, partOf } from "./parts.ts";
 export type { Body, ClientHeaders, HeadersFunction, Operation, Query, Reply, Sent } from "./requests.ts";
 export type { ConnectionState } from "./retries.ts";

@@ -3,7 +3,8 @@
 
 import type { Page, Todo } from "./cells.ts";
 import { createLane, type KnownAgent, type LaneFold } from "./lane.ts";
-import { endOf, noteOf } from "./notes.ts";
+import { endOf, type Note } from "./notes.ts";
+import type { Ending } from "./outcome.ts";
 import { type Phase, trackPhase } from "./phase.ts";
 import type { Interrupt, Run, StreamEvent, ThreadState, Usage } from "./wire.ts";
 
@@ -40,6 +41,8 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   const below = new Map<string, LaneFold>();
   const interrupts = new Map<string, Interrupt & { answer?: unknown }>();
   let track = trackPhase();
+  /** Whether a model call has ended of which there is no message yet: at the end of the run it said nothing. */
+  let isSilent = false;
 
   const laneAt = (path: readonly string[]) => (path.length === 0 ? root : below.get(keyOf(path)));
 
@@ -73,11 +76,15 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     const { run } = page;
     if (event.event === "run_start") {
       track = trackPhase();
-      Object.assign(run, { agent: event.data.agent, model: event.data.model, isActive: true, tokens: 0 });
+      const { agent, model } = event.data;
+      Object.assign(run, { agent, model, isActive: true, tokens: 0, ending: undefined });
       if (event.run_id !== undefined) run.id = event.run_id;
       if (event.data.replaces !== undefined) root.cut(event.data.replaces);
       root.removeNotes();
     }
+    if (event.event === "on_chat_model_end") isSilent = event.data.error === undefined;
+    if (event.event === "run_start" || event.event === "on_message" || event.event === "on_tool_end")
+      isSilent = false;
     run.phase = track(event);
     if (event.event === "done" || event.event === "error") {
       run.isActive = false;
@@ -85,14 +92,20 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
       root.settle(isWaiting ? "waits" : "stopped");
       for (const lane of below.values()) lane.settle("stopped");
       if (event.data.usage) run.tokens = total(event.data.usage);
-      note(event);
+      run.ending = endingOf(event);
+      note(endOf(run.ending, event.event === "error" ? event.data : undefined));
     }
-    if (event.event === "warning") note(event);
+    if (event.event === "warning") note({ text: event.data.message, tone: "warning" });
     touch(run);
   }
 
-  function note(event: StreamEvent): void {
-    const said = noteOf(event);
+  function endingOf(event: Extract<StreamEvent, { event: "done" | "error" }>): Ending {
+    if (event.event === "error") return { status: "error", stop_reason: "error" };
+    const { status, stop_reason } = event.data;
+    return { status, stop_reason, isEmpty: isSilent && stop_reason !== "refusal" };
+  }
+
+  function note(said: Note | undefined): void {
     if (said) root.note(said);
   }
 
@@ -160,16 +173,18 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     const isActive = state.status === "busy";
     const phase: Phase = { name: isActive ? "processing" : "idle" };
     const model = state.messages.findLast((message) => message.role === "assistant")?.model;
-    Object.assign(page.run, { id: run?.id, agent: run?.agent, model, isActive, phase, tokens: 0 });
+    const isEmpty = state.messages.at(-1)?.role === "user" ? undefined : false;
+    const ending = isActive ? undefined : run && { ...run, isEmpty };
+    Object.assign(page.run, { id: run?.id, agent: run?.agent, model, isActive, ending, phase, tokens: 0 });
     track = trackPhase();
+    isSilent = false;
     for (const message of state.messages) root.message(message);
     for (const key of ["interrupts", "subagents"])
       onState(root, [], { key, value: (state[key] ?? {}) as Record<string, unknown> });
     for (const { call_id } of interrupts.values()) root.waits(call_id);
     if (!isActive) {
       root.settle("waits");
-      const said = run && endOf(run);
-      if (said) root.note(said);
+      if (ending) note(endOf(ending, run?.error));
     }
     for (const changed of [page, page.run, page.lane]) touch(changed);
   }

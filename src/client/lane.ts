@@ -48,7 +48,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
       case "on_chat_model_stream":
         return said.stream(event.data);
       case "on_chat_model_end":
-        return said.end(event.data.error !== undefined);
+        return said.end(endOf(event.data.error));
       case "message_discard":
         return said.discard(event.data.message_id);
       case "on_tool_start":
@@ -122,6 +122,9 @@ export function createLane(lane: Lane, tools: LaneTools) {
     waits: calls.waits,
   };
 }
+
+const endOf = (error: { readonly code: string } | undefined) =>
+  error === undefined ? "done" : error.code === "cancelled" ? "stopped" : "failed";
 
 const userCell = ({ id, content, created_at: at }: Extract<Message, { role: "user" }>, key: string) =>
   ({ kind: "user", key, id, at, text: textIn(content), attachments: attachmentsIn(content) }) as const;

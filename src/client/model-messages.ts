@@ -98,11 +98,11 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       else call(open, delta.tool_call);
     },
 
-    end(hasFailed: boolean): void {
+    end(state: "done" | "failed" | "stopped"): void {
       if (!open) return;
       endThought(open);
-      close(open.text, hasFailed ? "failed" : "done");
-      for (const cell of hasFailed ? open.calls.values() : []) {
+      close(open.text, state);
+      for (const cell of state === "done" ? [] : open.calls.values()) {
         cell.state = "stopped";
         touch(cell);
       }

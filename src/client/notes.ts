@@ -1,9 +1,9 @@
 // Notes that a conversation shows about its runs, beside its messages.
 
 import type { NoteCell } from "./cells.ts";
-import type { Run, StreamEvent } from "./wire.ts";
+import { type Ending, type Outcome, outcomeOf } from "./outcome.ts";
 
-export type Note = Pick<NoteCell, "text" | "tone">;
+export type Note = Pick<NoteCell, "text" | "tone" | "outcome">;
 
 const LIMITS: Readonly<Record<string, string>> = {
   max_iterations: "The run has made as many steps as the agent may make",
@@ -14,27 +14,25 @@ const LIMITS: Readonly<Record<string, string>> = {
 };
 
 /** Undefined when there is nothing to say. */
-export function noteOf(event: StreamEvent): Note | undefined {
-  if (event.event === "warning") return { text: event.data.message, tone: "warning" };
-  if (event.event === "error") return { text: event.data.message, tone: "error" };
-  return event.event === "done" ? ended(event.data.status, event.data.stop_reason) : undefined;
+export function endOf(ending: Ending, error?: { readonly message: string }): Note | undefined {
+  const outcome = outcomeOf(ending, false);
+  if (error) return { text: error.message, tone: "error", outcome };
+  const said = ended(outcome, ending.stop_reason);
+  return said && { ...said, outcome };
 }
 
-/** The same for a run whose events are not read again. */
-export function endOf({ status, stop_reason, error }: Run): Note | undefined {
-  if (error) return { text: error.message, tone: "error" };
-  return ended(status, stop_reason);
-}
-
-function ended(status: string, reason = ""): Note | undefined {
-  if (status === "cancelled") return { text: "Stopped.", tone: "quiet" };
-  if (status === "interrupted" && reason !== "tool_use")
-    return { text: "Stopped after a step. Send a message to continue.", tone: "quiet" };
-  if (status === "error")
+function ended(outcome: Outcome, reason = ""): Note | undefined {
+  if (outcome === "stopped")
+    return {
+      text: reason === "interrupt" ? "Stopped after a step. Send a message to continue." : "Stopped.",
+      tone: "quiet",
+    };
+  if (outcome === "failed")
     return {
       text: `${LIMITS[reason] ?? `Stopped: ${reason}`}. Send a message to continue.`,
       tone: "warning",
     };
+  if (outcome === "empty") return { text: "The model answered nothing.", tone: "quiet" };
   if (reason === "refusal") return { text: "The model declined to answer.", tone: "quiet" };
   if (reason === "max_tokens")
     return { text: "The answer was cut off at the model's limit of tokens.", tone: "quiet" };

@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 import { useContext, useState } from "preact/hooks";
-import type { Cell, Lane, NoteCell, TextCell, ThoughtCell, UserCell } from "../../client/cells.ts";
+import type { Cell, Lane, TextCell, ThoughtCell, UserCell } from "../../client/cells.ts";
 import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Foldable, Plain } from "../components.tsx";
 import { useTouched } from "../frame.ts";
@@ -13,6 +13,7 @@ import { t } from "../texts.ts";
 import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
 import { Picture } from "./picture.tsx";
+import { RunNote } from "./run-note.tsx";
 import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
@@ -63,7 +64,7 @@ function CellView({ cell }: { cell: Cell }) {
     case "agent":
       return <AgentCard cell={cell} drawLane={drawLane} />;
     case "note":
-      return <Note cell={cell} />;
+      return <RunNote cell={cell} />;
   }
 }
 
@@ -181,10 +182,3 @@ function Thought({ cell }: { cell: ThoughtCell }) {
     </Foldable>
   );
 }
-
-const Note = ({ cell: { tone, text } }: { cell: NoteCell }) => (
-  <p class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
-    {tone !== "quiet" && <b>{t().messages.tones[tone]}</b>}
-    {text}
-  </p>
-);

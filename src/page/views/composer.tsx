@@ -6,6 +6,7 @@ import type { UserCell } from "../../client/cells.ts";
 import type { Part, Run } from "../../client/client.ts";
 import { Problem } from "../components.tsx";
 import { draftOf, saveDraft } from "../drafts.ts";
+import { isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
 import { wasByLetter } from "../keys.ts";
 import type { OpenThread } from "../live.ts";
@@ -147,7 +148,7 @@ export function Composer(props: ComposerProps) {
           onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={(event) => {
             // A finger finds no Shift to hold: Enter makes a line, and the button sends.
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch()) return;
+            if (!isSendingEnter(event) || isTouch()) return;
             event.preventDefault();
             send(event.altKey ? "queue" : "steer");
           }}

@@ -8,6 +8,7 @@ import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
+import type { Choice } from "../outbox.ts";
 import { go, useRoute } from "../routes.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
@@ -129,11 +130,16 @@ function Log({
   usePlace({ thread, route, scroller, end });
   const stay = useCallback(() => end?.leave(), [end]);
   const of = useMemo(() => {
+    const answerAgain = async ({ id, text, attachments }: UserCell, choice: Choice) => {
+      const content = contentOf(text, attachments) ?? text;
+      await open.rewind(() => startRun({ thread, content, choice, replaces: id, isQueued: false }));
+    };
     const actions: MessageActions = {
       rewrite: onRewrite,
-      async retry({ id, text, attachments }) {
-        const content = contentOf(text, attachments) ?? text;
-        await open.rewind(() => startRun({ thread, content, choice: {}, replaces: id, isQueued: false }));
+      retry: (message) => answerAgain(message, {}),
+      async again(choice) {
+        const last = page.lane.cells.findLast((cell) => cell.kind === "user");
+        if (last) await answerAgain(last, choice);
       },
       async resume() {
         await client.start(thread, { continue: true });
@@ -145,7 +151,7 @@ function Log({
       },
     };
     return { thread, agent: info?.agent ?? "Assistant", actions: may("run") ? actions : undefined };
-  }, [thread, info?.agent, open, onRewrite]);
+  }, [thread, info?.agent, open, onRewrite, page]);
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { isSendingEnter } from "../enter.ts";
 
 export interface ReplyProps {
   readonly label: string;
@@ -38,7 +39,7 @@ export function Reply({ label, send, isNeeded = false, isOff, onSend, onCancel, 
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            if (!isSendingEnter(event)) return;
             event.preventDefault();
             submit();
           }}

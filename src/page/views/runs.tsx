@@ -2,47 +2,52 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { RunRecord } from "../../client/client.ts";
+import type { OpenInterrupt, RunRecord } from "../../client/client.ts";
+import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { Action, Empty, Plain, Problem, Time, useRead } from "../components.tsx";
+import { useTouched } from "../frame.ts";
 import { duration, money, number } from "../numbers.ts";
+import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { PageView } from "./page-view.tsx";
 import { useRuns } from "./use-runs.ts";
 
-const HOURS = { "": "Any time", "1": "Last hour", "24": "Last day", "168": "Last week" } as const;
-
 export function Runs() {
-  const [status, setStatus] = useState<Status | "">("");
+  const [status, setStatus] = useState<Outcome | "">("");
+  const words = t().runs;
+  const asking = askingRuns(useTouched(questions).items);
   const [agent, setAgent] = useState("");
   const [hours, setHours] = useState("");
   const { value: agents } = useRead((signal) => client.agents.list(signal), []);
   const { runs, hasMore, more, problem } = useRuns({
-    status: status || undefined,
+    status: status ? STATUS_OF[status] : undefined,
     agent: agent || undefined,
     hours: hours ? Number(hours) : undefined,
   });
+  const shown = runs?.filter((run) => !status || endOf(run, asking) === status);
   return (
-    <PageView title="Runs">
+    <PageView title={words.title}>
       <div class="filters">
-        <Choice label="Status" value={status} onChange={(value) => setStatus(value as Status | "")}>
-          <option value="">Any status</option>
-          {STATUSES.map((each) => (
+        <Choice label={words.status} value={status} onChange={(value) => setStatus(value as Outcome | "")}>
+          <option value="">{words.anyStatus}</option>
+          {OUTCOMES.map((each) => (
             <option key={each} value={each}>
-              {wordOf(each)}
+              {t().outcomes[each]}
             </option>
           ))}
         </Choice>
-        <Choice label="Agent" value={agent} onChange={setAgent}>
-          <option value="">Any agent</option>
+        <Choice label={words.agent} value={agent} onChange={setAgent}>
+          <option value="">{words.anyAgent}</option>
           {agents?.map(({ name }) => (
             <option key={name} value={name}>
               {name}
             </option>
           ))}
         </Choice>
-        <Choice label="Started" value={hours} onChange={setHours}>
-          {Object.entries(HOURS).map(([value, text]) => (
+        <Choice label={words.started} value={hours} onChange={setHours}>
+          {Object.entries(words.hours).map(([value, text]) => (
             <option key={value} value={value}>
               {text}
             </option>
@@ -50,15 +55,9 @@ export function Runs() {
         </Choice>
       </div>
       <Problem>{problem}</Problem>
-      {runs && runs.length > 0 && <RunTable runs={runs} />}
-      {runs?.length === 0 && (
-        <Empty>
-          {status || agent || hours
-            ? "No run is like this. Choose less above to see more."
-            : "Each message that is answered is a run and appears here, with those of subagents."}
-        </Empty>
-      )}
-      {hasMore && <Action onClick={more}>Show more</Action>}
+      {shown && shown.length > 0 && <RunTable runs={shown} asking={asking} />}
+      {shown?.length === 0 && <Empty>{status || agent || hours ? words.none : words.nothing}</Empty>}
+      {hasMore && <Action onClick={more}>{words.more}</Action>}
     </PageView>
   );
 }
@@ -77,34 +76,42 @@ const Choice = (props: {
   </label>
 );
 
-const RunTable = ({ runs }: { runs: readonly RunRecord[] }) => (
-  <table class="runs">
-    <thead>
-      <tr>
-        <th>Status</th>
-        <th>Agent</th>
-        <th>Started</th>
-        <th class="number">Took</th>
-        <th class="number">Tokens in</th>
-        <th class="number">Out</th>
-        <th class="number">Cost</th>
-        <th>Open</th>
-      </tr>
-    </thead>
-    <tbody>
-      {runs.map((run) => (
-        <RunRow key={run.id} run={run} />
-      ))}
-    </tbody>
-  </table>
-);
+interface Asking {
+  readonly asking: ReadonlySet<string>;
+}
 
-function RunRow({ run }: { run: RunRecord }) {
+function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
+  const words = t().runs;
+  return (
+    <table class="runs">
+      <thead>
+        <tr>
+          <th>{words.status}</th>
+          <th>{words.agent}</th>
+          <th>{words.started}</th>
+          <th class="number">{words.took}</th>
+          <th class="number">{words.tokensIn}</th>
+          <th class="number">{words.out}</th>
+          <th class="number">{words.cost}</th>
+          <th>{words.open}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {runs.map((run) => (
+          <RunRow key={run.id} run={run} asking={asking} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function RunRow({ run, asking }: { run: RunRecord } & Asking) {
+  const words = t().runs;
   const { thread_id: thread, id, usage, error } = run;
   return (
     <tr>
       <td>
-        <RunStatus status={run.status} />
+        <RunOutcome outcome={endOf(run, asking)} />
         {error && (
           <p class="problem">
             <Plain>{error.message}</Plain>
@@ -117,28 +124,24 @@ function RunRow({ run }: { run: RunRecord }) {
       <td>
         <Time at={run.created_at} />
       </td>
-      <td class="number" data-name="Took">
+      <td class="number" data-name={words.took}>
         <Took run={run} />
       </td>
-      <td
-        class="number"
-        data-name="Tokens in"
-        title={`${number(usage.cache_read_tokens)} of them from the cache`}
-      >
+      <td class="number" data-name={words.tokensIn} title={words.cached(number(usage.cache_read_tokens))}>
         {number(usage.input_tokens)}
       </td>
-      <td class="number" data-name="Out">
+      <td class="number" data-name={words.out}>
         {number(usage.output_tokens)}
       </td>
-      <td class="number" data-name="Cost">
+      <td class="number" data-name={words.cost}>
         {usage.cost === undefined ? "–" : money(usage.cost)}
       </td>
       <td class="links">
-        <a href={hashOf({ view: "thread", thread })} aria-label={`Conversation of run ${id}`}>
-          Conversation
+        <a href={hashOf({ view: "thread", thread })} aria-label={words.conversationOf(id)}>
+          {words.conversation}
         </a>
-        <a href={hashOf({ view: "thread", thread, run: id, tab: "trace" })} aria-label={`Trace of run ${id}`}>
-          Trace
+        <a href={hashOf({ view: "thread", thread, run: id, tab: "trace" })} aria-label={words.traceOf(id)}>
+          {words.trace}
         </a>
       </td>
     </tr>
@@ -157,26 +160,42 @@ function Took({ run: { created_at, ended_at } }: { run: RunRecord }) {
   return <>{duration(Math.max(0, end - Date.parse(created_at)))}</>;
 }
 
-type Status = RunRecord["status"];
+/** The runs of which something is open. A run id alone is not enough: ids are those of a thread. */
+const askingRuns = (items: readonly OpenInterrupt[]): ReadonlySet<string> =>
+  new Set(items.map(({ thread_id, run_id }) => `${thread_id} ${run_id}`));
 
-/** A mark and a word, so that colour is never all there is. */
-const SHOWN: Readonly<Record<Status, { mark: string; word: string; tone: string }>> = {
-  pending: { mark: "○", word: "Waits for a slot", tone: "" },
-  running: { mark: "●", word: "Running", tone: "now" },
-  success: { mark: "✓", word: "Done", tone: "good" },
-  interrupted: { mark: "?", word: "Waits for an answer", tone: "warn" },
-  cancelled: { mark: "⊘", word: "Cancelled", tone: "" },
-  error: { mark: "✗", word: "Failed", tone: "bad" },
+const endOf = (run: RunRecord, asking: ReadonlySet<string>): Outcome =>
+  outcomeOf(run, asking.has(`${run.thread_id} ${run.id}`));
+
+/** What to ask the server for. Absent: its runs have more than one status. */
+const STATUS_OF: Readonly<Partial<Record<Outcome, RunRecord["status"]>>> = {
+  queued: "pending",
+  running: "running",
+  waits: "interrupted",
+  answered: "interrupted",
+  failed: "error",
+  empty: "success",
+  done: "success",
 };
 
-const STATUSES = Object.keys(SHOWN) as Status[];
-const wordOf = (status: Status): string => SHOWN[status].word;
+/** A mark beside the word, so that colour is never all there is. */
+const MARKS: Readonly<Record<Outcome, readonly [mark: string, tone: string]>> = {
+  queued: ["○", ""],
+  running: ["●", "now"],
+  waits: ["?", "warn"],
+  answered: ["✓", ""],
+  stopped: ["⊘", ""],
+  failed: ["✗", "bad"],
+  empty: ["∅", "warn"],
+  done: ["✓", "good"],
+};
+const OUTCOMES = Object.keys(MARKS) as Outcome[];
 
-function RunStatus({ status }: { status: Status }) {
-  const { mark, word, tone } = SHOWN[status];
+function RunOutcome({ outcome }: { outcome: Outcome }) {
+  const [mark, tone] = MARKS[outcome];
   return (
     <span class={`run-status ${tone}`}>
-      <span aria-hidden="true">{mark}</span> {word}
+      <span aria-hidden="true">{mark}</span> {t().outcomes[outcome]}
     </span>
   );
 }

@@ -1,22 +1,13 @@
 // What happens now, in a line: seen by all, and read out by screen readers.
 
-import { useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "../../client/cells.ts";
-import type { PhaseName } from "../../client/phase.ts";
+import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import type { Live } from "../live.ts";
-
-const WORDS: Readonly<Record<PhaseName, (of: string) => string>> = {
-  idle: () => "",
-  processing: () => "Working",
-  calling_model: () => "Answering",
-  executing_tool: (of) => `Running ${of}`,
-  waiting_for_subagent: (of) => `Waiting for ${of}`,
-  waiting_for_permission: (of) => `Waits for your permission: ${of}`,
-  waiting_for_answer: () => "Waits for your answer",
-  waiting_for_tool: (of) => `Waits for the result of ${of}`,
-};
+import { number } from "../numbers.ts";
+import { t } from "../texts.ts";
 
 export function StatusLine({ live }: { live: Live }) {
   const { connection, waiting } = useTouched(live);
@@ -24,20 +15,20 @@ export function StatusLine({ live }: { live: Live }) {
   const { asks } = useTouched(live.page);
   const wasActive = useRef(false);
   wasActive.current ||= run.isActive;
+  const words = t().statusLine;
   const isLost = connection === "reconnecting";
-  const text = isLost
-    ? "Reconnecting: the server does not answer. Nothing is lost."
-    : textOf(live.page, asks.length, wasActive.current);
+  const text = isLost ? words.lost : textOf(live.page, asks.length, wasActive.current);
   return (
     <div class="status-line">
-      <p role="status" class={isLost ? "lost" : run.isActive ? "active" : asks.length > 0 ? "asking" : ""}>
-        {text}
+      <p class={isLost ? "lost" : run.isActive ? "active" : asks.length > 0 ? "asking" : ""}>
+        <span role="status">{text}</span>
+        {!isLost && run.isActive && run.phase.name === "calling_model" && <Clock page={live.page} />}
       </p>
       {waiting.length > 0 && (
         <ul class="waiting">
           {waiting.map(({ id, as, text }) => (
             <li key={id}>
-              <b>{as === "queued" ? "Queued" : "Read before the next step"}</b> <span>{visible(text)}</span>
+              <b>{words[as]}</b> <span>{visible(text)}</span>
             </li>
           ))}
         </ul>
@@ -46,8 +37,38 @@ export function StatusLine({ live }: { live: Live }) {
   );
 }
 
-function textOf({ run: { phase, isActive } }: Page, asks: number, wasActive: boolean): string {
-  if (!isActive && asks > 0) return "Waits for your answer";
-  if (!isActive) return wasActive ? "Done" : "";
-  return WORDS[phase.name](visible(phase.of?.join(", ") ?? "")) || "Working";
+function textOf({ run }: Page, asks: number, wasActive: boolean): string {
+  const words = t().statusLine;
+  if (run.isActive)
+    return words.phases[run.phase.name](visible(run.phase.of?.join(", ") ?? "")) || words.phases.processing();
+  if (asks > 0) return words.waits;
+  if (!run.ending) return "";
+  const outcome = outcomeOf(run.ending, false);
+  return wasActive || !ENDED_WELL.has(outcome) ? t().outcomes[outcome] : "";
+}
+
+/** Not worth a word about a run that ended before the person came. */
+const ENDED_WELL: ReadonlySet<Outcome> = new Set<Outcome>(["done", "answered"]);
+
+/** A model that is silent for longer is worth a word. */
+const SILENT_S = 20;
+
+/** Seconds since the model was called. Screen readers hear the phase, not every second of it. */
+function Clock({ page }: { page: Page }) {
+  const { cells } = useTouched(page.lane);
+  const [seconds, setSeconds] = useState(0);
+  const before = useRef(cells.length);
+  useEffect(() => {
+    const since = performance.now();
+    const tick = () => setSeconds(Math.floor((performance.now() - since) / 1000));
+    const timer = setInterval(tick, 1000);
+    return () => clearInterval(timer);
+  }, []);
+  const isSilent = cells.length <= before.current && seconds >= SILENT_S;
+  return (
+    <>
+      {seconds > 0 && <span aria-hidden="true">{` · ${number(seconds)} s`}</span>}
+      {isSilent && <span role="status">{` · ${t().statusLine.silent}`}</span>}
+    </>
+  );
 }

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
+import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { indexIn } from "../../lib/search.ts";
 import { Empty, fullTime, Problem, visible } from "../components.tsx";
 import { deletions, isDeleted } from "../deletions.ts";
@@ -18,7 +19,8 @@ export function ThreadList({ current }: { current?: string | undefined }) {
   const { q, next, isRead, problem, ...read } = useTouched(threads);
   useTouched(deletions);
   const items = read.items.filter(({ id }) => !isDeleted(id));
-  const asking = byThread(useTouched(questions).items);
+  const asked = useTouched(questions);
+  const asking = byThread(asked.items);
   const [opened, setOpened] = useState<FoundThread>();
   const groups: readonly Pick<Group, "rows">[] = q
     ? [{ rows: items.map((thread) => ({ thread, isBranch: false })) }]
@@ -29,6 +31,7 @@ export function ThreadList({ current }: { current?: string | undefined }) {
       {...each}
       q={q}
       asks={asking.get(each.thread.id)}
+      isKnown={asked.isRead && !asked.isCut}
       isCurrent={each.thread.id === current}
       onMenu={setOpened}
     />
@@ -98,14 +101,18 @@ function More({ q }: { q: string }) {
 interface ThreadRowProps extends Row {
   readonly q: string;
   readonly asks: readonly OpenInterrupt[] | undefined;
+  /** Whether `asks` are all that are open. */
+  readonly isKnown: boolean;
   readonly isCurrent: boolean;
   readonly onMenu: (thread: FoundThread) => void;
 }
 
-function ThreadRow({ thread, isBranch, q, asks, isCurrent, onMenu }: ThreadRowProps) {
+function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: ThreadRowProps) {
   const title = titleOfThread(thread);
   const hit = thread.match && { message: thread.match.message_id, words: q.trim() };
-  const [mark, word, kind] = asks ? (["?", wordOf(asks), "warn"] as const) : STATUS[thread.status];
+  const outcome = isKnown || asks ? endOf(thread.status, asks !== undefined) : undefined;
+  const [mark, kind] = MARKS[outcome ?? "done"];
+  const word = asks ? wordOf(asks) : mark && outcome && t().outcomes[outcome];
   return (
     <li class={isBranch ? "thread branch" : "thread"}>
       <a
@@ -167,12 +174,24 @@ function moveInList(event: KeyboardEvent): void {
 /** The words of a thread without a title are its id. */
 export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
 
-/** The mark, the word and the class; idle threads say nothing. */
-const STATUS: Readonly<Record<FoundThread["status"], readonly [string, string, string]>> = {
-  idle: ["", "", ""],
-  busy: ["●", "Running", "accent"],
-  interrupted: ["…", "Waits", "quiet"],
-  error: ["✗", "Failed", "bad"],
+/** How the newest run ended, by the phase of its thread: one that waits and asks nothing was stopped. */
+function endOf(status: FoundThread["status"], isAsking: boolean): Outcome {
+  if (status === "busy") return isAsking ? "waits" : "running";
+  if (status === "error") return outcomeOf({ status: "error" }, isAsking);
+  if (status === "idle") return "done";
+  return outcomeOf({ status: "interrupted", stop_reason: "interrupt" }, isAsking);
+}
+
+/** The mark and the class; what has ended well says nothing. */
+const MARKS: Readonly<Record<Outcome, readonly [string, string]>> = {
+  queued: ["○", "quiet"],
+  running: ["●", "accent"],
+  waits: ["?", "warn"],
+  answered: ["", ""],
+  stopped: ["⊘", "quiet"],
+  failed: ["✗", "bad"],
+  empty: ["", ""],
+  done: ["", ""],
 };
 
 const KINDS: Readonly<Record<OpenInterrupt["kind"], (name: string) => string>> = {

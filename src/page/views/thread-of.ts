@@ -2,10 +2,13 @@
 
 import { createContext } from "preact";
 import type { UserCell } from "../../client/cells.ts";
+import type { Choice } from "../outbox.ts";
 
 export interface MessageActions {
   readonly rewrite: (message: UserCell) => void;
   readonly retry: (message: UserCell) => Promise<void>;
+  /** Answers the last message again, by what is chosen. */
+  readonly again: (choice: Choice) => Promise<void>;
   /** Continues the last answer, which was cut off. */
   readonly resume: () => Promise<void>;
   readonly fork: (messageId: string) => Promise<void>;

@@ -1,0 +1,37 @@
+// How a run ended, as a person would say it: a pure rule that every list, head and announcement shares.
+
+import type { Run } from "./wire.ts";
+
+/**
+ * `waits`: something that it asked is open. `answered`: it asked, and another run continued. `stopped`: by a person, at once
+ * or after a step. `empty`: the model said nothing.
+ */
+export type Outcome = "queued" | "running" | "waits" | "answered" | "stopped" | "failed" | "empty" | "done";
+
+export interface Ending extends Pick<Run, "status" | "stop_reason"> {
+  readonly usage?: Run["usage"] | undefined;
+  /** Whether the run ended without an answer. Absent: as its usage says. */
+  readonly isEmpty?: boolean | undefined;
+}
+
+/** `isAsking`: whether an interrupt of the run is open. */
+export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
+  switch (run.status) {
+    case "pending":
+      return "queued";
+    case "running":
+      return "running";
+    case "cancelled":
+      return "stopped";
+    case "error":
+      return "failed";
+    case "interrupted":
+      if (isAsking) return "waits";
+      return run.stop_reason === "interrupt" ? "stopped" : "answered";
+    case "success":
+      return (run.isEmpty ?? saidNothing(run)) ? "empty" : "done";
+  }
+}
+
+const saidNothing = ({ usage, stop_reason }: Ending): boolean =>
+  stop_reason !== "refusal" && usage !== undefined && usage.input_tokens > 0 && usage.output_tokens === 0;

@@ -1,0 +1,69 @@
+// What a conversation says of a run beside its messages, and what can be done about it.
+
+import { useContext, useState } from "preact/hooks";
+import type { NoteCell } from "../../client/cells.ts";
+import type { Outcome } from "../../client/outcome.ts";
+import { Action, Dialog } from "../components.tsx";
+import type { Choice } from "../outbox.ts";
+import { t } from "../texts.ts";
+import { Markdown } from "./markdown.tsx";
+import { chosenOf, Picker, useAgents } from "./picker.tsx";
+import { type MessageActions, ThreadOf } from "./thread-of.ts";
+
+/** After these another attempt may help. */
+const WORTH_A_TRY: ReadonlySet<Outcome | undefined> = new Set<Outcome>(["failed", "empty"]);
+
+export function RunNote({ cell: { tone, text, outcome } }: { cell: NoteCell }) {
+  const { actions } = useContext(ThreadOf);
+  const words = t().messages;
+  const known = outcome && (t().runNote.texts[outcome] ?? "");
+  return (
+    <div class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
+      {tone !== "quiet" && <b>{words.tones[tone]}</b>}
+      <Markdown text={(tone === "quiet" && known) || text} isWhole />
+      {actions && WORTH_A_TRY.has(outcome) && <Again again={actions.again} />}
+    </div>
+  );
+}
+
+function Again({ again }: Pick<MessageActions, "again">) {
+  const [isChoosing, setChoosing] = useState(false);
+  const words = t().runNote;
+  return (
+    <p class="row">
+      <Action onClick={() => again({})}>{words.tryAgain}</Action>
+      <button type="button" class="quiet" onClick={() => setChoosing(true)}>
+        {words.otherModel}
+      </button>
+      {isChoosing && <Chosen again={again} onClose={() => setChoosing(false)} />}
+    </p>
+  );
+}
+
+function Chosen({ again, onClose }: Pick<MessageActions, "again"> & { onClose: () => void }) {
+  const { agent } = useContext(ThreadOf);
+  const agents = useAgents();
+  const [choice, setChoice] = useState<Choice>({});
+  const words = t().runNote;
+  return (
+    <Dialog title={words.otherModel} onClose={onClose}>
+      <p class="row">
+        <Picker
+          agents={agents}
+          choice={choice}
+          agent={chosenOf(agents, choice.agent ?? agent)}
+          onChoose={setChoice}
+        />
+        <Action
+          class="primary"
+          onClick={async () => {
+            await again(choice);
+            onClose();
+          }}
+        >
+          {words.tryAgain}
+        </Action>
+      </p>
+    </Dialog>
+  );
+}

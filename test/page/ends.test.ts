@@ -1,0 +1,78 @@
+// How a run ended, as a person sees and hears it: one word in the conversation, in the list and among the runs.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const sees = (page: Page, text: string | RegExp) =>
+  page.getByText(text).filter({ visible: true }).first().waitFor();
+const says = async (page: Page, text: string) => {
+  await page.getByLabel("Message", { exact: true }).fill(text);
+  await page.keyboard.press("Enter");
+};
+const announced = (page: Page, text: string) =>
+  page.locator(".status-line [role=status]").getByText(text, { exact: true }).waitFor();
+
+describe("the end of a run has one word for eye and ear", () => {
+  test("stopped: by a person it is neither failed nor done", async () => {
+    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    await says(page, "A tale.");
+    await sees(page, "and on");
+    await page.getByRole("button", { name: "Stop", exact: false }).last().click();
+    await announced(page, "Stopped");
+    for (const wrong of ["This attempt failed.", "Done"])
+      expect(await page.getByText(wrong, { exact: true }).count()).toBe(0);
+    await tab.go("#/runs", "Stopped");
+    await page.getByLabel("Status").selectOption("Waits for an answer");
+    await sees(page, "No run is like this.");
+    await page.getByLabel("Status").selectOption("Stopped");
+    await page.getByRole("row", { name: /Stopped/ }).waitFor();
+  });
+
+  test("failed, and empty: what was wrong is readable, and the next attempt is one press away", async () => {
+    const { url } = await startServer({
+      script: [
+        { fail: { code: "model_rejected", message: "Not `this` one" } },
+        { usage: { input_tokens: 5 } },
+        { say: "At last." },
+      ],
+    });
+    const { page } = await seen(chromium, url);
+    await says(page, "Try.");
+    await announced(page, "Failed");
+    await page.locator(".run-note.error code").first().waitFor();
+    await page.getByRole("button", { name: "Try with another model" }).click();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await announced(page, "No answer");
+    await page.reload();
+    await sees(page, "The model answered nothing.");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await sees(page, "At last.");
+    expect(await page.getByText("The model answered nothing.").count()).toBe(0);
+  });
+
+  test("after a step: it is stopped, and its conversation does not wait", async () => {
+    const { tool, open, entered } = gate();
+    const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
+    const { page } = await seen(chromium, url);
+    await says(page, "Begin.");
+    await entered;
+    await page.getByRole("button", { name: "After this step" }).click();
+    open();
+    await announced(page, "Stopped");
+    await page.getByRole("region", { name: "Conversations" }).getByText("Stopped").waitFor();
+    expect(await page.getByText("Waits").count()).toBe(0);
+  });
+});
