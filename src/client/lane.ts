@@ -17,6 +17,9 @@ export interface KnownAgent {
   readonly summary?: string;
 }
 
+/** The error of a call that waited for a person, who wrote a message instead: no failure. As the server says it. */
+const WITHDRAWN = "Interrupted: a new message came before this call was run.";
+
 export type LaneFold = ReturnType<typeof createLane>;
 
 export function createLane(lane: Lane, tools: LaneTools) {
@@ -34,6 +37,8 @@ export function createLane(lane: Lane, tools: LaneTools) {
     seen.add(added.id);
     if (added.role === "assistant") said.keep(added);
     else if (added.role === "user") list.add(userCell(added, newKey()));
+    else if (added.role === "tool" && added.error === WITHDRAWN)
+      calls.withdraw(added.tool_call_id, added.name);
     else if (added.role === "tool")
       calls.result(added.tool_call_id, added.name, {
         text: added.error ?? textIn(added.content),

@@ -82,6 +82,13 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       setState(cell, hasFailed ? "failed" : "done");
     },
 
+    /** It was not run: its question was withdrawn by a new message. */
+    withdraw(call: string, name: string): void {
+      const cell = calls.get(call) ?? list.add(make(call, name));
+      cell.output = outputOf("Withdrawn by a new message.");
+      setState(cell, "stopped");
+    },
+
     waits(call: string): void {
       const cell = calls.get(call);
       if (cell?.state === "open") setState(cell, "waits");

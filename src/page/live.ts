@@ -25,6 +25,17 @@ export interface Live {
   /** Of the runs that have ended. */
   usage?: ThreadUsage;
   waiting: readonly Waiting[];
+  /** The run that was asked to stop after its step. */
+  stopping?: string;
+}
+
+/** Stops the run in progress. What the server says of its end is seen in the stream. */
+export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
+  const { id } = live.page.run;
+  if (id === undefined) return;
+  await client.stop(thread, id, mode);
+  live.stopping = id;
+  touch(live);
 }
 
 export interface OpenThread {

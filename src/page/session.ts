@@ -19,6 +19,7 @@ import {
 } from "./credentials.ts";
 import { forgetDrafts } from "./drafts.ts";
 import { touch } from "./frame.ts";
+import { forgetAllGiven } from "./given.ts";
 import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
 import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
 import { t } from "./texts.ts";
@@ -128,6 +129,7 @@ async function refuse(problem: string | undefined): Promise<void> {
 export async function signOut(): Promise<void> {
   const given = credentials();
   await forgetDrafts();
+  forgetAllGiven();
   forgetAll();
   tellSignedOut();
   if (given && "oidc" in given && given.oidc.end_session_endpoint) {

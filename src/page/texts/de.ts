@@ -65,6 +65,16 @@ export const de: Texts = {
       cancelled: "abgebrochen",
     },
   },
+  answerAll: {
+    approve: (count) => `Alle ${count} erlauben`,
+    deny: (count) => `Alle ${count} ablehnen`,
+  },
+  beforeSending: {
+    title: (count) => (count === 1 ? "Eine Frage ist offen" : `${count} Fragen sind offen`),
+    answer: "Erst antworten",
+    deny: "Mit diesen Worten ablehnen",
+    withdraw: (count) => (count === 1 ? "Frage zurückziehen und senden" : "Fragen zurückziehen und senden"),
+  },
   outcomes: {
     queued: "Wartet auf einen Platz",
     running: "Läuft",
@@ -87,6 +97,8 @@ export const de: Texts = {
       waiting_for_answer: () => "Wartet auf Ihre Antwort",
       waiting_for_tool: (of) => `Wartet auf das Ergebnis von ${of}`,
     },
+    stopping: "Hält nach diesem Schritt an",
+    stopNow: "Jetzt anhalten",
     silent: "das Modell hat noch nichts gesendet",
     waits: "Wartet auf Ihre Antwort",
     steering: "Wird vor dem nächsten Schritt gelesen",
@@ -121,6 +133,9 @@ export const de: Texts = {
   },
   versions: { versions: "Fassungen", before: "Die vorige Fassung", next: "Die nächste Fassung" },
   composer: {
+    reply: "Antworten…",
+    answers: (question) => `Antwort auf: ${question}`,
+    oneOf: (options) => `Die Antwort ist eine von diesen: ${options}.`,
     rewriting: "Umschreiben: Was jetzt da steht, bleibt als andere Fassung.",
     cancel: "Abbrechen",
     rewrite: "Umschreiben",

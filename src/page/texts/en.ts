@@ -69,6 +69,17 @@ export const en = {
       cancelled: "cancelled",
     } as Readonly<Record<string, string>>,
   },
+  answerAll: {
+    approve: (count: number) => `Allow all ${count}`,
+    deny: (count: number) => `Deny all ${count}`,
+  },
+  beforeSending: {
+    title: (count: number): string => (count === 1 ? "A question is open" : `${count} questions are open`),
+    answer: "Answer first",
+    deny: "Deny with these words",
+    withdraw: (count: number): string =>
+      count === 1 ? "Withdraw the question and send" : "Withdraw the questions and send",
+  },
   outcomes: {
     queued: "Waits for a slot",
     running: "Running",
@@ -91,6 +102,8 @@ export const en = {
       waiting_for_answer: () => "Waits for your answer",
       waiting_for_tool: (of: string) => `Waits for the result of ${of}`,
     },
+    stopping: "Stops after this step",
+    stopNow: "Stop now",
     silent: "the model has sent nothing yet",
     waits: "Waits for your answer",
     steering: "Read before the next step",
@@ -125,6 +138,9 @@ export const en = {
   },
   versions: { versions: "Versions", before: "The version before", next: "The next version" },
   composer: {
+    reply: "Reply…",
+    answers: (question: string) => `Answer: ${question}`,
+    oneOf: (options: string) => `The answer is one of these: ${options}.`,
     rewriting: "Rewriting: what is there now stays as another version.",
     cancel: "Cancel",
     rewrite: "Rewrite",

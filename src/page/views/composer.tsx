@@ -3,19 +3,21 @@
 import type { TargetedEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
-import type { Part, Run } from "../../client/client.ts";
-import { Problem } from "../components.tsx";
+import type { Interrupt, Part, Run } from "../../client/client.ts";
+import { Problem, visible } from "../components.tsx";
 import { draftOf, saveDraft } from "../drafts.ts";
-import { isSendingEnter } from "../enter.ts";
+import { isComposing, isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
 import { wasByLetter } from "../keys.ts";
-import type { OpenThread } from "../live.ts";
+import { type Live, type OpenThread, stopRun } from "../live.ts";
 import { choiceOf, type Outgoing, saveChoice } from "../outbox.ts";
 import { isTouch } from "../pointer.ts";
+import { sendAnswers } from "../questions.ts";
 import { contentOf, deliver, startRun, steer, unfinished } from "../sending.ts";
-import { client, messageOf } from "../session.ts";
+import { messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 import { AttachButton, Attached, type Attachments } from "./attachments.tsx";
+import { BeforeSending } from "./before-sending.tsx";
 import { chosenOf, isDemo, Picker, useAgents } from "./picker.tsx";
 import { Suggestions } from "./suggestions.tsx";
 
@@ -32,11 +34,14 @@ export interface ComposerProps {
 }
 
 /** What the composer watches when there is no thread yet. */
+const NO_ASKS = { asks: [] as readonly Interrupt[] };
 const NO_RUN = { isActive: false, id: undefined as string | undefined };
 
 export function Composer(props: ComposerProps) {
   const { thread, open, attachments, rewriting } = props;
   const run = useTouched(open?.live.page.run ?? NO_RUN);
+  const { asks } = useTouched(open?.live.page ?? NO_ASKS);
+  const [isAsking, setAsking] = useState(false);
   const [text, setText] = useState(() => draftOf(thread));
   const [choice, setChoice] = useState(() => choiceOf(thread));
   const [isSending, setSending] = useState(false);
@@ -71,9 +76,18 @@ export function Composer(props: ComposerProps) {
     setSending(false);
   };
 
-  const send = (how: "steer" | "queue") => {
+  const asked = rewriting ? undefined : askedBy(asks);
+  const send = (how: "steer" | "queue", isWithdrawing = false) => {
     const content = contentOf(text, attachments.parts);
     if (content === undefined || isSending) return;
+    if (asks.length > 0 && thread && !rewriting && !isWithdrawing) {
+      if (!asked || attachments.parts.length > 0) return setAsking(true);
+      const message = answerIn(asked, text);
+      if (message === undefined) return setProblem(t().composer.oneOf((asked.options ?? []).join(", ")));
+      return void sending(() =>
+        sendAnswers(thread, asked.run_id, [{ id: asked.id, decision: "respond", message }]),
+      );
+    }
     void sending(async () => {
       if (run.isActive && run.id && thread && how === "steer" && !rewriting) {
         const id = await steer(thread, run.id, content);
@@ -141,12 +155,23 @@ export function Composer(props: ComposerProps) {
           ref={field}
           aria-label="Message"
           dir="auto"
-          placeholder={isBusy ? "Say something to the run in progress…" : props.placeholder}
+          placeholder={
+            asked
+              ? t().composer.answers(visible(asked.prompt))
+              : isBusy
+                ? "Say something to the run in progress…"
+                : props.placeholder
+          }
           rows={1}
           value={text}
           enterkeyhint={isTouch() ? "enter" : "send"}
           onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={(event) => {
+            if (event.key === "Escape" && rewriting && !isComposing(event)) {
+              event.preventDefault();
+              props.onRewritten();
+              return restore();
+            }
             // A finger finds no Shift to hold: Enter makes a line, and the button sends.
             if (!isSendingEnter(event) || isTouch()) return;
             event.preventDefault();
@@ -166,7 +191,9 @@ export function Composer(props: ComposerProps) {
           />
           <span class="space" />
           {isSending && <span class="quietly">Sending…</span>}
-          {isBusy && thread && run.id && <StopButtons thread={thread} run={run.id} onProblem={setProblem} />}
+          {isBusy && thread && open && run.id && (
+            <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
+          )}
           {isBusy && !isEmpty && (
             <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
               Queue
@@ -180,6 +207,20 @@ export function Composer(props: ComposerProps) {
         </div>
       </div>
       <Problem>{problem || attachments.problem}</Problem>
+      {isAsking && asks.length > 0 && thread && (
+        <BeforeSending
+          asks={asks}
+          onClose={() => setAsking(false)}
+          onWithdraw={() => {
+            setAsking(false);
+            send("steer", true);
+          }}
+          onDeny={async () => {
+            await sending(() => denyAll(thread, asks, text.trim()));
+            setAsking(false);
+          }}
+        />
+      )}
       {agent && isDemo(agent) && <p class="demo-note">{t().door.demo}</p>}
       {!thread && (
         <Suggestions
@@ -196,15 +237,15 @@ export function Composer(props: ComposerProps) {
 
 function StopButtons({
   thread,
-  run,
+  live,
   onProblem,
 }: {
   thread: string;
-  run: string;
+  live: Live;
   onProblem: (problem: string) => void;
 }) {
   const stop = (mode: "cancel" | "interrupt") => () =>
-    void client.stop(thread, run, mode).catch((error) => onProblem(messageOf(error)));
+    void stopRun(thread, live, mode).catch((error) => onProblem(messageOf(error)));
   return (
     <>
       <button type="button" class="quiet" onClick={stop("interrupt")} title="Esc">
@@ -222,6 +263,29 @@ function pasted(event: TargetedEvent<HTMLFormElement, ClipboardEvent>, attachmen
   if (files.length === 0) return;
   event.preventDefault();
   void attachments.add(files);
+}
+
+/** The question that a message answers: the only thing that is asked. */
+const askedBy = (asks: readonly Interrupt[]): Interrupt | undefined =>
+  asks.length === 1 && asks[0]?.kind === "question" ? asks[0] : undefined;
+
+/** The text as an answer; undefined where the options are all there is and it is none of them. */
+function answerIn({ options = [], one_of_options: isClosed }: Interrupt, text: string): string | undefined {
+  const said = text.trim();
+  const option = options.find((each) => each.toLowerCase() === said.toLowerCase());
+  return isClosed ? option : (option ?? said);
+}
+
+/** Each run gets its answers together. */
+async function denyAll(thread: string, asks: readonly Interrupt[], message: string): Promise<void> {
+  for (const run of new Set(asks.map(({ run_id }) => run_id))) {
+    const mine = asks.filter(({ run_id }) => run_id === run);
+    await sendAnswers(
+      thread,
+      run,
+      mine.map(({ id }) => ({ id, decision: "deny", ...(message ? { message } : {}) })),
+    );
+  }
 }
 
 /** What a person had written, of a run that was on its way. */

@@ -4,14 +4,16 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { UserCell } from "../../client/cells.ts";
 import { Empty, Problem } from "../components.tsx";
 import { Drawer } from "../drawer.tsx";
+import { isComposing } from "../enter.ts";
 import { type FollowedEnd, followEnd } from "../follow-end.ts";
 import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
-import { type Live, type OpenThread, openThread } from "../live.ts";
+import { type Live, type OpenThread, openThread, stopRun } from "../live.ts";
 import type { Choice } from "../outbox.ts";
 import { go, useRoute } from "../routes.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
+import { t } from "../texts.ts";
 import { readThreads } from "../threads.ts";
 import { useAttachments } from "./attachments.tsx";
 import { Cells } from "./cells.tsx";
@@ -72,7 +74,7 @@ function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open
         <ThreadHead live={live} onDetails={() => setDrawerOpen(true)} />
         <Log thread={thread} open={open} onRewrite={setRewriting} />
         <div class="foot">
-          <StatusLine live={live} />
+          <StatusLine thread={thread} live={live} />
           {state === "failed" && (
             <Problem>
               {problem}{" "}
@@ -87,7 +89,7 @@ function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open
               open={open}
               attachments={attachments}
               rewriting={rewriting}
-              placeholder="Reply…"
+              placeholder={t().composer.reply}
               onRewritten={() => setRewriting(undefined)}
               onStarted={onStarted}
             />
@@ -168,7 +170,7 @@ function Log({
           {state === "loading" && <p class="empty">Reading the conversation…</p>}
           {state === "missing" && <Empty>There is no such conversation. It may have been deleted.</Empty>}
           {state === "ready" && page.lane.cells.length === 0 && <Empty>Write the first message below.</Empty>}
-          {asks.length > 0 && <Questions thread={thread} asks={asks} />}
+          {asks.length > 0 && <Questions thread={thread} asks={asks} isOnly={asks.length === 1} />}
         </div>
       </section>
       {end && <ToEnd end={end} />}
@@ -188,18 +190,25 @@ function ToEnd({ end }: { end: FollowedEnd }) {
 
 const TWICE_MS = 2_000;
 
+/** Whether Escape concerns what a person writes or chooses there. */
+function isWriting(at: EventTarget | null): boolean {
+  if (at instanceof HTMLTextAreaElement) return at.value !== "";
+  return at instanceof Element && at.closest("input, select, [contenteditable]") !== null;
+}
+
 /** Escape stops after the step, a second one now. */
 function useStopKey(thread: string, live: Live): void {
   useEffect(() => {
     let last = Number.NEGATIVE_INFINITY;
     const onKey = (event: KeyboardEvent) => {
       const { run } = live.page;
-      if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+      if (event.key !== "Escape" || event.defaultPrevented || isComposing(event) || isWriting(event.target))
+        return;
       if (!run.isActive || !run.id || !may("run") || document.querySelector("dialog[open]")) return;
       const isSecond = event.timeStamp - last < TWICE_MS;
       last = event.timeStamp;
       // What the server says is seen in the stream.
-      void client.stop(thread, run.id, isSecond ? "cancel" : "interrupt").catch(() => {});
+      void stopRun(thread, live, isSecond ? "cancel" : "interrupt").catch(() => {});
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);

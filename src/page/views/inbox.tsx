@@ -21,7 +21,12 @@ export function Inbox() {
           {notice}
         </p>
         {ids.map((id) => (
-          <OfThread key={id} id={id} asks={items.filter(({ thread_id }) => thread_id === id)} />
+          <OfThread
+            key={id}
+            id={id}
+            isOnly={items.length === 1}
+            asks={items.filter(({ thread_id }) => thread_id === id)}
+          />
         ))}
         {isCut && <Empty>There are more. They appear as these are answered.</Empty>}
         {isRead && items.length === 0 && (
@@ -35,7 +40,7 @@ export function Inbox() {
   );
 }
 
-function OfThread({ id, asks }: { id: string; asks: readonly OpenInterrupt[] }) {
+function OfThread({ id, asks, isOnly }: { id: string; asks: readonly OpenInterrupt[]; isOnly: boolean }) {
   const { items } = useTouched(threads);
   const listed = items.find((thread) => thread.id === id);
   const isListed = listed !== undefined;
@@ -52,7 +57,7 @@ function OfThread({ id, asks }: { id: string; asks: readonly OpenInterrupt[] }) 
         </a>
         {agent && <small>{visible(agent)}</small>}
       </h2>
-      <Questions thread={id} asks={asks} />
+      <Questions thread={id} asks={asks} isOnly={isOnly} />
     </section>
   );
 }

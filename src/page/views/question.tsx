@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
 import { Plain, Problem, Time, visible } from "../components.tsx";
-import { letterOf } from "../keys.ts";
+import { letterOf, useKey } from "../keys.ts";
 import { may, messageOf } from "../session.ts";
 import { Asked } from "./asked.tsx";
 import { Exact } from "./exact-text.tsx";
@@ -12,6 +12,8 @@ import { Reply } from "./question-reply.tsx";
 
 export interface QuestionProps {
   readonly ask: Interrupt;
+  /** Whether keys answer it from anywhere. */
+  readonly isOnly?: boolean;
   /** Rejects with what the server says. */
   readonly onAnswer: (answer: Answer) => Promise<void>;
   /** Absent: there is no "Later". */
@@ -21,7 +23,7 @@ export interface QuestionProps {
 /** A person who is about to click elsewhere must not allow what appears under the pointer. */
 const APPEARING_MS = 300;
 
-export function Question({ ask, onAnswer, onLater }: QuestionProps) {
+export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionProps) {
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [isClosed, setClosed] = useState(false);
@@ -56,7 +58,7 @@ export function Question({ ask, onAnswer, onLater }: QuestionProps) {
           Asked by the subagent <Plain>{ask.asked_by.name}</Plain>
         </p>
       )}
-      <Body ask={ask} isOff={isBusy || isClosed || !may("run")} answer={answer} />
+      <Body ask={ask} isOnly={isOnly} isOff={isBusy || isClosed || !may("run")} answer={answer} />
       <Problem>{problem}</Problem>
     </article>
   );
@@ -83,10 +85,11 @@ function Title({ kind, name, prompt }: Interrupt) {
 interface BodyProps {
   readonly ask: Interrupt;
   readonly isOff: boolean;
+  readonly isOnly: boolean;
   readonly answer: (given: Omit<Answer, "id">) => Promise<void>;
 }
 
-function Approval({ ask, isOff, answer }: BodyProps) {
+function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
   const [isSeen, setSeen] = useState(false);
   const [isSettled, setSettled] = useState(false);
   const [remember, setRemember] = useState<"" | "session" | "agent">("");
@@ -119,6 +122,7 @@ function Approval({ ask, isOff, answer }: BodyProps) {
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
     <div ref={card} class="approval" onKeyDown={onKey}>
+      {isOnly && mayAllow && !form && <AnswerKeys allow={allow} deny={deny} />}
       <Asked args={ask.args} ask={ask} onSeen={onSeen} />
       {may("run") && !isSeen && (
         <p class="hint">
@@ -147,7 +151,7 @@ function Approval({ ask, isOff, answer }: BodyProps) {
           <button type="button" class="primary" disabled={!mayAllow} onClick={allow}>
             Allow
           </button>
-          <button type="button" disabled={isOff} onClick={deny}>
+          <button type="button" disabled={isOff || !isSettled} onClick={deny}>
             Deny
           </button>
           <button type="button" disabled={isOff} onClick={() => setForm("deny")}>
@@ -171,6 +175,13 @@ function Approval({ ask, isOff, answer }: BodyProps) {
       )}
     </div>
   );
+}
+
+/** Answers from anywhere, once the whole call was in sight. */
+function AnswerKeys({ allow, deny }: { allow: () => void; deny: () => void }) {
+  useKey("a", "Allow the call that waits", allow);
+  useKey("d", "Deny the call that waits", deny);
+  return null;
 }
 
 function Choice({ ask, isOff, answer }: BodyProps) {

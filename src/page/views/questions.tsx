@@ -1,54 +1,79 @@
 // The questions of a thread. Those that one run asks are answered together: what has no answer would be asked again.
 
-import { useState } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
+import { forgetGiven, given, givenTo, keepGiven } from "../given.ts";
 import { answerLater, answerNow, keyOf, later, sendAnswers } from "../questions.ts";
+import { may } from "../session.ts";
+import { AnswerAll } from "./answer-all.tsx";
 import { AskedIn } from "./asked.tsx";
 import { Question, titleOf } from "./question.tsx";
 
 export interface QuestionsProps {
   readonly thread: string;
   readonly asks: readonly Interrupt[];
+  /** Whether nothing else is asked where these are shown: then keys answer it from anywhere. */
+  readonly isOnly?: boolean;
 }
 
-export function Questions({ thread, asks }: QuestionsProps) {
+export function Questions({ thread, asks, isOnly = false }: QuestionsProps) {
   const runs = [...new Set(asks.map(({ run_id }) => run_id))];
   return (
     <AskedIn.Provider value={thread}>
       {runs.map((run) => (
-        <OfRun key={run} thread={thread} run={run} asks={asks.filter(({ run_id }) => run_id === run)} />
+        <OfRun
+          key={run}
+          thread={thread}
+          run={run}
+          isOnly={isOnly}
+          asks={asks.filter(({ run_id }) => run_id === run)}
+        />
       ))}
     </AskedIn.Provider>
   );
 }
 
-function OfRun({ thread, run, asks }: QuestionsProps & { readonly run: string }) {
-  const [given, setGiven] = useState<Readonly<Record<string, Answer>>>({});
+function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonly run: string }) {
+  useTouched(given);
+  const mineTo = (ask: Interrupt) => givenTo(keyOf(thread, ask));
   const put = useTouched(later);
-  const answers = asks.flatMap(({ id }) => given[id] ?? []);
-  const send = (all: readonly Answer[]) => sendAnswers(thread, run, all);
-  const answer = async (one: Answer) => {
-    const all = [...answers.filter(({ id }) => id !== one.id), one];
+  const answers = asks.flatMap((ask) => mineTo(ask) ?? []);
+  const send = async (all: readonly Answer[]) => {
+    await sendAnswers(thread, run, all);
+    for (const { id } of all) forgetGiven(keyOf(thread, { id }));
+  };
+  /** Sends them once there is an answer to each question. */
+  const give = async (some: readonly Answer[]) => {
+    const ids = new Set(some.map(({ id }) => id));
+    const all = [...answers.filter(({ id }) => !ids.has(id)), ...some];
     if (all.length === asks.length) return send(all);
-    setGiven({ ...given, [one.id]: one });
+    for (const one of some) keepGiven(keyOf(thread, one), one);
     return undefined;
   };
-  const change = (id: string) => {
-    const { [id]: _, ...others } = given;
-    setGiven(others);
-  };
+  const approvals = asks.filter((ask) => ask.kind === "approval" && !mineTo(ask));
   return (
     // biome-ignore lint/a11y/useSemanticElements: no part of a form; a region would be there twice, beside the conversation too.
     <div class="questions" role="group" aria-label="Questions">
       {asks.map((ask) => {
-        const mine = given[ask.id];
-        if (mine) return <Given key={ask.id} ask={ask} answer={mine} onChange={() => change(ask.id)} />;
+        const mine = mineTo(ask);
+        if (mine)
+          return (
+            <Given key={ask.id} ask={ask} answer={mine} onChange={() => forgetGiven(keyOf(thread, ask))} />
+          );
         const key = keyOf(thread, ask);
         if (put.keys.has(key)) return <Put key={ask.id} ask={ask} onOpen={() => answerNow(key)} />;
-        return <Question key={ask.id} ask={ask} onAnswer={answer} onLater={() => answerLater(key)} />;
+        return (
+          <Question
+            key={ask.id}
+            ask={ask}
+            isOnly={isOnly}
+            onAnswer={(one) => give([one])}
+            onLater={() => answerLater(key)}
+          />
+        );
       })}
+      {may("run") && approvals.length > 1 && <AnswerAll asks={approvals} onAnswer={give} />}
       {answers.length > 0 && (
         <div class="row together" role="status">
           <span>

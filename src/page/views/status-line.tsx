@@ -3,13 +3,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "../../client/cells.ts";
 import { type Outcome, outcomeOf } from "../../client/outcome.ts";
-import { visible } from "../components.tsx";
+import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
-import type { Live } from "../live.ts";
+import { type Live, stopRun } from "../live.ts";
 import { number } from "../numbers.ts";
+import { may } from "../session.ts";
 import { t } from "../texts.ts";
 
-export function StatusLine({ live }: { live: Live }) {
+export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   const { connection, waiting } = useTouched(live);
   const run = useTouched(live.page.run);
   const { asks } = useTouched(live.page);
@@ -17,12 +18,24 @@ export function StatusLine({ live }: { live: Live }) {
   wasActive.current ||= run.isActive;
   const words = t().statusLine;
   const isLost = connection === "reconnecting";
-  const text = isLost ? words.lost : textOf(live.page, asks.length, wasActive.current);
+  const isStopping = run.isActive && run.id !== undefined && live.stopping === run.id;
+  const text = isLost
+    ? words.lost
+    : isStopping
+      ? words.stopping
+      : textOf(live.page, asks.length, wasActive.current);
   return (
     <div class="status-line">
       <p class={isLost ? "lost" : run.isActive ? "active" : asks.length > 0 ? "asking" : ""}>
         <span role="status">{text}</span>
-        {!isLost && run.isActive && run.phase.name === "calling_model" && <Clock page={live.page} />}
+        {isStopping && !isLost && may("run") && (
+          <Action class="quiet" onClick={() => stopRun(thread, live, "cancel")}>
+            {words.stopNow}
+          </Action>
+        )}
+        {!isLost && !isStopping && run.isActive && run.phase.name === "calling_model" && (
+          <Clock page={live.page} />
+        )}
       </p>
       {waiting.length > 0 && (
         <ul class="waiting">

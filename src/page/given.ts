@@ -1,0 +1,55 @@
+// The answers that a person has given and that are not sent yet: kept in the browser, for all of its tabs.
+
+import type { Answer } from "../client/client.ts";
+import { userOfTab } from "./credentials.ts";
+import { touch } from "./frame.ts";
+
+const PREFIX = "skein.given.";
+/** Answers that are kept; the oldest makes room for the next. */
+const MAX_GIVEN = 100;
+
+interface Kept {
+  readonly answer: Answer;
+  readonly at: number;
+}
+
+/** Touched when an answer is given or taken back, here or in another tab. */
+export const given = {};
+
+const placeOf = (key: string) => `${PREFIX}${userOfTab()} ${key}`;
+
+/** `key`: as `keyOf` of questions.ts makes it. */
+export const givenTo = (key: string): Answer | undefined => read(placeOf(key))?.answer;
+
+export function keepGiven(key: string, answer: Answer): void {
+  const others = places(PREFIX).sort((a, b) => (read(a)?.at ?? 0) - (read(b)?.at ?? 0));
+  for (const oldest of others.slice(0, Math.max(0, others.length + 1 - MAX_GIVEN)))
+    localStorage.removeItem(oldest);
+  const kept: Kept = { answer, at: Date.now() };
+  localStorage.setItem(placeOf(key), JSON.stringify(kept));
+  touch(given);
+}
+
+export function forgetGiven(key: string): void {
+  localStorage.removeItem(placeOf(key));
+  touch(given);
+}
+
+/** Those of the person who is signed in. */
+export function forgetAllGiven(): void {
+  for (const place of places(placeOf(""))) localStorage.removeItem(place);
+}
+
+addEventListener("storage", ({ key }) => {
+  if (key?.startsWith(PREFIX)) touch(given);
+});
+
+const places = (prefix: string) => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+
+function read(place: string): Kept | undefined {
+  try {
+    return JSON.parse(localStorage.getItem(place) ?? "null") ?? undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+// What a person says while the agent waits for them: by the field, by keys, for all calls at once, and across a reload.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import type { Turn } from "../../src/models/scripted.ts";
+import { startChromium } from "../support/chromium.ts";
+import { gate, gated, WITH_GATE } from "../support/gate.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const AGENTS = `
+agents:
+  assistant:
+    model: scripted:test
+    backend: { type: local }
+    permissions: { mode: default }
+    tools: [ask_user]
+`;
+const execute = (command: string) => ({ tool: "execute", args: { command } });
+const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
+const field = (page: Page) => page.getByLabel("Message", { exact: true });
+const says = async (page: Page, text: string) => {
+  await field(page).fill(text);
+  await page.keyboard.press("Enter");
+};
+
+async function asked(script: readonly Turn[]) {
+  const { url } = await startServer({ agents: AGENTS, script });
+  const { page } = await seen(chromium, url);
+  await says(page, "Go.");
+  await page.locator("article.question").first().waitFor();
+  return page;
+}
+
+describe("while the agent waits", () => {
+  test("the field answers the one open question, and says so", async () => {
+    const ask = { tool: "ask_user", args: { question: "Which colour?" } };
+    const page = await asked([{ call: [ask] }, { say: "Purple it is." }]);
+    await expect.poll(() => field(page).getAttribute("placeholder")).toBe("Answer: Which colour?");
+    await says(page, "Purple");
+    await sees(page, "Purple it is.");
+    expect(await page.getByRole("article", { name: "You" }).count()).toBe(1);
+  });
+
+  test("a message asks first what becomes of the calls, and withdrawing them is no failure", async () => {
+    const page = await asked([
+      { call: [execute("echo one"), execute("echo two")] },
+      { say: "Something else then." },
+    ]);
+    await says(page, "Never mind.");
+    const dialog = page.getByRole("dialog", { name: "2 questions are open" });
+    await dialog.getByRole("button", { name: "Answer first" }).click();
+    expect(await field(page).inputValue()).toBe("Never mind.");
+    await field(page).press("Enter");
+    await dialog.getByRole("button", { name: "Withdraw the questions and send" }).click();
+    await sees(page, "Something else then.");
+    expect(await page.locator(".tool.failed").count()).toBe(0);
+    await page.reload();
+    await sees(page, "Something else then.");
+    expect(await page.locator(".tool.failed").count()).toBe(0);
+  });
+
+  test("answers that were given survive a reload, and the rest is allowed at once", async () => {
+    const page = await asked([
+      { call: [execute("echo one"), execute("echo two"), execute("echo three")] },
+      { say: "All of it." },
+    ]);
+    const log = page.getByRole("region", { name: "Messages" });
+    await log.getByRole("button", { name: "Deny", exact: true }).first().click();
+    await sees(page, "1 of 3 answered.");
+    await page.reload();
+    await sees(page, "1 of 3 answered.");
+    await log.getByRole("button", { name: "Allow all 2" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("echo three").waitFor();
+    await dialog.getByRole("button", { name: "Allow all 2" }).click();
+    await sees(page, "All of it.");
+    const kept = await page.evaluate(`Object.keys(localStorage).filter((key) => key.includes("given"))`);
+    expect(kept).toEqual([]);
+  });
+
+  test("a key answers the one open call from anywhere, once it was in sight", async () => {
+    const page = await asked([{ call: [execute("echo one")] }, { say: "It ran." }]);
+    await page
+      .locator("article.question button:enabled", { hasText: /^Allow$/ })
+      .first()
+      .waitFor();
+    await page.locator("h1").first().click();
+    await page.keyboard.press("a");
+    await sees(page, "It ran.");
+  });
+});
+
+test("Escape stops after the step only where it concerns nothing else, and the page says so", async () => {
+  const { tool, entered, open } = gate();
+  const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
+  const { page } = await seen(chromium, url);
+  await says(page, "Begin.");
+  await entered;
+  await sees(page, "Running gate");
+  await field(page).fill("Half a thought");
+  await page.keyboard.press("Escape");
+  await page.getByRole("searchbox").first().press("Escape");
+  await field(page).fill("");
+  await sees(page, "Running gate");
+  await field(page).press("Escape");
+  await sees(page, "Stops after this step");
+  await page.getByRole("button", { name: "Stop now" }).click();
+  await page.locator(".status-line [role=status]").getByText("Stopped", { exact: true }).waitFor();
+  open();
+});
