@@ -52,6 +52,7 @@ describe("the end of a run has one word for eye and ear", () => {
     await announced(page, "Failed");
     await page.locator(".run-note.error code").first().waitFor();
     await page.getByRole("button", { name: "Try with another model" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Try again" }).waitFor();
     await page.keyboard.press("Escape");
     await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
     await page.getByRole("button", { name: "Try again" }).click();
