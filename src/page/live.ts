@@ -5,6 +5,7 @@ import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../
 import { createFold } from "../client/fold.ts";
 import { onChange } from "./changes.ts";
 import { touch } from "./frame.ts";
+import { queuedText, saveQueued } from "./outbox.ts";
 import { client, clientWith, messageOf } from "./session.ts";
 
 /** A message that the server has and the agent has not read yet. */
@@ -12,7 +13,8 @@ export interface Waiting {
   /** Of the message that steers, or of the queued run. */
   readonly id: string;
   readonly as: "steering" | "queued";
-  readonly text: string;
+  /** Absent: it was written elsewhere. */
+  readonly text?: string | undefined;
 }
 
 export interface Live {
@@ -35,6 +37,24 @@ export async function stopRun(thread: string, live: Live, mode: "cancel" | "inte
   if (id === undefined) return;
   await client.stop(thread, id, mode);
   live.stopping = id;
+  touch(live);
+}
+
+/** Takes a message out of the queue: its run is cancelled before it begins. */
+export async function takeBack(thread: string, live: Live, id: string): Promise<void> {
+  await client.stop(thread, id, "cancel");
+  saveQueued(id, undefined);
+  live.waiting = live.waiting.filter((each) => each.id !== id);
+  touch(live);
+}
+
+/** The run in progress reads the message before its next step. */
+export async function sendNow(thread: string, live: Live, { id, text }: Waiting): Promise<void> {
+  const run = live.page.run.id;
+  if (run === undefined || text === undefined) return;
+  const { message_id } = await client.steer(thread, run, text);
+  await takeBack(thread, live, id);
+  live.waiting = [...live.waiting, { id: message_id, as: "steering", text }];
   touch(live);
 }
 
@@ -77,7 +97,7 @@ export function openThread(id: string): OpenThread {
     const queued = runs.filter(({ status }) => status === "pending").reverse();
     const known = new Map(live.waiting.map((each) => [each.id, each]));
     const waiting = queued.map(
-      ({ id }) => known.get(id) ?? { id, as: "queued" as const, text: "A message of another tab" },
+      ({ id }) => known.get(id) ?? { id, as: "queued" as const, text: queuedText(id) },
     );
     change({ state: "ready", info, usage, waiting });
   }
@@ -140,6 +160,7 @@ export function openThread(id: string): OpenThread {
     if ("path" in event && event.path) return;
     const arrived =
       event.event === "on_message" ? event.data.message.id : event.event === "run_start" && event.run_id;
+    if (arrived) saveQueued(arrived, undefined);
     if (arrived && live.waiting.some((each) => each.id === arrived))
       change({ waiting: live.waiting.filter((each) => each.id !== arrived) });
     if (event.event === "done" || event.event === "error") void readHead();
@@ -193,7 +214,10 @@ export function openThread(id: string): OpenThread {
         again();
       }
     },
-    wait: (message) => change({ waiting: [...live.waiting, message] }),
+    wait(message) {
+      if (message.as === "queued") saveQueued(message.id, message.text);
+      change({ waiting: [...live.waiting, message] });
+    },
     close() {
       forget();
       endSleep();

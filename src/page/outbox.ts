@@ -21,6 +21,15 @@ export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | un
   save(outgoingKey(thread), outgoing && JSON.stringify(outgoing));
 }
 
+const queuedKey = (run: string) => `skein.queued.${run}`;
+
+/** The words of a message that waits in a queue, for the tab that queued it: the server does not tell them. */
+export const queuedText = (run: string): string | undefined => parsed<string>(queuedKey(run));
+
+export function saveQueued(run: string, text: string | undefined): void {
+  save(queuedKey(run), text === undefined ? undefined : JSON.stringify(text));
+}
+
 /** What a person has chosen for the next run of a thread. */
 export interface Choice {
   readonly agent?: string | undefined;

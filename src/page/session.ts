@@ -144,4 +144,8 @@ export async function signOut(): Promise<void> {
 /** Whether this user may do what needs the scope: without it the page has no control for it. */
 export const may = (scope: Me["scopes"][number]): boolean => session.me?.scopes.includes(scope) ?? false;
 
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** An error as a person reads it: what browsers say of a lost connection is for machines. */
+export function messageOf(error: unknown): string {
+  if (error instanceof ConnectionLost) return t().connection.lost;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -129,7 +129,7 @@ test("a file that is dropped where none is taken does not replace the page", asy
 });
 
 describe("while a run works", () => {
-  test("it can be steered, and given the next message", async () => {
+  test("it can be steered, and given the next message, which can be taken back after a reload", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({
       agents: WITH_GATE,
@@ -145,6 +145,13 @@ describe("while a run works", () => {
     await page.getByLabel("Message", { exact: true }).fill("And then this.");
     await page.getByRole("button", { name: "Queue" }).click();
     await sees(page, "Queued");
+    await page.getByLabel("Message", { exact: true }).fill("Not this.");
+    await page.getByRole("button", { name: "Queue" }).click();
+    await sees(page, "Not this.");
+    await page.reload();
+    const queued = page.locator(".waiting li", { hasText: "Not this." });
+    await queued.getByRole("button", { name: "Take back" }).click();
+    await expect.poll(() => queued.count()).toBe(0);
     open();
     await sees(page, "Answer 2.");
     expect(await said(page)).toEqual(["Begin.", "Shorter.", "And then this."]);

@@ -75,6 +75,9 @@ export const de: Texts = {
     deny: "Mit diesen Worten ablehnen",
     withdraw: (count) => (count === 1 ? "Frage zurückziehen und senden" : "Fragen zurückziehen und senden"),
   },
+  connection: {
+    lost: "Der Server antwortet nicht. Prüfen Sie die Verbindung und versuchen Sie es noch einmal.",
+  },
   outcomes: {
     queued: "Wartet auf einen Platz",
     running: "Läuft",
@@ -103,6 +106,9 @@ export const de: Texts = {
     waits: "Wartet auf Ihre Antwort",
     steering: "Wird vor dem nächsten Schritt gelesen",
     queued: "Eingereiht",
+    elsewhere: "Eine anderswo geschriebene Nachricht",
+    takeBack: "Zurücknehmen",
+    sendNow: "Jetzt senden",
   },
   runNote: {
     tryAgain: "Noch einmal versuchen",

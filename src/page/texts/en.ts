@@ -80,6 +80,7 @@ export const en = {
     withdraw: (count: number): string =>
       count === 1 ? "Withdraw the question and send" : "Withdraw the questions and send",
   },
+  connection: { lost: "The server does not answer. Check the connection, then try again." },
   outcomes: {
     queued: "Waits for a slot",
     running: "Running",
@@ -108,6 +109,9 @@ export const en = {
     waits: "Waits for your answer",
     steering: "Read before the next step",
     queued: "Queued",
+    elsewhere: "A message written elsewhere",
+    takeBack: "Take back",
+    sendNow: "Send now",
   },
   runNote: {
     tryAgain: "Try again",

@@ -5,7 +5,7 @@ import type { Page } from "../../client/cells.ts";
 import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
-import { type Live, stopRun } from "../live.ts";
+import { type Live, sendNow, stopRun, takeBack } from "../live.ts";
 import { number } from "../numbers.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
@@ -39,9 +39,21 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
       </p>
       {waiting.length > 0 && (
         <ul class="waiting">
-          {waiting.map(({ id, as, text }) => (
-            <li key={id}>
-              <b>{words[as]}</b> <span>{visible(text)}</span>
+          {waiting.map((each) => (
+            <li key={each.id}>
+              <b>{words[each.as]}</b> <span>{visible(each.text ?? words.elsewhere)}</span>
+              {each.as === "queued" && may("run") && (
+                <>
+                  <Action class="quiet" onClick={() => takeBack(thread, live, each.id)}>
+                    {words.takeBack}
+                  </Action>
+                  {run.isActive && each.text !== undefined && (
+                    <Action class="quiet" onClick={() => sendNow(thread, live, each)}>
+                      {words.sendNow}
+                    </Action>
+                  )}
+                </>
+              )}
             </li>
           ))}
         </ul>
