@@ -78,7 +78,7 @@ describe("a message", () => {
 test("files go with a message: chosen, pasted and dropped", async () => {
   const { url } = await startServer({ script: [{ say: "Three files." }] });
   const { page } = await seen(chromium, url);
-  await page.getByLabel("Files", { exact: true }).setInputFiles({
+  await page.locator(".composer input[type=file]").setInputFiles({
     ...{ name: "chosen.csv", mimeType: "text/csv", buffer: Buffer.from("a,b") },
   });
   await page.getByText("chosen.csv").waitFor();
