@@ -13,13 +13,15 @@ import { session } from "./session.ts";
 import { useTab } from "./tab.ts";
 import { t } from "./texts.ts";
 import { followThreads } from "./threads.ts";
-import { Conversation } from "./views/conversation.tsx";
+import { NewConversation } from "./views/new-conversation.tsx";
 import { Skip, useFocusInView } from "./views/skip.tsx";
 import { Undo } from "./views/undo.tsx";
 
 const Admin = lazy(async () => (await import("./views/admin.tsx")).Admin);
 const Agents = lazy(async () => (await import("./views/agents.tsx")).Agents);
 const Compare = lazy(async () => (await import("./views/compare.tsx")).Compare);
+const readConversation = async () => (await import("./views/conversation.tsx")).Conversation;
+const Conversation = lazy(readConversation);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
 const Palette = lazy(async () => (await import("./views/palette.tsx")).Palette);
@@ -44,6 +46,12 @@ export function App() {
 
 function Signed({ route }: { route: Route }) {
   useTab(route);
+  useEffect(() => {
+    // Who begins to write sees a conversation next.
+    const ahead = () => void readConversation().catch(() => {});
+    addEventListener("keydown", ahead, { once: true });
+    return () => removeEventListener("keydown", ahead);
+  }, []);
   return (
     <div class="columns">
       <Skip route={route} />
@@ -114,7 +122,7 @@ function followAll(): () => void {
 function Place({ route }: { route: Route }) {
   switch (route.view) {
     case "new":
-      return <Conversation key="new" />;
+      return <NewConversation />;
     case "missing":
       return <Missing />;
     case "thread":

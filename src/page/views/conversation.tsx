@@ -19,7 +19,6 @@ import { useAttachments } from "./attachments.tsx";
 import { Cells } from "./cells.tsx";
 import { Composer } from "./composer.tsx";
 import { dropInto } from "./drop.ts";
-import { NewConversation } from "./new-conversation.tsx";
 import { Questions } from "./questions.tsx";
 import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
@@ -30,16 +29,12 @@ import { WithVersions } from "./versions-nav.tsx";
 import { InWorkspace } from "./workspace.tsx";
 
 export interface ConversationProps {
-  /** Absent: a new one. */
-  readonly thread?: string;
+  readonly thread: string;
   readonly run?: string | undefined;
   readonly tab?: string | undefined;
 }
 
-export const Conversation = ({ thread, run, tab }: ConversationProps) =>
-  thread ? <Thread thread={thread} run={run} tab={tab} /> : <NewConversation />;
-
-function Thread({ thread, run, tab }: Required<ConversationProps>) {
+export function Conversation({ thread, run, tab }: ConversationProps) {
   const [open, setOpen] = useState<OpenThread>();
   useEffect(() => {
     const opened = openThread(thread);
@@ -49,7 +44,7 @@ function Thread({ thread, run, tab }: Required<ConversationProps>) {
   return open ? <Opened thread={thread} run={run} tab={tab} open={open} /> : null;
 }
 
-function Opened({ thread, run, tab, open }: Required<ConversationProps> & { open: OpenThread }) {
+function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThread }) {
   const { live } = open;
   const { state, problem } = useTouched(live);
   const attachments = useAttachments(thread);
