@@ -5,7 +5,8 @@ import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../
 import { createFold } from "../client/fold.ts";
 import { onChange } from "./changes.ts";
 import { touch } from "./frame.ts";
-import { queuedText, saveQueued } from "./outbox.ts";
+import { choiceOf, queuedMessage, saveQueued } from "./outbox.ts";
+import { startRun, steer } from "./sending.ts";
 import { client, clientWith, messageOf } from "./session.ts";
 
 /** A message that the server has and the agent has not read yet. */
@@ -15,6 +16,8 @@ export interface Waiting {
   readonly as: "steering" | "queued";
   /** Absent: it was written elsewhere. */
   readonly text?: string | undefined;
+  /** Whether it has attachments, which are not kept here. */
+  readonly hasFiles?: boolean | undefined;
 }
 
 export interface Live {
@@ -48,14 +51,34 @@ export async function takeBack(thread: string, live: Live, id: string): Promise<
   touch(live);
 }
 
-/** The run in progress reads the message before its next step. */
+/**
+ * The run in progress reads the message before its next step, or it runs next when that has ended meanwhile. It leaves the queue
+ * first, so that it is never read twice; when the server cannot be reached then, its words stay in sight for another try.
+ */
 export async function sendNow(thread: string, live: Live, { id, text }: Waiting): Promise<void> {
   const run = live.page.run.id;
-  if (run === undefined || text === undefined) return;
-  const { message_id } = await client.steer(thread, run, text);
-  await takeBack(thread, live, id);
-  live.waiting = [...live.waiting, { id: message_id, as: "steering", text }];
+  if (run === undefined || text === undefined || !(await isWithdrawn(thread, id))) return;
+  const message = await steer(thread, run, text);
+  const sent: Waiting = message
+    ? { id: message, as: "steering", text }
+    : {
+        id: (await startRun({ thread, content: text, choice: choiceOf(thread), isQueued: true })).id,
+        as: "queued",
+        text,
+      };
+  saveQueued(id, undefined);
+  live.waiting = [...live.waiting.filter((each) => each.id !== id), sent];
   touch(live);
+}
+
+/** Whether a queued run was cancelled, now or before, and did not begin. */
+async function isWithdrawn(thread: string, id: string): Promise<boolean> {
+  try {
+    await client.stop(thread, id, "cancel");
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.code === "run_not_active")) throw error;
+  }
+  return (await client.runs.get(thread, id)).status === "cancelled";
 }
 
 export interface OpenThread {
@@ -97,7 +120,7 @@ export function openThread(id: string): OpenThread {
     const queued = runs.filter(({ status }) => status === "pending").reverse();
     const known = new Map(live.waiting.map((each) => [each.id, each]));
     const waiting = queued.map(
-      ({ id }) => known.get(id) ?? { id, as: "queued" as const, text: queuedText(id) },
+      ({ id }) => known.get(id) ?? { id, as: "queued" as const, ...queuedMessage(id) },
     );
     change({ state: "ready", info, usage, waiting });
   }
@@ -215,7 +238,7 @@ export function openThread(id: string): OpenThread {
       }
     },
     wait(message) {
-      if (message.as === "queued") saveQueued(message.id, message.text);
+      if (message.as === "queued") saveQueued(message.id, message);
       change({ waiting: [...live.waiting, message] });
     },
     close() {

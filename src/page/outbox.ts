@@ -23,11 +23,16 @@ export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | un
 
 const queuedKey = (run: string) => `skein.queued.${run}`;
 
-/** The words of a message that waits in a queue, for the tab that queued it: the server does not tell them. */
-export const queuedText = (run: string): string | undefined => parsed<string>(queuedKey(run));
+/** A message that waits in a queue, for the tab that queued it: the server does not tell its words. */
+export interface Queued {
+  readonly text?: string | undefined;
+  readonly hasFiles?: boolean | undefined;
+}
 
-export function saveQueued(run: string, text: string | undefined): void {
-  save(queuedKey(run), text === undefined ? undefined : JSON.stringify(text));
+export const queuedMessage = (run: string): Queued => parsed<Queued>(queuedKey(run)) ?? {};
+
+export function saveQueued(run: string, message: Queued | undefined): void {
+  save(queuedKey(run), message && JSON.stringify({ text: message.text, hasFiles: message.hasFiles }));
 }
 
 /** What a person has chosen for the next run of a thread. */

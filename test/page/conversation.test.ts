@@ -152,9 +152,14 @@ describe("while a run works", () => {
     const queued = page.locator(".waiting li", { hasText: "Not this." });
     await queued.getByRole("button", { name: "Take back" }).click();
     await expect.poll(() => queued.count()).toBe(0);
+    await page.getByLabel("Message", { exact: true }).fill("This at once.");
+    await page.getByRole("button", { name: "Queue" }).click();
+    const urgent = page.locator(".waiting li", { hasText: "This at once." });
+    await urgent.getByRole("button", { name: "Send now" }).click();
+    await urgent.getByText("Read before the next step").waitFor();
     open();
     await sees(page, "Answer 2.");
-    expect(await said(page)).toEqual(["Begin.", "Shorter.", "And then this."]);
+    expect(await said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then this."]);
     expect(await page.getByText("Queued").count()).toBe(0);
   });
 

@@ -96,7 +96,7 @@ export function Composer(props: ComposerProps) {
       const isQueued = run.isActive && !rewriting;
       const start = () => startRun({ thread, content, choice, isQueued, replaces: rewriting?.id });
       const started = await (rewriting && open ? open.rewind(start) : start());
-      if (isQueued) open?.wait({ id: started.id, as: "queued", text });
+      if (isQueued) open?.wait({ id: started.id, as: "queued", text, hasFiles: typeof content !== "string" });
       if (rewriting) props.onRewritten();
       props.onStarted(started);
     });

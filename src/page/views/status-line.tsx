@@ -47,7 +47,7 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
                   <Action class="quiet" onClick={() => takeBack(thread, live, each.id)}>
                     {words.takeBack}
                   </Action>
-                  {run.isActive && each.text !== undefined && (
+                  {run.isActive && each.text !== undefined && !each.hasFiles && (
                     <Action class="quiet" onClick={() => sendNow(thread, live, each)}>
                       {words.sendNow}
                     </Action>
