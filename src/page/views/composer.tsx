@@ -153,13 +153,13 @@ export function Composer(props: ComposerProps) {
         <Attached attachments={attachments} />
         <textarea
           ref={field}
-          aria-label="Message"
+          aria-label={t().writing.message}
           dir="auto"
           placeholder={
             asked
               ? t().composer.answers(visible(asked.prompt))
               : isBusy
-                ? "Say something to the run in progress…"
+                ? t().writing.toRun
                 : props.placeholder
           }
           rows={1}
@@ -190,18 +190,18 @@ export function Composer(props: ComposerProps) {
             }}
           />
           <span class="space" />
-          {isSending && <span class="quietly">Sending…</span>}
+          {isSending && <span class="quietly">{t().writing.sending}</span>}
           {isBusy && thread && open && run.id && (
             <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
           )}
           {isBusy && !isEmpty && (
             <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
-              Queue
+              {t().writing.queue}
             </button>
           )}
           {(!isBusy || !isEmpty) && (
             <button type="submit" class="primary" disabled={isEmpty || isSending}>
-              {rewriting ? t().composer.rewrite : isBusy ? "Steer" : "Send"}
+              {rewriting ? t().composer.rewrite : isBusy ? t().writing.steer : t().writing.send}
             </button>
           )}
         </div>
@@ -249,10 +249,10 @@ function StopButtons({
   return (
     <>
       <button type="button" class="quiet" onClick={stop("interrupt")} title="Esc">
-        After this step
+        {t().writing.afterStep}
       </button>
-      <button type="button" class="danger" onClick={stop("cancel")} title="Esc twice">
-        ■ Stop
+      <button type="button" class="danger" onClick={stop("cancel")} title={t().writing.twice}>
+        ■ {t().writing.stop}
       </button>
     </>
   );

@@ -65,7 +65,7 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
   const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
   return (
     <>
-      <main class="conversation" aria-label="Conversation" {...dropInto(attachments.add)}>
+      <main class="conversation" aria-label={t().conversation.title} {...dropInto(attachments.add)}>
         <ThreadHead live={live} onDetails={() => setDrawerOpen(true)} />
         <Log thread={thread} open={open} onRewrite={setRewriting} />
         <div class="foot">
@@ -74,7 +74,7 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
             <Problem>
               {problem}{" "}
               <button type="button" onClick={open.again}>
-                Try again
+                {t().conversation.again}
               </button>
             </Problem>
           )}
@@ -91,11 +91,11 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
           )}
         </div>
       </main>
-      <aside class={`column details ${isSideEmpty ? "is-empty" : ""}`} aria-label="Details">
+      <aside class={`column details ${isSideEmpty ? "is-empty" : ""}`} aria-label={t().conversation.details}>
         {side}
       </aside>
       {isDrawerOpen && (
-        <Drawer title="Details" class="wide details" onClose={() => setDrawerOpen(false)}>
+        <Drawer title={t().conversation.details} class="wide details" onClose={() => setDrawerOpen(false)}>
           {side}
         </Drawer>
       )}
@@ -152,9 +152,9 @@ function Log({
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
-      <section class="log" ref={scroller} tabIndex={0} aria-label="Messages">
+      <section class="log" ref={scroller} tabIndex={0} aria-label={t().conversation.messages}>
         <div class="messages">
-          <h2 class="unseen">Messages</h2>
+          <h2 class="unseen">{t().conversation.messages}</h2>
           <ThreadOf.Provider value={of}>
             <WithVersions thread={thread} open={open} onLeave={stay}>
               <InWorkspace agent={info?.agent} lane={page.lane}>
@@ -162,9 +162,9 @@ function Log({
               </InWorkspace>
             </WithVersions>
           </ThreadOf.Provider>
-          {state === "loading" && <p class="empty">Reading the conversation…</p>}
-          {state === "missing" && <Empty>There is no such conversation. It may have been deleted.</Empty>}
-          {state === "ready" && page.lane.cells.length === 0 && <Empty>Write the first message below.</Empty>}
+          {state === "loading" && <p class="empty">{t().shared.reading}</p>}
+          {state === "missing" && <Empty>{t().conversation.missing}</Empty>}
+          {state === "ready" && page.lane.cells.length === 0 && <Empty>{t().conversation.first}</Empty>}
           {asks.length > 0 && <Questions thread={thread} asks={asks} isOnly={asks.length === 1} />}
         </div>
       </section>
@@ -178,7 +178,7 @@ function ToEnd({ end }: { end: FollowedEnd }) {
   if (isFollowing) return null;
   return (
     <button type="button" class="to-end" onClick={end.goToEnd}>
-      ↓ To the end
+      ↓ {t().conversation.toEnd}
     </button>
   );
 }

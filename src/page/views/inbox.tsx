@@ -6,6 +6,7 @@ import { useTouched } from "../frame.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
+import { t } from "../texts.ts";
 import { threads } from "../threads.ts";
 import { PageView } from "./page-view.tsx";
 import { Questions } from "./questions.tsx";
@@ -14,7 +15,7 @@ export function Inbox() {
   const { items, isRead, isCut, problem, notice } = useTouched(questions);
   const ids = [...new Set(items.map(({ thread_id }) => thread_id))];
   return (
-    <PageView title="Inbox">
+    <PageView title={t().inbox.title}>
       <div class="inbox">
         <Problem>{problem}</Problem>
         <p role="status" class="notice">
@@ -28,13 +29,8 @@ export function Inbox() {
             asks={items.filter(({ thread_id }) => thread_id === id)}
           />
         ))}
-        {isCut && <Empty>There are more. They appear as these are answered.</Empty>}
-        {isRead && items.length === 0 && (
-          <Empty>
-            Nothing waits for you. When an agent wants to run something that needs your word, or asks you a
-            question, it appears here, from all conversations.
-          </Empty>
-        )}
+        {isCut && <Empty>{t().inbox.more}</Empty>}
+        {isRead && items.length === 0 && <Empty>{t().inbox.none}</Empty>}
       </div>
     </PageView>
   );

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { argumentsOf, fieldsOf } from "../arguments.ts";
 import { Plain, Problem } from "../components.tsx";
+import { t } from "../texts.ts";
 
 export interface EditProps {
   readonly args: Readonly<Record<string, unknown>>;
@@ -43,10 +44,10 @@ export function Edit({ args, isOff, onSend, onCancel }: EditProps) {
       ))}
       <div class="row">
         <button type="submit" class="primary" disabled={isOff || "faults" in read}>
-          Run it like this
+          {t().question.runEdited}
         </button>
         <button type="button" class="quiet" onClick={onCancel}>
-          Back
+          {t().question.back}
         </button>
       </div>
     </form>

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { isSendingEnter } from "../enter.ts";
+import { t } from "../texts.ts";
 
 export interface ReplyProps {
   readonly label: string;
@@ -51,7 +52,7 @@ export function Reply({ label, send, isNeeded = false, isOff, onSend, onCancel, 
         </button>
         {onCancel && (
           <button type="button" class="quiet" onClick={onCancel}>
-            Back
+            {t().question.back}
           </button>
         )}
         {children}

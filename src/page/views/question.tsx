@@ -5,6 +5,7 @@ import { type Answer, type Interrupt, ProblemError } from "../../client/client.t
 import { Plain, Problem, Time, visible } from "../components.tsx";
 import { letterOf, useKey } from "../keys.ts";
 import { may, messageOf } from "../session.ts";
+import { t } from "../texts.ts";
 import { Asked } from "./asked.tsx";
 import { Exact } from "./exact-text.tsx";
 import { Edit } from "./question-edit.tsx";
@@ -35,7 +36,7 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
     } catch (error) {
       const isOver = error instanceof ProblemError && error.code === "interrupt_closed";
       setClosed(isOver);
-      setProblem(isOver ? CLOSED : messageOf(error));
+      setProblem(isOver ? t().question.closed : messageOf(error));
     }
     setBusy(false);
   };
@@ -49,13 +50,13 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
         {ask.expires_at && <Countdown at={ask.expires_at} />}
         {onLater && (
           <button type="button" class="quiet" onClick={onLater}>
-            Later
+            {t().question.later}
           </button>
         )}
       </header>
       {ask.asked_by && (
         <p class="asked-by">
-          Asked by the subagent <Plain>{ask.asked_by.name}</Plain>
+          {t().question.askedBy} <Plain>{ask.asked_by.name}</Plain>
         </p>
       )}
       <Body ask={ask} isOnly={isOnly} isOff={isBusy || isClosed || !may("run")} answer={answer} />
@@ -64,11 +65,10 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
   );
 }
 
-const CLOSED = "It was answered elsewhere meanwhile, or its run has ended. Nothing was sent.";
-
 /** In one line, for lists and for screen readers. */
 export function titleOf({ kind, name, prompt }: Pick<Interrupt, "kind" | "name" | "prompt">): string {
-  return kind === "approval" ? `May ${name} run?` : kind === "question" ? prompt : `Waits for ${name}`;
+  const words = t().question;
+  return kind === "approval" ? words.title(name) : kind === "question" ? prompt : words.waitsFor(name);
 }
 
 function Title({ kind, name, prompt }: Interrupt) {
@@ -77,8 +77,21 @@ function Title({ kind, name, prompt }: Interrupt) {
       <Plain>{name}</Plain>
     </code>
   );
-  if (kind === "approval") return <>May {tool} run?</>;
-  if (kind === "tool") return <>A front end must carry out {tool}</>;
+  const { allowTool, frontEnd } = t().question;
+  if (kind === "approval")
+    return (
+      <>
+        {allowTool.before}
+        {tool}
+        {allowTool.after}
+      </>
+    );
+  if (kind === "tool")
+    return (
+      <>
+        {frontEnd} {tool}
+      </>
+    );
   return <Exact text={prompt} />;
 }
 
@@ -100,6 +113,7 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
     return () => clearTimeout(timer);
   }, []);
   const onSeen = useCallback(() => setSeen(true), []);
+  const words = t().question;
   const mayAllow = isSeen && isSettled && !isOff;
   const kept = remember === "" ? {} : { remember };
   const allow = () => mayAllow && void answer({ decision: "approve", ...kept });
@@ -126,21 +140,21 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
       <Asked args={ask.args} ask={ask} onSeen={onSeen} />
       {may("run") && !isSeen && (
         <p class="hint">
-          There is more to read.{" "}
+          {words.moreToRead}{" "}
           <button
             type="button"
             class="quiet"
             onClick={() => card.current?.querySelector(".end")?.scrollIntoView({ block: "nearest" })}
           >
-            Show the end
+            {words.showEnd}
           </button>{" "}
-          Then it can be allowed.
+          {words.thenAllow}
         </p>
       )}
       {form === "deny" && (
         <Reply
-          label="Why not? The agent reads it."
-          send="Deny"
+          label={words.whyNot}
+          send={words.deny}
           isOff={isOff}
           onSend={(message) => answer({ decision: "deny", ...kept, ...(message ? { message } : {}) })}
           onCancel={() => setForm(undefined)}
@@ -149,26 +163,26 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
       {may("run") && !form && (
         <div class="row actions">
           <button type="button" class="primary" disabled={!mayAllow} onClick={allow}>
-            Allow
+            {words.allow}
           </button>
           <button type="button" disabled={isOff || !isSettled} onClick={deny}>
-            Deny
+            {words.deny}
           </button>
           <button type="button" disabled={isOff} onClick={() => setForm("deny")}>
-            Deny, because…
+            {words.denyBecause}
           </button>
           <button type="button" disabled={isOff || !isSeen} onClick={() => setForm("edit")}>
-            Edit…
+            {words.edit}
           </button>
           <label class="remember">
-            <span>Remember</span>
+            <span>{words.remember}</span>
             <select
               value={remember}
               onChange={(event) => setRemember(event.currentTarget.value as typeof remember)}
             >
-              <option value="">only this time</option>
-              <option value="session">in this conversation</option>
-              <option value="agent">with this agent</option>
+              <option value="">{words.once}</option>
+              <option value="session">{words.inThread}</option>
+              <option value="agent">{words.withAgent}</option>
             </select>
           </label>
         </div>
@@ -186,6 +200,7 @@ function AnswerKeys({ allow, deny }: { allow: () => void; deny: () => void }) {
 
 function Choice({ ask, isOff, answer }: BodyProps) {
   const { options = [], one_of_options: isClosedList } = ask;
+  const words = t().question;
   const isSeveral = ask.args.kind === "multi_select";
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const respond = (message: string) => answer({ decision: "respond", message });
@@ -193,7 +208,7 @@ function Choice({ ask, isOff, answer }: BodyProps) {
     setChosen(chosen.includes(option) ? chosen.filter((each) => each !== option) : [...chosen, option]);
   const none = (
     <button type="button" disabled={isOff} onClick={() => void answer({ decision: "deny" })}>
-      Do not answer
+      {words.noAnswer}
     </button>
   );
   if (!may("run")) return <p class="empty">{options.map((option) => `• ${visible(option)}`).join("  ")}</p>;
@@ -213,7 +228,7 @@ function Choice({ ask, isOff, answer }: BodyProps) {
             </label>
           ))}
           <button type="submit" class="primary" disabled={isOff || chosen.length === 0}>
-            Answer
+            {words.answer}
           </button>
         </form>
       ) : (
@@ -231,8 +246,8 @@ function Choice({ ask, isOff, answer }: BodyProps) {
         <div class="row">{none}</div>
       ) : (
         <Reply
-          label={options.length > 0 ? "Or in your own words" : "Your answer"}
-          send="Answer"
+          label={options.length > 0 ? words.ownWords : words.yourAnswer}
+          send={words.answer}
           isNeeded
           isOff={isOff}
           onSend={respond}
@@ -250,14 +265,14 @@ function ClientTool({ ask, isOff, answer }: BodyProps) {
       <Asked args={ask.args} onSeen={() => {}} />
       {may("run") && (
         <Reply
-          label="What it gave, if you do it instead"
-          send="Send the result"
+          label={t().question.result}
+          send={t().question.sendResult}
           isNeeded
           isOff={isOff}
           onSend={(message) => answer({ decision: "respond", message })}
         >
           <button type="button" disabled={isOff} onClick={() => void answer({ decision: "deny" })}>
-            It cannot be done
+            {t().question.impossible}
           </button>
         </Reply>
       )}
@@ -278,10 +293,11 @@ function Countdown({ at }: { at: string }) {
     const timer = setInterval(() => draw(undefined), isSoon ? 1000 : 60_000);
     return () => clearInterval(timer);
   }, [isSoon]);
-  if (left <= 0) return <span class="countdown">Its time is over</span>;
+  if (left <= 0) return <span class="countdown">{t().question.over}</span>;
   return (
     <span class="countdown">
-      Decides itself {isSoon ? <time dateTime={at}>in {clock(left)}</time> : <Time at={at} />}
+      {t().question.expires}{" "}
+      {isSoon ? <time dateTime={at}>{t().question.expiresIn(clock(left))}</time> : <Time at={at} />}
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { useTouched } from "../frame.ts";
 import { forgetGiven, given, givenTo, keepGiven } from "../given.ts";
 import { answerLater, answerNow, keyOf, later, sendAnswers } from "../questions.ts";
 import { may } from "../session.ts";
+import { t } from "../texts.ts";
 import { AnswerAll } from "./answer-all.tsx";
 import { AskedIn } from "./asked.tsx";
 import { Question, titleOf } from "./question.tsx";
@@ -54,7 +55,7 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
   const approvals = asks.filter((ask) => ask.kind === "approval" && !mineTo(ask));
   return (
     // biome-ignore lint/a11y/useSemanticElements: no part of a form; a region would be there twice, beside the conversation too.
-    <div class="questions" role="group" aria-label="Questions">
+    <div class="questions" role="group" aria-label={t().question.questions}>
       {asks.map((ask) => {
         const mine = mineTo(ask);
         if (mine)
@@ -76,33 +77,29 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
       {may("run") && approvals.length > 1 && <AnswerAll asks={approvals} onAnswer={give} />}
       {answers.length > 0 && (
         <div class="row together" role="status">
-          <span>
-            {answers.length} of {asks.length} answered. They are sent together.
-          </span>
-          <Action onClick={() => send(answers)}>Send now; the others are asked again</Action>
+          <span>{t().question.answered(answers.length, asks.length)}</span>
+          <Action onClick={() => send(answers)}>{t().question.sendNow}</Action>
         </div>
       )}
     </div>
   );
 }
 
-const WORDS: Readonly<Record<Answer["decision"], string>> = {
-  approve: "Allow",
-  deny: "Deny",
-  edit: "Run as edited",
-  respond: "Answer",
-};
+function wordOf(decision: Answer["decision"]): string {
+  const { allow, deny, wasEdited, answer } = t().question;
+  return { approve: allow, deny, edit: wasEdited, respond: answer }[decision];
+}
 
 function Given({ ask, answer, onChange }: { ask: Interrupt; answer: Answer; onChange: () => void }) {
   return (
     <p class="given row">
       <span class="title">{visible(titleOf(ask))}</span>
       <span>
-        {WORDS[answer.decision]}
+        {wordOf(answer.decision)}
         {answer.message && `: ${visible(answer.message)}`}
       </span>
       <button type="button" class="quiet" onClick={onChange}>
-        Change
+        {t().question.change}
       </button>
     </p>
   );
@@ -112,9 +109,9 @@ function Put({ ask, onOpen }: { ask: Interrupt; onOpen: () => void }) {
   return (
     <p class="given row">
       <span class="title">{visible(titleOf(ask))}</span>
-      <span>Later</span>
+      <span>{t().question.later}</span>
       <button type="button" class="quiet" onClick={onOpen}>
-        Answer
+        {t().question.answer}
       </button>
     </p>
   );

@@ -146,12 +146,12 @@ function Branches({ thread }: { thread: string }) {
     );
   };
   return (
-    <nav class="branches" aria-label="Branches">
-      {step(at - 1, "The branch before", "‹")}
+    <nav class="branches" aria-label={t().threadList.branches}>
+      {step(at - 1, t().threadList.branchBefore, "‹")}
       <span>
         {at + 1}/{of.length}
       </span>
-      {step(at + 1, "The next branch", "›")}
+      {step(at + 1, t().threadList.branchNext, "›")}
     </nav>
   );
 }

@@ -22,7 +22,7 @@ export function ThreadList({ current }: { current?: string | undefined }) {
   const asked = useTouched(questions);
   const asking = byThread(asked.items);
   const [opened, setOpened] = useState<FoundThread>();
-  const groups: readonly Pick<Group, "rows">[] = q
+  const groups: readonly (Pick<Group, "rows"> & Partial<Group>)[] = q
     ? [{ rows: items.map((thread) => ({ thread, isBranch: false })) }]
     : groupsOf(items, new Set(asking.keys()));
   const row = (each: Row) => (
@@ -37,12 +37,12 @@ export function ThreadList({ current }: { current?: string | undefined }) {
     />
   );
   return (
-    <section class="threads" aria-label="Conversations">
+    <section class="threads" aria-label={t().threadList.title}>
       <input
         type="search"
         class="search"
-        placeholder="Search"
-        aria-label="Search titles and messages"
+        placeholder={t().threadList.search}
+        aria-label={t().threadList.searchIn}
         maxLength={256}
         value={q}
         onInput={(event) => searchThreads(event.currentTarget.value)}
@@ -65,14 +65,15 @@ export function ThreadList({ current }: { current?: string | undefined }) {
   );
 }
 
-const titleOf = (group: object) => ("title" in group ? String(group.title) : "Found");
+const titleOf = ({ title }: Partial<Group>) =>
+  title === undefined ? t().threadList.found : t().threadList.groups[title];
 
 const Nothing = ({ q, isCut }: { q: string; isCut: boolean }) => (
   <Empty>
     {q
       ? isCut
-        ? "Nothing in the newest conversations."
-        : "No title and no message has this text."
+        ? t().threadList.noneNew
+        : t().threadList.none
       : may("run")
         ? t().door.yourConversations
         : t().door.nothingToRead}
@@ -91,7 +92,7 @@ function More({ q }: { q: string }) {
   return (
     <>
       <button type="button" class="more" disabled={isReading} onClick={more}>
-        {isReading ? "Reading…" : q ? "Search older ones" : "Older ones"}
+        {isReading ? t().shared.reading : q ? t().threadList.searchOlder : t().threadList.older}
       </button>
       <Problem>{problem}</Problem>
     </>
@@ -143,7 +144,7 @@ function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: Th
           type="button"
           class="quiet"
           tabIndex={-1}
-          aria-label={`Rename or delete ${title}`}
+          aria-label={t().threadList.menuOf(title)}
           onKeyDown={moveInList}
           onClick={() => onMenu(thread)}
         >
@@ -195,13 +196,13 @@ const MARKS: Readonly<Record<Outcome, readonly [string, string]>> = {
 };
 
 const KINDS: Readonly<Record<OpenInterrupt["kind"], (name: string) => string>> = {
-  approval: (name) => `May ${visible(name)} run?`,
-  question: () => "Asks you something",
-  tool: (name) => `Waits for ${visible(name)}`,
+  approval: (name) => t().threadList.approval(visible(name)),
+  question: () => t().threadList.asks,
+  tool: (name) => t().threadList.waitsFor(visible(name)),
 };
 
 function wordOf([first, ...others]: readonly OpenInterrupt[]): string {
-  if (others.length > 0) return `${others.length + 1} questions`;
+  if (others.length > 0) return t().threadList.questions(others.length + 1);
   return first ? KINDS[first.kind](first.name) : "";
 }
 
