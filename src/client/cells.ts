@@ -70,6 +70,8 @@ export interface NoteCell {
   readonly tone: "quiet" | "warning" | "error";
   /** How the run ended that it is about. Absent: it is about something else. */
   readonly outcome?: Outcome;
+  /** Why that run ended, as its `stop_reason` says: for those who say it in other words. */
+  readonly reason?: string | undefined;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;
 

@@ -3,7 +3,7 @@
 import type { NoteCell } from "./cells.ts";
 import { type Ending, type Outcome, outcomeOf } from "./outcome.ts";
 
-export type Note = Pick<NoteCell, "text" | "tone" | "outcome">;
+export type Note = Pick<NoteCell, "text" | "tone" | "outcome" | "reason">;
 
 const LIMITS: Readonly<Record<string, string>> = {
   max_iterations: "The run has made as many steps as the agent may make",
@@ -18,7 +18,7 @@ export function endOf(ending: Ending, error?: { readonly message: string }): Not
   const outcome = outcomeOf(ending, false);
   if (error) return { text: error.message, tone: "error", outcome };
   const said = ended(outcome, ending.stop_reason);
-  return said && { ...said, outcome };
+  return said && { ...said, outcome, reason: ending.stop_reason };
 }
 
 function ended(outcome: Outcome, reason = ""): Note | undefined {

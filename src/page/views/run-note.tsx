@@ -13,14 +13,15 @@ import { type MessageActions, ThreadOf } from "./thread-of.ts";
 /** After these another attempt may help. */
 const WORTH_A_TRY: ReadonlySet<Outcome | undefined> = new Set<Outcome>(["failed", "empty"]);
 
-export function RunNote({ cell: { tone, text, outcome } }: { cell: NoteCell }) {
+export function RunNote({ cell: { tone, text, outcome, reason } }: { cell: NoteCell }) {
   const { actions } = useContext(ThreadOf);
   const words = t().messages;
-  const known = outcome && (t().runNote.texts[outcome] ?? "");
+  const { texts } = t().runNote;
+  const known = outcome && (texts[reason ?? ""] ?? texts[outcome]);
   return (
     <div class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
       {tone !== "quiet" && <b>{words.tones[tone]}</b>}
-      <Markdown text={(tone === "quiet" && known) || text} isWhole />
+      <Markdown text={(tone !== "error" && known) || text} isWhole />
       {actions && WORTH_A_TRY.has(outcome) && <Again again={actions.again} />}
     </div>
   );
