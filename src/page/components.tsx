@@ -104,6 +104,7 @@ export function Action(props: {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
   const run = async () => {
+    if (isBusy) return;
     setBusy(true);
     setProblem("");
     try {
@@ -119,7 +120,8 @@ export function Action(props: {
         type="button"
         class={props.class}
         aria-label={props.label}
-        disabled={isBusy || props.isOff}
+        aria-disabled={isBusy || undefined}
+        disabled={props.isOff}
         onClick={run}
       >
         {props.children}

@@ -68,10 +68,12 @@ describe("a call that needs a person's word", () => {
     await card("execute").getByText("ls⟨500 blanks⟩⟨U+202E⟩; rm -rf /").waitFor();
   });
 
-  test("is denied with words that the agent reads", async () => {
-    const { card, messages } = await asked([{ call: [execute("rm -rf /")] }, { say: "I see." }]);
+  test("is denied with words that outlive a reload, and that the agent reads", async () => {
+    const { page, card, messages } = await asked([{ call: [execute("rm -rf /")] }, { say: "I see." }]);
     await card("execute").getByRole("button", { name: "Deny, because…" }).click();
-    await card("execute").getByRole("textbox").fill("Use the trash.");
+    await page.keyboard.type("Use the trash.");
+    await page.reload();
+    expect(await card("execute").getByRole("textbox").inputValue()).toBe("Use the trash.");
     await card("execute").getByRole("button", { name: "Deny", exact: true }).click();
     await expect.poll(messages).toContain("Use the trash.");
   });

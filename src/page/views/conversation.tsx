@@ -130,6 +130,7 @@ function Log({
     const answerAgain = async ({ id, text, attachments }: UserCell, choice: Choice) => {
       const content = contentOf(text, attachments) ?? text;
       await open.rewind(() => startRun({ thread, content, choice, replaces: id, isQueued: false }));
+      scroller.current?.focus({ preventScroll: true });
     };
     const actions: MessageActions = {
       rewrite: onRewrite,
@@ -140,6 +141,7 @@ function Log({
       },
       async resume() {
         await client.start(thread, { continue: true });
+        scroller.current?.focus({ preventScroll: true });
       },
       async fork(message_id) {
         const made = await client.threads.fork(thread, { message_id });

@@ -1,6 +1,6 @@
 // The arguments of a call, changed before it runs.
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { argumentsOf, fieldsOf } from "../arguments.ts";
 import { Plain, Problem } from "../components.tsx";
 import { t } from "../texts.ts";
@@ -17,10 +17,13 @@ const MAX_ROWS = 14;
 export function Edit({ args, isOff, onSend, onCancel }: EditProps) {
   const [fields, setFields] = useState(() => fieldsOf(args));
   const read = argumentsOf(fields);
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => form.current?.querySelector("textarea")?.focus(), []);
   const change = (name: string, text: string) =>
     setFields(fields.map((field) => (field.name === name ? { ...field, text } : field)));
   return (
     <form
+      ref={form}
       class="edit"
       onSubmit={(event) => {
         event.preventDefault();

@@ -1,11 +1,14 @@
 // A text as the answer to a question.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { draftOf, saveDraft } from "../drafts.ts";
 import { isSendingEnter } from "../enter.ts";
 import { t } from "../texts.ts";
 
 export interface ReplyProps {
+  /** Under which the text outlives a reload: `keyOf` of its question. */
+  readonly draft: string;
   readonly label: string;
   /** The words of the button. */
   readonly send: string;
@@ -14,12 +17,23 @@ export interface ReplyProps {
   readonly isOff: boolean;
   readonly onSend: (text: string) => Promise<void>;
   readonly onCancel?: () => void;
+  /** Whether a person has just opened it: then it has the focus. */
+  readonly isOpened?: boolean;
   /** Other buttons beside its own. */
   readonly children?: ComponentChildren;
 }
 
-export function Reply({ label, send, isNeeded = false, isOff, onSend, onCancel, children }: ReplyProps) {
-  const [text, setText] = useState("");
+export function Reply(props: ReplyProps) {
+  const { draft, label, send, isNeeded = false, isOff, onSend, onCancel, isOpened = false, children } = props;
+  const [text, setText] = useState(() => draftOf(draft));
+  const field = useRef<HTMLTextAreaElement>(null);
+  useLayoutEffect(() => {
+    if (isOpened) field.current?.focus();
+  }, [isOpened]);
+  const write = (value: string) => {
+    setText(value);
+    saveDraft(draft, value);
+  };
   const isEmpty = text.trim() === "";
   const submit = () => {
     if (!isOff && !(isNeeded && isEmpty)) void onSend(text.trim());
@@ -35,10 +49,11 @@ export function Reply({ label, send, isNeeded = false, isOff, onSend, onCancel, 
       <label>
         {label}
         <textarea
+          ref={field}
           rows={2}
           maxLength={100_000}
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => write(event.currentTarget.value)}
           onKeyDown={(event) => {
             if (!isSendingEnter(event)) return;
             event.preventDefault();

@@ -1,12 +1,22 @@
 // A call that waits for an answer: in its thread, and in the inbox.
 
-import { useCallback, useEffect, useReducer, useRef, useState } from "preact/hooks";
+import {
+  useCallback,
+  useContext,
+  useEffect,
+  useLayoutEffect,
+  useReducer,
+  useRef,
+  useState,
+} from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
 import { Plain, Problem, Time, visible } from "../components.tsx";
+import { draftOf, saveDraft } from "../drafts.ts";
 import { letterOf, useKey } from "../keys.ts";
+import { keyOf } from "../questions.ts";
 import { may, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
-import { Asked } from "./asked.tsx";
+import { Asked, AskedIn } from "./asked.tsx";
 import { Exact } from "./exact-text.tsx";
 import { Edit } from "./question-edit.tsx";
 import { Reply } from "./question-reply.tsx";
@@ -95,6 +105,9 @@ function Title({ kind, name, prompt }: Interrupt) {
   return <Exact text={prompt} />;
 }
 
+/** The key of the text that is being written as its answer. */
+const useDraft = (ask: Interrupt) => keyOf(useContext(AskedIn) ?? "", ask);
+
 interface BodyProps {
   readonly ask: Interrupt;
   readonly isOff: boolean;
@@ -106,12 +119,21 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
   const [isSeen, setSeen] = useState(false);
   const [isSettled, setSettled] = useState(false);
   const [remember, setRemember] = useState<"" | "session" | "agent">("");
-  const [form, setForm] = useState<"edit" | "deny">();
+  const draft = useDraft(ask);
+  const [form, setForm] = useState<"edit" | "deny" | undefined>(draftOf(draft) ? "deny" : undefined);
+  const opened = useRef<"edit" | "deny" | undefined>(undefined);
+  const open = (which: "edit" | "deny") => {
+    opened.current = which;
+    setForm(which);
+  };
   const card = useRef<HTMLDivElement>(null);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(true), APPEARING_MS);
     return () => clearTimeout(timer);
   }, []);
+  useLayoutEffect(() => {
+    if (!form) card.current?.querySelector<HTMLElement>(`.opens-${opened.current}`)?.focus();
+  }, [form]);
   const onSeen = useCallback(() => setSeen(true), []);
   const words = t().question;
   const mayAllow = isSeen && isSettled && !isOff;
@@ -153,11 +175,17 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
       )}
       {form === "deny" && (
         <Reply
+          draft={draft}
           label={words.whyNot}
           send={words.deny}
           isOff={isOff}
           onSend={(message) => answer({ decision: "deny", ...kept, ...(message ? { message } : {}) })}
-          onCancel={() => setForm(undefined)}
+          isOpened={opened.current === "deny"}
+          onCancel={() => {
+            saveDraft(draft, "");
+            opened.current = "deny";
+            setForm(undefined);
+          }}
         />
       )}
       {may("run") && !form && (
@@ -168,10 +196,10 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
           <button type="button" disabled={isOff || !isSettled} onClick={deny}>
             {words.deny}
           </button>
-          <button type="button" disabled={isOff} onClick={() => setForm("deny")}>
+          <button type="button" class="opens-deny" disabled={isOff} onClick={() => open("deny")}>
             {words.denyBecause}
           </button>
-          <button type="button" disabled={isOff || !isSeen} onClick={() => setForm("edit")}>
+          <button type="button" class="opens-edit" disabled={isOff || !isSeen} onClick={() => open("edit")}>
             {words.edit}
           </button>
           <label class="remember">
@@ -199,6 +227,7 @@ function AnswerKeys({ allow, deny }: { allow: () => void; deny: () => void }) {
 }
 
 function Choice({ ask, isOff, answer }: BodyProps) {
+  const draft = useDraft(ask);
   const { options = [], one_of_options: isClosedList } = ask;
   const words = t().question;
   const isSeveral = ask.args.kind === "multi_select";
@@ -246,6 +275,7 @@ function Choice({ ask, isOff, answer }: BodyProps) {
         <div class="row">{none}</div>
       ) : (
         <Reply
+          draft={draft}
           label={options.length > 0 ? words.ownWords : words.yourAnswer}
           send={words.answer}
           isNeeded
@@ -260,11 +290,13 @@ function Choice({ ask, isOff, answer }: BodyProps) {
 }
 
 function ClientTool({ ask, isOff, answer }: BodyProps) {
+  const draft = useDraft(ask);
   return (
     <>
       <Asked args={ask.args} onSeen={() => {}} />
       {may("run") && (
         <Reply
+          draft={draft}
           label={t().question.result}
           send={t().question.sendResult}
           isNeeded

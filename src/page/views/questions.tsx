@@ -2,6 +2,7 @@
 
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
+import { saveDraft } from "../drafts.ts";
 import { useTouched } from "../frame.ts";
 import { forgetGiven, given, givenTo, keepGiven } from "../given.ts";
 import { answerLater, answerNow, keyOf, later, sendAnswers } from "../questions.ts";
@@ -42,7 +43,10 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
   const answers = asks.flatMap((ask) => mineTo(ask) ?? []);
   const send = async (all: readonly Answer[]) => {
     await sendAnswers(thread, run, all);
-    for (const { id } of all) forgetGiven(keyOf(thread, { id }));
+    for (const { id } of all) {
+      forgetGiven(keyOf(thread, { id }));
+      saveDraft(keyOf(thread, { id }), "");
+    }
   };
   /** Sends them once there is an answer to each question. */
   const give = async (some: readonly Answer[]) => {
