@@ -1,7 +1,7 @@
 // Small parts that the views share. Every text from the server is put in as text.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
 import { once, t } from "./texts.ts";
@@ -173,7 +173,8 @@ export function Dialog(props: {
   class?: string;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  // Before the next key can go to the page below.
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class={props.class} aria-label={props.title} onClose={props.onClose}>
       <header>

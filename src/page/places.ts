@@ -1,5 +1,7 @@
 // Where a person reads in a conversation: at a message that an address names, or where they were before.
 
+import { indexIn } from "../lib/search.ts";
+
 /** A child of the list of messages, and how far its top is below that of the box that scrolls, in pixels. */
 interface Place {
   readonly child: number;
@@ -57,7 +59,7 @@ function rangeOf(element: HTMLElement, words: string): Range | undefined {
   const wanted = words.trim().toLowerCase();
   const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let node = texts.nextNode(); node; node = texts.nextNode()) {
-    const at = (node.textContent ?? "").toLowerCase().indexOf(wanted);
+    const at = indexIn((node.textContent ?? "").toLowerCase(), wanted);
     if (at < 0) continue;
     const range = new Range();
     range.setStart(node, at);

@@ -89,6 +89,7 @@ test("a front end asks who its credentials are for, and what they allow", async 
   expect(await me.json()).toEqual({
     ...{ tenant: "acme", user: "ada", scopes: ["tools"], auth: "api_key", expires_at },
     wires: expect.arrayContaining(["openai"]),
+    version: expect.stringMatching(/^\d+\.\d+\.\d+/),
   });
   expect((await fetch(`${url}/me`)).status).toBe(401);
 });

@@ -123,15 +123,21 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, a rule or a branch that exists, or a thread of one run or without questions. */
+/** Routes that succeed only for a run or a call that waits, a rule, branch or share that exists, or a thread of one run or without questions. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/branches/{branch_id}/restore",
+  "DELETE /threads/{thread_id}/shares/{share_id}",
+  "GET /shared/{user}/{thread_id}/{share_id}",
+  "GET /shared/{user}/{thread_id}/{share_id}/messages",
   "POST /threads/{thread_id}/runs/{run_id}/resume",
   "DELETE /threads/{thread_id}/permissions/{id}",
   "DELETE /agents/{name}/permissions/{id}",
   "POST /tool-results/{token}",
   "DELETE /v1/responses/{response_id}",
   "DELETE /v1/conversations/{conversation_id}/items/{item_id}",
+  // Its server has no API keys.
+  "POST /admin/keys",
+  "POST /admin/keys/{key_id}/revoke",
   // The fuzzer is an admin, no operator.
   "DELETE /admin/engines/{engine}",
   "POST /admin/backup",

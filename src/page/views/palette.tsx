@@ -2,6 +2,7 @@
 
 import { useEffect, useId, useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
+import { isIn } from "../../lib/search.ts";
 import { Dialog, Problem, useRead, visible } from "../components.tsx";
 import { boundKeys } from "../keys.ts";
 import { go, type Route } from "../routes.ts";
@@ -159,7 +160,7 @@ function fits({ group, name }: Choice, q: string): boolean {
   return q
     .toLowerCase()
     .split(/\s+/)
-    .every((word) => text.includes(word));
+    .every((word) => isIn(text, word));
 }
 
 function grouped(choices: readonly Choice[]): Choice[] {

@@ -132,6 +132,8 @@ describe("scopes", () => {
       // Its address is the credential.
       "post /tool-results/{token}: public",
       // `manage` is `admin` within the tenant, or `operator`.
+      "post /admin/keys: manage",
+      "post /admin/keys/{key_id}/revoke: manage",
       "post /admin/tenants/{tenant}/users/{user}/threads/{thread_id}/runs/{run_id}/cancel: manage",
       "post /admin/backup: operator",
       "delete /admin/engines/{engine}: operator",
