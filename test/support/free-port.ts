@@ -1,13 +1,28 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** A port on which nothing listens now. */
+/** Below the ports that Linux gives to outgoing connections, so none of these takes a port before its server does. */
+const FIRST = 20_000;
+const LAST = 32_000;
+
+/** A port of 127.0.0.1 on which nothing listens. It is drawn, so that two test files rarely try the same one. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
+  for (;;) {
+    const port = randomInt(FIRST, LAST);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer().listen(port, "127.0.0.1");
+  try {
+    await once(server, "listening");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  }
   server.close();
   await once(server, "close");
-  if (typeof address !== "object" || !address) throw new Error("A server that listens has an address.");
-  return address.port;
+  return true;
 }
