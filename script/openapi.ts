@@ -11,7 +11,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { OwnRuleSpec } from "../src/hooks/permissions/rule.ts";
 import { AuthConfig } from "../src/http/auth/config.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
-import { createServer } from "../src/http/server.ts";
+import { createServer, type HttpServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
 import { isWirePath, WireName } from "../src/http/wires/names.ts";
 import { operationId } from "./operation-ids.ts";
@@ -39,7 +39,7 @@ async function contract(): Promise<Document> {
     page: true,
     wires: WireName.options,
   } as unknown as HttpServices;
-  const server = await createServer(services, pino({ level: "silent" }), async (bare) => {
+  const extend = async (bare: HttpServer) => {
     await bare.register(swagger, {
       openapi: {
         openapi: "3.1.0",
@@ -55,7 +55,8 @@ async function contract(): Promise<Document> {
       transform: jsonSchemaTransform,
       transformObject: jsonSchemaTransformObject,
     });
-  });
+  };
+  const server = await createServer(services, pino({ level: "silent" }), { extend, wiresAtOnce: true });
   await server.ready();
   const document = server.swagger();
   await server.close();

@@ -209,6 +209,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       ],
       logger,
     );
+    const { warn_after } = config.event_loop;
+    const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
+    closers.push(async () => eventLoop?.close());
     const server = await createServer(
       {
         stores,
@@ -266,17 +269,16 @@ export async function createApp(options: AppOptions): Promise<App> {
         wires: config.wires,
       },
       logger,
+      {
+        extend(each) {
+          if (metrics) reportAnswers(each, answersIn(metrics));
+          if (eventLoop) noteRequests(each, eventLoop);
+        },
+      },
     );
     const observed: Observed = { runs, dependencies, server };
-    if (metrics) reportAnswers(server, answersIn(metrics));
     closers.push(() => server.close());
     closers.push(() => runs.close(config.shutdown.grace));
-    const { warn_after } = config.event_loop;
-    if (warn_after > 0) {
-      const watch = watchEventLoop(warn_after, logger, true);
-      closers.push(async () => watch.close());
-      noteRequests(server, watch);
-    }
     let warmUp: NodeJS.Timeout | undefined;
     // Requests that need the engine load it.
     const warmUpNow = () =>

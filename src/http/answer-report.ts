@@ -2,6 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { hasCode } from "../core/errors.ts";
+import { isHandedOn } from "./parts.ts";
 import type { HttpServer } from "./server.ts";
 
 /** Nothing in it may wait or throw. */
@@ -24,6 +25,7 @@ export interface Answer {
 
 export function reportAnswers(server: HttpServer, report: AnswerReport): void {
   server.addHook("onResponse", async (request, reply) => {
+    if (isHandedOn(request)) return;
     const isStream = isEventStream(reply);
     report.answered({
       route: request.is404 ? undefined : request.routeOptions.url,

@@ -23,14 +23,27 @@ export interface IncomingLimits {
   readonly incomingBytes: number;
 }
 
+export interface RoomForBodies {
+  /** Bytes of all bodies together. */
+  readonly most: number;
+  readonly bodyBytes: number;
+  readonly shares: Shares;
+}
+
+export function roomForBodies(
+  { bodyBytes, incomingBytes }: IncomingLimits,
+  hasSeveralTenants: boolean,
+): RoomForBodies {
+  const most = Math.max(incomingBytes, LEAST_BODIES * bodyBytes);
+  const shares = new Shares(sharedPlaces(Math.ceil(most / PLACE_BYTES), hasSeveralTenants));
+  return { most, bodyBytes, shares };
+}
+
 /** Call it after `guard`. Refuses requests before their bodies are read, with `limit_exceeded` or `unavailable`. */
 export function boundIncomingBodies(
   server: FastifyInstance,
-  { bodyBytes, incomingBytes }: IncomingLimits,
-  hasSeveralTenants: boolean,
+  { most, bodyBytes, shares }: RoomForBodies,
 ): void {
-  const most = Math.max(incomingBytes, LEAST_BODIES * bodyBytes);
-  const shares = new Shares(sharedPlaces(Math.ceil(most / PLACE_BYTES), hasSeveralTenants));
   server.addHook("preParsing", async (request, reply) => {
     const bytes = bytesOf(request, bodyBytes);
     if (bytes < PLACE_BYTES) return;

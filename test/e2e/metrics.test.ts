@@ -66,6 +66,14 @@ test("runs are counted by agent, status and reason, with their model, tokens and
   ).toBeGreaterThan(0);
 });
 
+test("a request of a wire counts once, under the wire's route", async () => {
+  const { url, page } = await ran({}, []);
+  await fetch(`${url}/v1/models`);
+  await fetch(`${url}/v1/models`);
+  const counted = (await page()).split("\n").filter((line) => line.startsWith("skein_http_requests_total{"));
+  expect(counted).toEqual(['skein_http_requests_total{route="/v1/models",method="GET",status="200"} 2']);
+});
+
 test("a server that has no other limit has room for 500 runs at once", async () => {
   const { page } = await ran({});
   expect(sampleOf(await page(), "skein_run_slots")).toBe(500);

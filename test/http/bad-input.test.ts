@@ -296,25 +296,35 @@ describe("every refusal is a problem with the right status and a sentence that h
     });
   });
 
-  test("a request that arrives while the server closes is refused with `shutting_down`, without an error in the log, and may be sent again", async () => {
-    const lines: string[] = [];
-    const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
-    const { url, app } = await startServer({ logger });
-    const { port } = new URL(url);
-    const socket = connect(Number(port), "127.0.0.1");
-    const answer = text(socket);
-    socket.write("POST /threads HTTP/1.1\r\nHost: localhost\r\n");
-    await expect.poll(() => isOpen(app)).toBe(true);
-    const closed = app.close();
-    await expect.poll(() => fetch(`${url}/health`).then(String, () => "refused")).toBe("refused");
-    socket.end("Content-Length: 0\r\n\r\n");
-    expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*"code":"shutting_down"/);
-    expect(await answer).toMatch(/\r\nconnection: close\r\n/i);
-    expect(await answer).toMatch(/\r\nretry-after: \d+\r\n/i);
-    expect(await answer).toMatch(/\r\ncontent-type: application\/problem\+json/i);
-    await closed;
-    expect(lines).toEqual([]);
-  });
+  test.each([
+    ["/threads", "problem\\+json"],
+    ["/v1/conversations", "json"],
+    ["/langgraph/threads", "problem\\+json"],
+  ])(
+    "a request to %s that arrives while the server closes is refused with `shutting_down`, without an error in the log, and may be sent again",
+    async (path, type) => {
+      const lines: string[] = [];
+      const logger = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+      const { url, app } = await startServer({ logger });
+      // That wire is loaded, and others are not.
+      await rawAnswer(url, "GET /v1/models HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+      await expect.poll(() => isOpen(app)).toBe(false);
+      const { port } = new URL(url);
+      const socket = connect(Number(port), "127.0.0.1");
+      const answer = text(socket);
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\n`);
+      await expect.poll(() => isOpen(app)).toBe(true);
+      const closed = app.close();
+      await expect.poll(() => fetch(`${url}/health`).then(String, () => "refused")).toBe("refused");
+      socket.end("Content-Length: 0\r\n\r\n");
+      expect(await answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*"code":"shutting_down"/);
+      expect(await answer).toMatch(/\r\nconnection: close\r\n/i);
+      expect(await answer).toMatch(/\r\nretry-after: \d+\r\n/i);
+      expect(await answer).toMatch(new RegExp(`\r\ncontent-type: application/${type}`, "i"));
+      await closed;
+      expect(lines).toEqual([]);
+    },
+  );
 
   test.each(["constructor", "__proto__", "toString"])(
     "a page of the documentation called %s is not there",

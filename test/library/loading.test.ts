@@ -1,14 +1,15 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
+import { WireName } from "../../src/http/wires/names.ts";
 
-/** Prints what a program loads with a module: packages, and of Node's own SQLite and `fetch`. */
+/** Prints what a program loads with a module: packages, wires, and of Node's own SQLite and `fetch`. */
 const programThatLoads = (module: string) => `
 import { registerHooks } from "node:module";
 const loaded = new Set();
 registerHooks({
   resolve(name, context, next) {
     const found = next(name, context);
-    const [, name_] = /node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(found.url) ?? [];
+    const [name_] = /(?<=node_modules\\/)(?:@[^/]+\\/)?[^/]+|wires\\/[^/]+(?=\\/)/.exec(found.url) ?? [];
     if (name_ ?? found.url.startsWith("node:sqlite")) loaded.add(name_ ?? found.url);
     return found;
   },
@@ -40,4 +41,10 @@ test("the server loads no provider, no database and no engine before it needs th
   const loaded = loadedWith("app.ts");
   expect(loaded).toContain("fastify");
   for (const name of ON_DEMAND) expect(loaded).not.toContain(name);
+});
+
+test("the server loads no wire before a client speaks it", () => {
+  const loaded = loadedWith("app.ts");
+  for (const name of WireName.options) expect(loaded).not.toContain(`wires/${name}`);
+  expect(loadedWith("http/wires/openai/index.ts")).toContain("wires/openai");
 });

@@ -130,6 +130,12 @@ test("keeps users apart, by a plugin's scheme, and takes only the agents' models
   expect(await at("/threads/t/runs", "ada", { input: "go", model: "openai:gpt-5" })).toBe(400);
 });
 
+test("`inject` reaches the wires as well", async () => {
+  const { server } = await serverOf({ agents: [greeter("ada")] });
+  const answer = await (await server.fastify()).inject("/v1/models");
+  expect(answer.json()).toMatchObject({ data: [{ id: "ada" }] });
+});
+
 test("serves an agents file, with its plugins", async () => {
   const dir = await temporaryFolder();
   const agentsFile = join(dir, "agents.yaml");

@@ -4,39 +4,38 @@
 import { readJsonBodies } from "../json-body.ts";
 import type { HttpLimits, RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
-import { a2aRoutes, a2aServerCard } from "./a2a/index.ts";
-import { aguiRoutes } from "./ag-ui/index.ts";
-import { aiSdkRoutes } from "./ai-sdk/index.ts";
-import { langgraphRoutes } from "./langgraph/index.ts";
-import { mcpRoutes } from "./mcp/index.ts";
 import { prefixOf, type WireName } from "./names.ts";
-import { openaiRoutes } from "./openai/index.ts";
 
-const ROUTES: Readonly<Record<WireName, (scope: App, services: RouteServices) => void>> = {
-  "ag-ui": aguiRoutes,
-  "ai-sdk": aiSdkRoutes,
-  openai: openaiRoutes,
-  langgraph: langgraphRoutes,
-  mcp: mcpRoutes,
-  a2a: a2aRoutes,
+interface Wire {
+  routes(scope: App, services: RouteServices): void;
+  /** Routes outside of its prefix. */
+  otherRoutes?(app: App, services: RouteServices): void;
+}
+
+/** Each is loaded when it is needed. */
+const WIRES: Readonly<Record<WireName, () => Promise<Wire>>> = {
+  "ag-ui": async () => ({ routes: (await import("./ag-ui/index.ts")).aguiRoutes }),
+  "ai-sdk": async () => ({ routes: (await import("./ai-sdk/index.ts")).aiSdkRoutes }),
+  openai: async () => ({ routes: (await import("./openai/index.ts")).openaiRoutes }),
+  langgraph: async () => ({ routes: (await import("./langgraph/index.ts")).langgraphRoutes }),
+  mcp: async () => ({ routes: (await import("./mcp/index.ts")).mcpRoutes }),
+  a2a: async () => {
+    const { a2aRoutes, a2aServerCard } = await import("./a2a/index.ts");
+    return { routes: a2aRoutes, otherRoutes: a2aServerCard };
+  },
 };
 
-/** Adds the routes of these wires, each with the error shape and the body rules of its own. */
-export async function wireRoutes(
-  app: App,
-  services: RouteServices,
-  names: readonly WireName[],
-): Promise<void> {
-  for (const name of names) {
-    await app.register(
-      async (scope) => {
-        readJsonBodies(scope, { maxEntries: maxEntriesOf(services.limits), isEmptyTaken: true });
-        ROUTES[name](scope as App, services);
-      },
-      { prefix: prefixOf(name) },
-    );
-    if (name === "a2a") a2aServerCard(app, services);
-  }
+/** Adds the routes of a wire, with the error shape and the body rules of its own. */
+export async function wireRoutes(app: App, services: RouteServices, name: WireName): Promise<void> {
+  const wire = await WIRES[name]();
+  await app.register(
+    async (scope) => {
+      readJsonBodies(scope, { maxEntries: maxEntriesOf(services.limits), isEmptyTaken: true });
+      wire.routes(scope as App, services);
+    },
+    { prefix: prefixOf(name) },
+  );
+  wire.otherRoutes?.(app, services);
 }
 
 /** Many stock clients send the whole conversation with each request. */

@@ -39,12 +39,15 @@ export function withoutNeedlessSlashes(url: string): string {
   return isWirePath(plain) ? plain + url.slice(path.length) : url;
 }
 
-/** Whether a path belongs to a wire, so that stock clients may send their headers there. */
-export function isWirePath(url: string): boolean {
+/** The wire that a path belongs to. */
+export function wireAt(url: string): WireName | undefined {
   const [path = ""] = url.split("?", 1);
-  return (
-    path === SERVER_CARD ||
-    path === OLD_SERVER_CARD ||
-    Object.values(PREFIXES).some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
-  );
+  if (path === SERVER_CARD || path === OLD_SERVER_CARD) return "a2a";
+  return WireName.options.find((name) => {
+    const prefix = PREFIXES[name];
+    return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === "/");
+  });
 }
+
+/** Whether a path belongs to a wire, so that stock clients may send their headers there. */
+export const isWirePath = (url: string): boolean => wireAt(url) !== undefined;

@@ -9,8 +9,8 @@ import type { Authenticate } from "../../../src/http/auth/credentials.ts";
 import { guard, principalOf } from "../../../src/http/auth/guard.ts";
 import { createTickets } from "../../../src/http/auth/tickets.ts";
 import { sendProblem } from "../../../src/http/errors.ts";
+import { withoutQueries } from "../../../src/http/guarded-server.ts";
 import { ticketRoutes } from "../../../src/http/routes/operations.ts";
-import { withoutQueries } from "../../../src/http/server.ts";
 import { withZod } from "../../../src/http/validation.ts";
 import { ENDLESS_CREDENTIALS } from "../../support/credentials.ts";
 
