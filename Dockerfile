@@ -48,6 +48,6 @@ EXPOSE 8000
 # Liveness alone: what restarts a container must not look at Redis.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/health').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-# As many threads for the collection of garbage as there are processors for them.
-ENTRYPOINT ["tini", "--", "node", "--v8-pool-size=0", "/opt/skein/bin/skein.cjs"]
+# As in script/start.
+ENTRYPOINT ["tini", "--", "node", "--v8-pool-size=0", "--min-semi-space-size=2", "/opt/skein/bin/skein.cjs"]
 CMD ["serve"]

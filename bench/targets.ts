@@ -34,7 +34,7 @@ export interface Surroundings {
 
 const ROOT = join(import.meta.dirname, "..");
 /** As script/start has it; for the relay as well. */
-const NODE_ARGS = ["--v8-pool-size=0"];
+const NODE_ARGS = ["--v8-pool-size=0", "--min-semi-space-size=2"];
 
 export const bareRelay = (around: Surroundings): Target => plainServer("bare-relay", around);
 export const aiSdk = (around: Surroundings): Target => plainServer("ai-sdk", around);

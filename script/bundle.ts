@@ -10,6 +10,8 @@ import { build, type Metafile } from "esbuild";
 const BUNDLED = [
   ...["zod", "fastify", "@fastify/cors", "@fastify/sse", "helmet", "pino"],
   ...["prom-client", "@opentelemetry/api", "yaml", "lru-cache", "ipaddr.js"],
+  // Loaded by the first run: hundreds of files each.
+  ...["openai", "@anthropic-ai/sdk"],
 ];
 /** What CommonJS packages find around them. */
 const AROUND_COMMONJS = `import { createRequire as $createRequire } from "node:module";

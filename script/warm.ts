@@ -47,10 +47,14 @@ async function withServer(providerPort: number, work: (url: string) => Promise<v
     ...{ PATH: process.env.PATH, HOME: folder, AGENTS_FILE: agents, DATA_DIR: join(folder, "data") },
     ...{ STORE: "sqlite", HOST: "127.0.0.1", PORT: "0", LOG_FORMAT: "json", WARM_KEY: "none" },
   };
-  const server = spawn(process.execPath, ["--v8-pool-size=0", resolve(entry), "serve"], {
-    ...{ cwd: folder, env, signal },
-    stdio: ["ignore", "pipe", "ignore"],
-  });
+  const server = spawn(
+    process.execPath,
+    ["--v8-pool-size=0", "--min-semi-space-size=2", resolve(entry), "serve"],
+    {
+      ...{ cwd: folder, env, signal },
+      stdio: ["ignore", "pipe", "ignore"],
+    },
+  );
   const ended = once(server, "exit");
   try {
     await work(await addressIn(server.stdout));

@@ -44,6 +44,7 @@ import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
 import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
 import { watchFiles } from "./lib/watch-files.ts";
+import { loadSdks } from "./models/index.ts";
 import type { Plugin } from "./plugins/definition.ts";
 import { createPluginLoader } from "./plugins/load.ts";
 import { createQuotas } from "./quotas/index.ts";
@@ -280,19 +281,22 @@ export async function createApp(options: AppOptions): Promise<App> {
     closers.push(() => server.close());
     closers.push(() => runs.close(config.shutdown.grace));
     let warmUp: NodeJS.Timeout | undefined;
-    // Requests that need the engine load it.
-    const warmUpNow = () =>
-      void warmUpSchemaEngine().catch((err: unknown) =>
-        logger.warn({ err }, "the schema engine is not loaded yet"),
-      );
+    // What needs one of them loads it as well.
+    const warmUpNow = async () => {
+      metrics?.begin();
+      await loadSdks(agents.list().map(({ model }) => model));
+      await warmUpSchemaEngine();
+    };
     closers.push(async () => clearTimeout(warmUp));
     const listen = async () => {
       const address = siblings ? await siblings.listen(server) : await listenOn(server, config.listen);
       ownAddress = address;
       await runs.open();
       webhook?.open();
-      // Neither with the first request that brings a schema nor before the first of all.
-      warmUp = setTimeout(warmUpNow, WARM_UP_MS).unref();
+      // Neither with the first request that needs it nor before the first of all.
+      warmUp = setTimeout(() => {
+        warmUpNow().catch((err: unknown) => logger.warn({ err }, "what runs need is not loaded yet"));
+      }, WARM_UP_MS).unref();
       pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
       return address;
     };

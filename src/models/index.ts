@@ -84,6 +84,12 @@ function createOne(
   return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
 }
 
+/** Loads the SDKs of these models, `provider:model`: their first call does not wait for it. */
+export async function loadSdks(models: readonly string[]): Promise<void> {
+  const providers = new Set(models.map((name) => name.split(":", 1)[0] ?? ""));
+  for (const name of providers) await providerOf(name)?.loadSdk?.();
+}
+
 export const providerNames = (): string[] => [...Object.keys(PROVIDERS), SCRIPTED];
 
 /** Its requests do not say which trace they are part of. */

@@ -2,16 +2,18 @@
 
 import type { Model } from "../core/model.ts";
 import { bedrockAddress, bedrockModel, regionOf } from "./anthropic/bedrock.ts";
-import { anthropicModel } from "./anthropic/client.ts";
+import { anthropicModel, loadAnthropic } from "./anthropic/client.ts";
 import { projectOf, vertexAddress, vertexModel } from "./anthropic/vertex.ts";
 import { azureModel } from "./openai/azure.ts";
-import { openaiModel } from "./openai/client.ts";
+import { loadOpenai, openaiModel } from "./openai/client.ts";
 import { dialectOf } from "./openai/dialect.ts";
 import type { ModelOptions } from "./options.ts";
 
 export interface Provider {
   /** Loads the provider's SDK at the first call, not before. */
   readonly create: (options: ModelOptions, env: NodeJS.ProcessEnv) => Model;
+  /** Loads it before that. */
+  readonly loadSdk?: () => Promise<unknown>;
   /** Its address; for a provider that gives each customer an own one, an example. */
   readonly baseUrl: string | ((env: NodeJS.ProcessEnv) => string);
   /** The variable that names another address. */
@@ -30,20 +32,24 @@ export interface Provider {
 
 const GEMINI = "https://generativelanguage.googleapis.com/v1beta/openai";
 
+const ANTHROPIC = { create: anthropicModel, loadSdk: loadAnthropic };
+const OPENAI = { create: openaiModel, loadSdk: loadOpenai };
+
 export const PROVIDERS: Readonly<Record<string, Provider>> = {
   anthropic: {
-    create: anthropicModel,
+    ...ANTHROPIC,
     baseUrl: "https://api.anthropic.com",
     baseUrlEnv: "ANTHROPIC_BASE_URL",
     keyEnv: "ANTHROPIC_API_KEY",
   },
   openai: {
-    create: openaiModel,
+    ...OPENAI,
     baseUrl: "https://api.openai.com/v1",
     baseUrlEnv: "OPENAI_BASE_URL",
     keyEnv: "OPENAI_API_KEY",
   },
   azure: {
+    ...OPENAI,
     create: azureModel,
     baseUrl: "https://resource.openai.azure.com",
     baseUrlEnv: "AZURE_OPENAI_ENDPOINT",
@@ -67,17 +73,18 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
     missing: (env) => (projectOf(env) ? undefined : "GOOGLE_CLOUD_PROJECT"),
   },
   gemini: {
+    ...OPENAI,
     create: (options) => openaiModel({ ...options, dialect: dialectOf(GEMINI) }),
     baseUrl: GEMINI,
     keyEnv: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
   },
-  deepseek: { create: openaiModel, baseUrl: "https://api.deepseek.com/v1", keyEnv: "DEEPSEEK_API_KEY" },
-  groq: { create: openaiModel, baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
-  mistral: { create: openaiModel, baseUrl: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY" },
-  ollama: { create: openaiModel, baseUrl: "http://127.0.0.1:11434/v1" },
-  openrouter: { create: openaiModel, baseUrl: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY" },
-  together: { create: openaiModel, baseUrl: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY" },
-  xai: { create: openaiModel, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
+  deepseek: { ...OPENAI, baseUrl: "https://api.deepseek.com/v1", keyEnv: "DEEPSEEK_API_KEY" },
+  groq: { ...OPENAI, baseUrl: "https://api.groq.com/openai/v1", keyEnv: "GROQ_API_KEY" },
+  mistral: { ...OPENAI, baseUrl: "https://api.mistral.ai/v1", keyEnv: "MISTRAL_API_KEY" },
+  ollama: { ...OPENAI, baseUrl: "http://127.0.0.1:11434/v1" },
+  openrouter: { ...OPENAI, baseUrl: "https://openrouter.ai/api/v1", keyEnv: "OPENROUTER_API_KEY" },
+  together: { ...OPENAI, baseUrl: "https://api.together.xyz/v1", keyEnv: "TOGETHER_API_KEY" },
+  xai: { ...OPENAI, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
 };
 
 /** `openai.com` of `api.openai.com`. */

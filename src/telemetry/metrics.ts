@@ -15,12 +15,18 @@ import { type Readings, registerReadings } from "./readings.ts";
 import { followRun } from "./run-metrics.ts";
 import { timed } from "./stores.ts";
 
-/** Of the process, not of a server: Node has one garbage collector and one event loop. */
-const processMetrics = new Registry();
-collectDefaultMetrics({ register: processMetrics });
-// Gauges with the suffix of a counter.
-for (const kind of ["handles", "requests", "resources"])
-  processMetrics.removeSingleMetric(`nodejs_active_${kind}_total`);
+let ofProcess: Registry | undefined;
+
+/** Of the process, not of a server: Node has one garbage collector and one event loop. Measured from the first call on. */
+function processMetrics(): Registry {
+  if (ofProcess) return ofProcess;
+  ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
+  // Gauges with the suffix of a counter.
+  for (const kind of ["handles", "requests", "resources"])
+    ofProcess.removeSingleMetric(`nodejs_active_${kind}_total`);
+  return ofProcess;
+}
 
 /**
  * The same metrics in the other format, in which only the samples of a counter have the suffix of its name. The library's own
@@ -49,17 +55,28 @@ export function createMetrics(known: KnownNames, readings: Readings) {
   families.configLoaded.setToCurrentTime();
   registerReadings(registry, readings);
   const labels = createLabels(known);
-  const all = Registry.merge([processMetrics, registry]);
-  const open = inOpenMetrics(all);
-  if (readings.worker !== undefined)
-    for (const each of [all, open]) each.setDefaultLabels({ worker: String(readings.worker) });
+  let made: ReturnType<typeof pagesOf> | undefined;
+  const pages = () => {
+    made ??= pagesOf(registry, readings.worker);
+    return made;
+  };
   return {
     ...families,
+    /** Measures the process from now on. Otherwise it is measured from the first reading on. */
+    begin: () => void pages(),
     /** For `RunServices.listeners`. */
     follow: (claim: Claim): RunListener => followRun(claim, families, labels),
     timed: <S extends Stores>(stores: S): S => timed(stores, families),
     /** In the text format of Prometheus. */
-    text: { contentType: all.contentType, read: () => all.metrics() },
-    openMetrics: { contentType: open.contentType, read: () => open.metrics() },
+    text: { contentType: Registry.PROMETHEUS_CONTENT_TYPE, read: () => pages().all.metrics() },
+    openMetrics: { contentType: Registry.OPENMETRICS_CONTENT_TYPE, read: () => pages().open.metrics() },
   };
+}
+
+/** The metrics of a server and of its process, in both formats. */
+function pagesOf(registry: Registry, worker: number | undefined) {
+  const all = Registry.merge([processMetrics(), registry]);
+  const open = inOpenMetrics(all);
+  if (worker !== undefined) for (const each of [all, open]) each.setDefaultLabels({ worker: String(worker) });
+  return { all, open };
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { WireName } from "../../src/http/wires/names.ts";
 
 /** Prints what a program loads with a module: packages, wires, and of Node's own SQLite and `fetch`. */
-const programThatLoads = (module: string) => `
+const programThatLoads = (module: string, next: string) => `
 import { registerHooks } from "node:module";
 const loaded = new Set();
 registerHooks({
@@ -16,13 +16,15 @@ registerHooks({
 });
 const getBuiltinModule = process.getBuiltinModule;
 process.getBuiltinModule = (name) => (loaded.add(name), getBuiltinModule(name));
-await import(${JSON.stringify(new URL(`../../src/${module}`, import.meta.url).href)});
+const module = await import(${JSON.stringify(new URL(`../../src/${module}`, import.meta.url).href)});
+${next}
 if (process.moduleLoadList.some((name) => name.endsWith("/undici"))) loaded.add("fetch");
 console.log(JSON.stringify([...loaded]));
 `;
 
-function loadedWith(module: string): string[] {
-  const args = ["--input-type=module", "--eval", programThatLoads(module)];
+/** `next`: what is done then with `module`. */
+function loadedWith(module: string, next = ""): string[] {
+  const args = ["--input-type=module", "--eval", programThatLoads(module, next)];
   return JSON.parse(execFileSync(process.execPath, args, { encoding: "utf8" }));
 }
 
@@ -47,4 +49,11 @@ test("the server loads no wire before a client speaks it", () => {
   const loaded = loadedWith("app.ts");
   for (const name of WireName.options) expect(loaded).not.toContain(`wires/${name}`);
   expect(loadedWith("http/wires/openai/index.ts")).toContain("wires/openai");
+});
+
+test("after its start the server loads the SDKs of its agents' models, and no others", () => {
+  const next = `await module.loadSdks(["openai:gpt-5", "groq:llama", "scripted:demo", "unknown:model"]);`;
+  const loaded = loadedWith("models/index.ts", next);
+  expect(loaded).toContain("openai");
+  expect(loaded).not.toContain("@anthropic-ai/sdk");
 });

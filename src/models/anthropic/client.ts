@@ -54,10 +54,13 @@ export function anthropicModel(options: AnthropicOptions): Model {
   };
 }
 
-/** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
+/** The SDK. A server starts without it. */
+export const loadAnthropic = () => import("@anthropic-ai/sdk");
+
+/** Nothing is repeated in here; a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
-  const { Anthropic } = await import("@anthropic-ai/sdk");
+  const { Anthropic } = await loadAnthropic();
   // People also give the address that is asked in the end.
   const baseURL = baseUrl.replace(/\/+(v1(\/+messages)?\/*)?$/, "");
   return besideSdk(new Anthropic({ ...EXCHANGE, apiKey, baseURL }), PATH);

@@ -58,12 +58,15 @@ function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
   return max_tokens ?? (thinking === undefined ? undefined : DEFAULT_MAX_TOKENS + thinking);
 }
 
-/** Imported when it is first needed: a server starts without it. Nothing is repeated in here; a hook does that. */
+/** The SDK. A server starts without it. */
+export const loadOpenai = () => import("openai");
+
+/** Nothing is repeated in here; a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
   // People also give the address that is asked in the end.
   const baseURL = baseUrl.replace(/\/+(chat\/+completions\/*)?$/, "");
-  const { OpenAI } = await import("openai");
+  const { OpenAI } = await loadOpenai();
   return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
 }
 
