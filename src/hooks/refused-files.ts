@@ -117,8 +117,12 @@ function bare(message: Message): Message {
 
 const placeholder = (part: File) => `[${nameOf(part)}: left out, because the provider refused it]`;
 
+const Remembered = z.record(z.string(), z.array(z.string()));
+
 function remembered(model: Model, { state }: Run): readonly string[] {
-  const all = z.record(z.string(), z.array(z.string())).safeParse(state.get(STATE_KEY)).data;
+  const value = state.get(STATE_KEY);
+  if (value === undefined) return [];
+  const all = Remembered.safeParse(value).data;
   return all?.[model.name] ?? [];
 }
 
