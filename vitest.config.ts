@@ -59,7 +59,7 @@ const alone = [
   "test/page/large.test.ts",
   "test/quotas/reservations.test.ts",
   "test/runs/{executor,leases,trials}.test.ts",
-  "test/stores/{memory-room,sqlite-power-cut}.test.ts",
+  "test/stores/{memory-room,sqlite-checkpoints,sqlite-power-cut}.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];
 

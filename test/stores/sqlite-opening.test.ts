@@ -1,7 +1,9 @@
 // Which files are opened as a database, and which are refused and left as they are.
 
+import { spawnSync } from "node:child_process";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import { Database } from "../../src/stores/sqlite/database.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
@@ -56,6 +58,36 @@ test("a database is opened only once, also within one process", async () => {
   await claimed(stores, "t");
   await stores.close();
   await createSqliteStores({ path: path() }).close();
+});
+
+/** As the last release opens it. */
+const ALONE = "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT";
+
+/** What another process says that opens the file in that way. */
+const openedElsewhere = (more: string) =>
+  spawnSync(
+    process.execPath,
+    [
+      "--disable-warning=ExperimentalWarning",
+      "-e",
+      `const file = new (require("node:sqlite").DatabaseSync)(process.argv[1]); file.exec("${ALONE}"); ${more}`,
+      path(),
+    ],
+    { encoding: "utf8" },
+  ).stderr;
+
+test("the last release does not open a database that this one has, nor this one what the last one has", async () => {
+  const stores = createSqliteStores({ path: path() });
+  expect(openedElsewhere("")).toContain("database is locked");
+  await stores.close();
+  expect(openedElsewhere("")).toBe("");
+  const program = new URL("../../src/stores/sqlite/index.ts", import.meta.url).href;
+  const opening = `import("${program}").then(({ createSqliteStores }) => createSqliteStores({ path: process.argv[1] }))`;
+  const other = new DatabaseSync(path());
+  other.exec(ALONE);
+  const { stderr } = spawnSync(process.execPath, ["-e", opening, path()], { encoding: "utf8" });
+  other.close();
+  expect(stderr).toContain("in use by another process");
 });
 
 test("a copy that begins while something is being written succeeds", async () => {

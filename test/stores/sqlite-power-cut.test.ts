@@ -322,6 +322,8 @@ test("a disk that refuses a flush once gets no more to write: those who wait hea
   await expect(withFlushes(stores.runs.start(ADA, newRun("v"), "reject"))).rejects.toMatchObject({
     code: "unavailable",
   });
+  // What `/ready` asks.
+  await expect(stores.ping()).rejects.toMatchObject({ message: expect.stringMatching(/EIO.*starts again/) });
   await stores.close();
   await expect(reading).rejects.toMatchObject({ code: "unavailable" });
   expect(seen).toEqual([]);

@@ -1,14 +1,16 @@
-// The one file, and the one connection to it. Opened by one process at a time: the lock is held until the
-// connection closes or the process dies, however it dies.
+// The one file: what is read from it and written to it, and when that is on disk.
 
-import { chmodSync, mkdirSync, realpathSync } from "node:fs";
-import { dirname } from "node:path";
+import { realpathSync } from "node:fs";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, messageOf } from "../../core/errors.ts";
+import { type Logger, SILENT } from "../../lib/logger.ts";
 import { storeClosed } from "../errors.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { copyOpened } from "./copies.ts";
 import { Disk } from "./disk.ts";
-import { flush, prepareSchema, VERSION } from "./schema.ts";
+import { isSqlite } from "./node-sqlite.ts";
+import { type OpenFile, openFile } from "./opening.ts";
+import { VERSION } from "./schema.ts";
 
 /** A prepared statement. Its `?` are given in order. */
 export interface Query<Row> {
@@ -35,19 +37,29 @@ export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
 export type AfterCommit = (effect: () => void) => void;
 
 export class Database {
+  readonly #opened: OpenFile;
   readonly #file: DatabaseSync;
   readonly #begin: Query<unknown>;
   readonly #commit: Query<unknown>;
   readonly #stamp: Query<unknown>;
   /** Flushes the write-ahead log, to which SQLite writes each commit. */
   readonly #disk: Disk;
+  /** Moves the log into the file; undefined where SQLite does so within a commit. */
+  readonly #checkpoints: Checkpoints | undefined;
+  /** Why the file was closed. */
+  #failure: AppError | undefined;
 
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
-  constructor(path: string) {
-    const { file, disk } = open(path);
+  constructor(path: string, logger: Logger = SILENT) {
+    this.#opened = openFile(path);
+    const { file, url } = this.#opened;
+    const log = `${realpathSync(path)}-wal`;
     this.#file = file;
-    this.#disk = disk;
-    this.#begin = this.query("BEGIN");
+    this.#checkpoints =
+      url && new Checkpoints({ file, url, path, log, logger, onLost: (error) => this.#fail(error) });
+    this.#disk = new Disk(log, () => this.#checkpoints?.isWorking === true);
+    // A thread that moves the log may have the lock for a moment.
+    this.#begin = this.query("BEGIN IMMEDIATE");
     this.#commit = this.query("COMMIT");
     this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
   }
@@ -57,7 +69,7 @@ export class Database {
   }
 
   assertOpen(): void {
-    if (!this.#file.isOpen) throw storeClosed();
+    if (!this.#file.isOpen) throw this.#closed();
   }
 
   /** Throws what `work` throws; what the database itself throws becomes `unavailable`. */
@@ -77,6 +89,7 @@ export class Database {
     const effects: (() => void)[] = [];
     const result = this.read(() => this.#transaction(() => work((effect) => effects.push(effect))));
     for (const effect of effects) effect();
+    this.#checkpoints?.look();
     return result;
   }
 
@@ -88,12 +101,13 @@ export class Database {
     try {
       await this.#disk.flushed();
     } catch (error) {
-      if (error instanceof AppError) throw error;
-      this.close();
-      throw new AppError("unavailable", `The database cannot be written to its disk: ${messageOf(error)}.`, {
-        cause: error,
-      });
+      throw error instanceof AppError ? this.#closed() : this.#fail(error);
     }
+  }
+
+  /** Whether what can be committed later should be, for a moment. */
+  get wantsQuiet(): boolean {
+    return this.#checkpoints?.wantsQuiet === true;
   }
 
   /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
@@ -110,10 +124,32 @@ export class Database {
     this.write(() => this.#stamp.run());
   }
 
+  /** To be awaited before `close`, so that no other thread has the file then. */
+  endCheckpoints(): Promise<void> {
+    return this.#checkpoints?.end() ?? Promise.resolve();
+  }
+
   close(): void {
     if (!this.#file.isOpen) return;
+    void this.#checkpoints?.end();
     this.#disk.close();
-    this.#file.close();
+    this.#opened.close();
+    this.#checkpoints?.closed();
+  }
+
+  /** Closes the file: what was committed may be lost, so nothing may be built upon it. */
+  #fail(error: unknown): AppError {
+    this.#failure ??= new AppError(
+      "unavailable",
+      `The database cannot be written to its disk: ${messageOf(error)}. It stays closed until the server starts again.`,
+      { cause: error },
+    );
+    this.close();
+    return this.#failure;
+  }
+
+  #closed(): AppError {
+    return this.#failure ?? storeClosed();
   }
 
   #transaction<T>(work: () => T): T {
@@ -130,82 +166,8 @@ export class Database {
   }
 
   #translated(error: unknown): unknown {
-    if (!this.#file.isOpen) return storeClosed();
+    if (!this.#file.isOpen) return this.#closed();
     if (!isSqlite(error)) return error;
     return new AppError("unavailable", `The database failed: ${error.message}.`, { cause: error });
   }
 }
-
-function open(path: string): { readonly file: DatabaseSync; readonly disk: Disk } {
-  let file: DatabaseSync | undefined;
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    file = new (loadSqlite().DatabaseSync)(path, { enableForeignKeyConstraints: true });
-    file.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
-    chmodSync(path, 0o600); // also what the journals beside it are created with
-    prepareSchema(file, path);
-    file.exec("PRAGMA synchronous = NORMAL");
-    // The name of a new log has to be on disk as well.
-    flush(dirname(path), "r");
-    return { file, disk: new Disk(`${realpathSync(path)}-wal`) };
-  } catch (error) {
-    if (file?.isOpen) file.close();
-    throw cannotOpen(path, error);
-  }
-}
-
-/** Primary codes; the bits above say more. */
-const SQLITE_BUSY = 5;
-const SQLITE_NOMEM = 7;
-const SQLITE_READONLY = 8;
-const SQLITE_IOERR = 10;
-const SQLITE_FULL = 13;
-const SQLITE_CANTOPEN = 14;
-const PASSES: ReadonlySet<number> = new Set([
-  ...[SQLITE_BUSY, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN],
-]);
-
-/** Whether the same may succeed once the disk or the memory has room again. */
-export function mayPass(error: unknown): boolean {
-  const cause = error instanceof AppError ? error.cause : error;
-  return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);
-}
-
-/** Attempts to begin a copy, and the pause between two, in ms. */
-const COPY_ATTEMPTS = 400;
-const COPY_PAUSE_MS = 5;
-
-/**
- * Copies a file over a connection that has it open. A thread of its own does so, and SQLite begins no copy while the connection
- * is within a transaction: Node then reports the code 0 (`not an error`). Each transaction ends soon, so the copy is tried again.
- */
-export async function copyOpened(file: DatabaseSync, path: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await loadSqlite().backup(file, path);
-      return;
-    } catch (error) {
-      const isBusy = isSqlite(error) && (error.errcode === 0 || error.errcode === SQLITE_BUSY);
-      if (!isBusy) throw error;
-      if (attempt === COPY_ATTEMPTS)
-        throw new AppError("unavailable", "The database is being written to without a pause; copy it later.");
-      await sleep(COPY_PAUSE_MS);
-    }
-  }
-}
-
-function cannotOpen(path: string, error: unknown): unknown {
-  if (error instanceof AppError) return error;
-  const message =
-    isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY
-      ? `\`${path}\` is in use by another process. Only one at a time can use it: stop the other, or use another file.`
-      : `The database \`${path}\` cannot be opened: ${error instanceof Error ? error.message : String(error)}.`;
-  return new AppError("unavailable", message, { cause: error });
-}
-
-function isSqlite(error: unknown): error is Error & { errcode: number } {
-  return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
-}
-
-/** Node loads SQLite, and warns of it, with the first file that is opened: programs may do without. */
-export const loadSqlite = () => process.getBuiltinModule("node:sqlite");

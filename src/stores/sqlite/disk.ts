@@ -20,9 +20,12 @@ export class Disk {
   /** A disk that has failed once may say later that all is well, though what it refused is lost. */
   #failure: unknown;
 
-  /** Throws what the system says when there is no such file. */
-  constructor(path: string) {
+  readonly #isShared: () => boolean;
+
+  /** `isShared`: something else writes to the disk just now, so a flush may take longer than the last one. Throws when there is no such file. */
+  constructor(path: string, isShared: () => boolean) {
     this.#file = openSync(path, "r+");
+    this.#isShared = isShared;
   }
 
   /**
@@ -52,9 +55,12 @@ export class Disk {
     this.#next = undefined;
     if (this.#failure) asked.reject(this.#failure);
     else if (!this.#isOpen) asked.reject(storeClosed());
-    else if (this.#lastMs < SHORT_MS && performance.now() - this.#lastEnd > SHORT_MS)
-      this.#flushAtOnce(asked);
+    else if (this.#isQuick) this.#flushAtOnce(asked);
     else this.#flushAside(asked);
+  }
+
+  get #isQuick(): boolean {
+    return this.#lastMs < SHORT_MS && performance.now() - this.#lastEnd > SHORT_MS && !this.#isShared();
   }
 
   #flushAtOnce(asked: PromiseWithResolvers<void>): void {

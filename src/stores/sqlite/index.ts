@@ -32,7 +32,7 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
   const limits = { ...DEFAULTS, ...KEPT, ...options };
   const opened: { close(): void }[] = [];
   try {
-    const database = new Database(path);
+    const database = new Database(path, limits.logger);
     opened.push(database);
     const quotas = openSqliteQuotas(dirname(path), limits.now, limits.logger);
     opened.push(quotas);
@@ -82,6 +82,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
       live.close();
       queue.close();
       closeQuotas();
+      await database.endCheckpoints();
       database.close();
     },
   };

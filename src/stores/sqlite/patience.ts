@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
 import type { Deadlines } from "../shared/outages.ts";
-import { mayPass } from "./database.ts";
+import { mayPass } from "./node-sqlite.ts";
 
 /** Between two attempts. */
 export const PAUSE_MS = 250;

@@ -5,7 +5,8 @@ import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
-import { type Database, loadSqlite, type Query, queryOf } from "./database.ts";
+import { type Database, type Query, queryOf } from "./database.ts";
+import { loadSqlite } from "./node-sqlite.ts";
 import { backUp, joinFile } from "./schema.ts";
 
 /** How long a process waits for one that is just writing, in ms. */

@@ -5,8 +5,9 @@
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 import { rowKey } from "../row-keys.ts";
-import { type AfterCommit, type Database, mayPass } from "./database.ts";
+import type { AfterCommit, Database } from "./database.ts";
 import type { LiveRun } from "./live-runs.ts";
+import { mayPass } from "./node-sqlite.ts";
 
 /** The most that is kept of one run. Its log in memory keeps more. */
 const MOST_EVENTS = 48;

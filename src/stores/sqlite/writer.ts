@@ -14,9 +14,10 @@ import { entriesOfPending } from "../log-rows.ts";
 import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { ownerText, type ThreadKey, threadText } from "../row-keys.ts";
 import type { EventCommitter } from "./commit-events.ts";
-import { type Database, mayPass } from "./database.ts";
+import type { Database } from "./database.ts";
 import type { Flights } from "./flights.ts";
 import type { LiveRun, LiveRuns } from "./live-runs.ts";
+import { mayPass } from "./node-sqlite.ts";
 import { PAUSE_MS } from "./patience.ts";
 import type { Tail } from "./tail.ts";
 
@@ -25,6 +26,8 @@ const MAX_WAIT_MS = 5;
 const WAIT_PER_WORK = 4;
 const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
+/** Between two looks at whether the log has begun again. */
+const QUIET_MS = 1;
 /** Of what is written in one turn of the event loop; one turn ends with the run that passes it. */
 const TURN_CHARS = 256 * 1024;
 /** Runs whose kept events are moved to their logs in one turn. */
@@ -140,10 +143,7 @@ export class Writer {
   }
 
   #writeUpTo(chars: number): void {
-    clearTimeout(this.#timer);
-    clearImmediate(this.#immediate);
-    this.#timer = undefined;
-    this.#immediate = undefined;
+    this.#unschedule();
     const all: Waiting[] = [];
     let left = chars;
     for (const waiting of this.#waiting.values()) {
@@ -152,7 +152,7 @@ export class Writer {
       all.push(waiting);
     }
     this.#writeOut(all);
-    if (this.#waiting.size > 0) this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
+    if (this.#waiting.size > 0) this.#writeLater();
   }
 
   #writeOut(all: readonly Waiting[]): void {
@@ -174,20 +174,35 @@ export class Writer {
 
   #schedule(mayWait: boolean): void {
     const wait = this.#restsUntil - performance.now();
-    const write = () => this.#writeUpTo(TURN_CHARS);
-    if (this.#isPausing) this.#writeLater(write);
-    else if (this.#count >= MAX_WAITING) write();
-    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(write);
-    else this.#timer ??= setTimeout(write, wait);
+    if (this.#pauseMs > 0) this.#writeLater();
+    else if (this.#count >= MAX_WAITING) this.#writeUpTo(TURN_CHARS);
+    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(this.#writeSoon);
+    else this.#timer ??= setTimeout(this.#writeSoon, wait);
   }
 
-  get #isPausing(): boolean {
-    return performance.now() < this.#pausesUntil;
+  /** For how long nothing should be written: the file has just refused something, or its log is about to begin again. */
+  get #pauseMs(): number {
+    if (performance.now() < this.#pausesUntil) return PAUSE_MS;
+    return this.#database.wantsQuiet ? QUIET_MS : 0;
   }
 
-  #writeLater(write: () => void): void {
-    if (this.#isPausing) this.#timer ??= setTimeout(write, PAUSE_MS);
-    else this.#immediate ??= setImmediate(write);
+  #writeLater(): void {
+    const pause = this.#pauseMs;
+    if (pause > 0) this.#timer ??= setTimeout(this.#writeSoon, pause);
+    else this.#immediate ??= setImmediate(this.#writeSoon);
+  }
+
+  readonly #writeSoon = (): void => {
+    this.#unschedule();
+    if (this.#pauseMs > 0) this.#writeLater();
+    else this.#writeUpTo(TURN_CHARS);
+  };
+
+  #unschedule(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#timer = undefined;
+    this.#immediate = undefined;
   }
 
   #writeAlone(waiting: Waiting): void {
@@ -207,7 +222,7 @@ export class Writer {
     this.#waiting.set(waiting.run, waiting);
     this.#count += waiting.pending.length;
     this.#pausesUntil = performance.now() + PAUSE_MS;
-    this.#writeLater(() => this.#writeUpTo(TURN_CHARS));
+    this.#writeLater();
   }
 
   #write(all: readonly Waiting[]): void {

@@ -1,0 +1,85 @@
+// Opens the one file for this process alone: the lock is held until the last connection closes or the process dies, however it dies.
+
+import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { AppError, messageOf } from "../../core/errors.ts";
+import { isBusy, loadSqlite } from "./node-sqlite.ts";
+import { flush, prepareSchema } from "./schema.ts";
+
+export interface OpenFile {
+  readonly file: DatabaseSync;
+  /** What other threads of this process may open beside it; undefined when there can be no second connection. */
+  readonly url: URL | undefined;
+  close(): void;
+}
+
+/** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
+export function openFile(path: string): OpenFile {
+  const opened: { close(): void }[] = [];
+  const close = () => {
+    for (const each of opened.splice(0)) each.close();
+  };
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const url = threadsCanShare(process.platform, process.versions.sqlite) ? urlForThreads(path) : undefined;
+    const file = new (loadSqlite().DatabaseSync)(url ?? path, { enableForeignKeyConstraints: true });
+    opened.push(file);
+    if (url) opened.push(holdInProcess(path));
+    else file.exec("PRAGMA locking_mode = EXCLUSIVE");
+    file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
+    chmodSync(path, 0o600); // also what the journals beside it are created with
+    prepareSchema(file, path);
+    file.exec("PRAGMA synchronous = NORMAL");
+    // The name of a new log has to be on disk as well.
+    flush(dirname(path), "r");
+    url?.searchParams.set("mode", "rw");
+    return { file, url, close };
+  } catch (error) {
+    close();
+    throw cannotOpen(path, error);
+  }
+}
+
+/** Until 3.51.3 SQLite could lose pages where one connection copied the log while another one began it again. */
+const SAFE_FOR_THREADS = [3, 51, 3];
+
+/** Whether two threads may have the file open at once. */
+export function threadsCanShare(platform: string, sqlite = "0"): boolean {
+  if (platform === "win32") return false;
+  const version = sqlite.split(".").map(Number);
+  const differing = SAFE_FOR_THREADS.findIndex((part, n) => part !== version[n]);
+  return differing === -1 || (version[differing] ?? 0) > (SAFE_FOR_THREADS[differing] ?? 0);
+}
+
+/**
+ * With this VFS the first connection of a process locks the file against all others until the last one closes, and the index of
+ * the log is in the memory of the process: no file is mapped, and no lock costs a system call.
+ */
+function urlForThreads(path: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set("vfs", "unix-excl");
+  return url;
+}
+
+/** That lock does not keep this process from opening the file twice. A database in memory does, which all its threads share. */
+function holdInProcess(path: string): DatabaseSync {
+  const { dev, ino } = statSync(path, { bigint: true });
+  const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${dev}-${ino}?vfs=memdb`);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return lock;
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function cannotOpen(path: string, error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const message = isBusy(error)
+    ? `\`${path}\` is in use by another process. Only one at a time can use it: stop the other, or use another file.`
+    : `The database \`${path}\` cannot be opened: ${messageOf(error)}.`;
+  return new AppError("unavailable", message, { cause: error });
+}
