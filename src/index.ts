@@ -11,16 +11,12 @@ export type { ModelConfig, ModelFactory } from "./core/agent.ts";
 export type { Backend, BackendPool } from "./core/backend.ts";
 export type { AgentInternals, AgentLoop } from "./core/custom-loop.ts";
 export { AppError, abortRun, type ErrorCode, type ErrorInfo, hasCode, RunLimit } from "./core/errors.ts";
-export { StreamEvent } from "./core/event.ts";
-export { checkGrammar } from "./core/grammar.ts";
 export { defineHook, type Hook, type HookDefinition, type HookServices } from "./core/hook.ts";
 export type { PlacedHook } from "./core/hook-order.ts";
-export type { Answer, Interrupt } from "./core/interrupt.ts";
 export { runAgent } from "./core/loop.ts";
 export * from "./core/message.ts";
 export type { Model, ModelReply, ModelRequest, SystemBlock } from "./core/model.ts";
 export { askFor } from "./core/open-interrupts.ts";
-export { type Phase, phaseOf, trackPhase } from "./core/phase.ts";
 export type { ClientTool } from "./core/records.ts";
 export {
   append,
@@ -67,6 +63,10 @@ export { createServer, type Server, type ServerOptions } from "./library/server.
 export { createModel } from "./models/index.ts";
 export { type Script, scriptedModel, type Turn } from "./models/scripted.ts";
 export { definePlugin, type Plugin } from "./plugins/definition.ts";
+export { StreamEvent } from "./protocol/event.ts";
+export { checkGrammar } from "./protocol/grammar.ts";
+export type { Answer, Interrupt } from "./protocol/interrupt.ts";
+export { type Phase, phaseOf, trackPhase } from "./protocol/phase.ts";
 export { QuotaConfig } from "./quotas/config.ts";
 export { createQuotas } from "./quotas/index.ts";
 export type { AllStores as Stores } from "./stores/all-stores.ts";

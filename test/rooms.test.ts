@@ -8,25 +8,29 @@ import { expect, test } from "vitest";
 
 const ROOMS: Readonly<Record<string, readonly string[]>> = {
   lib: [],
-  core: ["lib"],
+  protocol: [],
+  core: ["protocol", "lib"],
   ...Object.fromEntries(
-    ["hooks", "tools", "models", "backends", "agents", "quotas"].map((room) => [room, ["core", "lib"]]),
+    ["hooks", "tools", "models", "backends", "agents", "quotas"].map((room) => [
+      room,
+      ["core", "protocol", "lib"],
+    ]),
   ),
   // The settings of a room are described there.
-  config: ["http/auth/config.ts", "http/wires/names.ts", "quotas/config.ts", "core", "lib"],
+  config: ["http/auth/config.ts", "http/wires/names.ts", "quotas/config.ts", "core", "protocol", "lib"],
   // The port to the counters, which no compare-and-set would do for, and the rules of what they count.
-  stores: [...["quotas/store.ts", "quotas/rules.ts", "core", "lib"]],
-  telemetry: ["runs/services.ts", "core", "lib"],
-  runs: ["tools/client.ts", "agents", "quotas", "core", "lib"],
+  stores: [...["quotas/store.ts", "quotas/rules.ts", "core", "protocol", "lib"]],
+  telemetry: ["runs/services.ts", "core", "protocol", "lib"],
+  runs: ["tools/client.ts", "agents", "quotas", "core", "protocol", "lib"],
   // What operators do over all users.
-  admin: ["runs", "quotas", "core", "lib"],
+  admin: ["runs", "quotas", "core", "protocol", "lib"],
   // What tenants register and people decide over HTTP.
   http: [
     ...["hooks/permissions/stored-rules.ts", "tools/http/registration.ts", "tools/http/store.ts"],
-    ...["admin", "runs", "agents", "quotas", "core", "lib"],
+    ...["admin", "runs", "agents", "quotas", "core", "protocol", "lib"],
   ],
   // The types of the parts that other rooms take.
-  plugins: ["backends/own.ts", "http/auth/own-scheme.ts", "http/plugin-routes.ts", "core", "lib"],
+  plugins: ["backends/own.ts", "http/auth/own-scheme.ts", "http/plugin-routes.ts", "core", "protocol", "lib"],
   library: [
     ...[
       // `createServer` imports it on demand.
@@ -42,14 +46,15 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
       "config",
       "quotas",
       "core",
+      "protocol",
       "lib",
     ],
   ],
   // The public API only, as a program that imports `skein`.
   adapters: ["index.ts"],
   // The page: built for browsers.
-  page: ["client", "lib/search.ts"],
-  client: ["core/phase.ts"],
+  page: ["client", "protocol", "lib/search.ts"],
+  client: ["protocol"],
 };
 /** Folders that put the rooms together, as the files of src/ itself do. */
 const FREE = ["app", "cli"];

@@ -2,7 +2,7 @@
 // once, and answers. When its parent lets go of it, however that happens, it stops them and ends.
 
 import type { BackendConfig } from "../../src/core/backend.ts";
-import type { Owner } from "../../src/core/ids.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { type Surroundings, serverOf } from "./stage.ts";
 import { skeinWay } from "./ways.ts";
 

@@ -1,9 +1,9 @@
 // Deletes everything of a user, as far as the time of one request reaches: a repeated call finds the rest.
 
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Shelf } from "../core/items.ts";
 import type { Thread } from "../core/records.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { keyOf, settledRun, stopRun } from "../runs/control.ts";
 import { deleteThread } from "../runs/thread-actions.ts";
 import { isActive } from "./lists.ts";

@@ -2,11 +2,11 @@
 // user has does not matter here.
 
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { Page } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { USAGE_DAYS } from "../quotas/store.ts";
 import { ITEM_KINDS, shelvesOf } from "./delete-user.ts";
 import type { AdminServices } from "./services.ts";

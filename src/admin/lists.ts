@@ -1,9 +1,9 @@
 // What an admin sees of a tenant's users, and an operator of all tenants: users, active and waiting runs, and usage.
 
-import type { Interrupt } from "../core/interrupt.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Page } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import type { ReportedLimit } from "../quotas/limit-states.ts";
 import { sumOf, type Used, type UserUsage } from "../quotas/store.ts";
 import { listInterrupts, listRuns } from "../runs/find.ts";

@@ -1,9 +1,9 @@
 // Lists over all users: one user after the other, page by page, with a bound on what one page looks at.
 
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Owners } from "../core/owners.ts";
 import type { Page } from "../core/stores.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** Whose things are looked at: everyone's, a tenant's, a user's. */
 export interface Reach {

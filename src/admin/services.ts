@@ -1,8 +1,8 @@
 // What this room works on. The composition root gives it the parts that other rooms own.
 
 import type { BackendPool } from "../core/backend.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Owners } from "../core/owners.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
 

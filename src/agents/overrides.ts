@@ -5,13 +5,13 @@ import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import type { HookDefinition, UserMay } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/items.ts";
 import { boundedMap } from "../lib/bounded-schemas.ts";
 import { check, type Fault } from "../lib/check.ts";
 import { didYouMean } from "../lib/did-you-mean.ts";
 import { globMatcher } from "../lib/glob.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 

@@ -1,10 +1,10 @@
 // The tools of MCP servers in a run: they come and go while it works.
 
-import { warning } from "../core/event.ts";
 import type { Hook } from "../core/hook.ts";
 import type { Agent } from "../core/runnable-agent.ts";
 import type { Tool } from "../core/tool.ts";
 import { orAborted } from "../lib/async.ts";
+import { warning } from "../protocol/event.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.ts";
 

@@ -6,9 +6,9 @@ import { createBackendPool } from "../backends/pool.ts";
 import { SOLE_ENGINE } from "../backends/sandbox-records.ts";
 import type { ServerConfig } from "../config/server.ts";
 import type { BackendStatus } from "../core/backend.ts";
-import type { Owner } from "../core/ids.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { LoadedPlugin } from "../plugins/load.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import type { Siblings } from "./siblings.ts";
 

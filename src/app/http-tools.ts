@@ -2,7 +2,7 @@
 
 import type { ServerConfig } from "../config/server.ts";
 import { AppError, messageOf } from "../core/errors.ts";
-import { newThreadId, type Owner } from "../core/ids.ts";
+import { newThreadId } from "../core/new-ids.ts";
 import { OPEN_ENDED } from "../core/open-interrupts.ts";
 import { unrecordedRun } from "../core/run.ts";
 import { drain, toStream } from "../core/stream.ts";
@@ -12,6 +12,7 @@ import { hostList, isLoopback } from "../lib/hosts.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { randomId } from "../lib/random-id.ts";
 import { createPublicFetch, isRefused } from "../lib/ssrf-safe-fetch/index.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { AllStores } from "../stores/all-stores.ts";
 import { createHttpTools, type HttpToolServices } from "../tools/http/index.ts";
 import type { HttpTool } from "../tools/http/registration.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../core/backend.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Logger } from "../lib/logger.ts";
 import type { TlsFiles } from "../lib/tls-files.ts";
 import { Seconds } from "../lib/units.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { SandboxLedger } from "./ledger.ts";
 import type { SandboxCaps } from "./sandbox-caps.ts";
 

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { type BackendDefinition, commonOptions, type Place } from "./definition.ts";
 
 /** A backend that may hold something open. */

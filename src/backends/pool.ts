@@ -3,8 +3,8 @@
 import { z } from "zod";
 import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../core/backend.ts";
 import { AppError, messageOf } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import { countsOf } from "../core/shares.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { BackendDriver, BackendServices, BackendState, EngineCheck, Place } from "./definition.ts";
 import { type BackendOptions, withOwnBackends } from "./index.ts";
 import type { OwnBackendType } from "./own.ts";

@@ -1,8 +1,8 @@
 // What the ledger has of a sandbox, and how it is stored: a document for each, and one that lists those that run or are ending.
 
 import type { Document, DocumentWrite } from "../core/documents.ts";
-import type { Owner } from "../core/ids.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 export interface Sandbox {
   /** Names the container and the volume. */

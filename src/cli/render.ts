@@ -1,6 +1,6 @@
 // Renders the events of a run as text for a terminal.
 
-import type { StreamEvent } from "../core/event.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import { markdown } from "./markdown.ts";
 import { type Paint, visible } from "./paint.ts";
 

@@ -1,6 +1,6 @@
 // The phase of a run, for front ends: a separate module without dependencies.
 
-import { phaseOf as phase, trackPhase as track } from "../core/phase.ts";
+import { phaseOf as phase, trackPhase as track } from "../protocol/phase.ts";
 import type { Phase, StreamEvent } from "./wire.ts";
 
 export type { Phase } from "./wire.ts";

@@ -2,7 +2,7 @@
 // workspace: a path that leads out of it is refused (`backend_refused`), links included.
 
 import { z } from "zod";
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Stream } from "./stream.ts";
 
 /** A backend as configured: `type` names who makes it, the rest is that type's own. */

@@ -1,10 +1,10 @@
 // The port to the user's bus, which carries what happens outside of a single run: at most once, and only to current listeners.
 
 import { z } from "zod";
+import { DoneStatus } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
+import { Interrupt } from "../protocol/interrupt.ts";
 import { BackendStatus } from "./backend.ts";
-import { DoneStatus } from "./event.ts";
-import type { Owner } from "./ids.ts";
-import { Interrupt } from "./interrupt.ts";
 
 const Run = { thread_id: z.string(), run_id: z.string(), agent: z.string() };
 

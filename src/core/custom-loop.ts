@@ -1,10 +1,10 @@
 // A program's own loop in place of the standard one. Everything around it stays: hooks, tool calls with their spans and
 // results, interrupts, the limit of model calls, the end of the run.
 
+import type { EventName } from "../protocol/event.ts";
+import type { Answer } from "../protocol/interrupt.ts";
 import { AppError, abortRun, messageOf } from "./errors.ts";
-import type { EventName } from "./event.ts";
 import type { CallModel, CallTool } from "./hook.ts";
-import type { Answer } from "./interrupt.ts";
 import {
   assistantMessage,
   type Message,

@@ -3,7 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /**
  * `sent`: no answer yet, the result may be the answer. `accepted`: the result comes later. `delivered`: it has come.

@@ -3,12 +3,12 @@
 
 import { z } from "zod";
 import type { Fault } from "../lib/check.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Answer } from "../protocol/interrupt.ts";
 import type { AgentDefinition, ModelSpec } from "./agent.ts";
 import type { Backend } from "./backend.ts";
 import type { AppError } from "./errors.ts";
-import type { StreamEvent } from "./event.ts";
-import type { Owner } from "./ids.ts";
-import type { Answer } from "./interrupt.ts";
 import type { ItemStore } from "./items.ts";
 import type { AssistantMessage, Message, ToolCall, Usage } from "./message.ts";
 import type { Completion, Model, ModelRequest } from "./model.ts";

@@ -3,7 +3,7 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
-import type { EventName, StreamEvent } from "./event.ts";
+import type { EventName, StreamEvent } from "../protocol/event.ts";
 import {
   type AssistantMessage,
   type Content,

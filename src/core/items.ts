@@ -1,7 +1,7 @@
 // The port to items, small documents beside threads: shared by a thread and its subagents, or kept by a user for an agent.
 // Each is written whole; a writer that must not overwrite another passes the version it has read.
 
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** Per shelf. */
 export const MAX_ITEMS = 256;

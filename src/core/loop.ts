@@ -4,14 +4,14 @@
 // an approval or a crash, is calling this again. The loop stores nothing: its consumer stores each event before taking
 // the next.
 
+import { type StreamEvent, warning } from "../protocol/event.ts";
+import { LimitDetails } from "../protocol/limit-details.ts";
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
 import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
-import { type StreamEvent, warning } from "./event.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { isIncomplete } from "./incomplete-message.ts";
-import { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
   hasCalledTools,

@@ -1,6 +1,6 @@
 // The media type of a file by its first bytes. Names and clients often give another one, and providers refuse what does not fit.
 
-import type { Content, Part } from "./message-shapes.ts";
+import type { Content, Part } from "../protocol/message.ts";
 
 type File = Exclude<Part, { type: "text" }>;
 

@@ -2,8 +2,6 @@
 
 import { LARGE_BYTES } from "../lib/async.ts";
 import { isoTime } from "../lib/iso-time.ts";
-import { newMessageId } from "./ids.ts";
-import { typedByBytes } from "./media-type.ts";
 import {
   type AssistantMessage,
   type Content,
@@ -15,9 +13,11 @@ import {
   type ToolMessage,
   type Usage,
   type UserMessage,
-} from "./message-shapes.ts";
+} from "../protocol/message.ts";
+import { typedByBytes } from "./media-type.ts";
+import { newMessageId } from "./new-ids.ts";
 
-export * from "./message-shapes.ts";
+export * from "../protocol/message.ts";
 
 export const NO_USAGE: Usage = {
   input_tokens: 0,

@@ -2,15 +2,15 @@
 
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import { namedCall } from "./called-tool.ts";
 import { coerceCall } from "./coerce-arguments.ts";
 import { AppError } from "./errors.ts";
-import type { StreamEvent } from "./event.ts";
 import type { CallModel } from "./hook.ts";
-import { newMessageId } from "./ids.ts";
 import { type PartialMessage, withIncompleteNotes } from "./incomplete-message.ts";
 import { type AssistantMessage, addUsage, isBlank, type ToolCall, type Usage } from "./message.ts";
 import type { Completion, Model, ModelReply, ModelRequest, Remark, SystemBlock } from "./model.ts";
+import { newMessageId } from "./new-ids.ts";
 import type { Lineage } from "./records.ts";
 import type { MutableRun } from "./run.ts";
 import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { globMatcher } from "../lib/glob.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
-import type { StreamEvent } from "./event.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { DeltaSink, Stream } from "./stream.ts";
 

@@ -2,8 +2,8 @@
 // the process.
 
 import { z } from "zod";
-import type { StreamEvent } from "./event.ts";
-import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "./interrupt.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "../protocol/interrupt.ts";
 import type { ToolCall } from "./message.ts";
 import { patched } from "./run.ts";
 import type { Stream } from "./stream.ts";

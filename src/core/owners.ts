@@ -1,6 +1,6 @@
 // The port to who has anything in a store: for operators, who look over all users. No request of a user reaches it.
 
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Shelf } from "./items.ts";
 
 /**

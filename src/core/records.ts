@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { boundedMap } from "../lib/bounded-schemas.ts";
-import { DoneStatus, ErrorShape } from "./event.ts";
-import { Id } from "./ids.ts";
-import { Answer } from "./interrupt.ts";
-import { LimitDetails } from "./limit-details.ts";
+import { DoneStatus, ErrorShape } from "../protocol/event.ts";
+import { Id } from "../protocol/ids.ts";
+import { Answer } from "../protocol/interrupt.ts";
+import { LimitDetails } from "../protocol/limit-details.ts";
 import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 

@@ -1,11 +1,11 @@
 // A run's input, outcome and mutable state, and the functions that change it.
 
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Answer, InterruptPolicy } from "../protocol/interrupt.ts";
+import type { LimitDetails } from "../protocol/limit-details.ts";
+import { merge } from "../protocol/patch.ts";
 import type { AppError, LimitReason } from "./errors.ts";
-import type { StreamEvent } from "./event.ts";
-import { newRunId } from "./ids.ts";
 import { type PartialMessage, trackPartial } from "./incomplete-message.ts";
-import type { Answer, InterruptPolicy } from "./interrupt.ts";
-import type { LimitDetails } from "./limit-details.ts";
 import {
   type AssistantMessage,
   addUsage,
@@ -16,6 +16,7 @@ import {
   type UserMessage,
 } from "./message.ts";
 import type { Completion, ModelRequest, StopReason } from "./model.ts";
+import { newRunId } from "./new-ids.ts";
 import type { Output } from "./output.ts";
 import { type DeltaSink, type Stream, tap, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
@@ -289,13 +290,6 @@ export function patched(run: Run, key: string, patch: Record<string, unknown>): 
 
 /** Makes `change` the last thing that a tool call does: it is stored with the result of the call. */
 export const withResult = (change: Stream<void>): Stream<void> => tap(change, withNext);
-
-/** A value after `patch`: the same rule for the run and for every store. */
-export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const merged: Record<string, unknown> = { ...(value as Record<string, unknown> | undefined), ...patch };
-  for (const key of Object.keys(patch)) if (patch[key] === null) delete merged[key];
-  return merged;
-}
 
 // Every Run was made by `mutableRun` or `duringCall`; only this file writes to one.
 const live = (run: Run) => run as MutableRun;

@@ -1,9 +1,9 @@
 // An agent ready to run, and the tools it offers.
 
+import type { InterruptPolicy } from "../protocol/interrupt.ts";
 import type { AgentLoop } from "./custom-loop.ts";
 import { hookFailed } from "./errors.ts";
 import type { Hook } from "./hook.ts";
-import type { InterruptPolicy } from "./interrupt.ts";
 import type { Model, SystemBlock } from "./model.ts";
 import type { OutputFormat } from "./output.ts";
 import { type MutableRun, registerTool } from "./run.ts";

@@ -2,11 +2,11 @@
 // owner's id is not found. Every implementation passes the contract suites in test/contracts.
 
 import type { z } from "zod";
+import type { EventName, StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { EventBus } from "./bus.ts";
 import type { DeferredCallStore } from "./deferred-calls.ts";
 import type { AppError } from "./errors.ts";
-import type { EventName, StreamEvent } from "./event.ts";
-import type { Owner } from "./ids.ts";
 import type { ItemStore } from "./items.ts";
 import type { Message, UserMessage } from "./message.ts";
 import type { ForkedFrom, Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";

@@ -1,6 +1,6 @@
 // The one shape of everything that takes time.
 
-import type { StreamEvent } from "./event.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 
 /**
  * Yields events while it works, returns its result, throws its failure.

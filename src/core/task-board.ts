@@ -1,6 +1,6 @@
 // The port to the board of tasks that agents share: which agent is at a task, and what became of it.
 
-import type { Owner } from "./ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** The task of a board. A family of threads shares one: a user's thread and those of its subagents. */
 export interface TaskRef {

@@ -1,7 +1,7 @@
 // The title of a thread that has been given none.
 
 import { firstChars } from "../lib/text.ts";
-import type { Content, Message } from "./message-shapes.ts";
+import type { Content, Message } from "../protocol/message.ts";
 
 const TITLE_CHARS = 60;
 /** How much of a message is looked at. */

@@ -3,6 +3,8 @@
 
 import { linkedTo, untilAborted } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import { failedEnd, openSpans } from "../protocol/grammar.ts";
 import { argumentsFault } from "./call-arguments.ts";
 import { coerceCall } from "./coerce-arguments.ts";
 import {
@@ -13,9 +15,7 @@ import {
   isHandover,
   stoppedBecause,
 } from "./errors.ts";
-import type { StreamEvent } from "./event.ts";
 import { exhausted, failureText, isStoreFailure } from "./failures.ts";
-import { failedEnd, openSpans } from "./grammar.ts";
 import type { CallTool, ToolRequest } from "./hook.ts";
 import { type ToolCall, textOf } from "./message.ts";
 import { asEdited, settledInterrupts } from "./open-interrupts.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Answer, InterruptPolicy } from "../protocol/interrupt.ts";
 import type { Backend } from "./backend.ts";
 import { AppError } from "./errors.ts";
-import type { Owner } from "./ids.ts";
-import type { Answer, InterruptPolicy } from "./interrupt.ts";
 import {
   type Content,
   type Message,

@@ -4,12 +4,12 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { defineHook, type ToolRequest } from "../core/hook.ts";
 import type { Content, ToolCall } from "../core/message.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
+import { warning } from "../protocol/event.ts";
 
 /** These limit their results themselves, or let the model read on. */
 const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file", "edit_file", "write_file"]);

@@ -3,10 +3,10 @@
 import { z } from "zod";
 import type { Backend } from "../core/backend.ts";
 import { AppError } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import type { SystemBlock } from "../core/model.ts";
 import { xmlTag } from "../lib/text.ts";
+import { warning } from "../protocol/event.ts";
 
 const MAX_KIB = 64;
 

@@ -6,13 +6,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { defineHook, type ModelCallQuotas } from "../core/hook.ts";
 import { estimateTokens, NO_USAGE, type Usage } from "../core/message.ts";
 import { DEFAULT_MAX_TOKENS, type ModelRequest, type UsageMeter } from "../core/model.ts";
 import { reportFailure } from "../core/run.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateFixed, estimateRequest, LONGEST_ANSWER_TOKENS, withMargin } from "../core/usage-meter.ts";
+import { warning } from "../protocol/event.ts";
 
 /** A default limit leaves the input its part of the context window, and the answer at least so much. */
 const LEAST_DEFAULT_TOKENS = 1024;

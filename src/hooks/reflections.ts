@@ -4,10 +4,10 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/items.ts";
 import { isIn } from "../lib/search.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** Per agent; the oldest are removed first. */
 const MAX_KEPT = 64;

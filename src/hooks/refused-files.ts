@@ -3,13 +3,13 @@
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Content, Message, Part } from "../core/message.ts";
 import type { Completion, Model, ModelRequest } from "../core/model.ts";
 import { patchState, repeatModelCall } from "../core/run.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
+import { warning } from "../protocol/event.ts";
 
 /** By model: ids of the messages whose files it refused, oldest first. */
 const STATE_KEY = "refused_files";

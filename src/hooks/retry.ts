@@ -4,7 +4,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { AppError, isTransient } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { type CallModel, defineHook } from "../core/hook.ts";
 import type { Completion, Model, ModelRequest } from "../core/model.ts";
 import { repeatModelCall, reportFailure } from "../core/run.ts";
@@ -12,6 +11,7 @@ import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 import { backoff } from "../lib/backoff.ts";
 import { Seconds } from "../lib/units.ts";
+import { warning } from "../protocol/event.ts";
 
 const Options = z.strictObject({
   patience: Seconds(3600, (seconds) => seconds >= 0)

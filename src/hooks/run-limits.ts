@@ -3,13 +3,13 @@
 
 import { z } from "zod";
 import { type LimitReason, RunLimit } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { defineHook, type ToolRequest } from "../core/hook.ts";
 import { setState } from "../core/run.ts";
 import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import { steadyClock } from "../lib/steady-clock.ts";
 import { Seconds } from "../lib/units.ts";
+import { warning } from "../protocol/event.ts";
 import { reminders } from "./reminders.ts";
 
 /** The key of the thread's state that holds when its newest run began. */

@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { RunLimit } from "../core/errors.ts";
-import { warning } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import {
   assistantMessages,
@@ -16,6 +15,7 @@ import {
 } from "../core/message.ts";
 import { failed, type Run } from "../core/tool.ts";
 import { isObject } from "../lib/json.ts";
+import { warning } from "../protocol/event.ts";
 import { reminders } from "./reminders.ts";
 
 const times = z.int().min(2).max(100);

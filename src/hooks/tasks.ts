@@ -5,11 +5,11 @@ import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import { defineHook, type HookServices } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
 import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/items.ts";
 import { rootOf } from "../core/run.ts";
 import type { TaskBoard } from "../core/task-board.ts";
 import { defineTool, type Run, type Tool } from "../core/tool.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 export const tasks = defineHook({
   name: "tasks",

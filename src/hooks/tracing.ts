@@ -2,13 +2,13 @@
 
 import { z } from "zod";
 import { AppError, messageOf } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
 import { defineHook } from "../core/hook.ts";
 import { textOf } from "../core/message.ts";
 import type { Completion } from "../core/model.ts";
 import { tap, tapDeltas } from "../core/stream.ts";
 import type { Run, Span, ToolResult } from "../core/tool.ts";
 import { firstChars } from "../lib/text.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 
 /** A trace shows what happened; it is no second copy of the thread. */
 const PREVIEW_CHARS = 500;

@@ -2,10 +2,10 @@
 // taken the one before, so that a client that reads nothing of a fat thread costs one page.
 
 import type { Readable } from "node:stream";
-import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { areLong, freeTurn, ownTurn } from "../lib/async.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
 import type { Unread } from "./unread-answers.ts";
 

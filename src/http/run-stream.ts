@@ -3,14 +3,14 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
 import { Message } from "../core/message.ts";
 import type { Output } from "../core/output.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, LogEntry, RunKey, Stores } from "../core/stores.ts";
 import { freeTurn, LARGE_BYTES } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { getRun, keyOf, stopRun } from "../runs/control.ts";
 import { followThread, outputOf, type ThreadCursor } from "../runs/follow.ts";
 import { isRevoked } from "./auth/credential-end.ts";

@@ -1,13 +1,13 @@
 // Request and reply schemas beyond the types of core. All of them are in openapi.yaml.
 
 import { z } from "zod";
-import { Id } from "../core/ids.ts";
-import { Answer } from "../core/interrupt.ts";
 import { Message, Part } from "../core/message.ts";
 import { ModelSettings } from "../core/model.ts";
-import type { PhaseName } from "../core/phase.ts";
 import { ClientTool, Metadata, RunRecord, Thread } from "../core/records.ts";
 import { boundedList } from "../lib/bounded-schemas.ts";
+import { Id } from "../protocol/ids.ts";
+import { Answer } from "../protocol/interrupt.ts";
+import type { PhaseName } from "../protocol/phase.ts";
 
 export const Problem = z
   .object({

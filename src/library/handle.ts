@@ -3,15 +3,15 @@
 
 import type { z } from "zod";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Answer, Interrupt } from "../core/interrupt.ts";
 import type { Message } from "../core/message.ts";
-import type { Phase } from "../core/phase.ts";
 import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../core/records.ts";
 import { serially } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Answer, Interrupt } from "../protocol/interrupt.ts";
+import type { Phase } from "../protocol/phase.ts";
 import { isBranch } from "../runs/branches.ts";
 import { getRun, keyOf, settledRun } from "../runs/control.ts";
 import type { Runs } from "../runs/executor.ts";

@@ -1,13 +1,13 @@
 // The result of a run.
 
 import { AppError, type ErrorInfo } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import type { AssistantMessage, Message, Usage } from "../core/message.ts";
 import type { RunRecord, RunStatus } from "../core/records.ts";
 import type { LogEntry, Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import { getRun, keyOf } from "../runs/control.ts";
 import { openOn } from "../runs/start.ts";
 

@@ -3,12 +3,13 @@
 import { LRUCache } from "lru-cache";
 import type { BackendPool } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
-import { Id, newThreadId, type Owner } from "../core/ids.ts";
+import { newThreadId } from "../core/new-ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { TaskBoard } from "../core/task-board.ts";
 import type { TraceRecorder } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { Id, type Owner } from "../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { keyOf, newestRun, settledRun, stopRun } from "../runs/control.ts";
 import { createEngine } from "../runs/index.ts";

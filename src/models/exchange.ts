@@ -3,11 +3,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { AppError } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest } from "../core/model.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import { decompress } from "../lib/decompress.ts";
 import { readWhile, release } from "../lib/http-fetch.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import { failureOf, ProviderError, refused } from "./failure.ts";
 import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";

@@ -1,9 +1,9 @@
 // Structured output where a provider has none: the model gives its answer as the arguments of a tool, and it comes out as text.
 
-import type { StreamEvent } from "../core/event.ts";
 import type { ModelReply, ModelRequest, ModelSettings, ToolSchema } from "../core/model.ts";
 import { isObject } from "../lib/json.ts";
 import type { JsonSchema } from "../lib/untrusted-schema/index.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import type { ReplyReader } from "./reply.ts";
 
 /** How a model is brought to answer by a schema: the provider holds it to it, or a tool takes the answer. */

@@ -1,11 +1,11 @@
 // Shared by the readers of all dialects: their interface, and the values that providers send.
 
 import { joinedArguments, MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
-import type { StreamEvent } from "../core/event.ts";
 import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply } from "../core/model.ts";
 import { isNestedDeeper } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 
 /** One event of a provider's, of any kind. */
 export type ProviderEvent = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@
 // refused before it is accepted. Each process keeps its own estimates, for a while.
 
 import { LRUCache } from "lru-cache";
-import type { Owner } from "../core/ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** A prompt that has become shorter meanwhile is believed after this, in ms. */
 const KEPT_MS = 10 * 60_000;

@@ -1,7 +1,7 @@
 // Holds of runs, streams and threads: acquires them before work and refreshes them during it.
 
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { ExpectedRun } from "./expected-calls.ts";
 import { KEPT_MS, type Quotas } from "./index.ts";
 import type { Resource } from "./store.ts";

@@ -3,12 +3,12 @@
 
 import { AppError } from "../core/errors.ts";
 import type { ModelCallQuotas } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
 import { modelMatcher } from "../core/model.ts";
 import { plausible } from "../core/usage-meter.ts";
 import { type Logger, SILENT } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { LimitName, Price, QuotaConfig } from "./config.ts";
 import { type ExpectedRun, expectedCalls } from "./expected-calls.ts";
 import { budgetStates, LIMIT_OF, type LimitState, limitStates, type ReportedLimit } from "./limit-states.ts";

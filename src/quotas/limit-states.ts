@@ -1,6 +1,6 @@
 // How much of each limit is used, and how much is left.
 
-import type { Owner } from "../core/ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { LimitName, Quota } from "./config.ts";
 import { inUnits, isMoney } from "./money.ts";
 import { endOf } from "./rules.ts";

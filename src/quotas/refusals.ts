@@ -1,8 +1,8 @@
 // Words and details of a refusal: how much of the limit is used, in the unit of the settings, and when it resets.
 
 import { AppError } from "../core/errors.ts";
-import type { LimitDetails } from "../core/limit-details.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { LimitDetails } from "../protocol/limit-details.ts";
 import type { LimitName, QuotaConfig } from "./config.ts";
 import type { LimitState } from "./limit-states.ts";
 import { amountOf, inUnits, isMoney } from "./money.ts";

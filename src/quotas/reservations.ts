@@ -1,8 +1,8 @@
 // The reservations of the model calls that this process makes: extends them while the calls last. Those of a process that has
 // died lapse, and keep no budget from the runs that are taken over.
 
-import type { Owner } from "../core/ids.ts";
 import type { Logger } from "../lib/logger.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { QuotaStore } from "./store.ts";
 
 /** How long a reservation counts that is not extended, in ms. Shorter than a call waits for what others have reserved. */

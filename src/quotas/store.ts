@@ -4,8 +4,8 @@
 // Runs, streams and threads are held: each counts until it is released, or its hold expires because its process died.
 // A model call reserves what it may use, and settles what it used.
 
-import type { Owner } from "../core/ids.ts";
 import type { Usage } from "../core/message.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Quota } from "./config.ts";
 
 /** Everything counts for the tenant and for its user. */

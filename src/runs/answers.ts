@@ -1,7 +1,7 @@
 // Which answers fit which interrupts.
 
 import { AppError } from "../core/errors.ts";
-import type { Answer, Interrupt, InterruptKind } from "../core/interrupt.ts";
+import type { Answer, Interrupt, InterruptKind } from "../protocol/interrupt.ts";
 
 /** The decisions that each kind of interrupt takes. */
 const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {

@@ -3,11 +3,11 @@
 
 import { createHash } from "node:crypto";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { Thread } from "../core/records.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import { recount } from "./thread-bytes.ts";
 

@@ -1,10 +1,10 @@
 // Reads a run, stops it, steers it, and waits for its end.
 
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { RunKey, StopMode, Stores } from "../core/stores.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { publishEnd } from "./drive.ts";
 import type { Runs } from "./executor.ts";
 import { bytesWith } from "./thread-bytes.ts";

@@ -11,8 +11,6 @@ import {
 } from "../core/deferred-calls.ts";
 import { boundedResult, lateMessage, nextStep, OUTCOME_UNKNOWN } from "../core/delivered-result.ts";
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import { type UserMessage, unanswered } from "../core/message.ts";
 import { closedBy, openInterrupts } from "../core/open-interrupts.ts";
 import type { RunInput, StandIn } from "../core/run.ts";
@@ -20,6 +18,8 @@ import type { Stores } from "../core/stores.ts";
 import { type DoneResult, done, failed } from "../core/tool.ts";
 import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import type { RunObserver } from "./services.ts";
 
 /** Threads that are resumed at a time. */

@@ -4,10 +4,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../core/bus.ts";
 import { AppError, type ErrorInfo, hasCode, SERVER_FAILED } from "../core/errors.ts";
-import { isProgress, isTerminal, type StreamEvent } from "../core/event.ts";
-import { failedEnd, interruptedEnd } from "../core/grammar.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import { runAgent } from "../core/loop.ts";
 import {
   areLong,
@@ -26,6 +22,10 @@ import type { DeltaSink } from "../core/stream.ts";
 import { failed, resultMessage } from "../core/tool.ts";
 import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { isProgress, isTerminal, type StreamEvent } from "../protocol/event.ts";
+import { failedEnd, interruptedEnd } from "../protocol/grammar.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
 import { runLog } from "./logging.ts";

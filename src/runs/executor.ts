@@ -3,11 +3,11 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
 import { sharedPlaces } from "../core/shares.ts";
 import type { Claim, Lease, StopMode } from "../core/stores.ts";
 import { sharedTurn } from "../lib/async.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { ActiveRuns, type Sender } from "./active-runs.ts";
 import { drive } from "./drive.ts";
 import { logFailedRun } from "./logging.ts";

@@ -2,8 +2,6 @@
 
 import { z } from "zod";
 import { AppError, hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import { type Message, textOf } from "../core/message.ts";
 import { isSettled, type RunRecord, Thread } from "../core/records.ts";
 import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../core/stores.ts";
@@ -11,6 +9,8 @@ import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { indexIn, isIn } from "../lib/search.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import { isBranch } from "./branches.ts";
 import { openOn } from "./start.ts";
 

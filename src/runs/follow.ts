@@ -2,14 +2,14 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Output } from "../core/output.ts";
-import { type Phase, trackPhase } from "../core/phase.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../core/stores.ts";
 import { sharedTurn } from "../lib/async.ts";
 import { backoff } from "../lib/backoff.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
+import { type Phase, trackPhase } from "../protocol/phase.ts";
 
 /** How often a thread is checked for a new run, as its announcement may be lost: soon at first, then less often. */
 const CHECK = { base: 500, cap: 10_000 };

@@ -1,8 +1,8 @@
 // The engine: executes runs in this process, and resumes threads whose deferred results arrive.
 
-import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { newestRun } from "./control.ts";
 import { resumeDeferred, steerLateResults } from "./deferred.ts";
 import { Executor, type ExecutorOptions, type Runs } from "./executor.ts";

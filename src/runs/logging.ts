@@ -2,7 +2,6 @@
 // `LOG_LEVEL=debug` every span. No line contains messages of the conversation or secrets.
 
 import { AppError } from "../core/errors.ts";
-import type { StreamEvent } from "../core/event.ts";
 import { exhausted } from "../core/failures.ts";
 import type { Failure } from "../core/run.ts";
 import type { Claim } from "../core/stores.ts";
@@ -10,6 +9,7 @@ import type { Span, TraceRecorder } from "../core/tool.ts";
 import { atMostEvery } from "../lib/at-most-every.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import { createReporter, type RunReport } from "./report.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 import { traceIdIn } from "./tracing.ts";

@@ -1,10 +1,10 @@
 // Reads the earlier attempts of a run from its log, for the process that takes the run over or ends it.
 
-import type { EventName, StreamEvent } from "../core/event.ts";
-import { SPAN_EVENTS, type SpanStart, stillOpen } from "../core/grammar.ts";
 import { loggedWords, type PartialMessage, trackPartial } from "../core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../core/message.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
+import type { EventName, StreamEvent } from "../protocol/event.ts";
+import { SPAN_EVENTS, type SpanStart, stillOpen } from "../protocol/grammar.ts";
 
 /** The earlier attempts of a run, as its log has them. */
 export interface PreviousAttempt {

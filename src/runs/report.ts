@@ -1,9 +1,9 @@
 // What a run did, in numbers: for the line that the log has of each run that ends.
 
-import type { StreamEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import type { Claim } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import type { RunObserver } from "./services.ts";
 
 /** Times are in milliseconds since the run was accepted. */

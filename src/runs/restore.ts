@@ -1,11 +1,11 @@
 // Brings a branch back into its thread: one run takes the rest of the thread away and puts in what the branch has.
 
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import { areLong } from "../core/message.ts";
 import type { RunRecord } from "../core/records.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { isBranch } from "./branches.ts";
 import { notFound } from "./control.ts";
 import type { Runs } from "./executor.ts";

@@ -2,13 +2,14 @@
 // so that a crash leaves the thread as it was, or a run that continues. It costs no quota but that of stored bytes.
 
 import { AppError } from "../core/errors.ts";
-import { newRunId, type Owner } from "../core/ids.ts";
-import type { Interrupt } from "../core/interrupt.ts";
 import { areLong, type Message, unanswered } from "../core/message.ts";
+import { newRunId } from "../core/new-ids.ts";
 import type { RunRecord, Thread } from "../core/records.ts";
 import type { NewRun } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Interrupt } from "../protocol/interrupt.ts";
 import { assertNoBranch, isSame } from "./branches.ts";
 import { keyOf, settledRun } from "./control.ts";
 import type { Runs } from "./executor.ts";

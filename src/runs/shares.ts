@@ -3,9 +3,9 @@
 
 import { z } from "zod";
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { ItemStore, Shelf } from "../core/items.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 export const Share = z
   .object({ id: z.string(), created_at: z.iso.datetime(), expires_at: z.iso.datetime() })

@@ -1,10 +1,9 @@
 // Accepts runs: new ones, runs that answer an interrupted one, and runs that cancel one.
 
 import { AppError, hasCode } from "../core/errors.ts";
-import { newRunId, type Owner } from "../core/ids.ts";
 import { isIncomplete } from "../core/incomplete-message.ts";
-import type { Answer, Interrupt } from "../core/interrupt.ts";
 import { areLong, estimateTokens, type Message, unanswered } from "../core/message.ts";
+import { newRunId } from "../core/new-ids.ts";
 import { inCallOrder, openInterrupts } from "../core/open-interrupts.ts";
 import { type ClientTool, isSettled, type Lineage, type Origin, type RunRecord } from "../core/records.ts";
 import type { NewRun, RunKey, StartResult, StopMode, Stores, ThreadStore, WhenBusy } from "../core/stores.ts";
@@ -12,6 +11,8 @@ import { withMargin } from "../core/usage-meter.ts";
 import { ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Answer, Interrupt } from "../protocol/interrupt.ts";
 import { admit } from "../quotas/holds.ts";
 import { checkClientTools } from "../tools/client.ts";
 import { checkAnswers } from "./answers.ts";

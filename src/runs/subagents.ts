@@ -3,13 +3,13 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../core/errors.ts";
-import { isTerminal, type StreamEvent } from "../core/event.ts";
 import type { AgentSummary, NewChild, Subagents } from "../core/hook.ts";
-import type { Owner } from "../core/ids.ts";
 import { isSettled, type Lineage, type RunRequest } from "../core/records.ts";
 import type { RunKey, Stores } from "../core/stores.ts";
 import { freeTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { isTerminal, type StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { withHold } from "../quotas/holds.ts";
 import { keyOf, newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";

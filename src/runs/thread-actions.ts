@@ -4,7 +4,6 @@ import { z } from "zod";
 import { keptOverrides } from "../agents/overrides.ts";
 import { compose } from "../core/compose.ts";
 import { AppError, RunLimit } from "../core/errors.ts";
-import { newThreadId, type Owner } from "../core/ids.ts";
 import {
   addUsage,
   type Message,
@@ -16,6 +15,7 @@ import {
 } from "../core/message.ts";
 import type { Completion, ModelRequest } from "../core/model.ts";
 import { callModel } from "../core/model-call.ts";
+import { newThreadId } from "../core/new-ids.ts";
 import { OPEN_ENDED } from "../core/open-interrupts.ts";
 import type { Thread } from "../core/records.ts";
 import { type MutableRun, unrecordedRun } from "../core/run.ts";
@@ -24,6 +24,7 @@ import type { RunStore, Stores, ThreadStore } from "../core/stores.ts";
 import { drain, type Stream } from "../core/stream.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars, xmlTag } from "../lib/text.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { assertNoBranch, branchIds, copiedState } from "./branches.ts";
 import { notFound } from "./control.ts";

@@ -2,12 +2,12 @@
 // one of them is refused; a run that reaches one ends.
 
 import { AppError } from "../core/errors.ts";
-import { isTerminal } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
 import { areLong, type Message } from "../core/message.ts";
 import type { Thread } from "../core/records.ts";
 import type { NewThread, ThreadStore } from "../core/stores.ts";
 import { isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
+import { isTerminal } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { withHold } from "../quotas/holds.ts";
 import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import type { RunObserver, RunServices } from "./services.ts";

@@ -1,12 +1,12 @@
 // A run's trace: spans for the run, its model calls, tool calls and subagents. Computed from the log; nothing else is stored.
 
 import { z } from "zod";
-import { ErrorShape, type EventName, type StreamEvent } from "../core/event.ts";
 import { type Message, Usage } from "../core/message.ts";
 import type { EventLog, RunKey } from "../core/stores.ts";
 import { freeTurn, ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
+import { ErrorShape, type EventName, type StreamEvent } from "../protocol/event.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { readLogRange } from "./follow.ts";
 

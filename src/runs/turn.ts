@@ -1,9 +1,9 @@
 // A turn: a run, and every run that resumes it, up to the one that ends without a question.
 
-import type { StreamEvent } from "../core/event.ts";
-import type { Owner } from "../core/ids.ts";
 import { isSettled, type RunRecord } from "../core/records.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
 import { openOn } from "./start.ts";

@@ -1,10 +1,10 @@
 // Writes the events of a run to its log: those that only show progress soon, the others before the run continues. One that goes
 // with the next is written before the run continues after that one.
 
-import { isProgress, type StreamEvent } from "../core/event.ts";
 import type { EventLog, Lease } from "../core/stores.ts";
 import { type DeltaSink, isWithNext } from "../core/stream.ts";
 import { isoTime } from "../lib/iso-time.ts";
+import { isProgress, type StreamEvent } from "../protocol/event.ts";
 
 /** Events that may wait for the store at a time; past it the run waits for the store. */
 const MAX_UNWRITTEN = 256;

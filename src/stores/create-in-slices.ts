@@ -2,13 +2,13 @@
 // and no read shows the thread before it is whole.
 
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import { areLong, type Message } from "../core/message.ts";
 import type { Thread } from "../core/records.ts";
 import type { MessagePage, NewThread } from "../core/stores.ts";
 import { ownTurn } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
 import type { MessageText } from "./outcomes.ts";

@@ -3,9 +3,9 @@
 
 import type { DeferredCallStore, DueCalls } from "../core/deferred-calls.ts";
 import { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { EventLog, Lease, LogEntry, RunStore, ThreadStore } from "../core/stores.ts";
 import { randomId } from "../lib/random-id.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { Limits } from "./options.ts";
 import type { MessageText } from "./outcomes.ts";
 import type { Decision, Lookups, View, Write } from "./thread-head.ts";

@@ -2,8 +2,8 @@
 
 import type { Announcement, EventBus, UserEvent } from "../core/bus.ts";
 import type { AppError } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { ControlMessage } from "../core/stores.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 

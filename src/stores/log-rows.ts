@@ -1,8 +1,8 @@
 // How log entries are stored: one in a row, or several deltas that follow each other, one in a line. JSON has no line breaks of
 // its own.
 
-import type { EventName } from "../core/event.ts";
 import type { LogEntry } from "../core/stores.ts";
+import type { EventName } from "../protocol/event.ts";
 import type { PendingEvent } from "./outcomes.ts";
 
 /** What one row holds at most: so many deltas, or so many characters of them. */

@@ -1,13 +1,13 @@
 // How runs end: what an event says of it, and the events of the endings that a store writes itself.
 
 import { AppError } from "../core/errors.ts";
-import { type EventName, isTerminal, type StreamEvent } from "../core/event.ts";
-import { failedEnd, SPAN_EVENTS, stillOpen } from "../core/grammar.ts";
 import { loggedWords, WORDS } from "../core/incomplete-message.ts";
 import { type Message, NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
 import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { type EventName, isTerminal, type StreamEvent } from "../protocol/event.ts";
+import { failedEnd, SPAN_EVENTS, stillOpen } from "../protocol/grammar.ts";
 
 export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "details" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;

@@ -1,6 +1,6 @@
 // A map keyed by owner and name. Entries of different owners never collide.
 
-import type { Owner } from "../core/ids.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 export class OwnerMap<V> {
   readonly #tenants = new Map<string, Map<string, Map<string, V>>>();

@@ -1,8 +1,8 @@
 // The port to owners over an index of them, the same for every store: their names in JSON, in the order of their bytes. A
 // tenant's users are neighbours in it.
 
-import type { Owner } from "../core/ids.ts";
 import type { Owners } from "../core/owners.ts";
+import type { Owner } from "../protocol/ids.ts";
 
 /** What a store implements. */
 export interface OwnerIndex extends Pick<Owners, "shelves"> {

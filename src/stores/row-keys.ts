@@ -1,8 +1,8 @@
 // The columns that every key begins with.
 
 import type { Collection } from "../core/documents.ts";
-import type { Owner } from "../core/ids.ts";
 import type { RunKey } from "../core/stores.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { PerScope } from "../quotas/store.ts";
 
 /** JSON, so that no two owners collide. */

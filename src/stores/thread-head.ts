@@ -1,10 +1,10 @@
 // What decides about a thread, and the primitive effects of a decision. Both are the same in every store.
 
 import type { DeferredCall } from "../core/deferred-calls.ts";
-import type { Owner } from "../core/ids.ts";
 import type { UserMessage } from "../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../core/records.ts";
 import type { ControlMessage, Lease, NewRun, NewThread, StopMode } from "../core/stores.ts";
+import type { Owner } from "../protocol/ids.ts";
 import type { PendingEvent, RunOutcome } from "./outcomes.ts";
 
 export interface ThreadHead {

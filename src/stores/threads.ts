@@ -2,13 +2,13 @@
 
 import type { EventBus, UserEvent } from "../core/bus.ts";
 import { hasCode } from "../core/errors.ts";
-import type { Owner } from "../core/ids.ts";
 import type { Message } from "../core/message.ts";
 import type { ThreadStore } from "../core/stores.ts";
 import { titleFrom } from "../core/title.ts";
 import { areLong, freeTurn, ownTurn, sharedTurn } from "../lib/async.ts";
 import { deepFreeze, jsonCopy } from "../lib/json.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
 import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-in-slices.ts";
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";

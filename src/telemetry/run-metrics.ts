@@ -1,8 +1,8 @@
 // Counts what a run does, from its events. Deltas are not looked at.
 
-import type { StreamEvent } from "../core/event.ts";
 import type { Usage } from "../core/message.ts";
 import type { Claim } from "../core/stores.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import type { RunListener } from "../runs/services.ts";
 import type { Families } from "./families.ts";
 import type { Labels } from "./labels.ts";

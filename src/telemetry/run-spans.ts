@@ -1,9 +1,9 @@
 // The spans of a run, out of the events that it writes. Without `contents` nothing of a conversation is in them.
 
 import { type Attributes, SpanKind } from "@opentelemetry/api";
-import type { StreamEvent } from "../core/event.ts";
 import type { Claim } from "../core/stores.ts";
 import { parseTraceparent, spanIdOf, type TraceContext } from "../core/trace-context.ts";
+import type { StreamEvent } from "../protocol/event.ts";
 import type { RunListener } from "../runs/services.ts";
 import { argumentAttributes, followContents, resultAttributes } from "./contents.ts";
 import {

@@ -2,7 +2,7 @@ import { mkdir, readdir, symlink, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { BackendOptions } from "../../src/backends/index.ts";
-import type { Owner } from "../../src/core/ids.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { execute, readAll, refuses } from "../support/backend.ts";
 import { ada, config, opened } from "./opened.ts";
 

@@ -1,7 +1,7 @@
 // One run: its log is whole and well formed, everybody who read it got the same, and its end is what was said of it.
 
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { isEnd, type Journal, shown } from "./journal.ts";
 import { NOTHING_MORE, planIn, wordsOf } from "./plan.ts";
 import type { RunOnRecord } from "./records.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { frames } from "../../src/client/frames.ts";
-import { StreamEvent } from "../../src/core/event.ts";
 import { Message } from "../../src/core/message.ts";
 import { isSettled, RunRecord, Thread } from "../../src/core/records.ts";
 import { pageOf } from "../../src/http/schemas.ts";
+import { StreamEvent } from "../../src/protocol/event.ts";
 import type { Line } from "./journal.ts";
 
 export interface RunOnRecord {

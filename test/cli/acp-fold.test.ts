@@ -6,7 +6,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { historyOf, project } from "../../src/cli/acp/project.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { arbitraryRun } from "../support/arbitrary-run.ts";
 
 const SCHEMA = new URL(import.meta.resolve("@agentclientprotocol/sdk/schema/v1/schema.json"));

@@ -1,8 +1,8 @@
 import { expect } from "vitest";
 import { z } from "zod";
-import { warning } from "../../src/core/event.ts";
 import type { Thread } from "../../src/core/records.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import { warning } from "../../src/protocol/event.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { chatting, testAtTerminal as test } from "./terminal.ts";
 

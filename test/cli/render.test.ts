@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { type Paint, paintFor, visible } from "../../src/cli/paint.ts";
 import { renderer } from "../../src/cli/render.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 
 const plain = paintFor(new PassThrough());
 const bold: Paint = (style, text) => `<${[style].flat().join(" ")}>${visible(text)}</>`;

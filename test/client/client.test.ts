@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ClientOptions, createClient, type StreamEvent } from "../../src/client/client.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";

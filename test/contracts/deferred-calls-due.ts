@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { DueCalls } from "../../src/core/deferred-calls.ts";
-import type { Owner } from "../../src/core/ids.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { ADA, BOB, claimed, done, inWorld, newRun, type Open, upTo } from "../stores/fixture.ts";
 import { keyOf, LEASE_MS, MINUTE, newCall, reply, withThread } from "../stores/fixture-calls.ts";
 

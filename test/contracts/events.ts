@@ -1,8 +1,8 @@
 // What every EventLog promises: what is written is what happened, and how long it is kept.
 
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { newRunId } from "../../src/core/ids.ts";
+import { newRunId } from "../../src/core/new-ids.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import {
   ADA,
   claimed,

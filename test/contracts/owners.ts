@@ -1,7 +1,7 @@
 // What operators learn of who has anything in a store.
 
 import { describe, expect, test } from "vitest";
-import type { Owner } from "../../src/core/ids.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { ADA, BOB, inWorld, NEIGHBOURS, type Open } from "../stores/fixture.ts";
 

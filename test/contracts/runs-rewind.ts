@@ -1,8 +1,8 @@
 // What every RunStore promises of runs that begin again from an earlier message.
 
 import { describe, expect, test } from "vitest";
-import type { Owner } from "../../src/core/ids.ts";
 import type { Lease, NewRun, StartResult, Stores } from "../../src/core/stores.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
   claimed,

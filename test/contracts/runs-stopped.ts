@@ -1,8 +1,8 @@
 // What every RunStore promises of runs that are to stop, and of messages for an active run.
 
 import { describe, expect, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { userMessage } from "../../src/core/message.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
   ADA,
   claimed,

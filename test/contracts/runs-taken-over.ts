@@ -1,9 +1,9 @@
 // What every RunStore promises of runs whose process died.
 
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { userMessage } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
   ADA,
   claimed,

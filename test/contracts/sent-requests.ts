@@ -1,9 +1,9 @@
 // What is promised of the requests to models that are kept beside a thread, on every store.
 
 import { describe, expect, test } from "vitest";
-import { newMessageId } from "../../src/core/ids.ts";
 import { type Message, userMessage } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
+import { newMessageId } from "../../src/core/new-ids.ts";
 import type { RunKey } from "../../src/core/stores.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
 import { createSentRequests } from "../../src/runs/sent-requests.ts";

@@ -1,9 +1,9 @@
 // What all stores together promise: owners never meet, and what is closed says so.
 
 import { describe, expect, test } from "vitest";
-import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Stores } from "../../src/core/stores.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
   claimed,

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { mapEvents } from "../../src/core/stream.ts";
 import { metering } from "../../src/hooks/quota-enforcement.ts";
@@ -7,6 +6,7 @@ import { retry } from "../../src/hooks/retry.ts";
 import { summarization } from "../../src/hooks/summarization/index.ts";
 import { timeout } from "../../src/hooks/timeout.ts";
 import { tracing } from "../../src/hooks/tracing.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { made } from "../hooks/made.ts";
 import { type Play, play } from "../support/agent.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";

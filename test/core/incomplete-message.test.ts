@@ -1,7 +1,6 @@
 // What is kept of an answer that was cut off, and what the model reads of it.
 
 import { expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { trackPartial, withIncompleteNotes } from "../../src/core/incomplete-message.ts";
 import {
   type AssistantMessage,
@@ -9,6 +8,7 @@ import {
   type Message,
   userMessage,
 } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 
 const start = (message_id: string): StreamEvent => ({
   event: "on_chat_model_start",

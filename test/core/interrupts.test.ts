@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
 import { askFor, forwardInterrupts, inCallOrder, openInterrupts } from "../../src/core/open-interrupts.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
+import type { Answer, Interrupt } from "../../src/protocol/interrupt.ts";
 import { type Play, type Played, play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 

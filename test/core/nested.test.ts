@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 

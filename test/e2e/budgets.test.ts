@@ -2,7 +2,7 @@
 // end early.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";

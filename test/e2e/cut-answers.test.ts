@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { type Client, createClient, type StreamEvent } from "../../src/client/client.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 

@@ -1,9 +1,9 @@
 // Runs that wait for people, against providers that refuse every history that is not whole.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
-import type { Answer, Interrupt } from "../../src/core/interrupt.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
+import type { Answer, Interrupt } from "../../src/protocol/interrupt.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { call, say, think } from "../support/fake-provider/script.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";

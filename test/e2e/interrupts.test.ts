@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
-import type { Interrupt } from "../../src/core/interrupt.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
+import type { Interrupt } from "../../src/protocol/interrupt.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";

@@ -3,8 +3,8 @@
 import { afterAll, expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import type { UserEvent } from "../../src/core/bus.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { claimed, eventsOf, keyOf, readAll } from "../stores/fixture.ts";

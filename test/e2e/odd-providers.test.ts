@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { Message } from "../../src/core/message.ts";
 import { RunRecord } from "../../src/core/records.ts";
+import { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";

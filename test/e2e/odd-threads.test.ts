@@ -3,8 +3,8 @@
 import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { ThreadUsage } from "../../src/runs/thread-actions.ts";
 import { Trace } from "../../src/runs/trace.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";

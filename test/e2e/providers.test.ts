@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { call, rawCall, say, think } from "../support/fake-provider/script.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Script } from "../../src/models/scripted.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";

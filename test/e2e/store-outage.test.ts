@@ -5,7 +5,7 @@ import { Redis } from "ioredis";
 import pg from "pg";
 import { type Logger, pino } from "pino";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { eventsOf, readAll, seqsOf, upTo } from "../stores/fixture.ts";
 import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";

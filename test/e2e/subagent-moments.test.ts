@@ -1,7 +1,7 @@
 // A run with subagents that is cancelled, or whose process ends, at any moment.
 
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, type Viewer, view } from "../support/sse.ts";

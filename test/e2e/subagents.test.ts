@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { dataOf } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { names, textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { callbackServer } from "../../examples/callback-tool/server.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { freePort } from "../support/free-port.ts";
 import { needing } from "../support/needing.ts";

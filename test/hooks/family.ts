@@ -1,10 +1,10 @@
 // A family of threads in real stores: the root, in which a person speaks, and agents that work for it.
 
 import { onTestFinished } from "vitest";
-import type { Owner } from "../../src/core/ids.ts";
 import type { ItemStore } from "../../src/core/items.ts";
 import type { Lineage } from "../../src/core/records.ts";
 import type { RunInput } from "../../src/core/run.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 
 export const ADA: Owner = { tenant: "acme", user: "ada" };

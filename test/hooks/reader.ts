@@ -1,7 +1,7 @@
 // A reader that leaves in the middle, and a model that would never have ended.
 
-import type { EventName, StreamEvent } from "../../src/core/event.ts";
 import type { Model } from "../../src/core/model.ts";
+import type { EventName, StreamEvent } from "../../src/protocol/event.ts";
 
 export function leavingAt(name: EventName): (event: StreamEvent) => void {
   return ({ event }) => {

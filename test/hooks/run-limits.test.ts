@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import type { EventName, StreamEvent } from "../../src/core/event.ts";
 import { NO_USAGE, toolMessages, unanswered } from "../../src/core/message.ts";
 import { defineTool, interrupted } from "../../src/core/tool.ts";
 import { retry } from "../../src/hooks/retry.ts";
 import { budgets } from "../../src/hooks/run-limits.ts";
 import { timeout } from "../../src/hooks/timeout.ts";
 import type { Turn } from "../../src/models/scripted.ts";
+import type { EventName, StreamEvent } from "../../src/protocol/event.ts";
 import { play } from "../support/agent.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { listening, remindersIn, sharedStart } from "./listening.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { AgentDefinition } from "../../src/core/agent.ts";
 import type { Backend } from "../../src/core/backend.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { textOf, toolMessages } from "../../src/core/message.ts";
 import type { SystemBlock } from "../../src/core/model.ts";
 import { skills } from "../../src/hooks/skills/index.ts";
 import { scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 import { agentWith, made } from "./made.ts";

@@ -3,9 +3,9 @@ import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import fastify from "fastify";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { cutStalledAnswers } from "../../src/http/client-disconnect.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { AppError } from "../../src/core/errors.ts";
-import type { Owner } from "../../src/core/ids.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { OwnRuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { AuthConfig } from "../../src/http/auth/config.ts";
 import { createServer } from "../../src/http/server.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
 import type { QuotaStore } from "../../src/quotas/store.ts";

@@ -1,7 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { defineHook, type Hook } from "../../src/core/hook.ts";
 import { assistantMessage, type ToolCall, toolMessages, userMessage } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
@@ -10,6 +9,7 @@ import { type Rule, RuleSpec } from "../../src/hooks/permissions/rule.ts";
 import { loadRules, saveRules } from "../../src/hooks/permissions/stored-rules.ts";
 import { createAgent } from "../../src/index.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { agentWith, collect } from "../support/library.ts";
 import { temporaryFolder } from "../support/server.ts";
 

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { AgentInternals, AgentLoop } from "../../src/core/custom-loop.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { NO_USAGE, toolMessage } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { type AgentHandle, type AgentOptions, createAgent } from "../../src/index.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { gate } from "../support/gate.ts";
 import { agentWith, collect, runtimeWith } from "../support/library.ts";
 

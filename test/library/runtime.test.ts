@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { Model } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { createAgent, createRuntime } from "../../src/index.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { workspace } from "../hooks/workspace.ts";

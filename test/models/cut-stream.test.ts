@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { isTransient } from "../../src/core/errors.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { textSeen } from "../support/drain.ts";
 import { say } from "../support/fake-provider/script.ts";
 import { failing, fakeProvider, hear, PROVIDERS, request } from "./providers.ts";

@@ -3,11 +3,11 @@
 import { afterAll, beforeAll } from "vitest";
 import type { ModelSpec } from "../../src/core/agent.ts";
 import { AppError } from "../../src/core/errors.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { Model, ModelReply, ModelRequest } from "../../src/core/model.ts";
 import type { Stream } from "../../src/core/stream.ts";
 import { createModel } from "../../src/models/index.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { type SentBody, sentBody } from "../support/fake-provider/sent-body.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 

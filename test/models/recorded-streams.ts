@@ -4,12 +4,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import type { AppError } from "../../src/core/errors.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { ModelReply } from "../../src/core/model.ts";
 import { anthropicReply } from "../../src/models/anthropic/reply.ts";
 import { failureOf } from "../../src/models/failure.ts";
 import { openaiReply } from "../../src/models/openai/reply.ts";
 import { framesTo } from "../../src/models/reading/frames.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { bedrock } from "../support/fake-provider/bedrock.ts";
 
 const FOLDER = new URL("../fixtures/streams/", import.meta.url);

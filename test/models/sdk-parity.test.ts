@@ -4,11 +4,11 @@
 import { Anthropic } from "@anthropic-ai/sdk";
 import { OpenAI } from "openai";
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { sseParser } from "../../src/lib/sse-parser.ts";
 import { anthropicReply } from "../../src/models/anthropic/reply.ts";
 import { openaiReply } from "../../src/models/openai/reply.ts";
 import type { ReplyReader } from "../../src/models/reply.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { anthropic } from "../support/fake-provider/anthropic.ts";
 import { openai } from "../support/fake-provider/openai.ts";
 import { type Answer, call, redacted, say, think } from "../support/fake-provider/script.ts";

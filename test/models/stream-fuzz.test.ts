@@ -3,10 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { anthropicReply } from "../../src/models/anthropic/reply.ts";
 import { openaiReply } from "../../src/models/openai/reply.ts";
 import type { ReplyReader } from "../../src/models/reply.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { textSeen } from "../support/drain.ts";
 
 interface Meant {

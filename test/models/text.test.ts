@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { say } from "../support/fake-provider/script.ts";
 import { ask, fakeProvider, hear, lastBody, PROVIDERS, request } from "./providers.ts";

@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
-import type { Owner } from "../../src/core/ids.ts";
 import { isSettled, type RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas, type Quotas } from "../../src/quotas/index.ts";
 import { getRun, stopRun } from "../../src/runs/control.ts";

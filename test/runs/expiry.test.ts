@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { AppError } from "../../src/core/errors.ts";
-import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { toolMessages } from "../../src/core/message.ts";
 import { askFor, openInterrupts } from "../../src/core/open-interrupts.ts";
 import type { RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { defineTool, done, failed, interrupted } from "../../src/core/tool.ts";
+import type { InterruptPolicy } from "../../src/protocol/interrupt.ts";
 import { resumeThreads } from "../../src/runs/index.ts";
 import { resumeRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";

@@ -2,14 +2,15 @@
 
 import { afterAll, describe, onTestFinished } from "vitest";
 import type { Hook } from "../../src/core/hook.ts";
-import { newThreadId, type Owner } from "../../src/core/ids.ts";
-import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { userMessage } from "../../src/core/message.ts";
+import { newThreadId } from "../../src/core/new-ids.ts";
 import type { RunRecord, RunRequest } from "../../src/core/records.ts";
 import type { RunStore, Stores } from "../../src/core/stores.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
+import type { InterruptPolicy } from "../../src/protocol/interrupt.ts";
 import type { Quotas } from "../../src/quotas/index.ts";
 import { keyOf, settledRun } from "../../src/runs/control.ts";
 import type { Runs } from "../../src/runs/executor.ts";

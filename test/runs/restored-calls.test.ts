@@ -3,10 +3,10 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { conversation, textOf } from "../../src/core/message.ts";
 import { askFor } from "../../src/core/open-interrupts.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { resumeRun } from "../../src/runs/start.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, claimed } from "../stores/fixture.ts";

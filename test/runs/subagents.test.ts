@@ -1,13 +1,13 @@
 // What delegation needs of the engine.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { Subagents } from "../../src/core/hook.ts";
-import { newThreadId } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
+import { newThreadId } from "../../src/core/new-ids.ts";
 import type { Lineage } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
 import { scriptedModel } from "../../src/models/scripted.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { createEngine } from "../../src/runs/index.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { traceOf } from "../../src/runs/trace.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, claimed } from "../stores/fixture.ts";

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { EventLog, Stores } from "../../src/core/stores.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import { todos } from "../../src/hooks/todos.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { made } from "../hooks/made.ts";
 import { ADA } from "../stores/fixture.ts";

@@ -1,8 +1,8 @@
 // A process that uses a database and writes without end, to be killed in the middle of it. Run with the path of
 // the database. Each line of its output is the number of entries that are written for certain.
 
-import { newRunId } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
+import { newRunId } from "../../src/core/new-ids.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 
 const [, , path = ""] = process.argv;

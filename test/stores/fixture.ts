@@ -1,9 +1,10 @@
 // What the contract suites start from: stores with a clock that tests move, runs, and readers.
 
-import type { StreamEvent } from "../../src/core/event.ts";
-import { newRunId, type Owner } from "../../src/core/ids.ts";
 import { NO_USAGE, type UserMessage, userMessage } from "../../src/core/message.ts";
+import { newRunId } from "../../src/core/new-ids.ts";
 import type { Claim, LogEntry, NewRun, RunKey, Stores } from "../../src/core/stores.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
 

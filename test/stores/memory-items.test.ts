@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { Owner } from "../../src/core/ids.ts";
 import { MAX_ITEMS, type Shelf } from "../../src/core/items.ts";
 import { userMessage } from "../../src/core/message.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import { createMemoryStores, type MemoryStoreOptions } from "../../src/stores/memory/index.ts";
 import { ADA, BOB, claimed, done, inWorld, message, newRun, type Open, state, upTo } from "./fixture.ts";
 

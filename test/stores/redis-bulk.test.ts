@@ -2,8 +2,8 @@
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import type { Collection } from "../../src/core/documents.ts";
-import type { Owner } from "../../src/core/ids.ts";
 import { userMessage } from "../../src/core/message.ts";
+import type { Owner } from "../../src/protocol/ids.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";

@@ -2,18 +2,19 @@
 
 import { AgentFields } from "../../src/core/agent.ts";
 import type { Backend } from "../../src/core/backend.ts";
-import type { StreamEvent } from "../../src/core/event.ts";
 import type { Hook } from "../../src/core/hook.ts";
-import { newRunId, newThreadId } from "../../src/core/ids.ts";
-import type { InterruptPolicy } from "../../src/core/interrupt.ts";
 import { runAgent } from "../../src/core/loop.ts";
 import { type Message, NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { Model } from "../../src/core/model.ts";
-import { merge, type Outcome, type RunInput } from "../../src/core/run.ts";
+import { newRunId, newThreadId } from "../../src/core/new-ids.ts";
+import type { Outcome, RunInput } from "../../src/core/run.ts";
 import type { Agent } from "../../src/core/runnable-agent.ts";
 import type { Tool } from "../../src/core/tool.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
 import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { InterruptPolicy } from "../../src/protocol/interrupt.ts";
+import { merge } from "../../src/protocol/patch.ts";
 import { drainRun } from "./drain.ts";
 
 export interface Play {

@@ -1,9 +1,9 @@
 // Legal runs of any shape: the events that the loop may emit, for properties of their readers.
 
 import fc from "fast-check";
-import type { StreamEvent } from "../../src/core/event.ts";
 import { type Message, NO_USAGE, type ToolCall } from "../../src/core/message.ts";
 import type { RunRecord } from "../../src/core/records.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 
 const AT = "2026-01-01T00:00:00.000Z";
 

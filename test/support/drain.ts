@@ -1,9 +1,9 @@
 // Reads a run to its end. Every test that does is a test of the grammar.
 
 import { expect } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import type { Stream } from "../../src/core/stream.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 
 export async function drainRun<T>(
   stream: Stream<T>,

@@ -2,8 +2,8 @@
 // it is a test of the grammar.
 
 import { expect } from "vitest";
-import { isTerminal, type StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
+import { isTerminal, type StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 
 export interface Seen {
   readonly id: string;

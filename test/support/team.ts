@@ -1,11 +1,11 @@
 // Agents that give tasks to each other, played from one script for all of them.
 
 import { expect } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar } from "../../src/core/grammar.ts";
 import { textOf, toolMessages } from "../../src/core/message.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf } from "./drain.ts";
 import { type ServerOptions, startServer } from "./server.ts";
 import { post, type Viewer } from "./sse.ts";

@@ -26,10 +26,10 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import { isInside } from "../../lib/paths.ts";
 import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Place } from "../definition.ts";
 import { failure } from "../paths.ts";
 

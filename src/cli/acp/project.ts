@@ -1,9 +1,9 @@
 // A turn as ACP's session updates: a pure fold of its events.
 
 import type { PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
-import type { EventName, StreamEvent } from "../../core/event.ts";
 import type { Message } from "../../core/message.ts";
 import { shownTodos } from "../../http/wires/shown.ts";
+import type { EventName, StreamEvent } from "../../protocol/event.ts";
 import { blocksOf, text } from "./content.ts";
 import { kindOf, shownCall, shownResult } from "./tool-call.ts";
 

@@ -14,8 +14,8 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
 import { createClient, type Interrupt } from "../../client/client.ts";
-import { newThreadId } from "../../core/ids.ts";
 import { type Content, textOf, userMessage } from "../../core/message.ts";
+import { newThreadId } from "../../core/new-ids.ts";
 import { titleFrom } from "../../core/title.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Remote, remoteJson, remoteThreads } from "../threads/remote.ts";

@@ -1,6 +1,6 @@
 // The commands of a chat: `/help` and the others.
 
-import { newThreadId } from "../../core/ids.ts";
+import { newThreadId } from "../../core/new-ids.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { chooseAgent, chooseModel } from "./agents.ts";
 import type { Change, Command, Context } from "./command.ts";

@@ -3,7 +3,7 @@
 import { fstatSync } from "node:fs";
 import { createClient } from "../../client/client.ts";
 import { AppError } from "../../core/errors.ts";
-import { newThreadId } from "../../core/ids.ts";
+import { newThreadId } from "../../core/new-ids.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { visible } from "../paint.ts";
 import { sendOnce } from "./once.ts";

@@ -3,8 +3,8 @@
 import { openStores } from "../../app/stores.ts";
 import { loadServerConfig } from "../../config/load.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { ThreadStore } from "../../core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { exportThreads } from "./export.ts";
 import { importThreads } from "./import.ts";
 import { remoteThreads } from "./remote.ts";

@@ -4,11 +4,11 @@
 import { type FileHandle, mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { AppError, hasCode } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { ThreadStore } from "../../core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
 
 const THREADS_A_PAGE = 100;

@@ -3,8 +3,8 @@
 
 import { join } from "node:path";
 import { z } from "zod";
-import { Id } from "../../core/ids.ts";
 import { Metadata } from "../../core/records.ts";
+import { Id } from "../../protocol/ids.ts";
 
 export const metadataFile = (dir: string, id: string) => join(dir, id, "metadata.json");
 export const historyFile = (dir: string, id: string) => join(dir, id, "history.jsonl");

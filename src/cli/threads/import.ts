@@ -5,7 +5,6 @@ import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import type { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
 import type { Parent } from "../../core/records.ts";
 import type { ThreadStore } from "../../core/stores.ts";
@@ -13,6 +12,7 @@ import { check, sentence } from "../../lib/check.ts";
 import { jsonSize } from "../../lib/json.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { readText } from "../../lib/read-text.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;

@@ -1,9 +1,9 @@
 // Buffers a model's message until it has been reviewed, then sends it or its replacement.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { AssistantMessage } from "../../core/message.ts";
 import type { Completion } from "../../core/model.ts";
 import { mapEvents, type Stream } from "../../core/stream.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 
 type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 

@@ -4,7 +4,6 @@
 import { z } from "zod";
 import { ModelSpec } from "../../core/agent.ts";
 import { AppError, endsTheRun, hasCode } from "../../core/errors.ts";
-import { warning } from "../../core/event.ts";
 import { isStoreFailure } from "../../core/failures.ts";
 import type { CallModel, HookServices } from "../../core/hook.ts";
 import { userMessage } from "../../core/message.ts";
@@ -12,6 +11,7 @@ import type { Completion, Model, ModelRequest } from "../../core/model.ts";
 import { drain, type Stream } from "../../core/stream.ts";
 import { xmlTag } from "../../lib/text.ts";
 import { Seconds } from "../../lib/units.ts";
+import { warning } from "../../protocol/event.ts";
 import type { Stage, Subject } from "./extract.ts";
 import { type Judgement, Rules, rulesOf } from "./rules.ts";
 

@@ -4,9 +4,7 @@
 import { z } from "zod";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { AppError } from "../../core/errors.ts";
-import { warning } from "../../core/event.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
-import type { Answer } from "../../core/interrupt.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
@@ -15,6 +13,8 @@ import { ownTurn, sharedTurn } from "../../lib/async.ts";
 import type { Fault } from "../../lib/check.ts";
 import { sharedRegex } from "../../lib/regex.ts";
 import { firstChars } from "../../lib/text.ts";
+import { warning } from "../../protocol/event.ts";
+import type { Answer } from "../../protocol/interrupt.ts";
 import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";

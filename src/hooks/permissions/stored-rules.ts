@@ -6,7 +6,6 @@ import { open, rename, rm } from "node:fs/promises";
 import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
 import { AppError, messageOf } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Item, ItemStore, Shelf } from "../../core/items.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { setState } from "../../core/run.ts";
@@ -16,6 +15,7 @@ import { check, sentence } from "../../lib/check.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { readText } from "../../lib/read-text.ts";
 import { firstChars } from "../../lib/text.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { type Decision, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
 
 const MAX_RULES = 200;

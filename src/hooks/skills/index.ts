@@ -4,12 +4,12 @@
 import { posix } from "node:path";
 import { z } from "zod";
 import type { Backend } from "../../core/backend.ts";
-import { warning } from "../../core/event.ts";
 import { defineHook } from "../../core/hook.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import { defineTool, failed, type Tool } from "../../core/tool.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { xmlTag } from "../../lib/text.ts";
+import { warning } from "../../protocol/event.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 

@@ -4,9 +4,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, endsTheRun, hasCode, isHandover } from "../../core/errors.ts";
-import type { StreamEvent } from "../../core/event.ts";
 import { failureText } from "../../core/failures.ts";
-import type { Interrupt } from "../../core/interrupt.ts";
 import { addUsage, NO_USAGE, type ToolCall, type Usage, unanswered } from "../../core/message.ts";
 import { forwardInterrupts, openInterrupts } from "../../core/open-interrupts.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
@@ -15,6 +13,8 @@ import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { trackNestedSpans } from "../../core/tool-calls.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
 import { type Child, hasEnded, lineageOf, saveChildren } from "./child.ts";
 import {
   CANCELLED,

@@ -3,8 +3,8 @@
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import { newThreadId } from "../../core/ids.ts";
 import { type Message, type ToolCall, userMessage } from "../../core/message.ts";
+import { newThreadId } from "../../core/new-ids.ts";
 import type { Lineage, RunRecord } from "../../core/records.ts";
 import { patchState, rootOf } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";

@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../core/errors.ts";
-import type { ErrorShape } from "../../core/event.ts";
 import { type Message, textOf } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { RunStatus } from "../../core/records.ts";
@@ -11,6 +10,7 @@ import { reportFailure, rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { firstChars, xmlTag } from "../../lib/text.ts";
+import type { ErrorShape } from "../../protocol/event.ts";
 import { recordFailure } from "../reflections.ts";
 import { type Child, cut, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";

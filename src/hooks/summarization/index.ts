@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { AppError, endsTheRun } from "../../core/errors.ts";
-import { warning } from "../../core/event.ts";
 import { type CallModel, defineHook } from "../../core/hook.ts";
 import { estimateTokens } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
@@ -11,6 +10,7 @@ import { reportFailure, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { estimateRequest } from "../../core/usage-meter.ts";
+import { warning } from "../../protocol/event.ts";
 import { countTokens, cutPoint, STATE_KEY, type Summary, viewOf } from "./projection.ts";
 import { isOverflow, summarize } from "./summarize.ts";
 import { fitted } from "./truncate.ts";

@@ -2,10 +2,10 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Origin } from "../../core/records.ts";
 import { parseTraceparent } from "../../core/trace-context.ts";
 import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../../quotas/index.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";

@@ -1,7 +1,7 @@
 // Who sends a request, and what they may do. Every scheme of authentication yields one for a request.
 
 import { z } from "zod";
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 
 /**
  * What a principal may do. `read`: read what its owner has. `run`: change it, and start runs. `tools`: manage the tenant's tools.

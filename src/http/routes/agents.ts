@@ -13,8 +13,8 @@ import {
 import { AgentInfo, UserChoices } from "../../agents/registry.ts";
 import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
-import type { Owner } from "../../core/ids.ts";
 import { mergePatch } from "../../lib/json.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { offeredTools } from "../../runs/prepare.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { HttpServices } from "../services.ts";

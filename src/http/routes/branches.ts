@@ -1,9 +1,9 @@
 // Lists the branches of a thread, and restores one.
 
 import { z } from "zod";
-import { Id } from "../../core/ids.ts";
 import { isSettled, RunRecord, Thread } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { Id } from "../../protocol/ids.ts";
 import { branchesOf } from "../../runs/branches.ts";
 import { keyOf, notFound, settledRun } from "../../runs/control.ts";
 import { restoreBranch } from "../../runs/restore.ts";

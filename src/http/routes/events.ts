@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type EventBus, UserEvent } from "../../core/bus.ts";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { getRun, notFound } from "../../runs/control.ts";
 import type { RunCursor } from "../../runs/follow.ts";
 import { ownerOf } from "../auth/guard.ts";

@@ -1,9 +1,9 @@
 // Interrupts: open questions, and the answers that resume their runs.
 
 import { z } from "zod";
-import { Interrupt } from "../../core/interrupt.ts";
 import { RunRecord } from "../../core/records.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { Interrupt } from "../../protocol/interrupt.ts";
 import { notFound } from "../../runs/control.ts";
 import { listInterrupts } from "../../runs/find.ts";
 import { openOn, resumeRun } from "../../runs/start.ts";

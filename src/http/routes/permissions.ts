@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Shelf } from "../../core/items.ts";
 import {
   RememberedRule,
@@ -13,6 +12,7 @@ import {
   shownRules,
   userRulesShelf,
 } from "../../hooks/permissions/stored-rules.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { notFound } from "../../runs/control.ts";
 import { ownerOf } from "../auth/guard.ts";
 import { pageSender } from "../long-answers.ts";

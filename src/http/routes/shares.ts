@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
-import { Id } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
 import { Thread } from "../../core/records.ts";
+import { Id } from "../../protocol/ids.ts";
 import { notFound } from "../../runs/control.ts";
 import { addShare, endShare, isShared, Share, sharesOf } from "../../runs/shares.ts";
 import { ownerOf } from "../auth/guard.ts";

@@ -1,8 +1,8 @@
 // Threads: create, find, read, rename, clear, delete.
 
 import { z } from "zod";
-import { newThreadId } from "../../core/ids.ts";
 import { Message } from "../../core/message.ts";
+import { newThreadId } from "../../core/new-ids.ts";
 import { Thread } from "../../core/records.ts";
 import { freeTurn } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";

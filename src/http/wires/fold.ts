@@ -2,12 +2,12 @@
 // its turn.
 
 import { hasCode } from "../../core/errors.ts";
-import { DoneStatus, isTerminal, type StreamEvent } from "../../core/event.ts";
-import type { Owner } from "../../core/ids.ts";
 import { type Message, NO_USAGE } from "../../core/message.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { LogEntry, Stores } from "../../core/stores.ts";
 import { sharedTurn } from "../../lib/async.ts";
+import { DoneStatus, isTerminal, type StreamEvent } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { keyOf } from "../../runs/control.ts";
 import { followThread, readLogRange } from "../../runs/follow.ts";
 import { trackTurn } from "../../runs/turn.ts";

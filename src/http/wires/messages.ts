@@ -2,9 +2,9 @@
 
 import { createHash } from "node:crypto";
 import { AppError } from "../../core/errors.ts";
-import { Id } from "../../core/ids.ts";
 import { mediaTypeOf, typedByBytes } from "../../core/media-type.ts";
 import { type Content, type Message, type UserMessage, userMessage } from "../../core/message.ts";
+import { Id } from "../../protocol/ids.ts";
 
 /** The thread that a client's id names: the id itself if it is a valid thread id, else its SHA-256 in hex. */
 export function threadIdOf(id: string): string {

@@ -2,8 +2,8 @@
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { RunRecord } from "../../core/records.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { keyOf } from "../../runs/control.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
 import { bodyIsDone } from "../incoming-bodies.ts";

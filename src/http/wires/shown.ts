@@ -1,8 +1,8 @@
 // What wires show of a thread: results of calls, and of its state what is not a matter of the server.
 
 import { z } from "zod";
-import type { Interrupt } from "../../core/interrupt.ts";
 import { isBlank, type ToolMessage, textOf } from "../../core/message.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
 
 /** The result of a call as text; for a call that failed or was denied, the reason comes first. */
 export function resultText({ content, error }: Pick<ToolMessage, "content" | "error">): string {

@@ -1,6 +1,6 @@
 // What waits for an answer, and the answer, in words: for clients that have nothing else to ask with.
 
-import type { Answer, Interrupt } from "../../core/interrupt.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
 
 const YES: ReadonlySet<string> = new Set(["approve", "approved", "yes", "y", "ok", "okay"]);
 const NO: ReadonlySet<string> = new Set(["deny", "denied", "no", "n"]);

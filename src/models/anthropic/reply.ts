@@ -1,8 +1,8 @@
 // The Messages API's stream, read into events and a reply. Pure. Takes no value for what its type says before it was looked at.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { Reasoning } from "../../core/message.ts";
 import { isObject } from "../../lib/json.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
 import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 

@@ -1,9 +1,9 @@
 // The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add (thoughts, whole messages,
 // calls of the old kind), and takes no value for what its type says before it was looked at.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { Reasoning } from "../../core/message.ts";
 import { isObject } from "../../lib/json.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { ProviderError } from "../failure.ts";
 import { openThought, replyDraft } from "../reading/draft.ts";
 import { isKeepable, type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";

@@ -1,9 +1,9 @@
 // Puts the tool calls of a reply together from their pieces. A piece belongs to the call of its id, else of its place, else to the
 // call before; a name behind arguments that are complete begins another call, and so does each other object in one text.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { StopReason } from "../../core/model.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { refused } from "../failure.ts";
 import { jsonIn, nameIn, newCallId, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";

@@ -1,8 +1,8 @@
 // Builds a reply: the reader of each dialect adds text, thoughts, calls, counts and the end, and gets the whole reply.
 
-import type { StreamEvent } from "../../core/event.ts";
 import type { Reasoning } from "../../core/message.ts";
 import type { ModelReply, Remark, StopReason } from "../../core/model.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { ProviderError, refused } from "../failure.ts";
 import { textIn } from "../reply.ts";
 import { type CallPiece, callList } from "./calls.ts";

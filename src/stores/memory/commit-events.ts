@@ -1,9 +1,9 @@
 // Writes events of a run and what they mean: messages, state, and the end of the run. Every change is weighed.
 
 import type { Message, UserMessage } from "../../core/message.ts";
-import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { deepFreeze } from "../../lib/json.ts";
+import { merge } from "../../protocol/patch.ts";
 import {
   changeOf,
   changesThread,

@@ -2,9 +2,9 @@
 // which a tenant loses the collection that it used least recently; the rest stays as long as the process.
 
 import type { Collection, Documents, DocumentWrite } from "../../core/documents.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Shelf } from "../../core/items.ts";
 import { losers } from "../../core/shares.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { refusalOf, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";

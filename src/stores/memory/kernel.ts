@@ -2,9 +2,9 @@
 // a copy. What is returned is a copy or, as messages are, frozen: no caller can change what the store holds.
 
 import { type DueCalls, hasResult } from "../../core/deferred-calls.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import { jsonCopy } from "../../lib/json.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
 import { noSuchMessage } from "../errors.ts";
 import { PAST } from "../fair-queue.ts";

@@ -5,9 +5,9 @@
 // that wait for a person's answer go last.
 
 import { AppError } from "../../core/errors.ts";
-import type { Owner } from "../../core/ids.ts";
 import { losers } from "../../core/shares.ts";
 import type { Lease } from "../../core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { ControlChannel } from "../local-bus.ts";

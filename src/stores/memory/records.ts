@@ -2,12 +2,12 @@
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Document } from "../../core/documents.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
 import type { NewRun } from "../../core/stores.ts";
 import { jsonCopy } from "../../lib/json.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Log } from "../log.ts";
 import type { ThreadHead } from "../thread-head.ts";
 

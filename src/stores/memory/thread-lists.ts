@@ -1,7 +1,7 @@
 // The lists of threads in memory: of each owner by their newest change, and of the owners by name. A place in one is found by
 // halving, so a list of very many costs what is read of it.
 
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Position } from "../page.ts";
 import { ownerText } from "../row-keys.ts";
 import type { ThreadEntry } from "./records.ts";

@@ -1,10 +1,10 @@
 // Threads in memory. What is returned is a copy: nothing a caller does to it reaches the store.
 
-import type { Owner } from "../../core/ids.ts";
 import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";
 import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
 import { isIn } from "../../lib/search.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
 import { sizeOf } from "./commit-events.ts";
 import type { MemoryThreads } from "./memory-threads.ts";

@@ -1,9 +1,9 @@
 // Carries out the writes of a decision, and keeps what is staged for one.
 
-import type { Owner } from "../../core/ids.ts";
 import { type Message, NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
 import { deepFreeze, jsonCopy } from "../../lib/json.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Kernel } from "../kernel.ts";
 import { Log } from "../log.ts";
 import { headAfter, type Write } from "../thread-head.ts";

@@ -1,8 +1,8 @@
 // Events of a run on their way into the tables, with what they mean: messages, state, and the end of the run. All of it is
 // part of a transaction.
 
-import { merge } from "../../core/run.ts";
 import type { RunKey } from "../../core/stores.ts";
+import { merge } from "../../protocol/patch.ts";
 import { rowsOf } from "../log-rows.ts";
 import {
   changeOf,

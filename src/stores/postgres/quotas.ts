@@ -1,7 +1,7 @@
 // Quotas in tables, for all processes that use them. What concerns a tenant is changed by one at a time. What was used
 // survives the death of any process; that of PostgreSQL's machine may cost the last moments.
 
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource, SCOPES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";

@@ -1,6 +1,6 @@
 // What was used and what is reserved, in tables: the accounts that budgets are compared with, and the reports of them.
 
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import {
   dayOf,
   firstDay,

@@ -2,9 +2,9 @@
 // by way of Redis, at most once.
 
 import type { EventBus } from "../../core/bus.ts";
-import type { Owner } from "../../core/ids.ts";
 import type { ControlMessage, RunKey } from "../../core/stores.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { ControlChannel, LocalBus } from "../local-bus.ts";
 import { Call, parsed, ToldEvent, WAITING } from "../shared/bus-messages.ts";
 import type { RunFeed } from "../shared/live-tails.ts";

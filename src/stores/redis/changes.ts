@@ -4,7 +4,7 @@
 
 import { LRUCache } from "lru-cache";
 import type { DeferredCall } from "../../core/deferred-calls.ts";
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { changeVersioned, type Kernel } from "../kernel.ts";
 import { withTimeout } from "../shared/outages.ts";
 import {

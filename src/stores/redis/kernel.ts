@@ -1,9 +1,9 @@
 // Threads, runs and deferred calls in Redis. What is changed goes through changes.ts.
 
 import type { DueCalls } from "../../core/deferred-calls.ts";
-import type { Owner } from "../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { Cursor, Lease, LogEntry } from "../../core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { leaseLost } from "../errors.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";

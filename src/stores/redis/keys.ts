@@ -5,7 +5,7 @@
 
 import { hash } from "node:crypto";
 import type { Collection } from "../../core/documents.ts";
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 
 /** How long a call may ask again whether it was carried out, when its answer was lost, in ms. */
 export const DEDUPE_TTL_MS = 60_000;

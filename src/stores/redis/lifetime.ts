@@ -3,8 +3,8 @@
 // All keys of a thread expire together, by Redis's own clock. The owner's list lies in another cluster slot, so it may name
 // threads that have expired, but misses none: a thread is listed before it is created and unlisted after it has expired.
 
-import type { Owner } from "../../core/ids.ts";
 import type { ThreadStatus } from "../../core/records.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Limits } from "../options.ts";
 import type { Position } from "../page.ts";
 import type { Connection } from "./connection.ts";

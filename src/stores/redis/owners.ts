@@ -3,8 +3,8 @@
 // the list is read.
 
 import { LRUCache } from "lru-cache";
-import type { Owner } from "../../core/ids.ts";
 import type { Shelf } from "../../core/items.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { OwnerIndex } from "../owners.ts";
 import type { Connection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";

@@ -2,10 +2,10 @@
 // folder, from values of the types that it is read as.
 
 import type { DeferredCall, NewDeferredCall } from "../../core/deferred-calls.ts";
-import type { Owner } from "../../core/ids.ts";
 import { NO_USAGE, type UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread, ThreadStatus } from "../../core/records.ts";
-import { merge } from "../../core/run.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { merge } from "../../protocol/patch.ts";
 import type { RunOutcome } from "../outcomes.ts";
 import { runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
 import type {

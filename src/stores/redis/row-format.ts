@@ -1,8 +1,8 @@
 // Rows of the log as the scripts take and return them, and as they come on a run's channel. A row's id is
 // `<epoch>-<seq of its last entry>`; its text is the event's name and the entries, one in a line.
 
-import type { EventName } from "../../core/event.ts";
 import type { LogEntry } from "../../core/stores.ts";
+import type { EventName } from "../../protocol/event.ts";
 import { entriesOfRow, rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
 

@@ -2,8 +2,8 @@
 // deferred calls (`DEFERRED`). A schedule lies in another cluster slot than the threads, so an entry is made before its
 // thread is changed and removed only as it was claimed: it may be stale, but no thread with work is missing.
 
-import type { Owner } from "../../core/ids.ts";
 import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Due } from "../kernel.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";

@@ -1,7 +1,7 @@
 // Messages of a thread that is being copied lie under keys of their own, in the place of the thread, until `commit` renames
 // them. Nothing else reads them; they expire when the copy is abandoned.
 
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Kernel } from "../kernel.ts";
 import { script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";

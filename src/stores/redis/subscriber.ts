@@ -2,7 +2,7 @@
 // it is broken: listeners are called when it is back.
 
 import type { Cluster, Redis } from "ioredis";
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Clients } from "./client.ts";
 import { callChannel, probeChannel, runChannel, userChannel } from "./keys.ts";
 

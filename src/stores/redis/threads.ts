@@ -1,10 +1,10 @@
 // Reads of threads.
 
-import type { Owner } from "../../core/ids.ts";
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
 import type { ThreadQuery } from "../../core/stores.ts";
 import { isIn } from "../../lib/search.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";

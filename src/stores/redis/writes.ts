@@ -1,7 +1,7 @@
 // The writes of a decision as `commit` takes them, and what events change as the event scripts take it.
 
-import type { Owner } from "../../core/ids.ts";
 import type { NewThread } from "../../core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { type Change, changeOf, type PendingEvent } from "../outcomes.ts";
 import type { Staged, Write } from "../thread-head.ts";
 import { stagedKeys } from "./keys.ts";

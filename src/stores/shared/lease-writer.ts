@@ -6,8 +6,8 @@
 // everything that waits behind it: nothing is left out in the middle.
 
 import { AppError } from "../../core/errors.ts";
-import { type EventName, isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease } from "../../core/stores.ts";
+import { type EventName, isProgress, type StreamEvent } from "../../protocol/event.ts";
 import { leaseLost } from "../errors.ts";
 import { hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";

@@ -2,8 +2,8 @@
 // number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
 
 import type { AppError } from "../../core/errors.ts";
-import { isTerminal, type StreamEvent } from "../../core/event.ts";
 import type { Lease, LogEntry, RunKey } from "../../core/stores.ts";
+import { isTerminal, type StreamEvent } from "../../protocol/event.ts";
 import { eventsExpired, storeClosed } from "../errors.ts";
 import { Log } from "../log.ts";
 import { entriesOfPending } from "../log-rows.ts";

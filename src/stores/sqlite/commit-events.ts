@@ -1,8 +1,8 @@
 // Writes events of a run and what they mean: messages, state, and the end of the run.
 
 import type { UserMessage } from "../../core/message.ts";
-import { merge } from "../../core/run.ts";
 import type { NewThread } from "../../core/stores.ts";
+import { merge } from "../../protocol/patch.ts";
 import { entriesOfPending, rowsOf } from "../log-rows.ts";
 import type { Limits } from "../options.ts";
 import {

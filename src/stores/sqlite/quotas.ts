@@ -2,9 +2,9 @@
 // last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's own.
 
 import { join } from "node:path";
-import type { Owner } from "../../core/ids.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
 import { steadyClock } from "../../lib/steady-clock.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";

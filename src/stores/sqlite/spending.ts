@@ -1,9 +1,9 @@
 // What was used and what is reserved, in `usage.db`: the accounts that budgets are compared with, and the reports of them. What several
 // calls have used waits together for a moment, and is counted in one transaction.
 
-import type { Owner } from "../../core/ids.ts";
 import { addUsage } from "../../core/message.ts";
 import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import {
   dayOf,
   firstDay,

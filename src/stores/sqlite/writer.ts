@@ -5,10 +5,10 @@
 // its append resolves and readers get it; readers get later events of its run after it. When much waits, one turn writes the
 // events of some runs, and the next one those of others.
 
-import { isProgress, type StreamEvent } from "../../core/event.ts";
 import type { Lease, RunKey } from "../../core/stores.ts";
 import { atMostEvery } from "../../lib/at-most-every.ts";
 import type { Logger } from "../../lib/logger.ts";
+import { isProgress, type StreamEvent } from "../../protocol/event.ts";
 import { leaseLost } from "../errors.ts";
 import { entriesOfPending } from "../log-rows.ts";
 import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";

@@ -4,7 +4,6 @@
 // The model never reads an address or a header; the log never contains a request or an answer.
 
 import { isHandover, SERVER_FAILED, stoppedBecause } from "../../core/errors.ts";
-import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import { mapEvents, type Stream } from "../../core/stream.ts";
@@ -13,6 +12,7 @@ import { type Mask, maskedValue } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { PublicFetch } from "../../lib/ssrf-safe-fetch/index.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { usableParameters } from "../parameters.ts";
 import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";

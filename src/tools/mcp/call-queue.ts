@@ -1,7 +1,7 @@
 // Queues the calls to one server: so many run at once, so many of them per user, and so many wait. First come, first served,
 // except that a user at the limit lets others pass.
 
-import type { Owner } from "../../core/ids.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import { McpFailure } from "./reporting.ts";
 
 const MAX_AT_ONCE = 32;

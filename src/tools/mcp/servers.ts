@@ -3,7 +3,6 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { StreamEvent } from "../../core/event.ts";
 import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
@@ -12,6 +11,7 @@ import { orAborted } from "../../lib/async.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { type Mask, maskedError } from "../../lib/mask.ts";
 import { firstChars } from "../../lib/text.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
 import { createTurns } from "./call-queue.ts";
 import type { Connection, Progress } from "./connection.ts";
 import { Link } from "./connection-lifecycle.ts";

@@ -3,7 +3,6 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Hook } from "../../../src/core/hook.ts";
-import type { Answer } from "../../../src/core/interrupt.ts";
 import type { ItemStore } from "../../../src/core/items.ts";
 import { type ToolCall, toolMessages } from "../../../src/core/message.ts";
 import { defineTool, type TraceRecorder } from "../../../src/core/tool.ts";
@@ -19,6 +18,7 @@ import {
 } from "../../../src/hooks/permissions/stored-rules.ts";
 import { sharedTurn } from "../../../src/lib/async.ts";
 import { scriptedModel } from "../../../src/models/scripted.ts";
+import type { Answer } from "../../../src/protocol/interrupt.ts";
 import { createMemoryStores } from "../../../src/stores/memory/index.ts";
 import { type Play, type Played, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";

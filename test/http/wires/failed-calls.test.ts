@@ -2,7 +2,6 @@
 
 import { expect, test } from "vitest";
 import { historyOf as acpHistory, project as acpUpdates } from "../../../src/cli/acp/project.ts";
-import type { StreamEvent } from "../../../src/core/event.ts";
 import { conversation, type Message, NO_USAGE } from "../../../src/core/message.ts";
 import type { Frame, LongFrame } from "../../../src/http/sse.ts";
 import { messagesOf } from "../../../src/http/wires/ag-ui/history.ts";
@@ -14,6 +13,7 @@ import { project as protocolEvents } from "../../../src/http/wires/langgraph/pro
 import { messageShape } from "../../../src/http/wires/langgraph/shapes.ts";
 import { historyOf as items } from "../../../src/http/wires/openai/responses/items.ts";
 import { project as respond } from "../../../src/http/wires/openai/responses/project.ts";
+import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { RUN } from "../../support/arbitrary-run.ts";
 
 const FAILED = "The disk is full.";

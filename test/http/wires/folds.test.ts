@@ -10,8 +10,6 @@ import { ChatCompletionStream } from "openai/lib/ChatCompletionStream";
 import { ResponseStream } from "openai/lib/responses/ResponseStream";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../../src/core/event.ts";
-import { checkGrammar } from "../../../src/core/grammar.ts";
 import { type Message, NO_USAGE, userMessage } from "../../../src/core/message.ts";
 import type { Frame, LongFrame } from "../../../src/http/sse.ts";
 import { project as taskUpdates, told } from "../../../src/http/wires/a2a/project.ts";
@@ -23,6 +21,8 @@ import { type Asking, project as projectCall } from "../../../src/http/wires/mcp
 import { align, messageOf, readDataUrl, threadIdOf } from "../../../src/http/wires/messages.ts";
 import { project as chatChunks } from "../../../src/http/wires/openai/chat/project.ts";
 import { project as respond } from "../../../src/http/wires/openai/responses/project.ts";
+import type { StreamEvent } from "../../../src/protocol/event.ts";
+import { checkGrammar } from "../../../src/protocol/grammar.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 test("the runs of these properties are legal", () => {

@@ -7,9 +7,6 @@ import { project as acpUpdates } from "../../../src/cli/acp/project.ts";
 import { renderer } from "../../../src/cli/render.ts";
 import { createFold } from "../../../src/client/fold.ts";
 import type { StreamEvent as ClientEvent } from "../../../src/client/wire.ts";
-import type { StreamEvent } from "../../../src/core/event.ts";
-import { openSpans } from "../../../src/core/grammar.ts";
-import { trackPhase } from "../../../src/core/phase.ts";
 import { project as taskUpdates } from "../../../src/http/wires/a2a/project.ts";
 import { project as aguiEvents } from "../../../src/http/wires/ag-ui/project.ts";
 import { project as uiChunks } from "../../../src/http/wires/ai-sdk/project.ts";
@@ -18,6 +15,9 @@ import { project as protocolEvents } from "../../../src/http/wires/langgraph/pro
 import { project as mcpMessages } from "../../../src/http/wires/mcp/project.ts";
 import { project as chatChunks } from "../../../src/http/wires/openai/chat/project.ts";
 import { project as responseEvents } from "../../../src/http/wires/openai/responses/project.ts";
+import type { StreamEvent } from "../../../src/protocol/event.ts";
+import { openSpans } from "../../../src/protocol/grammar.ts";
+import { trackPhase } from "../../../src/protocol/phase.ts";
 import { trackTurn } from "../../../src/runs/turn.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 

@@ -3,9 +3,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { newThreadId, type Owner } from "../../../core/ids.ts";
+import { newThreadId } from "../../../core/new-ids.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
 import { endRun, resumeRun, startRun } from "../../../runs/start.ts";
 import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";

@@ -1,11 +1,11 @@
 // What A2A clients send: messages of parts, and answers in them.
 
 import { z } from "zod";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, Part } from "../../../core/message.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { isYes } from "../words.ts";
 import { A2A, RPC, RpcError } from "./errors.ts";
 

@@ -1,9 +1,9 @@
 // A turn as an A2A task: the updates of its stream, and what it has said so far.
 
-import type { StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import { type AssistantMessage, type Content, type Message, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import type { Fold } from "../fold.ts";
 import { type RpcId, rpcResult } from "../json-rpc.ts";
 import { shownInterrupt } from "../shown.ts";

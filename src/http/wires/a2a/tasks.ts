@@ -1,12 +1,12 @@
 // Tasks: a task is a turn, from its first run on. Only the runs themselves are stored.
 
-import type { StreamEvent } from "../../../core/event.ts";
-import { Id, type Owner } from "../../../core/ids.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
 import { freeTurn, LARGE_BYTES } from "../../../lib/async.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import { Id, type Owner } from "../../../protocol/ids.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { keyOf } from "../../../runs/control.ts";
 import { readLogRange } from "../../../runs/follow.ts";
 import { openOn } from "../../../runs/start.ts";

@@ -1,11 +1,11 @@
 // What an input begins: a run for the user's newest message, or one that continues with the answers.
 
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Message, textOf } from "../../../core/message.ts";
 import type { Origin, RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { newestRun } from "../../../runs/control.ts";
 import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import type { RouteServices } from "../../services.ts";

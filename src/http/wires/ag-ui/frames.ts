@@ -1,11 +1,11 @@
 // What a client reads: the events of a run on top of the thread as it was before the run, or a thread without an active run.
 
 import { hasCode } from "../../../core/errors.ts";
-import type { StreamEvent } from "../../../core/event.ts";
-import type { Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, newestRun } from "../../../runs/control.ts";
 import { readLogRange } from "../../../runs/follow.ts";
 import { openOn } from "../../../runs/start.ts";

@@ -1,7 +1,7 @@
 // A thread as AG-UI's messages and state: what a client holds after it has read the thread's runs.
 
-import type { Interrupt } from "../../../core/interrupt.ts";
 import { type Content, type Message, textOf } from "../../../core/message.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { resultText, shownContents, shownTodos } from "../shown.ts";
 
 export type Plain = Readonly<Record<string, unknown>>;

@@ -2,12 +2,12 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { newMessageId } from "../../../core/ids.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, Part, type SystemMessage, systemMessage } from "../../../core/message.ts";
+import { newMessageId } from "../../../core/new-ids.ts";
 import { ClientTool } from "../../../core/records.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 
 const SentCall = z.looseObject({ id: z.string() });
 const SentMessage = z.looseObject({

@@ -1,12 +1,12 @@
 // A run as AG-UI events. What the client cannot read off events, such as words that are taken back, comes as a snapshot
 // of all messages.
 
-import type { EventName, StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import { type Message, NO_USAGE, type Usage } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import { merge } from "../../../core/run.ts";
 import { pointerStep } from "../../../lib/json-pointer.ts";
+import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { merge } from "../../../protocol/patch.ts";
 import { isLongJson, longJson } from "../../json-parts.ts";
 import type { Frame, LongFrame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";

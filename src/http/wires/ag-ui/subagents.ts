@@ -1,7 +1,7 @@
 // Subagents as the client sees them: from 1.0 on as agents with events of their own, before it as one activity each.
 
-import type { EventName, StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
+import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 

@@ -1,11 +1,11 @@
 // What a chat's newest message begins: a run for what the user says, or one that continues with the answers in it.
 
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
-import type { Answer } from "../../../core/interrupt.ts";
 import { textOf } from "../../../core/message.ts";
 import type { Origin, RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Answer } from "../../../protocol/interrupt.ts";
 import { newestRun } from "../../../runs/control.ts";
 import { openOn, type RunCommand, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnStart } from "../../../runs/turn.ts";

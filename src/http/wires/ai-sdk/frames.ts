@@ -1,8 +1,8 @@
 // What a page reads of a chat: the chunks of a turn, in progress or just ended.
 
-import type { Owner } from "../../../core/ids.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { newestRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import type { Frames } from "../../sse.ts";

@@ -2,11 +2,11 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { type Content, type Message, Part, type ToolMessage, textOf } from "../../../core/message.ts";
 import { ClientTool } from "../../../core/records.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { readDataUrl } from "../messages.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";

@@ -1,10 +1,10 @@
 // A turn as AI SDK UI message chunks: one assistant message for all runs of the turn.
 
-import type { EventName, StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import { type ToolCall, type ToolMessage, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import { merge } from "../../../core/run.ts";
+import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { merge } from "../../../protocol/patch.ts";
 import type { Fold } from "../fold.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";

@@ -1,11 +1,11 @@
 // Starts what the body of a run asks for: a new run, an answer to what waits, or its end.
 
 import { AppError, hasCode } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import type { Message, UserMessage } from "../../../core/message.ts";
 import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnStart } from "../../../runs/turn.ts";

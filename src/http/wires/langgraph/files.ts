@@ -1,7 +1,7 @@
 // Files that a client writes: into the backend of the agent, where the agent reads them.
 
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import type { RouteServices } from "../../services.ts";
 import { shownContents } from "../shown.ts";
 

@@ -3,9 +3,9 @@
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import { clientDisconnect } from "../../client-disconnect.ts";

@@ -2,11 +2,11 @@
 // which ones to leave out.
 
 import { AppError, hasCode } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import { unanswered } from "../../../core/message.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
 import { mapInTurns } from "../../../lib/async.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import type { Frame, Frames, LongFrame } from "../../sse.ts";

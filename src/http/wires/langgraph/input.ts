@@ -2,7 +2,6 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { newMessageId } from "../../../core/ids.ts";
 import {
   assistantMessage,
   type Content,
@@ -13,6 +12,7 @@ import {
   textOf,
   toolMessage,
 } from "../../../core/message.ts";
+import { newMessageId } from "../../../core/new-ids.ts";
 import { ClientTool } from "../../../core/records.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";

@@ -1,12 +1,12 @@
 // A run as the frames of this API's stream, in the modes that a reader wants.
 
-import type { EventName, StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message, ToolCall } from "../../../core/message.ts";
 import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import { merge } from "../../../core/run.ts";
 import { LARGE_BYTES } from "../../../lib/async.ts";
+import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { merge } from "../../../protocol/patch.ts";
 import type { LongText } from "../../json-parts.ts";
 import { shownContents, shownTodos } from "../shown.ts";
 import type { StreamModes } from "./modes.ts";

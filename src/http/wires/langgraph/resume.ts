@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { callIdOf, type InterruptGroup, interruptGroups } from "./shapes.ts";
 
 const Args = z.record(z.string(), z.unknown());

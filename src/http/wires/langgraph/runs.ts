@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { getRun, keyOf, notFound, settledRun } from "../../../runs/control.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../../client-disconnect.ts";

@@ -1,8 +1,8 @@
 // Our messages, state and interrupts as LangChain's clients know them. Pure, and used by every route and fold of this wire.
 
 import { createHash } from "node:crypto";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../../core/message.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { resultText, type ShownTodo, shownContents, shownTodos } from "../shown.ts";
 
 export interface LangChainMessage {

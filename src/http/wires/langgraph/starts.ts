@@ -2,8 +2,9 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
-import { newThreadId, type Owner } from "../../../core/ids.ts";
+import { newThreadId } from "../../../core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import { ownerOf, sentBy } from "../../auth/guard.ts";
 import { idempotencyKey } from "../../run-stream.ts";

@@ -3,8 +3,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import { boundedMap } from "../../../lib/bounded-schemas.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn } from "../../../runs/start.ts";
 import { ownerOf } from "../../auth/guard.ts";

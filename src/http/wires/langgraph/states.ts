@@ -1,9 +1,9 @@
 // A thread's states: as it is, and as it was at one of its checkpoints. Written as text, in parts, as a long thread has
 // megabytes in each of them.
 
-import type { Interrupt } from "../../../core/interrupt.ts";
 import type { Message } from "../../../core/message.ts";
 import type { Thread } from "../../../core/records.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
 import { interruptsOf, stateShape } from "./shapes.ts";

@@ -2,13 +2,14 @@
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../../core/errors.ts";
-import { newThreadId, type Owner } from "../../../core/ids.ts";
 import type { Message } from "../../../core/message.ts";
+import { newThreadId } from "../../../core/new-ids.ts";
 import type { Thread } from "../../../core/records.ts";
 import type { NewThread } from "../../../core/stores.ts";
 import { freeTurn } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { assertNoBranch } from "../../../runs/branches.ts";
 import { notFound } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";

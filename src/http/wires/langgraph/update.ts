@@ -3,7 +3,6 @@
 
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import type { Owner } from "../../../core/ids.ts";
 import {
   type AssistantMessage,
   assistantMessages,
@@ -13,6 +12,7 @@ import {
 import { mapInTurns } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import type { Owner } from "../../../protocol/ids.ts";
 import { awaitedCalls, replaceMessages, rewritten } from "../../../runs/rewrite.ts";
 import type { RouteServices } from "../../services.ts";
 import { checkpointOf } from "./checkpoints.ts";

@@ -3,11 +3,12 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError, type ErrorCode, hasCode } from "../../../core/errors.ts";
-import { newThreadId, type Owner } from "../../../core/ids.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { userMessage } from "../../../core/message.ts";
+import { newThreadId } from "../../../core/new-ids.ts";
 import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
 import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
 import { turnNow } from "../../../runs/turn.ts";

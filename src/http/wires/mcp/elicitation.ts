@@ -1,8 +1,8 @@
 // What a run asks, as a form that an MCP client shows to its person, and what they filled in.
 
 import { z } from "zod";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import { firstChars } from "../../../lib/text.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 
 /** Of the arguments that a person is shown. */
 const MAX_ARGS = 2000;

@@ -1,10 +1,10 @@
 // A call of `run_agent` or `answer` as MCP messages: progress, what a person is asked, and last the call's result.
 
-import type { EventName, StreamEvent } from "../../../core/event.ts";
-import type { Interrupt } from "../../../core/interrupt.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { firstChars } from "../../../lib/text.ts";
+import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { trackTurn } from "../../../runs/turn.ts";
 import type { Frame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";

@@ -3,9 +3,9 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
-import { Id } from "../../../core/ids.ts";
 import { randomId } from "../../../lib/random-id.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { Id } from "../../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
 import type { Asking } from "./project.ts";
 

@@ -1,7 +1,7 @@
 // The tools that MCP clients see: agents are an argument, so that a hundred of them do not fill the context of a client's model.
 
 import { z } from "zod";
-import { Id } from "../../../core/ids.ts";
+import { Id } from "../../../protocol/ids.ts";
 
 const ThreadId = Id.describe("The conversation, as `run_agent` returned it.");
 

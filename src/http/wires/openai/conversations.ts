@@ -2,8 +2,6 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../../core/errors.ts";
-import { newThreadId, type Owner } from "../../../core/ids.ts";
-import type { Answer, Interrupt } from "../../../core/interrupt.ts";
 import {
   type Message,
   type ToolMessage,
@@ -11,9 +9,12 @@ import {
   type UserMessage,
   userMessages,
 } from "../../../core/message.ts";
+import { newThreadId } from "../../../core/new-ids.ts";
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { assertNoBranch } from "../../../runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { awaitedCalls } from "../../../runs/rewrite.ts";

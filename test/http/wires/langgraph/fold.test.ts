@@ -3,8 +3,8 @@
 import { MessageTupleManager } from "@langchain/langgraph-sdk/ui";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { StreamEvent } from "../../../../src/core/event.ts";
 import { project } from "../../../../src/http/wires/langgraph/project.ts";
+import type { StreamEvent } from "../../../../src/protocol/event.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 
 test("LangGraph's client puts the pieces of any run together to the messages of its last state", () => {

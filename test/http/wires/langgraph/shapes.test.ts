@@ -1,7 +1,6 @@
 // Our messages, questions and threads as LangChain's clients know them, and their answers as ours.
 
 import { describe, expect, test } from "vitest";
-import type { Interrupt } from "../../../../src/core/interrupt.ts";
 import { conversation, type Message } from "../../../../src/core/message.ts";
 import type { Thread } from "../../../../src/core/records.ts";
 import {
@@ -19,6 +18,7 @@ import {
   valuesOf,
 } from "../../../../src/http/wires/langgraph/shapes.ts";
 import { historyOf, stateText } from "../../../../src/http/wires/langgraph/states.ts";
+import type { Interrupt } from "../../../../src/protocol/interrupt.ts";
 
 const interrupt = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
   id,

@@ -1,10 +1,10 @@
 // A run as the events of LangGraph's streaming protocol.
 
-import type { EventName, StreamEvent } from "../../../../core/event.ts";
-import type { Interrupt } from "../../../../core/interrupt.ts";
 import type { Message } from "../../../../core/message.ts";
 import { inCallOrder } from "../../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../../core/records.ts";
+import type { EventName, StreamEvent } from "../../../../protocol/event.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
 import { interruptsOf, shownArgs } from "../shapes.ts";
 import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speakers.ts";
 import { type Position, Teller, type Told } from "./told.ts";

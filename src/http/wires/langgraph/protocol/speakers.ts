@@ -2,7 +2,7 @@
 // what their threads have.
 
 import type { Message } from "../../../../core/message.ts";
-import { merge } from "../../../../core/run.ts";
+import { merge } from "../../../../protocol/patch.ts";
 import { checkpointBefore, headOf, stepOf } from "../checkpoints.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../shapes.ts";
 import type { Teller, Told } from "./told.ts";

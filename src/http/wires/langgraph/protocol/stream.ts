@@ -2,10 +2,10 @@
 // knows the ids of what it has, so the newest runs are sent again from their first event.
 
 import { hasCode } from "../../../../core/errors.ts";
-import type { StreamEvent } from "../../../../core/event.ts";
-import type { Owner } from "../../../../core/ids.ts";
 import { isSettled, type RunRecord } from "../../../../core/records.ts";
 import type { LogEntry, Stores } from "../../../../core/stores.ts";
+import type { StreamEvent } from "../../../../protocol/event.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { keyOf, newestRun } from "../../../../runs/control.ts";
 import { runsAfter, untilThread } from "../../../../runs/follow.ts";
 import type { Frame, Frames } from "../../../sse.ts";

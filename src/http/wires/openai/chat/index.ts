@@ -3,10 +3,10 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
-import type { Owner } from "../../../../core/ids.ts";
 import { toolMessages } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { getRun, keyOf } from "../../../../runs/control.ts";
 import { ownerOf, sentBy } from "../../../auth/guard.ts";
 import { idempotencyKey } from "../../../run-stream.ts";

@@ -1,8 +1,6 @@
 // What chat clients send: the whole history with each request, and the conversation's name in a header if at all.
 
 import { z } from "zod";
-import { newMessageId } from "../../../../core/ids.ts";
-import type { Answer, Interrupt } from "../../../../core/interrupt.ts";
 import {
   assistantMessage,
   type Content,
@@ -14,9 +12,11 @@ import {
   userMessage,
 } from "../../../../core/message.ts";
 import type { ModelSettings } from "../../../../core/model.ts";
+import { newMessageId } from "../../../../core/new-ids.ts";
 import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import type { Answer, Interrupt } from "../../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import { argumentsOf, contentFrom, outputSchema, partFrom, refused, thinkingOf } from "../given.ts";
 import { type Choice, choiceOf } from "../tool-choice.ts";

@@ -1,9 +1,9 @@
 // A run as the chunks of an OpenAI chat completion, and as a whole completion.
 
-import type { StreamEvent } from "../../../../core/event.ts";
-import type { Interrupt } from "../../../../core/interrupt.ts";
 import { NO_USAGE, type Usage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
+import type { StreamEvent } from "../../../../protocol/event.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
 import type { Fold } from "../../fold.ts";
 import { approvalText, questionText } from "../../words.ts";
 import { forcedCallId } from "../pairing.ts";

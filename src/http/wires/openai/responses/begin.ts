@@ -2,12 +2,12 @@
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../../../core/errors.ts";
-import type { StreamEvent } from "../../../../core/event.ts";
-import type { Owner } from "../../../../core/ids.ts";
 import { type Message, systemMessage, toolMessages } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Stores } from "../../../../core/stores.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import type { StreamEvent } from "../../../../protocol/event.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { newestRun } from "../../../../runs/control.ts";
 import { forkThread } from "../../../../runs/thread-actions.ts";
 import { ownerOf, sentBy } from "../../../auth/guard.ts";

@@ -2,10 +2,10 @@
 
 import { z } from "zod";
 import { AppError } from "../../../../core/errors.ts";
-import type { Owner } from "../../../../core/ids.ts";
-import { newThreadId } from "../../../../core/ids.ts";
+import { newThreadId } from "../../../../core/new-ids.ts";
 import { Metadata, type Thread } from "../../../../core/records.ts";
 import type { ThreadStore } from "../../../../core/stores.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { deleteThreadTree } from "../../../../runs/thread-actions.ts";
 import { createWithMessages } from "../../../../runs/thread-bytes.ts";
 import { ownerOf } from "../../../auth/guard.ts";

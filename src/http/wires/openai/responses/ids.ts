@@ -1,7 +1,7 @@
 // Ids of responses and of what is in them. An id holds everything that is needed to find the item: nothing is stored for it.
 
-import type { Interrupt } from "../../../../core/interrupt.ts";
 import type { RunRecord } from "../../../../core/records.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
 
 /** The run's id, then the thread's. */
 export const responseIdOf = ({ id, thread_id }: Pick<RunRecord, "id" | "thread_id">) =>

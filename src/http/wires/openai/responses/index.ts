@@ -3,9 +3,9 @@
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../../core/errors.ts";
-import type { Owner } from "../../../../core/ids.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { getRun, keyOf, settledRun } from "../../../../runs/control.ts";
 import { endRun } from "../../../../runs/start.ts";
 import { deleteThreadTree } from "../../../../runs/thread-actions.ts";

@@ -1,7 +1,6 @@
 // What clients of responses send: new items, or the whole conversation as items, its calls and their results among them.
 
 import { z } from "zod";
-import type { Answer, Interrupt } from "../../../../core/interrupt.ts";
 import {
   type AssistantMessage,
   assistantMessage,
@@ -19,6 +18,7 @@ import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
 import { randomId } from "../../../../lib/random-id.ts";
+import type { Answer, Interrupt } from "../../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
   argumentsOf,

@@ -2,9 +2,9 @@
 
 import { z } from "zod";
 import { AppError } from "../../../../core/errors.ts";
-import type { Owner } from "../../../../core/ids.ts";
 import { type Message, unanswered } from "../../../../core/message.ts";
 import type { RunRecord, Thread } from "../../../../core/records.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
 import { newestRun } from "../../../../runs/control.ts";
 import { appendMessages, awaitedCalls, replaceMessages, rewritten } from "../../../../runs/rewrite.ts";
 import { openOn } from "../../../../runs/start.ts";

@@ -1,6 +1,5 @@
 // The items of a response and of a conversation: what was said, thought, called and asked.
 
-import type { Interrupt } from "../../../../core/interrupt.ts";
 import {
   type AssistantMessage,
   type Content,
@@ -11,6 +10,7 @@ import {
   textOf,
   unanswered,
 } from "../../../../core/message.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
 import { resultText } from "../../shown.ts";
 import { questionText } from "../../words.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";

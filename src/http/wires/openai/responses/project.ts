@@ -1,9 +1,9 @@
 // A run as the events of an OpenAI response, numbered, and as the response itself.
 
-import type { EventName, StreamEvent } from "../../../../core/event.ts";
-import type { Interrupt } from "../../../../core/interrupt.ts";
 import { addUsage, NO_USAGE, type ToolCall, type ToolMessage, type Usage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
+import type { EventName, StreamEvent } from "../../../../protocol/event.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
 import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
 import { forcedCallId } from "../pairing.ts";

@@ -1,11 +1,6 @@
-// Ids: random with a prefix; clients may choose those of threads.
+// The ids that clients may choose, and who owns what they name.
 
 import { z } from "zod";
-import { randomId } from "../lib/random-id.ts";
-
-export const newThreadId = () => `th_${randomId()}`;
-export const newRunId = () => `run_${randomId()}`;
-export const newMessageId = () => `msg_${randomId()}`;
 
 /** An id that a client may choose: no character has a meaning in a path, a key or a file name. */
 export const Id = z

@@ -8,7 +8,7 @@
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";
 import { LimitDetails } from "./limit-details.ts";
-import { Message, Usage } from "./message-shapes.ts";
+import { Message, Usage } from "./message.ts";
 
 const stamp = {
   run_id: z.string().optional(),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { StreamEvent } from "../../src/core/event.ts";
-import { checkGrammar, stillOpen } from "../../src/core/grammar.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
+import { checkGrammar, stillOpen } from "../../src/protocol/grammar.ts";
 
 const start: StreamEvent = { event: "run_start", data: { agent: "a", model: "m", attempt: 1 } };
 const done: StreamEvent = {

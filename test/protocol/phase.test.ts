@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type StreamEvent, warning } from "../../src/core/event.ts";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { phaseOf, trackPhase } from "../../src/core/phase.ts";
+import { type StreamEvent, warning } from "../../src/protocol/event.ts";
+import { phaseOf, trackPhase } from "../../src/protocol/phase.ts";
 
 const START: StreamEvent = { event: "run_start", data: { agent: "a", model: "m", attempt: 1 } };
 const speaks: StreamEvent = {
