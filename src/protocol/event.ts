@@ -190,6 +190,7 @@ export const StreamEvent = z
   .meta({ id: "StreamEvent" });
 export type StreamEvent = z.infer<typeof StreamEvent>;
 export type EventName = StreamEvent["event"];
+export type EventData<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
 /** The last event of a run is one of these, and only the last. */
 export function isTerminal(event: EventName): boolean {

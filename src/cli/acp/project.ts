@@ -3,7 +3,8 @@
 import type { PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Message } from "../../core/message.ts";
 import { shownTodos } from "../../http/wires/shown.ts";
-import type { EventName, StreamEvent } from "../../protocol/event.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import { readTurn } from "../../protocol/turn-reader.ts";
 import { blocksOf, text } from "./content.ts";
 import { kindOf, shownCall, shownResult } from "./tool-call.ts";
 
@@ -16,19 +17,16 @@ export interface ProjectOptions {
 
 /** Called with each event of a turn, in order. */
 export interface Fold {
-  updatesOf(event: StreamEvent): SessionUpdate[];
+  updatesOf(event: StreamEvent): readonly SessionUpdate[];
   /** Ends the calls that are still shown as open: the turn ended without them. */
   closing(): SessionUpdate[];
 }
-
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
 /** Characters of a running tool's output that are shown, its newest. */
 const SHOWN_OUTPUT = 4_000;
 
 export function project({ contextWindow, shows }: ProjectOptions): Fold {
   let messageId = "";
-  let hasSpoken = false;
   let hasPlan = false;
   let compactions = 0;
   /** Calls that are shown and have no result, with the output so far. */
@@ -41,106 +39,73 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
       .filter((id) => open.delete(id))
       .map((toolCallId) => ({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }));
 
-  /** A message that starts over: what it said stays on the screen, what it began is closed. */
-  const takeBack = (): SessionUpdate[] => {
-    const updates = ended(begun);
-    begun = [];
-    return updates;
-  };
-
-  const streamed = (data: DataOf<"on_chat_model_stream">): SessionUpdate[] => {
-    if ("delta" in data)
-      return [{ sessionUpdate: "agent_message_chunk", messageId, content: text(data.delta) }];
-    if ("reasoning_delta" in data)
-      return [{ sessionUpdate: "agent_thought_chunk", messageId, content: text(data.reasoning_delta) }];
-    if (!("tool_call" in data)) return [];
-    const { id, name } = data.tool_call;
-    if (id === undefined || name === undefined || open.has(id)) return [];
-    open.set(id, "");
-    begun.push(id);
-    return [
-      { sessionUpdate: "tool_call", toolCallId: id, title: name, kind: kindOf(name), status: "pending" },
-    ];
-  };
-
-  const written = (message: Message): SessionUpdate[] => {
-    if (message.role === "tool") {
-      open.delete(message.tool_call_id);
-      return [{ sessionUpdate: "tool_call_update", ...shownResult(message) }];
-    }
-    if (message.role === "assistant") {
+  const read = readTurn<SessionUpdate>({
+    step({ id }) {
+      messageId = id;
+      return [];
+    },
+    delta: (kind, delta) => [
+      {
+        sessionUpdate: kind === "text" ? "agent_message_chunk" : "agent_thought_chunk",
+        messageId,
+        content: text(delta),
+      },
+    ],
+    callDelta({ id, name }) {
+      if (id === undefined || name === undefined || open.has(id)) return [];
+      open.set(id, "");
+      begun.push(id);
+      return [
+        { sessionUpdate: "tool_call", toolCallId: id, title: name, kind: kindOf(name), status: "pending" },
+      ];
+    },
+    stepEnd({ failed, usage }) {
+      if (failed) {
+        // What the message said stays on the screen; the calls that it began are closed.
+        const updates = ended(begun);
+        begun = [];
+        return updates;
+      }
+      if (!usage) return [];
+      const used = usage.input_tokens + usage.output_tokens;
+      return [{ sessionUpdate: "usage_update", used, size: contextWindow }];
+    },
+    assistant({ tool_calls = [] }) {
       begun = [];
-      return (message.tool_calls ?? []).map((call) => {
+      return tool_calls.map((call) => {
         if (open.has(call.id)) return { sessionUpdate: "tool_call_update", ...shownCall(call) };
         open.set(call.id, "");
         return { sessionUpdate: "tool_call", status: "pending", ...shownCall(call) };
       });
-    }
+    },
     // What began the turn is on the editor's screen; what was said into it from elsewhere is not.
-    return message.role === "user" && hasSpoken ? said(message) : [];
-  };
-
-  const warned = ({ code, message }: DataOf<"warning">): SessionUpdate[] => {
-    if (code === "context_compacted" && shows.compaction)
-      return [
-        {
-          sessionUpdate: "compaction_update",
-          compactionId: `compaction_${messageId}_${++compactions}`,
-          status: "completed",
-        },
-      ];
-    return shows.notices ? [{ sessionUpdate: "notice", severity: "warning", title: message }] : [];
-  };
-
-  const updatesOf = (event: StreamEvent): SessionUpdate[] => {
-    // A subagent is shown as the call that gave it its task.
-    if (event.path && event.path.length > 0) return [];
-    switch (event.event) {
-      case "on_chat_model_start":
-        messageId = event.data.message_id;
-        hasSpoken = true;
-        return [];
-      case "on_chat_model_stream":
-        return streamed(event.data);
-      case "on_chat_model_end": {
-        const { error, usage } = event.data;
-        if (error) return takeBack();
-        if (!usage) return [];
-        const used = usage.input_tokens + usage.output_tokens;
-        return [{ sessionUpdate: "usage_update", used, size: contextWindow }];
-      }
-      case "message_discard":
-        return takeBack();
-      case "on_message":
-        return written(event.data.message);
-      case "on_tool_start":
-        return [{ sessionUpdate: "tool_call_update", toolCallId: event.data.call_id, status: "in_progress" }];
-      case "on_tool_progress": {
-        const { call_id: toolCallId, output } = event.data;
-        const shown = `${open.get(toolCallId) ?? ""}${output}`.slice(-SHOWN_OUTPUT);
-        open.set(toolCallId, shown);
-        return [
-          {
-            sessionUpdate: "tool_call_update",
-            toolCallId,
-            content: [{ type: "content", content: text(shown) }],
-          },
-        ];
-      }
-      case "on_state": {
-        if (event.data.key !== "todos") return [];
-        const entries = planOf(event.data.value);
-        const isNews = hasPlan || entries.length > 0;
-        hasPlan = isNews;
-        return isNews ? [{ sessionUpdate: "plan", entries }] : [];
-      }
-      case "warning":
-        return warned(event.data);
-      default:
-        return [];
-    }
-  };
-  return { updatesOf, closing: () => ended([...open.keys()]) };
+    user: (message, isSteering) => (isSteering ? said(message) : []),
+    result(message) {
+      open.delete(message.tool_call_id);
+      return [{ sessionUpdate: "tool_call_update", ...shownResult(message) }];
+    },
+    toolStart: (_, { call_id: toolCallId }) => [
+      { sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" },
+    ],
+    toolProgress(_, { call_id: toolCallId, output }) {
+      const shown = `${open.get(toolCallId) ?? ""}${output}`.slice(-SHOWN_OUTPUT);
+      open.set(toolCallId, shown);
+      const content = [{ type: "content" as const, content: text(shown) }];
+      return [{ sessionUpdate: "tool_call_update", toolCallId, content }];
+    },
+    todos(value) {
+      const entries = planOf(value);
+      hasPlan ||= entries.length > 0;
+      return hasPlan ? [{ sessionUpdate: "plan", entries }] : [];
+    },
+    warning({ code, message }) {
+      if (code !== "context_compacted" || !shows.compaction)
+        return shows.notices ? [{ sessionUpdate: "notice", severity: "warning", title: message }] : [];
+      const compactionId = `compaction_${messageId}_${++compactions}`;
+      return [{ sessionUpdate: "compaction_update", compactionId, status: "completed" }];
+    },
+  });
+  return { updatesOf: (event) => read(event, undefined), closing: () => ended([...open.keys()]) };
 }
 
 /** A thread as the updates that would have shown it. */

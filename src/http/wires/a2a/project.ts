@@ -1,9 +1,10 @@
 // A turn as an A2A task: the updates of its stream, and what it has said so far.
 
-import { type AssistantMessage, type Content, type Message, textOf } from "../../../core/message.ts";
+import { type Content, type Message, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { readTurn } from "../../../protocol/turn-reader.ts";
+import type { Frame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
 import { type RpcId, rpcResult } from "../json-rpc.ts";
 import { shownInterrupt } from "../shown.ts";
@@ -43,107 +44,72 @@ export interface ProjectOptions {
 
 /** The updates of a stream, as answers to the request. */
 export function project({ id, ref, begin, resultOf = (result) => result }: ProjectOptions): Fold {
-  let isBegun = false;
   /** The message that is being written. */
   let open: { readonly id: string; hasText: boolean } | undefined;
-  let isFailed = false;
-  let questions: Interrupt[] = [];
+  let at = "";
 
-  const frame = (result: object) => ({ data: JSON.stringify(rpcResult(id, resultOf(result))) });
-  const status = (state: TaskState, at: string, message?: TaskMessage) =>
+  const frame = (result: object): Frame => ({ data: JSON.stringify(rpcResult(id, resultOf(result))) });
+  const status = (state: TaskState, message?: TaskMessage) =>
     frame({ statusUpdate: { ...ref, status: statusOf(state, at, message) } });
   const artifact = (text: string, { append, lastChunk }: { append: boolean; lastChunk: boolean }) =>
     open
       ? [frame({ artifactUpdate: { ...ref, artifact: artifactOf(open.id, text), append, lastChunk } })]
       : [];
-
-  const begun = (run: RunRecord, at: string) => {
-    questions = [];
-    if (isBegun) return [];
-    isBegun = true;
-    const state = run.resumes === undefined ? "SUBMITTED" : "WORKING";
-    const task = { id: ref.taskId, contextId: ref.contextId, status: statusOf(state, at) };
-    return [frame({ task: begin ?? task })];
-  };
-  const said = (delta: string) => {
+  const say = (text: string) => {
     const append = open?.hasText === true;
     if (open) open.hasText = true;
-    return artifact(delta, { append, lastChunk: false });
+    return artifact(text, { append, lastChunk: false });
   };
-  const written = () => {
-    const frames = open?.hasText ? artifact("", { append: true, lastChunk: true }) : [];
+  /** Ends the message: what it said is kept, or taken back. */
+  const close = ({ keeps }: { keeps: boolean }) => {
+    const frames = open?.hasText ? artifact("", { append: keeps, lastChunk: true }) : [];
     open = undefined;
     return frames;
   };
-  /** Takes back what a failed attempt said. */
-  const withdrawn = () => {
-    const frames = open?.hasText ? artifact("", { append: false, lastChunk: true }) : [];
-    open = undefined;
-    isFailed = false;
-    return frames;
-  };
 
-  /** An answer that was cut off: it was withdrawn, and the thread keeps it. */
-  const again = ({ id: messageId, content, incomplete }: AssistantMessage) => {
-    if (open || incomplete === undefined) return [];
-    open = { id: messageId, hasText: false };
-    return said(content);
-  };
-
+  const read = readTurn<Frame, RunRecord>({
+    start: ({ resumes }) => {
+      const state = resumes === undefined ? "SUBMITTED" : "WORKING";
+      const task = { id: ref.taskId, contextId: ref.contextId, status: statusOf(state, at) };
+      return [frame({ task: begin ?? task })];
+    },
+    step({ id }) {
+      const frames = close({ keeps: false });
+      open = { id, hasText: false };
+      return frames;
+    },
+    delta: (kind, text) => (kind === "text" ? say(text) : []),
+    stepEnd: ({ failed }) => (failed ? close({ keeps: false }) : []),
+    assistant({ id, content, incomplete }, isStreamed) {
+      if (isStreamed || incomplete === undefined) return close({ keeps: true });
+      // An answer that was cut off: it was taken back, and the thread keeps it.
+      open = { id, hasText: false };
+      return [...say(content), ...close({ keeps: true })];
+    },
+    toolStart(tool, { call_id, args }) {
+      const parts = [{ text: `Calls ${tool}.` }, { data: { tool, call_id, args } }];
+      return [status("WORKING", agentMessage(ref, call_id, parts))];
+    },
+    end({ as, message, questions }) {
+      // The task continues when the result of a deferred call arrives.
+      if (as === "waits") return [];
+      const frames = close({ keeps: false });
+      if (as === "asks") return [...frames, status("INPUT_REQUIRED", question(ref, questions))];
+      return [...frames, status(STATES[as], message ? failure(ref, message) : undefined)];
+    },
+  });
   return (event, run) => {
-    if (event.path) return [];
-    const at = ("ts" in event ? event.ts : undefined) ?? run.created_at;
-    switch (event.event) {
-      case "run_start":
-        return begun(run, at);
-      case "on_chat_model_start": {
-        const frames = withdrawn();
-        open = { id: event.data.message_id, hasText: false };
-        return frames;
-      }
-      case "on_chat_model_stream":
-        return "delta" in event.data ? said(event.data.delta) : [];
-      case "on_chat_model_end":
-        isFailed = event.data.error !== undefined;
-        return isFailed ? withdrawn() : [];
-      case "message_discard":
-        return withdrawn();
-      case "on_message":
-        return event.data.message.role === "assistant" ? [...again(event.data.message), ...written()] : [];
-      case "on_tool_start": {
-        const { call_id, args } = event.data;
-        const parts = [{ text: `Calls ${event.name}.` }, { data: { tool: event.name, call_id, args } }];
-        return [status("WORKING", at, agentMessage(ref, call_id, parts))];
-      }
-      case "on_interrupt":
-        questions.push(event.data);
-        return [];
-      case "error":
-        return [...withdrawn(), status("FAILED", at, failure(ref, event.data.message))];
-      case "done": {
-        const end = endOf(event.data, questions, ref);
-        return end ? [...withdrawn(), status(end.state, at, end.message)] : [];
-      }
-      default:
-        return [];
-    }
+    at = ("ts" in event ? event.ts : undefined) ?? run.created_at;
+    return read(event, run);
   };
 }
 
-/** Undefined: the task continues when a deferred result arrives. */
-function endOf(
-  { status, stop_reason }: Extract<StreamEvent, { event: "done" }>["data"],
-  questions: readonly Interrupt[],
-  ref: TaskRef,
-): { readonly state: TaskState; readonly message?: TaskMessage } | undefined {
-  if (status === "cancelled") return { state: "CANCELED" };
-  if (status === "error") return { state: "FAILED", message: failure(ref, limitReached(stop_reason)) };
-  if (status === "success") return { state: "COMPLETED" };
-  if (questions.length > 0) return { state: "INPUT_REQUIRED", message: question(ref, questions) };
-  return stop_reason === "tool_use" ? undefined : { state: "COMPLETED" };
-}
-
-export const limitReached = (reason: string) => `The run has reached a limit: ${reason}.`;
+const STATES = {
+  finished: "COMPLETED",
+  cancelled: "CANCELED",
+  limit: "FAILED",
+  failed: "FAILED",
+} as const;
 
 export const statusOf = (state: TaskState, timestamp: string, message?: TaskMessage) => ({
   state: `TASK_STATE_${state}`,

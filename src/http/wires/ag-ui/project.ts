@@ -4,9 +4,10 @@
 import { type Message, NO_USAGE, type Usage } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { pointerStep } from "../../../lib/json-pointer.ts";
-import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { AgentHandlers } from "../../../protocol/agent-reader.ts";
+import type { End } from "../../../protocol/end.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
-import { merge } from "../../../protocol/patch.ts";
+import { readTurn } from "../../../protocol/turn-reader.ts";
 import { isLongJson, longJson } from "../../json-parts.ts";
 import type { Frame, LongFrame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
@@ -42,10 +43,8 @@ export interface ProjectOptions extends Reader {
   readonly showsMessages: boolean;
 }
 
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
-
 export function project(options: ProjectOptions): Fold<Frame | LongFrame> {
-  const eventsOf = createFold(options);
+  const eventsOf = createTable(options);
   const known = eventsFor(options.version);
   return (event, run) => eventsOf(event, run).flatMap(known).map(frameOfAny);
 }
@@ -87,32 +86,24 @@ interface Written {
   readonly whose: Attribution;
 }
 
-function createFold({ threadId, runId, isCurrent, messages, state, showsMessages }: ProjectOptions) {
+function createTable({ threadId, runId, isCurrent, messages, state, showsMessages }: ProjectOptions) {
   const own = createSpeaker({});
-  const subagents = createSubagents(isCurrent);
   const written: Written[] = messages.map((message) => ({ message, whose: {} }));
   const known = new Set(messages.map(({ id }) => id));
-  const open = new Map<string, Interrupt>();
   let { todos, files } = state;
   let model = "";
-  let isStarted = false;
-  let hasSpoken = false;
 
   const stateSnapshot = (): AguiEvent => ({ type: "STATE_SNAPSHOT", snapshot: stateOf({ todos, files }) });
   const snapshot = (): AguiEvent => ({
     type: "MESSAGES_SNAPSHOT",
     messages: written.flatMap(({ message, whose }) => messagesOf(message, whose)),
   });
-
-  const start = ({ id: run_id, thread_id, agent }: RunRecord): AguiEvent[] => {
-    if (isStarted) return [];
-    isStarted = true;
-    const metadata = { run_id, thread_id, agent };
-    return [
-      { type: "RUN_STARTED", threadId, runId, metadata },
-      ...(showsMessages ? [snapshot()] : []),
-      stateSnapshot(),
-    ];
+  /** False if the client has the message. */
+  const add = (message: Message, whose: Attribution): boolean => {
+    if (known.has(message.id)) return false;
+    known.add(message.id);
+    written.push({ message, whose });
+    return true;
   };
 
   /** Ends an attempt that failed, and takes its words back. If it is the last one, they come again with its message. */
@@ -123,90 +114,34 @@ function createFold({ threadId, runId, isCurrent, messages, state, showsMessages
   };
 
   /** What one agent, the run's own or a subagent, does. */
-  const ofSpeaker = (event: StreamEvent, speaker: Speaker, whose: Attribution): AguiEvent[] => {
-    switch (event.event) {
-      case "on_chat_model_start":
-        return speaker.begin(event.data.message_id);
-      case "on_chat_model_stream": {
-        const { data } = event;
-        if ("delta" in data) return speaker.say(data.delta);
-        if ("reasoning_delta" in data) return speaker.think(data.reasoning_delta);
-        return "tool_call" in data ? speaker.call(data.tool_call) : [];
-      }
-      case "on_chat_model_end":
-        return event.data.error ? takeBack(speaker) : speaker.close();
-      case "message_discard":
-        return takeBack(speaker);
-      case "on_message":
-        return ofMessage(event.data.message, speaker, whose);
-      case "on_tool_progress": {
-        const { call_id, output } = event.data;
-        const value = { toolCallId: callIdOf(call_id, whose), output };
-        return [{ type: "CUSTOM", name: "tool_progress", value, ...whose }];
-      }
-      case "warning":
-        return [{ type: "CUSTOM", name: "warning", value: event.data, ...whose }];
-      default:
-        return [];
-    }
-  };
-
-  const ofMessage = (message: Message, speaker: Speaker, whose: Attribution): AguiEvent[] => {
-    const isOwn = whose.subagentRunId === undefined;
-    // A subagent's task is no message of the user's.
-    const isShown = isOwn || message.role === "assistant" || message.role === "tool";
-    if (!isShown || known.has(message.id)) return [];
-    known.add(message.id);
-    written.push({ message, whose });
-    if (message.role === "assistant") {
+  const agentTable = (speaker: Speaker, whose: Attribution): Partial<AgentHandlers<AguiEvent>> => ({
+    step: ({ id }) => speaker.begin(id),
+    delta: (kind, text) => (kind === "text" ? speaker.say(text) : speaker.think(text)),
+    callDelta: speaker.call,
+    stepEnd: ({ failed }) => (failed ? takeBack(speaker) : speaker.close()),
+    assistant(message) {
+      if (!add(message, whose)) return [];
       const events = speaker.complete(message);
       return speaker.differsFrom(message) ? [...events, snapshot()] : events;
-    }
-    if (message.role === "tool") {
+    },
+    result(message) {
+      if (!add(message, whose)) return [];
       const { id: messageId, tool_call_id } = message;
       const toolCallId = callIdOf(tool_call_id, whose);
-      if (isOwn) settle(tool_call_id);
-      return [
-        {
-          type: "TOOL_CALL_RESULT",
-          messageId,
-          toolCallId,
-          content: resultText(message),
-          role: "tool",
-          ...whose,
-        },
-      ];
-    }
-    // The client holds what the run begins with. What the user said to the running agent it may not.
-    return hasSpoken ? [snapshot()] : [];
-  };
+      const content = resultText(message);
+      return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content, role: "tool", ...whose }];
+    },
+    toolProgress(_, { call_id, output }) {
+      const value = { toolCallId: callIdOf(call_id, whose), output };
+      return [{ type: "CUSTOM", name: "tool_progress", value, ...whose }];
+    },
+    warning: (value) => [{ type: "CUSTOM", name: "warning", value, ...whose }],
+  });
+  const subagents = createSubagents(isCurrent, agentTable);
 
-  const settle = (callId: string) => {
-    for (const [id, { call_id }] of open) if (call_id === callId) open.delete(id);
-  };
-
-  const ofSubagent = (event: StreamEvent, path: readonly string[]): AguiEvent[] => {
-    if (event.event === "on_subagent_start") return subagents.start(path, event.data);
-    if (event.event === "on_subagent_end") return subagents.end(path, event.data);
-    const subagent = subagents.at(path);
-    if (!subagent) return [];
-    if (isCurrent) return ofSpeaker(event, subagent.speaker, subagents.whose(subagent));
-    if (event.event !== "on_message" || event.data.message.role !== "assistant") return [];
-    return subagents.wrote(subagent, event.data.message.content);
-  };
-
-  const ofState = ({ key, value, patch }: DataOf<"on_state">): AguiEvent[] => {
-    if (key === "todos") {
-      todos = value;
-      return [{ type: "STATE_DELTA", delta: [{ op: "add", path: "/todos", value: shownTodos(value) }] }];
-    }
-    if (key !== "files") return [];
-    const delta = patch
-      ? fileChanges(files, patch)
-      : [{ op: "add", path: "/files", value: shownContents(value) }];
-    files = patch ? merge(files, patch) : value;
-    return delta.length === 0 ? [] : [{ type: "STATE_DELTA", delta }];
-  };
+  /** The client holds what the run begins with. What the user said to the running agent it may not. */
+  const said = (message: Message, isSteering: boolean): AguiEvent[] =>
+    add(message, {}) && isSteering ? [snapshot()] : [];
 
   const usageOf = (usage: Usage = NO_USAGE) => ({
     usage: [
@@ -221,16 +156,12 @@ function createFold({ threadId, runId, isCurrent, messages, state, showsMessages
     ],
   });
 
-  const ended = ({ status, stop_reason, usage }: DataOf<"done">): AguiEvent[] => {
-    if (status === "error") {
-      const message = `The run has reached a limit: ${stop_reason}.`;
-      return [{ type: "RUN_ERROR", message, code: stop_reason, ...usageOf(usage) }];
-    }
+  const endOf = ({ as, status, reason: code, message, usage, questions }: End): AguiEvent[] => {
+    if (as === "failed" || as === "limit") return [{ type: "RUN_ERROR", message, code, ...usageOf(usage) }];
     const finished = { type: "RUN_FINISHED", threadId, runId, ...usageOf(usage) };
-    if (status === "cancelled")
-      // Clients before 1.0 know no such outcome.
-      return [isCurrent ? { ...finished, outcome: { type: "cancelled" } } : finished];
-    const waiting = status === "interrupted" ? [...open.values()] : [];
+    // Clients before 1.0 know no such outcome.
+    if (as === "cancelled") return [isCurrent ? { ...finished, outcome: { type: "cancelled" } } : finished];
+    const waiting = status === "interrupted" ? questions : [];
     const asked = waiting.filter(({ kind }) => kind !== "tool");
     if (asked.length > 0) {
       const interrupts = asked.map((each) => interruptOf(each, subagents.askerOf(each)));
@@ -241,39 +172,36 @@ function createFold({ threadId, runId, isCurrent, messages, state, showsMessages
     return [{ ...finished, outcome: { type: "success", ...pending } }];
   };
 
-  const ofOwn = (event: StreamEvent): AguiEvent[] => {
-    switch (event.event) {
-      case "run_start":
-        model = event.data.model;
+  return readTurn<AguiEvent, RunRecord>(
+    {
+      ...agentTable(own, {}),
+      start: ({ id: run_id, thread_id, agent }) => [
+        { type: "RUN_STARTED", threadId, runId, metadata: { run_id, thread_id, agent } },
+        ...(showsMessages ? [snapshot()] : []),
+        stateSnapshot(),
+      ],
+      run(_, data) {
+        model = data.model;
         return [];
-      case "on_chat_model_start":
-        hasSpoken = true;
-        return ofSpeaker(event, own, {});
-      case "on_interrupt":
-        open.set(event.data.id, event.data);
-        return [];
-      case "on_resume":
-        open.delete(event.data.id);
-        return [];
-      case "on_state":
-        return ofState(event.data);
-      case "error": {
-        const { message, code, usage } = event.data;
-        return [...own.close(), { type: "RUN_ERROR", message, code, ...usageOf(usage) }];
-      }
-      case "done":
-        return [...own.close(), ...ended(event.data)];
-      default:
-        return ofSpeaker(event, own, {});
-    }
-  };
-
-  return (event: StreamEvent, run: RunRecord): AguiEvent[] => {
-    const { path = [] } = event;
-    const isOfSubagent =
-      path.length > 0 || event.event === "on_subagent_start" || event.event === "on_subagent_end";
-    return [...start(run), ...(isOfSubagent ? ofSubagent(event, path) : ofOwn(event))];
-  };
+      },
+      user: said,
+      system: said,
+      todos(value) {
+        todos = value;
+        return [{ type: "STATE_DELTA", delta: [{ op: "add", path: "/todos", value: shownTodos(value) }] }];
+      },
+      files(value, { before, patch }) {
+        files = value;
+        const delta = patch
+          ? fileChanges(before, patch)
+          : [{ op: "add", path: "/files", value: shownContents(value) }];
+        return delta.length === 0 ? [] : [{ type: "STATE_DELTA", delta }];
+      },
+      subagent: subagents.eventsOf,
+      end: (end) => [...own.close(), ...endOf(end)],
+    },
+    { files },
+  );
 }
 
 /** As operations of JSON Patch. */

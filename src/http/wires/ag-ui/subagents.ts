@@ -1,27 +1,28 @@
 // Subagents as the client sees them: from 1.0 on as agents with events of their own, before it as one activity each.
 
-import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import { type AgentHandlers, type AgentReader, readAgent } from "../../../protocol/agent-reader.ts";
+import type { EventData, StreamEvent } from "../../../protocol/event.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
-
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
 interface Subagent {
   /** The client's id of it: no two of a run have the same. */
   readonly runId: string;
   readonly speaker: Speaker;
+  readonly reader: AgentReader<AguiEvent>;
 }
 
-/** `isCurrent`: the client knows subagents. */
-export function createSubagents(isCurrent: boolean) {
+/** How the events of an agent look. */
+type AgentTable = (speaker: Speaker, whose: Attribution) => Partial<AgentHandlers<AguiEvent>>;
+
+/** `isCurrent`: the client knows subagents. Their events look as those of the run's own agent do. */
+export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   const byPath = new Map<string, Subagent>();
   const uses = new Map<string, number>();
   /** The client's ids, by the threads that the subagents work on. */
   const byThread = new Map<string, string>();
   const at = (path: readonly string[]) => byPath.get(JSON.stringify(path));
-  const whose = (subagent: Subagent | undefined): Attribution =>
-    subagent ? { subagentRunId: subagent.runId } : {};
 
   const newId = (id: string): string => {
     const use = (uses.get(id) ?? 0) + 1;
@@ -29,59 +30,68 @@ export function createSubagents(isCurrent: boolean) {
     // The id may have the form of another one's second use.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
+  const create = (runId: string): Subagent => {
+    const whose = { subagentRunId: runId };
+    const speaker = createSpeaker(whose);
+    const table = isCurrent ? tableOf(speaker, whose) : activityTable(runId);
+    return { runId, speaker, reader: readAgent(table) };
+  };
 
-  const activity = ({ runId }: Subagent, changes: object): AguiEvent => ({
-    type: "ACTIVITY_DELTA",
-    messageId: activityId(runId),
-    activityType: "subagent",
-    patch: Object.entries(changes).map(([key, value]) => ({ op: "add", path: `/${key}`, value })),
-  });
+  const start = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
+    const { id, call_id, agent, name, thread_id } = data;
+    const parent = at(path);
+    const subagent = create(newId(id));
+    const { runId } = subagent;
+    byThread.set(thread_id, runId);
+    byPath.set(JSON.stringify([...path, id]), subagent);
+    const parentToolCallId = callIdOf(call_id, parent ? { subagentRunId: parent.runId } : {});
+    if (!isCurrent) {
+      const content = { agent, name, toolCallId: parentToolCallId, status: "running" };
+      return [{ type: "ACTIVITY_SNAPSHOT", messageId: activityId(runId), activityType: "subagent", content }];
+    }
+    const of = parent ? { parentSubagentRunId: parent.runId } : {};
+    return [
+      { type: "SUBAGENT_STARTED", subagentRunId: runId, name, description: agent, parentToolCallId, ...of },
+    ];
+  };
+
+  const end = (path: readonly string[], data: EventData<"on_subagent_end">): AguiEvent[] => {
+    const { id, status, summary } = data;
+    const subagent = at([...path, id]);
+    if (!subagent) return [];
+    byPath.delete(JSON.stringify([...path, id]));
+    const { runId: subagentRunId, speaker } = subagent;
+    if (!isCurrent) return [activity(subagentRunId, { status, summary })];
+    if (status === "failed" || status === "cancelled")
+      return [...speaker.close(), { type: "SUBAGENT_ERROR", subagentRunId, message: summary, code: status }];
+    const outcome = { type: status === "interrupted" ? "suspended" : "success" };
+    return [...speaker.close(), { type: "SUBAGENT_FINISHED", subagentRunId, result: summary, outcome }];
+  };
 
   return {
-    at,
-    start(path: readonly string[], data: DataOf<"on_subagent_start">): AguiEvent[] {
-      const { id, call_id, agent, name, thread_id } = data;
-      const parent = at(path);
-      const runId = newId(id);
-      byThread.set(thread_id, runId);
-      const subagent = { runId, speaker: createSpeaker({ subagentRunId: runId }) };
-      byPath.set(JSON.stringify([...path, id]), subagent);
-      const parentToolCallId = callIdOf(call_id, whose(parent));
-      if (!isCurrent) {
-        const content = { agent, name, toolCallId: parentToolCallId, status: "running" };
-        return [
-          { type: "ACTIVITY_SNAPSHOT", messageId: activityId(runId), activityType: "subagent", content },
-        ];
-      }
-      const of = parent ? { parentSubagentRunId: parent.runId } : {};
-      return [
-        { type: "SUBAGENT_STARTED", subagentRunId: runId, name, description: agent, parentToolCallId, ...of },
-      ];
-    },
-    /** What the subagent wrote, to a client that is shown one activity. */
-    wrote: (subagent: Subagent, text: string): AguiEvent[] =>
-      isCurrent || text === "" ? [] : [activity(subagent, { text })],
-    end(path: readonly string[], { id, status, summary }: DataOf<"on_subagent_end">): AguiEvent[] {
-      const subagent = at([...path, id]);
-      if (!subagent) return [];
-      byPath.delete(JSON.stringify([...path, id]));
-      if (!isCurrent) return [activity(subagent, { status, summary })];
-      const { runId: subagentRunId, speaker } = subagent;
-      if (status === "failed" || status === "cancelled")
-        return [
-          ...speaker.close(),
-          { type: "SUBAGENT_ERROR", subagentRunId, message: summary, code: status },
-        ];
-      const outcome = { type: status === "interrupted" ? "suspended" : "success" };
-      return [...speaker.close(), { type: "SUBAGENT_FINISHED", subagentRunId, result: summary, outcome }];
+    eventsOf(event: StreamEvent, path: readonly string[]): readonly AguiEvent[] {
+      if (event.event === "on_subagent_start") return start(path, event.data);
+      if (event.event === "on_subagent_end") return end(path, event.data);
+      return at(path)?.reader.see(event) ?? [];
     },
     /** The subagent that asks, if the client knows it. */
     askerOf({ asked_by }: Interrupt): Attribution {
       const subagentRunId = isCurrent && asked_by ? byThread.get(asked_by.thread_id) : undefined;
       return subagentRunId === undefined ? {} : { subagentRunId };
     },
-    whose,
   };
 }
+
+/** A client that is shown one activity sees what the subagent has written. */
+const activityTable = (runId: string): Partial<AgentHandlers<AguiEvent>> => ({
+  assistant: ({ content: text }) => (text === "" ? [] : [activity(runId, { text })]),
+});
+
+const activity = (runId: string, changes: object): AguiEvent => ({
+  type: "ACTIVITY_DELTA",
+  messageId: activityId(runId),
+  activityType: "subagent",
+  patch: Object.entries(changes).map(([key, value]) => ({ op: "add", path: `/${key}`, value })),
+});
 
 const activityId = (runId: string) => `subagent_${runId}`;

@@ -1,10 +1,11 @@
 // A turn as AI SDK UI message chunks: one assistant message for all runs of the turn.
 
-import { type ToolCall, type ToolMessage, textOf } from "../../../core/message.ts";
+import { type ToolCall, textOf } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
-import { merge } from "../../../protocol/patch.ts";
+import { readTurn } from "../../../protocol/turn-reader.ts";
+import type { Frame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
@@ -21,24 +22,164 @@ export interface ProjectOptions {
   readonly at?: string;
 }
 
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 type Chunk = { readonly type: string } & Readonly<Record<string, unknown>>;
 
 export function project(options: ProjectOptions): Fold {
-  const chunksOf = createFold(options);
-  return (event, run) => {
-    const frames = chunksOf(event, run).map((chunk) => ({ type: chunk.type, data: JSON.stringify(chunk) }));
-    return frames.flatMap(({ type, data }) => (LAST.has(type) ? [{ data }, { data: "[DONE]" }] : [{ data }]));
-  };
+  const chunksOf = createTable(options);
+  return (event, run) => chunksOf(event, run).flatMap(framesOf);
+}
+
+function framesOf(chunk: Chunk): Frame[] {
+  const frame = { data: JSON.stringify(chunk) };
+  return LAST.has(chunk.type) ? [frame, { data: "[DONE]" }] : [frame];
 }
 
 /** One of these ends the turn. */
 const LAST: ReadonlySet<string> = new Set(["finish", "abort", "error"]);
 
-/** A part that is being written. */
-interface OpenPart {
-  readonly type: "text" | "reasoning";
-  readonly id: string;
+const PARTS = { text: "text", thought: "reasoning" } as const;
+
+function createTable({ messageId, version, asked, at }: ProjectOptions) {
+  let isAnswered = at !== undefined;
+  let hasTodos = false;
+  let isStepOpen = false;
+  let parts = 0;
+  /** Calls whose arguments are being written, by their index in the message. */
+  const writing = new Map<number, string>();
+  const calls = new Map<string, ToolCall>();
+  /** Those that the message shows. */
+  const begunCalls = new Set<string>();
+  const denied = new Set<string>();
+  const subagents = createSubagents();
+
+  const partId = () => `${messageId}_${parts}`;
+  const endStep = (): Chunk[] => {
+    const wasOpen = isStepOpen;
+    isStepOpen = false;
+    return wasOpen ? [{ type: "finish-step" }] : [];
+  };
+  /** A call with its arguments, once it is known who carries it out. */
+  const available = (call: ToolCall, providerExecuted: boolean): Chunk[] => {
+    calls.delete(call.id);
+    begunCalls.add(call.id);
+    const { id: toolCallId, name: toolName, args: input } = call;
+    return [{ type: "tool-input-available", toolCallId, toolName, input, dynamic: true, providerExecuted }];
+  };
+  const begun = (id: string): Chunk[] => {
+    const call = calls.get(id);
+    return call ? available(call, true) : [];
+  };
+  /** Version 5 cannot be asked otherwise: the next message answers. */
+  const askInWords = (question: Interrupt): Chunk[] => {
+    parts++;
+    const id = partId();
+    const delta = approvalText(question);
+    return [
+      { type: "text-start", id },
+      { type: "text-delta", id, delta },
+      { type: "text-end", id },
+    ];
+  };
+
+  const read = readTurn<Chunk, RunRecord>(
+    {
+      start: ({ id, thread_id, agent }) => [
+        { type: "start", messageId, messageMetadata: { run_id: id, thread_id, agent } },
+      ],
+      step({ retries }) {
+        // What a failed attempt said is taken back once another begins. In versions before 7 it stays, and a new step begins.
+        const reset = retries && version > 6 ? [{ type: "reset-step" }] : [];
+        const chunks = [...reset, ...endStep(), { type: "start-step" }];
+        isStepOpen = true;
+        writing.clear();
+        return chunks;
+      },
+      open(kind) {
+        parts++;
+        return [{ type: `${PARTS[kind]}-start`, id: partId() }];
+      },
+      delta: (kind, delta) => [{ type: `${PARTS[kind]}-delta`, id: partId(), delta }],
+      close: (kind) => [{ type: `${PARTS[kind]}-end`, id: partId() }],
+      callDelta({ index, id, name, args_delta }) {
+        const chunks: Chunk[] = [];
+        if (id !== undefined && name !== undefined && writing.get(index) !== id) {
+          writing.set(index, id);
+          begunCalls.add(id);
+          chunks.push({ type: "tool-input-start", toolCallId: id, toolName: name, dynamic: true });
+        }
+        const toolCallId = writing.get(index);
+        if (toolCallId !== undefined && args_delta !== "")
+          chunks.push({ type: "tool-input-delta", toolCallId, inputTextDelta: args_delta });
+        return chunks;
+      },
+      assistant({ tool_calls = [] }) {
+        for (const call of tool_calls) calls.set(call.id, call);
+        return [];
+      },
+      // What the user said while the run was active. Versions before 7 show it after a reload.
+      user: ({ id, content }, isSteering) =>
+        isSteering && version > 6
+          ? [...endStep(), { type: "steering-message", id, parts: uiPartsOf(content) }]
+          : [],
+      result(message) {
+        const { tool_call_id: toolCallId, content, error } = message;
+        const chunks = begun(toolCallId);
+        // The result of a call that waited when the user said something else: an earlier message shows the call, and a client
+        // stops at it here.
+        if (!asked && !begunCalls.has(toolCallId)) return [];
+        if (error === undefined) {
+          const output = typeof content === "string" ? content : textOf(content);
+          return [...chunks, { type: "tool-output-available", toolCallId, output, dynamic: true }];
+        }
+        if (denied.delete(toolCallId) && version > 5)
+          return [...chunks, { type: "tool-output-denied", toolCallId }];
+        const errorText = resultText(message);
+        return [...chunks, { type: "tool-output-error", toolCallId, errorText, dynamic: true }];
+      },
+      toolStart: (_, { call_id }) => begun(call_id),
+      toolProgress: (_, { call_id: toolCallId, output: delta }) => [
+        { type: "data-progress", data: { toolCallId, delta }, transient: true },
+      ],
+      ask(question, isKnown) {
+        const { id, kind, call_id: toolCallId, prompt, name, args, asked_by } = question;
+        if (isAnswered) return begun(toolCallId);
+        if (isKnown) return [];
+        // The call was begun as the server's own: only now it shows that the page carries it out. A subagent's has no part yet.
+        if (kind !== "approval")
+          return [...begun(toolCallId), ...available({ id: asked_by ? id : toolCallId, name, args }, false)];
+        const shown = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
+        if (version === 5) return [...shown, ...askInWords(question)];
+        return [...shown, { type: "tool-approval-request", approvalId: id, toolCallId, reason: prompt }];
+      },
+      answered({ decision }, question) {
+        if (question && decision === "deny") denied.add(question.call_id);
+        return [];
+      },
+      todos(value) {
+        const data = shownTodos(value);
+        hasTodos ||= data.length > 0;
+        return hasTodos ? [{ type: "data-todos", id: "todos", data }] : [];
+      },
+      files: (value) => [{ type: "data-files", id: "files", data: shownFiles(value) }],
+      subagent: subagents.chunksOf,
+      warning: (data) => [{ type: "data-notice", data, transient: true }],
+      end({ as, status, reason, message, usage }) {
+        if (as === "failed") return [...endStep(), { type: "error", errorText: message }];
+        // The turn continues when its deferred result arrives, or has continued with the answers.
+        if (isAnswered || as === "waits") return endStep();
+        const chunks = [...[...calls.values()].flatMap((call) => available(call, true)), ...endStep()];
+        if (as === "cancelled") return [...chunks, { type: "abort", reason }];
+        if (as === "limit") return [...chunks, { type: "error", errorText: message }];
+        const finishReason = status === "interrupted" ? "tool-calls" : (FINISH[reason] ?? "stop");
+        return [...chunks, { type: "finish", finishReason, messageMetadata: { usage } }];
+      },
+    },
+    { asked },
+  );
+  return (event: StreamEvent, run: RunRecord) => {
+    isAnswered &&= run.id !== at;
+    return read(event, run);
+  };
 }
 
 interface Subagent {
@@ -51,235 +192,38 @@ interface Subagent {
   readonly summary?: string;
 }
 
-function createFold({ messageId, version, asked, at }: ProjectOptions) {
-  let isAnswered = at !== undefined;
-  let isStarted = false;
-  let hasSpoken = false;
-  let isFailed = false;
-  let hasTodos = false;
-  let isStepOpen = false;
-  let parts = 0;
-  let open: OpenPart | undefined;
-  let files: unknown;
-  /** Calls whose arguments are being written, by their index in the message. */
-  const writing = new Map<number, string>();
-  const calls = new Map<string, ToolCall>();
-  /** Those that the message shows. */
-  const begunCalls = new Set<string>();
-  const questions = new Map(asked?.map((each) => [each.id, each]));
-  const denied = new Set<string>();
-  const subagents = new Map<string, Subagent>();
-
-  const close = (): Chunk[] => {
-    if (!open) return [];
-    const { type, id } = open;
-    open = undefined;
-    return [{ type: `${type}-end`, id }];
+/** Subagents as parts of data: each says again all that is known of one. */
+function createSubagents() {
+  const known = new Map<string, Subagent>();
+  const change = (id: string, changes: Partial<Subagent>): Chunk[] => {
+    const before = known.get(id);
+    if (!before) return [];
+    const data = { ...before, ...changes };
+    known.set(id, data);
+    return [{ type: "data-subagent", id, data }];
   };
-  const endStep = (): Chunk[] => {
-    const chunks = close();
-    if (isStepOpen) chunks.push({ type: "finish-step" });
-    isStepOpen = false;
-    return chunks;
-  };
-  const beginStep = (): Chunk[] => {
-    const chunks = isFailed ? takeBack() : endStep();
-    isFailed = false;
-    isStepOpen = true;
-    hasSpoken = true;
-    writing.clear();
-    return [...chunks, { type: "start-step" }];
-  };
-  const write = (type: OpenPart["type"], delta: string): Chunk[] => {
-    const chunks = open?.type === type ? [] : close();
-    if (!open) {
-      open = { type, id: `${messageId}_${++parts}` };
-      chunks.push({ type: `${type}-start`, id: open.id });
-    }
-    chunks.push({ type: `${type}-delta`, id: open.id, delta });
-    return chunks;
-  };
-  const start = ({ id, thread_id, agent }: RunRecord): Chunk[] => {
-    if (isStarted) return [];
-    isStarted = true;
-    return [{ type: "start", messageId, messageMetadata: { run_id: id, thread_id, agent } }];
-  };
-
-  /** A call with its arguments, once it is known who carries it out. */
-  const available = (call: ToolCall, providerExecuted: boolean): Chunk[] => {
-    calls.delete(call.id);
-    begunCalls.add(call.id);
-    const { id: toolCallId, name: toolName, args: input } = call;
-    return [{ type: "tool-input-available", toolCallId, toolName, input, dynamic: true, providerExecuted }];
-  };
-  const begun = (id: string): Chunk[] => {
-    const call = calls.get(id);
-    return call ? available(call, true) : [];
-  };
-
-  const asks = (interrupt: Interrupt): Chunk[] => {
-    const { id, kind, call_id: toolCallId, prompt, name, args, asked_by } = interrupt;
-    const isKnown = questions.has(id);
-    questions.set(id, interrupt);
-    if (isAnswered) return begun(toolCallId);
-    if (isKnown) return [];
-    if (kind !== "approval") {
-      // The call was begun as the server's own: only now it shows that the page carries it out. A subagent's has no part yet.
-      const toolCall = { id: asked_by ? id : toolCallId, name, args };
-      return [...begun(toolCallId), ...available(toolCall, false)];
-    }
-    const chunks = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
-    // It cannot be asked otherwise: the next message answers.
-    if (version === 5) return [...chunks, ...close(), ...write("text", approvalText(interrupt)), ...close()];
-    return [...chunks, { type: "tool-approval-request", approvalId: id, toolCallId, reason: prompt }];
-  };
-
-  const result = (message: ToolMessage): Chunk[] => {
-    const { tool_call_id: toolCallId, content, error } = message;
-    const chunks = begun(toolCallId);
-    // Of a call that waited when the user said something else: an earlier message shows it, and a client stops at it here.
-    if (!asked && !begunCalls.has(toolCallId)) return [];
-    if (error === undefined) {
-      const output = typeof content === "string" ? content : textOf(content);
-      return [...chunks, { type: "tool-output-available", toolCallId, output, dynamic: true }];
-    }
-    if (denied.delete(toolCallId) && version > 5)
-      return [...chunks, { type: "tool-output-denied", toolCallId }];
-    return [
-      ...chunks,
-      { type: "tool-output-error", toolCallId, errorText: resultText(message), dynamic: true },
-    ];
-  };
-
-  const shown = (subagent: Subagent): Chunk[] => {
-    subagents.set(subagent.id, subagent);
-    return [{ type: "data-subagent", id: subagent.id, data: subagent }];
-  };
-  const ofSubagent = (event: StreamEvent, path: readonly string[]): Chunk[] => {
-    if (event.event === "on_subagent_start") {
-      const { id, call_id: toolCallId, agent, name } = event.data;
-      return shown({ id, toolCallId, agent, name, status: "running" });
-    }
-    if (event.event === "on_subagent_end") {
-      const known = subagents.get(event.data.id);
-      return known ? shown({ ...known, status: event.data.status, summary: event.data.summary }) : [];
-    }
-    const known = subagents.get(path.at(-1) ?? "");
-    if (event.event !== "on_message" || !known || event.data.message.role !== "assistant") return [];
-    return event.data.message.content ? shown({ ...known, text: event.data.message.content }) : [];
-  };
-
-  /** Takes back what a failed attempt said, once another begins. In versions before 7 it stays, and a new step begins. */
-  const takeBack = (): Chunk[] => (version < 7 ? endStep() : [{ type: "reset-step" }, ...endStep()]);
-
-  return (event: StreamEvent, run: RunRecord): Chunk[] => {
-    isAnswered &&= run.id !== at;
-    if (event.path && event.path.length > 0) return ofSubagent(event, event.path);
-    switch (event.event) {
-      case "run_start":
-        return start(run);
-      case "on_chat_model_start":
-        return beginStep();
-      case "on_chat_model_stream": {
-        const { data } = event;
-        if ("delta" in data) return write("text", data.delta);
-        if ("reasoning_delta" in data) return write("reasoning", data.reasoning_delta);
-        return "tool_call" in data ? argumentsOf(data.tool_call) : [];
+  return {
+    chunksOf(event: StreamEvent, path: readonly string[]): Chunk[] {
+      switch (event.event) {
+        case "on_subagent_start": {
+          const { id, call_id: toolCallId, agent, name } = event.data;
+          known.set(id, { id, toolCallId, agent, name, status: "running" });
+          return change(id, {});
+        }
+        case "on_subagent_end": {
+          const { id, status, summary } = event.data;
+          return change(id, { status, summary });
+        }
+        case "on_message": {
+          const { message } = event.data;
+          const text = message.role === "assistant" ? message.content : "";
+          return text ? change(path.at(-1) ?? "", { text }) : [];
+        }
+        default:
+          return [];
       }
-      case "on_chat_model_end":
-        isFailed = event.data.error !== undefined;
-        return close();
-      case "message_discard":
-        isFailed = true;
-        return close();
-      case "on_message":
-        return messageOf(event.data);
-      case "on_tool_start":
-        return begun(event.data.call_id);
-      case "on_tool_progress": {
-        const { call_id: toolCallId, output: delta } = event.data;
-        return [{ type: "data-progress", data: { toolCallId, delta }, transient: true }];
-      }
-      case "on_interrupt":
-        return asks(event.data);
-      case "on_resume": {
-        const question = questions.get(event.data.id);
-        if (question && event.data.decision === "deny") denied.add(question.call_id);
-        return [];
-      }
-      case "on_state":
-        return stateOf(event.data);
-      case "on_subagent_start":
-      case "on_subagent_end":
-        return ofSubagent(event, []);
-      case "warning":
-        return [{ type: "data-notice", data: event.data, transient: true }];
-      case "error":
-        return [...endStep(), { type: "error", errorText: event.data.message }];
-      case "done":
-        return ended(event.data);
-      default:
-        return [];
-    }
+    },
   };
-
-  function argumentsOf({
-    index,
-    id,
-    name,
-    args_delta,
-  }: {
-    index: number;
-    id?: string | undefined;
-    name?: string | undefined;
-    args_delta: string;
-  }): Chunk[] {
-    const chunks = close();
-    const isNew = id !== undefined && name !== undefined && writing.get(index) !== id;
-    if (isNew) {
-      writing.set(index, id);
-      begunCalls.add(id);
-      chunks.push({ type: "tool-input-start", toolCallId: id, toolName: name, dynamic: true });
-    }
-    const toolCallId = writing.get(index);
-    if (toolCallId !== undefined && args_delta !== "")
-      chunks.push({ type: "tool-input-delta", toolCallId, inputTextDelta: args_delta });
-    return chunks;
-  }
-
-  function messageOf({ message }: DataOf<"on_message">): Chunk[] {
-    if (message.role === "assistant") for (const call of message.tool_calls ?? []) calls.set(call.id, call);
-    if (message.role === "tool") return result(message);
-    // What the user said while the run was active. Versions before 7 show it after a reload.
-    if (message.role !== "user" || !hasSpoken || version < 7) return [];
-    return [...endStep(), { type: "steering-message", id: message.id, parts: uiPartsOf(message.content) }];
-  }
-
-  function stateOf({ key, value, patch }: DataOf<"on_state">): Chunk[] {
-    if (key === "todos") {
-      const todos = shownTodos(value);
-      const isNews = hasTodos || todos.length > 0;
-      hasTodos = isNews;
-      return isNews ? [{ type: "data-todos", id: "todos", data: todos }] : [];
-    }
-    if (key !== "files") return [];
-    files = patch ? merge(files, patch) : value;
-    return [{ type: "data-files", id: "files", data: shownFiles(files) }];
-  }
-
-  function ended({ status, stop_reason, usage }: DataOf<"done">): Chunk[] {
-    // The turn continues when its deferred result arrives, or has continued with the answers.
-    const isWaiting =
-      status === "interrupted" && stop_reason === "tool_use" && calls.size === 0 && questions.size === 0;
-    if (isAnswered || isWaiting) return endStep();
-    const chunks = [...[...calls.values()].flatMap((call) => available(call, true)), ...endStep()];
-    if (status === "cancelled") return [...chunks, { type: "abort", reason: stop_reason }];
-    if (status === "error") return [...chunks, { type: "error", errorText: limitReached(stop_reason) }];
-    const finishReason = status === "interrupted" ? "tool-calls" : (FINISH[stop_reason] ?? "stop");
-    return [...chunks, { type: "finish", finishReason, messageMetadata: { usage } }];
-  }
 }
 
 const FINISH: Readonly<Record<string, string>> = { max_tokens: "length", refusal: "content-filter" };
-
-const limitReached = (reason: string) => `The run has reached a limit: ${reason}.`;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { limitText } from "../../../protocol/end-texts.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
@@ -57,5 +58,5 @@ export async function finalValues(
 function failureOf({ status, error, stop_reason = "error" }: RunRecord) {
   if (error) return { error: error.code, message: error.message };
   if (status !== "error") return undefined;
-  return { error: stop_reason, message: `The run has reached a limit: ${stop_reason}.` };
+  return { error: stop_reason, message: limitText(stop_reason) };
 }

@@ -4,9 +4,11 @@ import type { Message, ToolCall } from "../../../core/message.ts";
 import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { LARGE_BYTES } from "../../../lib/async.ts";
-import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import { type AgentHandlers, type AgentReader, readAgent } from "../../../protocol/agent-reader.ts";
+import type { End } from "../../../protocol/end.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { merge } from "../../../protocol/patch.ts";
+import { readTurn, type TurnHandlers } from "../../../protocol/turn-reader.ts";
 import type { LongText } from "../../json-parts.ts";
 import { shownContents, shownTodos } from "../shown.ts";
 import type { StreamModes } from "./modes.ts";
@@ -28,26 +30,26 @@ export interface History {
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
-type Piece = DataOf<"on_chat_model_stream">;
-type CallPiece = Extract<Piece, { tool_call: unknown }>["tool_call"];
-
 /** Where the messages of a thread are longer, who also takes them in pieces is not sent all of them with each message. */
 const REPEATED_BYTES = 256 * 1024;
 
 /** Called with each event of a run, in order. The last event's last frame is `end`. */
 export function project({ modes, subgraphs }: StreamModes, history: History) {
-  const root = createFold(modes, history);
-  const children = new Map<string, ReturnType<typeof createFold>>();
-  return (event: StreamEvent, run: RunRecord): readonly Shown[] => {
-    const path = event.path ?? [];
-    if (path.length === 0) return root.fold(event, run);
-    if (!subgraphs) return [];
+  const children = new Map<string, AgentReader<Shown>>();
+  const childAt = (path: readonly string[]): AgentReader<Shown> => {
     const namespace = path.map((id) => `tools:${id}`).join("|");
-    const child = children.get(namespace) ?? createFold(modes, NOTHING, namespace);
+    const child = children.get(namespace) ?? readAgent(createAgent(modes, NOTHING, namespace).table);
     children.set(namespace, child);
-    return child.fold(event, run);
+    return child;
   };
+  const root = createRoot(modes, history);
+  return readTurn<Shown, RunRecord>(
+    {
+      ...root.table,
+      subagent: (event, path) => (subgraphs && path.length > 0 ? childAt(path).see(event) : []),
+    },
+    { files: history.state.files },
+  );
 }
 
 const NOTHING: History = { calls: [], texts: [], state: {} };
@@ -68,8 +70,7 @@ export function asItIs(
   { modes }: StreamModes,
   { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
 ): Shown[] {
-  const { metadata, values } = createFold(modes, history);
-  return [metadata(run, run.attempt), ...values(open)];
+  return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
 }
 
 /** The frames of the run's last event, which is no longer kept. */
@@ -81,16 +82,65 @@ export function endOf(run: RunRecord): Shown[] {
 const shown = (event: string, data: unknown): Shown => ({ event, text: () => JSON.stringify(data) });
 const END = shown("end", null);
 
-/** One agent's part of a run: the root's, or under `namespace` a subagent's. */
-function createFold(modes: ReadonlySet<string>, history: History, namespace?: string) {
+const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
+  shown("metadata", { run_id, thread_id, attempt });
+
+/** The run itself: its agent, its state and its end. */
+function createRoot(modes: ReadonlySet<string>, history: History) {
+  let { todos, files } = history.state;
+  const stateNow = () => ({ todos: shownTodos(todos), files: shownContents(files) });
+  const { table, frame, messages, values, valuesIfChanged, stateChanged } = createAgent(
+    modes,
+    history,
+    undefined,
+    stateNow,
+  );
+
+  const updated = (changes: object): Shown[] => {
+    stateChanged();
+    return frame("updates", "updates", { tools: changes });
+  };
+
+  const endOf = ({ as, status, reason, message, questions }: End): Shown[] => {
+    if (as === "failed" || as === "limit")
+      return [...valuesIfChanged(), shown("error", { error: reason, message }), END];
+    const calls = messages.unanswered().map(({ id }) => id);
+    const asked = status === "interrupted" ? inCallOrder(questions, calls) : [];
+    if (asked.length > 0)
+      return [...frame("updates", "updates", { __interrupt__: interruptsOf(asked) }), ...values(asked), END];
+    const deferred = (status === "interrupted" ? calls : []).flatMap((call_id) =>
+      frame("custom", "custom", { type: "deferred", call_id }),
+    );
+    return [...deferred, ...valuesIfChanged(), END];
+  };
+
+  const rows: Partial<TurnHandlers<Shown, RunRecord>> = {
+    ...table,
+    run: (run, { attempt }) => [metadata(run, attempt)],
+    todos(value) {
+      todos = value;
+      return updated({ todos: shownTodos(value) });
+    },
+    files(value, { patch }) {
+      files = value;
+      return updated({ files: shownContents(patch ? merge({}, patch) : value) });
+    },
+    end: endOf,
+  };
+  return { table: rows, values };
+}
+
+/** One agent's part of a run: the root's, or under `namespace` a subagent's. `stateNow`: what its states have besides messages. */
+function createAgent(
+  modes: ReadonlySet<string>,
+  history: History,
+  namespace?: string,
+  stateNow: () => object = () => ({}),
+) {
   const isRoot = namespace === undefined;
   const messages = new MessageTexts(history, modes.has("values"));
-  const open = new Map<string, Interrupt>();
-  let { todos, files }: Readonly<Record<string, unknown>> = history.state;
   /** The message that is being written. */
   let writing: Writing = { id: "", text: "", reasoning: "", hasPieces: false };
-  /** Whole messages that were sent in pieces. */
-  let inPieces = "";
   /** Calls of the delegation tool, whose arguments are shown once they are whole, by their index. */
   const delegations = new Map<number, { id: string; name: string; args: string }>();
   const names = new Map<number, string>();
@@ -127,7 +177,7 @@ function createFold(modes: ReadonlySet<string>, history: History, namespace?: st
     hasNewState = false;
     if (!modes.has("values")) return [];
     const rest = {
-      ...(isRoot ? { todos: shownTodos(todos), files: shownContents(files) } : {}),
+      ...stateNow(),
       ...(asked.length > 0 ? { __interrupt__: interruptsOf(asked) } : {}),
     };
     return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
@@ -141,148 +191,89 @@ function createFold(modes: ReadonlySet<string>, history: History, namespace?: st
     return isLong && role !== "user" && !hasNewState ? [] : values();
   };
   const valuesIfChanged = () => (isStale ? values() : []);
-
-  const begin = (id: string): Shown[] => {
-    writing = { id, text: "", reasoning: "", hasPieces: false };
-    names.clear();
-    delegations.clear();
-    const given = input === "begun" ? valuesIfChanged() : [];
-    input = "over";
-    return [...given, ...frame("messages", "messages/metadata", { [id]: { metadata: meta("agent") } })];
+  const stateChanged = () => {
+    isStale = true;
+    hasNewState = true;
   };
+
   const takeBack = (): Shown[] =>
     writing.hasPieces ? tuple({ type: "remove", id: writing.id, content: "" }) : [];
-  const write = (data: Piece): Shown[] => {
-    if ("delta" in data) {
-      writing = { ...writing, text: writing.text + data.delta };
-      return [...piece({ content: data.delta }), ...soFar()];
-    }
-    if ("reasoning_delta" in data) {
-      const { reasoning_delta } = data;
-      writing = { ...writing, reasoning: writing.reasoning + reasoning_delta };
-      return [...piece({ additional_kwargs: { reasoning_content: reasoning_delta } }), ...soFar()];
-    }
-    return "tool_call" in data ? writeCall(data.tool_call) : [];
-  };
   const chunk = (index: number, part: { id?: string; name?: string; args: string }) =>
     piece({ tool_call_chunks: [{ type: "tool_call_chunk", index, ...part }] });
-  const writeCall = ({ index, id, name, args_delta }: CallPiece): Shown[] => {
-    if (name !== undefined) names.set(index, name);
-    if (names.get(index) !== "task")
-      return chunk(index, { ...(id ? { id } : {}), ...(name ? { name } : {}), args: args_delta });
-    const before = delegations.get(index);
-    delegations.set(index, {
-      id: id ?? before?.id ?? "",
-      name: "task",
-      args: (before?.args ?? "") + args_delta,
-    });
-    return [];
-  };
   const delegated = (): Shown[] =>
     [...delegations].flatMap(([index, { id, name, args }]) =>
       chunk(index, { id, name, args: aliased(args) }),
     );
-  const finish = ({ stop_reason, usage, error }: DataOf<"on_chat_model_end">): Shown[] => {
-    if (error) return takeBack();
-    const more = {
-      ...(stop_reason ? { response_metadata: { finish_reason: stop_reason } } : {}),
-      ...(usage ? { usage_metadata: usageShape(usage) } : {}),
-    };
-    const frames = delegated();
-    if (writing.hasPieces) inPieces = writing.id;
-    return writing.hasPieces ? [...frames, ...piece(more)] : frames;
-  };
 
-  const add = (message: Message): Shown[] => {
+  const given = (message: Message): Shown[] => {
+    messages.add(message);
+    return valuesAfter(message);
+  };
+  const added = (message: Message, node: "agent" | "tools", isStreamed: boolean): Shown[] => {
     messages.add(message);
     const whole = messageShape(message);
-    if (message.role === "user" || message.role === "system") return valuesAfter(message);
-    const node = message.role === "assistant" ? "agent" : "tools";
     return [
-      ...(inPieces === message.id ? [] : tuple(whole, node)),
+      ...(isStreamed ? [] : tuple(whole, node)),
       ...frame("updates", "updates", { [node]: { messages: [whole] } }),
       ...frame("messages", "messages/complete", [whole]),
       ...valuesAfter(message),
     ];
   };
-  const change = ({ key, value, patch }: DataOf<"on_state">): Shown[] => {
-    if (!isRoot || (key !== "todos" && key !== "files")) return [];
-    isStale = true;
-    hasNewState = true;
-    if (key === "todos") {
-      todos = value;
-      return frame("updates", "updates", { tools: { todos: shownTodos(todos) } });
-    }
-    files = patch ? merge(files, patch) : value;
-    return frame("updates", "updates", { tools: { files: shownContents(patch ? merge({}, patch) : value) } });
-  };
   const tool = (event: string, call_id: string, name: string, more: object) =>
     frame("tools", "tools", { event, toolCallId: call_id, name, ...more });
 
-  const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
-    shown("metadata", { run_id, thread_id, attempt });
-  const done = ({ status, stop_reason }: DataOf<"done">): Shown[] => {
-    const calls = messages.unanswered().map(({ id }) => id);
-    const asked = inCallOrder([...open.values()], calls);
-    if (status === "interrupted" && asked.length > 0)
-      return [...frame("updates", "updates", { __interrupt__: interruptsOf(asked) }), ...values(asked), END];
-    const waiting = status === "interrupted" ? messages.unanswered() : [];
-    const deferred = waiting.flatMap(({ id }) =>
-      frame("custom", "custom", { type: "deferred", call_id: id }),
-    );
-    if (status !== "error") return [...deferred, ...valuesIfChanged(), END];
-    const message = `The run has reached a limit: ${stop_reason}.`;
-    return [...valuesIfChanged(), shown("error", { error: stop_reason, message }), END];
+  const table: Partial<AgentHandlers<Shown>> = {
+    step({ id }) {
+      writing = { id, text: "", reasoning: "", hasPieces: false };
+      names.clear();
+      delegations.clear();
+      const inputs = input === "begun" ? valuesIfChanged() : [];
+      input = "over";
+      return [...inputs, ...frame("messages", "messages/metadata", { [id]: { metadata: meta("agent") } })];
+    },
+    delta(kind, text) {
+      if (kind === "text") {
+        writing = { ...writing, text: writing.text + text };
+        return [...piece({ content: text }), ...soFar()];
+      }
+      writing = { ...writing, reasoning: writing.reasoning + text };
+      return [...piece({ additional_kwargs: { reasoning_content: text } }), ...soFar()];
+    },
+    callDelta({ index, id, name, args_delta }) {
+      if (name !== undefined) names.set(index, name);
+      if (names.get(index) !== "task")
+        return chunk(index, { ...(id ? { id } : {}), ...(name ? { name } : {}), args: args_delta });
+      const before = delegations.get(index);
+      const args = (before?.args ?? "") + args_delta;
+      delegations.set(index, { id: id ?? before?.id ?? "", name: "task", args });
+      return [];
+    },
+    stepEnd({ failed, stop_reason, usage }) {
+      if (failed) return takeBack();
+      const frames = delegated();
+      if (!writing.hasPieces) return frames;
+      const more = {
+        ...(stop_reason ? { response_metadata: { finish_reason: stop_reason } } : {}),
+        ...(usage ? { usage_metadata: usageShape(usage) } : {}),
+      };
+      return [...frames, ...piece(more)];
+    },
+    user: given,
+    system: given,
+    assistant: (message, isStreamed) => added(message, "agent", isStreamed),
+    result: (message) => added(message, "tools", false),
+    toolStart: (name, { call_id, args }) =>
+      tool("on_tool_start", call_id, name, { input: shownArgs(name, args) }),
+    toolProgress: (name, { call_id, output }) => tool("on_tool_event", call_id, name, { data: output }),
+    toolEnd(name, { call_id, output, error, interrupted }) {
+      if (interrupted) return [];
+      return error === undefined
+        ? tool("on_tool_end", call_id, name, { output: output ?? "" })
+        : tool("on_tool_error", call_id, name, { error });
+    },
+    warning: (data) => frame("custom", "custom", { type: "warning", ...data }),
   };
-
-  const fold = (event: StreamEvent, run: RunRecord): Shown[] => {
-    switch (event.event) {
-      case "run_start":
-        return isRoot ? [metadata(run, event.data.attempt)] : [];
-      case "on_chat_model_start":
-        return begin(event.data.message_id);
-      case "on_chat_model_stream":
-        return write(event.data);
-      case "on_chat_model_end":
-        return finish(event.data);
-      case "message_discard":
-        return takeBack();
-      case "on_message":
-        return add(event.data.message);
-      case "on_state":
-        return change(event.data);
-      case "on_tool_start": {
-        const { call_id, args } = event.data;
-        return tool("on_tool_start", call_id, event.name, { input: shownArgs(event.name, args) });
-      }
-      case "on_tool_progress":
-        return tool("on_tool_event", event.data.call_id, event.name, { data: event.data.output });
-      case "on_tool_end": {
-        const { call_id, output, error, interrupted } = event.data;
-        if (interrupted) return [];
-        return error === undefined
-          ? tool("on_tool_end", call_id, event.name, { output: output ?? "" })
-          : tool("on_tool_error", call_id, event.name, { error });
-      }
-      case "on_interrupt":
-        open.set(event.data.id, event.data);
-        return [];
-      case "on_resume":
-        open.delete(event.data.id);
-        return [];
-      case "warning":
-        return frame("custom", "custom", { type: "warning", ...event.data });
-      case "error": {
-        const { code, message } = event.data;
-        return isRoot ? [...valuesIfChanged(), shown("error", { error: code, message }), END] : [];
-      }
-      case "done":
-        return isRoot ? done(event.data) : [];
-      default:
-        return [];
-    }
-  };
-  return { fold, values, metadata };
+  return { table, frame, messages, values, valuesIfChanged, stateChanged };
 }
 
 interface Writing {

@@ -3,8 +3,10 @@
 import type { RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { firstChars } from "../../../lib/text.ts";
-import type { EventName, StreamEvent } from "../../../protocol/event.ts";
+import type { End } from "../../../protocol/end.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { readTurn } from "../../../protocol/turn-reader.ts";
 import { trackTurn } from "../../../runs/turn.ts";
 import type { Frame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
@@ -44,8 +46,6 @@ export interface CallOutcome {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
-
 export function project(options: ProjectOptions): CallProjection {
   const { id, progressToken, asking, namesType, cursorOf } = options;
   let cursor: string | undefined;
@@ -54,7 +54,7 @@ export function project(options: ProjectOptions): CallProjection {
   let text = "";
   /** What the message that is being written says. */
   let partial = "";
-  let questions: Interrupt[] = [];
+  let agent = "";
 
   const frame = (message: object): Frame => {
     const data = JSON.stringify(message);
@@ -85,21 +85,6 @@ export function project(options: ProjectOptions): CallProjection {
     return [{ id: `${cursor}.${sent}`, data: "" }];
   };
 
-  const ended = ({ status, stop_reason }: DataOf<"done">, run: RunRecord): Frame[] => {
-    if (status === "error")
-      return failed(run, { code: stop_reason, message: `The run has reached a limit: ${stop_reason}.` });
-    if (status === "cancelled") {
-      const error = { code: "cancelled", message: "The run was cancelled." };
-      return answered(failedResult(outcomeOf(run, { status, text: partial || text, open: [], error })));
-    }
-    const isOpen = status === "interrupted" && questions.length > 0;
-    // The call continues when a deferred result arrives.
-    if (status === "interrupted" && !isOpen && stop_reason === "tool_use") return [];
-    if (isOpen && asking === "within" && canAsk(questions)) return questions.slice(0, 1).map(asked(run));
-    if (isOpen && asking === "as_result" && canAsk(questions))
-      return [frame(rpcResult(id, inputRequired(run, questions)))];
-    return answered(toolResult(outcomeOf(run, { status, text, open: questions })));
-  };
   const asked = (run: RunRecord) => (interrupt: Interrupt) =>
     frame({
       jsonrpc: "2.0",
@@ -108,38 +93,43 @@ export function project(options: ProjectOptions): CallProjection {
       params: formOf(interrupt),
     });
 
-  const fold: Fold = (event, run) => {
-    if (event.path) return [];
-    switch (event.event) {
-      case "run_start":
-        questions = [];
-        return opened(run);
-      case "on_chat_model_start":
-        partial = "";
-        return progressed(`${run.agent} thinks`);
-      case "on_chat_model_stream":
-        if ("delta" in event.data) partial += event.data.delta;
-        return [];
-      case "on_tool_start":
-        return progressed(`${run.agent} calls ${event.name}`);
-      case "on_subagent_start":
-        return progressed(`${event.data.name} begins`);
-      case "on_message": {
-        const { message } = event.data;
-        if (message.role === "assistant" && message.content) text = message.content;
-        return [];
-      }
-      case "on_interrupt":
-        questions.push(event.data);
-        return [];
-      case "error":
-        return failed(run, { code: event.data.code, message: event.data.message });
-      case "done":
-        return ended(event.data, run);
-      default:
-        return [];
+  const ended = ({ as, status, reason, message, questions }: End, run: RunRecord): Frame[] => {
+    if (as === "failed" || as === "limit") return failed(run, { code: reason, message });
+    if (as === "cancelled") {
+      const error = { code: "cancelled", message: "The run was cancelled." };
+      return answered(failedResult(outcomeOf(run, { status, text: partial || text, open: [], error })));
     }
+    // The call continues when a deferred result arrives.
+    if (as === "waits") return [];
+    if (as === "asks" && asking === "within" && canAsk(questions))
+      return questions.slice(0, 1).map(asked(run));
+    if (as === "asks" && asking === "as_result" && canAsk(questions))
+      return [frame(rpcResult(id, inputRequired(run, questions)))];
+    return answered(toolResult(outcomeOf(run, { status, text, open: questions })));
   };
+
+  const fold = readTurn<Frame, RunRecord>({
+    run(run) {
+      agent = run.agent;
+      return opened(run);
+    },
+    step() {
+      partial = "";
+      return progressed(`${agent} thinks`);
+    },
+    delta(kind, delta) {
+      if (kind === "text") partial += delta;
+      return [];
+    },
+    toolStart: (tool) => progressed(`${agent} calls ${tool}`),
+    subagent: (event, path) =>
+      event.event === "on_subagent_start" && path.length === 0 ? progressed(`${event.data.name} begins`) : [],
+    assistant({ content }) {
+      text = content || text;
+      return [];
+    },
+    end: ended,
+  });
 
   return {
     fold,

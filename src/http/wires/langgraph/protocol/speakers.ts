@@ -2,7 +2,6 @@
 // what their threads have.
 
 import type { Message } from "../../../../core/message.ts";
-import { merge } from "../../../../protocol/patch.ts";
 import { checkpointBefore, headOf, stepOf } from "../checkpoints.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../shapes.ts";
 import type { Teller, Told } from "./told.ts";
@@ -130,12 +129,8 @@ export class Speakers {
     return this.#snapshot(this.root);
   }
 
-  setState(
-    key: string,
-    { value, patch }: { value?: unknown; patch?: Readonly<Record<string, unknown>> | undefined },
-  ): void {
-    if (key !== "todos" && key !== "files") return;
-    this.#shown.set(key, patch ? merge(this.#shown.get(key), patch) : value);
+  setState(key: "todos" | "files", value: unknown): void {
+    this.#shown.set(key, value);
     this.#isStateNew = true;
   }
 

@@ -2,22 +2,10 @@
 
 import type { AssistantMessage, Usage } from "../../../../core/message.ts";
 import { isObject } from "../../../../lib/json.ts";
+import type { CallDelta } from "../../../../protocol/agent-reader.ts";
 import { shownArgs, usageShape } from "../shapes.ts";
 
 export type Data = Readonly<Record<string, unknown>>;
-
-/** A piece of a message: text, reasoning, or a part of a call's arguments. */
-export type Piece =
-  | { readonly delta: string }
-  | { readonly reasoning_delta: string }
-  | {
-      readonly tool_call: {
-        readonly index: number;
-        readonly id?: string | undefined;
-        readonly name?: string | undefined;
-        readonly args_delta: string;
-      };
-    };
 
 type Block =
   | { readonly type: "text" | "reasoning"; readonly index: number; text: string }
@@ -37,7 +25,8 @@ export interface Writing {
   readonly id: string;
   /** Whether its start was sent. */
   readonly isBegun: boolean;
-  write(piece: Piece): Data[];
+  say(type: "text" | "reasoning", text: string): Data[];
+  callDelta(delta: CallDelta): Data[];
   end(usage: Usage | undefined): Data[];
   /** The whole message at once. */
   tell(message: AssistantMessage): Data[];
@@ -102,11 +91,8 @@ export function writing(id: string, metadata: Data): Writing {
     get isBegun() {
       return isBegun;
     },
-    write(piece) {
-      if ("delta" in piece) return say("text", piece.delta);
-      if ("reasoning_delta" in piece) return say("reasoning", piece.reasoning_delta);
-      if (!("tool_call" in piece)) return [];
-      const { index, id: callId, name, args_delta } = piece.tool_call;
+    say,
+    callDelta({ index, id: callId, name, args_delta }) {
       const isOpen = open?.type === "tool_call" && open.call === index;
       const isNew = callId !== undefined && name !== undefined && !isOpen;
       return [...(isNew ? call(index, callId, name) : []), ...addArguments(args_delta)];

@@ -3,7 +3,8 @@
 import { NO_USAGE, type Usage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { StreamEvent } from "../../../../protocol/event.ts";
-import type { Interrupt } from "../../../../protocol/interrupt.ts";
+import { readTurn } from "../../../../protocol/turn-reader.ts";
+import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
 import { approvalText, questionText } from "../../words.ts";
 import { forcedCallId } from "../pairing.ts";
@@ -26,54 +27,58 @@ interface Delta {
   readonly tool_calls?: readonly object[];
 }
 
-interface Step {
-  readonly deltas: readonly Delta[];
-  readonly finish?: string;
-  readonly usage?: Usage;
-  readonly error?: { readonly code: string; readonly message: string };
-}
+/** A part of a completion. The last one is the finish or an error. */
+type Piece =
+  | { readonly delta: Delta }
+  | { readonly finish: string; readonly usage: Usage | undefined }
+  | { readonly error: { readonly code: string; readonly message: string } };
 
 /** The stream's frames: chunks, then `[DONE]`; a failure ends with an `error` in its place. */
 export function project({ model, includesUsage, ...answer }: ProjectOptions): Fold {
-  const stepOf = createFold(answer);
+  const read = createTable(answer);
   return (event, run) => {
-    const step = stepOf(event, run);
     const base = { ...headOf(run, model), object: "chat.completion.chunk" };
-    const usage = includesUsage ? { usage: null } : {};
     const chunk = (delta: Delta, finish_reason: string | null) => ({
       data: JSON.stringify({
         ...base,
         choices: [{ index: 0, delta, logprobs: null, finish_reason }],
-        ...usage,
+        ...(includesUsage ? { usage: null } : {}),
       }),
     });
-    const frames = step.deltas.map((delta) => chunk(delta, null));
-    if (step.error) return [...frames, { data: JSON.stringify({ error: errorOf(step.error) }) }];
-    if (step.finish === undefined) return frames;
-    frames.push(chunk({}, step.finish));
-    if (includesUsage)
-      frames.push({ data: JSON.stringify({ ...base, choices: [], usage: usageOf(step.usage) }) });
-    return [...frames, { data: "[DONE]" }];
+    const framesOf = (piece: Piece): Frame[] => {
+      if ("delta" in piece) return [chunk(piece.delta, null)];
+      if ("error" in piece) return [{ data: JSON.stringify({ error: errorOf(piece.error) }) }];
+      const usage = { ...base, choices: [], usage: usageOf(piece.usage) };
+      const last = includesUsage ? [{ data: JSON.stringify(usage) }] : [];
+      return [chunk({}, piece.finish), ...last, { data: "[DONE]" }];
+    };
+    return read(event, run).flatMap(framesOf);
   };
 }
 
 /** Adds up a whole completion. `completion` is complete after the run's last event. */
 export function collect({ model, ...answer }: Omit<ProjectOptions, "includesUsage">) {
-  const stepOf = createFold(answer);
+  const read = createTable(answer);
   let content = "";
   let reasoning = "";
-  let last: Step = { deltas: [] };
+  let finish = "stop";
+  let usage: Usage | undefined;
+  let error: { readonly code: string; readonly message: string } | undefined;
   const calls: object[] = [];
+  const add = (piece: Piece) => {
+    if ("error" in piece) error = piece.error;
+    else if ("finish" in piece) ({ finish, usage } = piece);
+    else {
+      content += piece.delta.content ?? "";
+      reasoning += piece.delta.reasoning_content ?? "";
+      calls.push(...(piece.delta.tool_calls ?? []));
+    }
+  };
   return {
     see(event: StreamEvent, run: RunRecord): void {
-      last = stepOf(event, run);
-      for (const delta of last.deltas) {
-        content += delta.content ?? "";
-        reasoning += delta.reasoning_content ?? "";
-        calls.push(...(delta.tool_calls ?? []));
-      }
+      for (const piece of read(event, run)) add(piece);
     },
-    error: () => last.error,
+    error: () => error,
     completion(run: RunRecord) {
       const message = {
         role: "assistant",
@@ -85,8 +90,8 @@ export function collect({ model, ...answer }: Omit<ProjectOptions, "includesUsag
       return {
         ...headOf(run, model),
         object: "chat.completion" as const,
-        choices: [{ index: 0, message, logprobs: null, finish_reason: last.finish ?? "stop" }],
-        usage: usageOf(last.usage),
+        choices: [{ index: 0, message, logprobs: null, finish_reason: finish }],
+        usage: usageOf(usage),
       };
     },
   };
@@ -114,79 +119,52 @@ const usageOf = (usage: Usage = NO_USAGE) => ({
 
 const FINISH: Readonly<Record<string, string>> = { max_tokens: "length", refusal: "content_filter" };
 
-function createFold({
-  outputOnly,
-  answersAs,
-}: Pick<ProjectOptions, "outputOnly" | "answersAs">): (event: StreamEvent, run: RunRecord) => Step {
+function createTable({ outputOnly, answersAs }: Pick<ProjectOptions, "outputOnly" | "answersAs">) {
   let hasText = false;
   let isNewText = false;
-  let isFailed = false;
-  const toolCalls: object[] = [];
+  let calls = 0;
 
-  const say = (text: string): Delta[] => {
+  const say = (text: string): Piece[] => {
     // A second message of the run, or what is said after a failed attempt, is set apart.
     const gap = hasText && isNewText ? "\n\n" : "";
     hasText = true;
     isNewText = false;
-    return [{ content: gap + text }];
+    return [{ delta: { content: gap + text } }];
   };
-  const call = (id: string, name: string, args: object): Delta[] => {
+  const sayApart = (text: string): Piece[] => {
+    isNewText = true;
+    return say(text);
+  };
+  const call = (id: string, name: string, args: object): Piece[] => {
     const made = { id, type: "function", function: { name, arguments: JSON.stringify(args) } };
-    toolCalls.push(made);
-    return [{ tool_calls: [{ index: toolCalls.length - 1, ...made }] }];
+    return [{ delta: { tool_calls: [{ index: calls++, ...made }] } }];
   };
-  const answer = (output: object, run: RunRecord): Delta[] =>
+  const answer = (output: object, run: RunRecord): Piece[] =>
     answersAs === undefined
       ? say(JSON.stringify(output))
       : call(forcedCallId(run, answersAs), answersAs, output);
-  const ask = (question: Interrupt): Delta[] => {
-    const { kind, call_id, name, args, asked_by } = question;
-    if (kind === "tool" && !asked_by) return call(call_id, name, args);
-    isNewText = true;
-    return say(kind === "approval" ? approvalText(question) : questionText(question));
-  };
 
-  return (event, run) => {
-    if (event.path) return { deltas: [] };
-    switch (event.event) {
-      case "run_start":
-        return { deltas: [{ role: "assistant", content: "" }] };
-      case "on_chat_model_start": {
-        const deltas = isFailed && hasText ? [{ content: "\n\n…" }] : [];
-        isNewText = true;
-        isFailed = false;
-        return { deltas };
-      }
-      case "on_chat_model_stream": {
-        const { data } = event;
-        if ("delta" in data) return { deltas: outputOnly ? [] : say(data.delta) };
-        return { deltas: "reasoning_delta" in data ? [{ reasoning_content: data.reasoning_delta }] : [] };
-      }
-      case "on_chat_model_end":
-        isFailed = event.data.error !== undefined;
-        return { deltas: [] };
-      case "message_discard":
-        isFailed = true;
-        return { deltas: [] };
-      case "on_interrupt":
-        return { deltas: ask(event.data) };
-      case "error":
-        return { deltas: [], error: event.data };
-      case "done": {
-        const { status, stop_reason, usage, output } = event.data;
-        if (status === "error") {
-          isNewText = true;
-          return { deltas: say(`The run has reached a limit: ${stop_reason}.`), finish: "stop", usage };
-        }
-        const deltas = outputOnly && output ? answer(output, run) : [];
-        return {
-          deltas,
-          finish: toolCalls.length > 0 ? "tool_calls" : (FINISH[stop_reason] ?? "stop"),
-          usage,
-        };
-      }
-      default:
-        return { deltas: [] };
-    }
-  };
+  return readTurn<Piece, RunRecord>({
+    run: () => [{ delta: { role: "assistant", content: "" } }],
+    step({ retries }) {
+      isNewText = true;
+      return retries && hasText ? [{ delta: { content: "\n\n…" } }] : [];
+    },
+    delta(kind, text) {
+      if (kind === "thought") return [{ delta: { reasoning_content: text } }];
+      return outputOnly ? [] : say(text);
+    },
+    ask(question) {
+      const { kind, call_id, name, args, asked_by } = question;
+      if (kind === "tool" && !asked_by) return call(call_id, name, args);
+      return sayApart(kind === "approval" ? approvalText(question) : questionText(question));
+    },
+    end({ as, reason, message, usage, output }, run) {
+      if (as === "failed") return [{ error: { code: reason, message } }];
+      if (as === "limit") return [...sayApart(message), { finish: "stop", usage }];
+      const answered = outputOnly && output ? answer(output, run) : [];
+      const finish = calls > 0 ? "tool_calls" : (FINISH[reason] ?? "stop");
+      return [...answered, { finish, usage }];
+    },
+  });
 }

@@ -2,8 +2,10 @@
 
 import { addUsage, NO_USAGE, type ToolCall, type ToolMessage, type Usage } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
-import type { EventName, StreamEvent } from "../../../../protocol/event.ts";
+import type { End } from "../../../../protocol/end.ts";
+import type { EventData } from "../../../../protocol/event.ts";
 import type { Interrupt } from "../../../../protocol/interrupt.ts";
+import { readTurn } from "../../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
 import { forcedCallId } from "../pairing.ts";
@@ -48,8 +50,6 @@ export interface ResponseFold {
   response(run: RunRecord): ReturnType<typeof responseOf>;
 }
 
-type DataOf<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
-
 /** An item of text that is being written. */
 interface OpenText {
   readonly id: string;
@@ -62,7 +62,7 @@ interface OpenText {
 /** How a response ended. */
 interface Outcome {
   readonly status: "completed" | "failed" | "cancelled" | "incomplete";
-  readonly error?: { readonly code: string; readonly message: string };
+  readonly error?: { readonly message: string };
   readonly incomplete?: { readonly reason: string };
 }
 
@@ -84,7 +84,6 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   /** Calls that the client or a person has decided on, by call id. */
   const approvals = new Map<string, string>();
   const ofClient = new Set<string>();
-  const asked = new Map<string, Interrupt>();
 
   const emit = (type: string, fields: object) => {
     const sequence_number = sequence++;
@@ -216,97 +215,61 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     const type = how.status === "cancelled" ? "incomplete" : how.status;
     emit(`response.${type}`, { response: snapshot(run) });
   };
-  const finished = (run: RunRecord, data: DataOf<"done">) => {
-    const { status, stop_reason } = data;
+  const finished = (run: RunRecord, how: End) => {
     close("incomplete");
-    usage = addUsage(usage, data.usage);
+    usage = addUsage(usage, how.usage ?? NO_USAGE);
     // It continues when its deferred result arrives.
-    if (status === "interrupted" && stop_reason === "tool_use" && asked.size === 0) return;
-    if (status === "interrupted") for (const question of asked.values()) ask(question);
-    if (answersAs !== undefined && data.output) {
+    if (how.as === "waits") return;
+    if (how.status === "interrupted") for (const question of how.questions) ask(question);
+    if (answersAs !== undefined && how.output) {
       const id = forcedCallId(run, answersAs);
-      call(functionCall(id, answersAs, data.output, "completed"), { name: answersAs, args: data.output });
+      call(functionCall(id, answersAs, how.output, "completed"), { name: answersAs, args: how.output });
     }
-    end(run, outcomeOf(data));
+    end(run, outcomeOf(how));
   };
-
-  const written = ({ message: each }: DataOf<"on_message">) => {
-    if (each.role === "tool") called(each);
-    // Before the first model call comes the input, which the client knows.
-    if (each.role === "assistant" && messageId)
-      for (const call of each.tool_calls ?? []) calls.set(call.id, call);
-  };
-  const decided = ({ id }: DataOf<"on_resume">) => {
+  const decided = ({ id }: EventData<"on_resume">) => {
     const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
     if (kind === "approval") approvals.set(call, `mcpr_${call}`);
     if (kind === "tool") ofClient.add(call);
   };
 
-  const apply = (event: StreamEvent, run: RunRecord): void => {
-    switch (event.event) {
-      case "run_start":
-        begin(run);
-        break;
-      case "on_chat_model_start":
-        messageId = event.data.message_id;
-        thoughts = 0;
-        break;
-      case "on_chat_model_stream":
-        if ("delta" in event.data) say(event.data.delta);
-        else if ("reasoning_delta" in event.data) think(event.data.reasoning_delta);
-        break;
-      case "on_chat_model_end":
-        close(event.data.error ? "incomplete" : "completed");
-        break;
-      case "message_discard":
-        close("incomplete");
-        break;
-      case "on_message":
-        written(event.data);
-        break;
-      case "on_tool_start":
-        calls.set(event.data.call_id, { id: event.data.call_id, name: event.name, args: event.data.args });
-        break;
-      case "on_resume":
-        decided(event.data);
-        break;
-      case "on_interrupt":
-        asked.set(event.data.id, event.data);
-        break;
-      case "error":
-        close("incomplete");
-        usage = addUsage(usage, event.data.usage ?? NO_USAGE);
-        end(run, { status: "failed", error: event.data });
-        break;
-      case "done":
-        finished(run, event.data);
-        break;
-    }
-  };
-
-  return {
-    see(event, run) {
+  /** A handler that returns the frames that `act` emits. */
+  const emitting =
+    <A extends readonly unknown[]>(act: (...args: A) => void) =>
+    (...args: A): readonly Frame[] => {
       frames = [];
-      if (!event.path?.length && !outcome) apply(event, run);
+      act(...args);
       return frames;
-    },
-    response: snapshot,
-  };
+    };
+
+  const read = readTurn<Frame, RunRecord>({
+    run: emitting(begin),
+    step: emitting(({ id }) => {
+      messageId = id;
+      thoughts = 0;
+    }),
+    delta: emitting((kind, text) => (kind === "text" ? say(text) : think(text))),
+    stepEnd: emitting(({ failed }) => close(failed ? "incomplete" : "completed")),
+    // Before the first model call comes the input, which the client knows.
+    assistant: emitting(({ tool_calls = [] }) => {
+      if (messageId) for (const call of tool_calls) calls.set(call.id, call);
+    }),
+    result: emitting(called),
+    toolStart: emitting((name, { call_id: id, args }) => void calls.set(id, { id, name, args })),
+    answered: emitting(decided),
+    end: emitting((how, run) => finished(run, how)),
+  });
+  return { see: (event, run) => (outcome ? [] : read(event, run)), response: snapshot };
 }
 
 const placeOf = ({ id, index }: OpenText) => ({ item_id: id, output_index: index });
 
 const textIn = ({ content }: Item) => (content as [{ text: string }])[0].text;
 
-function outcomeOf({ status, stop_reason }: DataOf<"done">): Outcome {
-  if (status === "cancelled") return { status };
-  if (status === "error")
-    return {
-      status: "failed",
-      error: { code: "server_error", message: `The run has reached a limit: ${stop_reason}.` },
-    };
-  if (stop_reason === "max_tokens")
-    return { status: "incomplete", incomplete: { reason: "max_output_tokens" } };
+function outcomeOf({ as, reason, message }: End): Outcome {
+  if (as === "cancelled") return { status: as };
+  if (as === "failed" || as === "limit") return { status: "failed", error: { message } };
+  if (reason === "max_tokens") return { status: "incomplete", incomplete: { reason: "max_output_tokens" } };
   return { status: "completed" };
 }
 

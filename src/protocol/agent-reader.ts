@@ -1,0 +1,151 @@
+// What one agent does, derived from its events: its model calls with their attempts, the parts of what it writes, and its
+// tool calls.
+
+import type { EventData, StreamEvent } from "./event.ts";
+import type { AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage } from "./message.ts";
+
+/** A model call, which writes one message. */
+export interface Step {
+  /** The id of its message. */
+  readonly id: string;
+  readonly model: string;
+  /** The call before it failed or was discarded: what it said does not count. */
+  readonly retries: boolean;
+}
+
+export interface StepEnd {
+  readonly id: string;
+  /** The call failed, or its message was discarded: `error` says why the call failed. */
+  readonly failed: boolean;
+  readonly error: EventData<"on_chat_model_end">["error"];
+  readonly stop_reason: string | undefined;
+  readonly usage: EventData<"on_chat_model_end">["usage"];
+}
+
+export type PartKind = "text" | "thought";
+export type CallDelta = Extract<EventData<"on_chat_model_stream">, { tool_call: unknown }>["tool_call"];
+
+/** Handlers are called in the order in which things happen; what they return is sent. One that is missing sends nothing. */
+export interface AgentHandlers<F> {
+  step(step: Step): readonly F[];
+  /** A part of text or of thoughts begins: the one before it, and a call's arguments, have ended. */
+  open(kind: PartKind): readonly F[];
+  delta(kind: PartKind, text: string): readonly F[];
+  close(kind: PartKind): readonly F[];
+  callDelta(delta: CallDelta): readonly F[];
+  stepEnd(end: StepEnd): readonly F[];
+  /** `isStreamed`: its step has written something of it, and did not fail. */
+  assistant(message: AssistantMessage, isStreamed: boolean): readonly F[];
+  /** `isSteering`: it came while the agent was at work. */
+  user(message: UserMessage, isSteering: boolean): readonly F[];
+  system(message: SystemMessage, isSteering: boolean): readonly F[];
+  /** The result of a call. */
+  result(message: ToolMessage): readonly F[];
+  toolStart(tool: string, data: EventData<"on_tool_start">): readonly F[];
+  toolProgress(tool: string, data: EventData<"on_tool_progress">): readonly F[];
+  toolEnd(tool: string, data: EventData<"on_tool_end">): readonly F[];
+  warning(data: EventData<"warning">): readonly F[];
+}
+
+export interface AgentReader<F> {
+  /** To be called with each event of the agent, in order. Events of runs and of other agents give nothing. */
+  see(event: StreamEvent): readonly F[];
+  /** Closes the part that is open. */
+  close(): readonly F[];
+}
+
+const NOTHING: readonly never[] = [];
+
+export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
+  let hasSpoken = false;
+  let isFailed = false;
+  /** The message of the last step, unless that failed. */
+  let written: { readonly id: string; hasParts: boolean } | undefined;
+  let open: PartKind | undefined;
+
+  const close = (): readonly F[] => {
+    const kind = open;
+    open = undefined;
+    return (kind && on.close?.(kind)) ?? NOTHING;
+  };
+
+  const write = (kind: PartKind, text: string): readonly F[] => {
+    if (open === kind) return on.delta?.(kind, text) ?? NOTHING;
+    const closed = close();
+    open = kind;
+    return joined(closed, on.open?.(kind), on.delta?.(kind, text));
+  };
+
+  const begin = ({ message_id: id, model }: EventData<"on_chat_model_start">): readonly F[] => {
+    const closed = close();
+    const retries = isFailed;
+    isFailed = false;
+    hasSpoken = true;
+    written = { id, hasParts: false };
+    return joined(closed, on.step?.({ id, model, retries }));
+  };
+
+  const end = (step: StepEnd): readonly F[] => {
+    const closed = close();
+    isFailed ||= step.failed;
+    if (step.failed) written = undefined;
+    return joined(closed, on.stepEnd?.(step));
+  };
+
+  const append = (message: Message): readonly F[] | undefined => {
+    switch (message.role) {
+      case "assistant":
+        return on.assistant?.(message, written?.id === message.id && written.hasParts);
+      case "user":
+        return on.user?.(message, hasSpoken);
+      case "tool":
+        return on.result?.(message);
+      case "system":
+        return on.system?.(message, hasSpoken);
+    }
+  };
+
+  const stream = (data: EventData<"on_chat_model_stream">): readonly F[] => {
+    if (written) written.hasParts = true;
+    if ("delta" in data) return write("text", data.delta);
+    if ("reasoning_delta" in data) return write("thought", data.reasoning_delta);
+    return "tool_call" in data ? joined(close(), on.callDelta?.(data.tool_call)) : NOTHING;
+  };
+
+  const see = (event: StreamEvent): readonly F[] | undefined => {
+    switch (event.event) {
+      case "on_chat_model_stream":
+        return stream(event.data);
+      case "on_chat_model_start":
+        return begin(event.data);
+      case "on_chat_model_end": {
+        const { message_id: id, error, stop_reason, usage } = event.data;
+        return end({ id, failed: error !== undefined, error, stop_reason, usage });
+      }
+      case "message_discard": {
+        const { message_id: id } = event.data;
+        return end({ id, failed: true, error: undefined, stop_reason: undefined, usage: undefined });
+      }
+      case "on_message":
+        return append(event.data.message);
+      case "on_tool_start":
+        return on.toolStart?.(event.name, event.data);
+      case "on_tool_progress":
+        return on.toolProgress?.(event.name, event.data);
+      case "on_tool_end":
+        return on.toolEnd?.(event.name, event.data);
+      case "warning":
+        return on.warning?.(event.data);
+      default:
+        return NOTHING;
+    }
+  };
+  return { see: (event) => see(event) ?? NOTHING, close };
+}
+
+/** The frames of several handlers as one list; one that exists already, where the others are empty. */
+export function joined<F>(...lists: readonly (readonly F[] | undefined)[]): readonly F[] {
+  let all: readonly F[] = NOTHING;
+  for (const list of lists) if (list && list.length > 0) all = all.length === 0 ? list : [...all, ...list];
+  return all;
+}

@@ -1,0 +1,115 @@
+// What happened in a turn, derived from its events once: what its agent did, what it asked and was answered, how the shared
+// state changed, and how each run ended. A wire is a table of handlers over these parts.
+
+import { type AgentHandlers, joined, readAgent } from "./agent-reader.ts";
+import { type End, endOf } from "./end.ts";
+import type { EventData, StreamEvent } from "./event.ts";
+import type { Interrupt } from "./interrupt.ts";
+import { merge } from "./patch.ts";
+
+/** How `files` has changed: by a patch of some paths, or as a whole. */
+export interface FilesChange {
+  readonly before: unknown;
+  readonly patch: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** `R`: the record of a run, which comes with its events. */
+export interface TurnHandlers<F, R> extends AgentHandlers<F> {
+  /** The first run of the turn begins. */
+  start(run: R): readonly F[];
+  /** A run of the turn begins, also the first one. */
+  run(run: R, data: EventData<"run_start">): readonly F[];
+  /** `isKnown`: the reader has seen it already. */
+  ask(question: Interrupt, isKnown: boolean): readonly F[];
+  /** `question`: undefined if the reader has not seen it. */
+  answered(data: EventData<"on_resume">, question: Interrupt | undefined): readonly F[];
+  todos(value: unknown): readonly F[];
+  files(value: unknown, change: FilesChange): readonly F[];
+  /** An event of a subagent, or the start or end of one. `path`: of the agent that the event comes from. */
+  subagent(event: StreamEvent, path: readonly string[], run: R): readonly F[];
+  /** A run of the turn has ended; the turn continues after it if it `asks` or `waits`. */
+  end(end: End, run: R): readonly F[];
+}
+
+export interface TurnOptions {
+  /** Questions of earlier runs that the reader has seen. */
+  readonly asked?: readonly Interrupt[] | undefined;
+  /** The thread's files before the first event. */
+  readonly files?: unknown;
+}
+
+const NOTHING: readonly never[] = [];
+const AT_ROOT: readonly string[] = [];
+
+/** Returns a function that is to be called with each event of the turn, in order, and its run; it returns what the handlers do. */
+export function readTurn<F, R = unknown>(
+  on: Partial<TurnHandlers<F, R>>,
+  options: TurnOptions = {},
+): (event: StreamEvent, run: R) => readonly F[] {
+  const agent = readAgent(on);
+  /** All that were asked, and those of them that are open. */
+  const asked = new Map(options.asked?.map((each) => [each.id, each]));
+  const open = new Map<string, Interrupt>();
+  let { files } = options;
+  let isStarted = false;
+
+  const begin = (data: EventData<"run_start">, run: R): readonly F[] => {
+    open.clear();
+    const started = isStarted ? NOTHING : on.start?.(run);
+    isStarted = true;
+    return joined(started, on.run?.(run, data));
+  };
+
+  const ask = (question: Interrupt): readonly F[] | undefined => {
+    const isKnown = asked.has(question.id);
+    asked.set(question.id, question);
+    open.set(question.id, question);
+    return on.ask?.(question, isKnown);
+  };
+
+  const answer = (data: EventData<"on_resume">): readonly F[] | undefined => {
+    open.delete(data.id);
+    return on.answered?.(data, asked.get(data.id));
+  };
+
+  /** A call that has its result waits for no answer. */
+  const settle = (callId: string): void => {
+    for (const [id, { call_id }] of open) if (call_id === callId) open.delete(id);
+  };
+
+  const change = ({ key, value, patch }: EventData<"on_state">): readonly F[] | undefined => {
+    if (key === "todos") return on.todos?.(value);
+    if (key !== "files") return NOTHING;
+    const before = files;
+    files = patch ? merge(before, patch) : value;
+    return on.files?.(files, { before, patch });
+  };
+
+  const see = (event: StreamEvent, run: R): readonly F[] | undefined => {
+    switch (event.event) {
+      case "run_start":
+        return begin(event.data, run);
+      case "on_interrupt":
+        return ask(event.data);
+      case "on_resume":
+        return answer(event.data);
+      case "on_state":
+        return change(event.data);
+      case "on_subagent_start":
+      case "on_subagent_end":
+        return on.subagent?.(event, AT_ROOT, run);
+      case "on_message":
+        if (event.data.message.role === "tool") settle(event.data.message.tool_call_id);
+        return agent.see(event);
+      case "done":
+      case "error":
+        return joined(agent.close(), on.end?.(endOf(event, [...open.values()]), run));
+      default:
+        return agent.see(event);
+    }
+  };
+  return (event, run) => {
+    const isOfSubagent = event.path !== undefined && event.path.length > 0;
+    return (isOfSubagent ? on.subagent?.(event, event.path ?? AT_ROOT, run) : see(event, run)) ?? NOTHING;
+  };
+}
