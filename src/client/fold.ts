@@ -59,15 +59,11 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
         return onSubagentStart(lane, path, event);
       case "on_subagent_end":
         return onSubagentEnd(lane, event);
-      case "on_message":
-        // What a subagent was asked to do is in the arguments of the call.
-        if (path.length > 0 && event.data.message.role === "user") return;
-        return lane.message(event.data.message);
-      case "on_chat_model_end":
-        count(event.data.usage);
-        return lane.apply(event);
       default:
-        return lane.apply(event);
+        // What a subagent was asked to do is in the arguments of the call.
+        if (path.length > 0 && event.event === "on_message" && event.data.message.role === "user") return;
+        if (event.event === "on_chat_model_end") count(event.data.usage);
+        lane.apply(event);
     }
   }
 

@@ -1,5 +1,6 @@
 // One agent's part of a thread: its messages and calls in order, as its events build them.
 
+import { readAgent } from "../protocol/agent-reader.ts";
 import { createCellList, type LaneTools } from "./cell-list.ts";
 import type { AgentCell, Cell, Lane } from "./cells.ts";
 import { createModelMessages } from "./model-messages.ts";
@@ -32,37 +33,44 @@ export function createLane(lane: Lane, tools: LaneTools) {
   const agents = new Map<string, AgentCell>();
   const agentIds = new Map<string, AgentCell>();
 
-  function message(added: Message): void {
-    if (seen.has(added.id)) return;
-    seen.add(added.id);
-    if (added.role === "assistant") said.keep(added);
-    else if (added.role === "user") list.add(userCell(added, newKey()));
-    else if (added.role === "tool" && added.error === WITHDRAWN)
-      calls.withdraw(added.tool_call_id, added.name);
-    else if (added.role === "tool")
-      calls.result(added.tool_call_id, added.name, {
-        text: added.error ?? textIn(added.content),
-        hasFailed: added.error !== undefined,
-      });
+  /** The time of the event that is applied. */
+  let at: string | undefined;
+
+  /** False if the thread's message is shown already. */
+  function isNew({ id }: Message): boolean {
+    const isNew = !seen.has(id);
+    seen.add(id);
+    return isNew;
   }
 
-  function apply(event: StreamEvent) {
-    switch (event.event) {
-      case "on_chat_model_start":
-        return said.begin(event.data.message_id);
-      case "on_chat_model_stream":
-        return said.stream(event.data);
-      case "on_chat_model_end":
-        return said.end(endOf(event.data.error));
-      case "message_discard":
-        return said.discard(event.data.message_id);
-      case "on_tool_start":
-        return calls.start(event.name, event.data, event.ts);
-      case "on_tool_progress":
-        return calls.progress(event.data);
-      case "on_tool_end":
-        return calls.end(event.data);
-    }
+  const reader = readAgent<never>({
+    step: ({ id }) => said.begin(id),
+    delta: said.write,
+    callDelta: said.call,
+    stepEnd({ id, failed, error }) {
+      if (failed && !error) said.discard(id);
+      else said.end(endOf(error));
+    },
+    assistant(message) {
+      if (isNew(message)) said.keep(message);
+    },
+    user(message) {
+      if (isNew(message)) list.add(userCell(message, newKey()));
+    },
+    result(message) {
+      if (!isNew(message)) return;
+      const { tool_call_id: id, name, content, error } = message;
+      if (error === WITHDRAWN) calls.withdraw(id, name);
+      else calls.result(id, name, { text: error ?? textIn(content), hasFailed: error !== undefined });
+    },
+    toolStart: (name, data) => calls.start(name, data, at),
+    toolProgress: (_, data) => calls.progress(data),
+    toolEnd: (_, data) => calls.end(data),
+  });
+
+  function apply(event: StreamEvent): void {
+    at = "ts" in event ? event.ts : undefined;
+    reader.see(event);
   }
 
   /** The card of a subagent; a new one is put into that of its call. */
@@ -102,7 +110,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
   return {
     lane,
     apply,
-    message,
+    message: (message: Message) => apply({ event: "on_message", data: { message } }),
     agent,
     /** By its id in the paths of its events. */
     agentOf: (id: string) => agentIds.get(id),

@@ -1,5 +1,6 @@
 // The model's messages in a lane: their deltas as they come, then each message as the thread has it.
 
+import type { CallDelta, PartKind } from "../protocol/agent-reader.ts";
 import type { CellList, LaneTools } from "./cell-list.ts";
 import {
   append,
@@ -10,7 +11,7 @@ import {
   type ToolCell,
 } from "./cells.ts";
 import type { ToolCells } from "./tool-cells.ts";
-import type { Message, StreamEvent } from "./wire.ts";
+import type { Message } from "./wire.ts";
 
 /** As far as it is there. */
 interface ModelMessage {
@@ -24,7 +25,6 @@ interface ModelMessage {
   thoughtSince?: number;
 }
 
-type Delta = Extract<StreamEvent, { event: "on_chat_model_stream" }>["data"];
 type AssistantMessage = Extract<Message, { role: "assistant" }>;
 
 export function createModelMessages(list: CellList, calls: ToolCells, { touch, now, newKey }: LaneTools) {
@@ -89,13 +89,19 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     },
 
     /** A delta of a message whose beginning was not seen is dropped: the thread has the message, or will have it. */
-    stream(delta: Delta) {
+    write(kind: PartKind, delta: string): void {
       if (!open || open.isKept) return;
-      if ("reasoning_delta" in delta) return think(open, delta.reasoning_delta);
-      if (!("delta" in delta || "tool_call" in delta)) return;
+      if (kind === "thought") think(open, delta);
+      else {
+        endThought(open);
+        say(open, delta);
+      }
+    },
+
+    call(delta: CallDelta): void {
+      if (!open || open.isKept) return;
       endThought(open);
-      if ("delta" in delta) say(open, delta.delta);
-      else call(open, delta.tool_call);
+      call(open, delta);
     },
 
     end(state: "done" | "failed" | "stopped"): void {
@@ -155,8 +161,6 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     return kept;
   }
 }
-
-type CallDelta = Extract<Delta, { tool_call: unknown }>["tool_call"];
 
 const partsOf = ({ thought, text, calls }: ModelMessage): Cell[] =>
   [thought, text, ...calls.values()].filter((cell) => cell !== undefined);

@@ -25,26 +25,30 @@ export interface StepEnd {
 export type PartKind = "text" | "thought";
 export type CallDelta = Extract<EventData<"on_chat_model_stream">, { tool_call: unknown }>["tool_call"];
 
+/** What a handler sends. A reader that changes something of its own instead sends nothing. */
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler may be a function without a result.
+export type Sent<F> = readonly F[] | void;
+
 /** Handlers are called in the order in which things happen; what they return is sent. One that is missing sends nothing. */
 export interface AgentHandlers<F> {
-  step(step: Step): readonly F[];
+  step(step: Step): Sent<F>;
   /** A part of text or of thoughts begins: the one before it, and a call's arguments, have ended. */
-  open(kind: PartKind): readonly F[];
-  delta(kind: PartKind, text: string): readonly F[];
-  close(kind: PartKind): readonly F[];
-  callDelta(delta: CallDelta): readonly F[];
-  stepEnd(end: StepEnd): readonly F[];
+  open(kind: PartKind): Sent<F>;
+  delta(kind: PartKind, text: string): Sent<F>;
+  close(kind: PartKind): Sent<F>;
+  callDelta(delta: CallDelta): Sent<F>;
+  stepEnd(end: StepEnd): Sent<F>;
   /** `isStreamed`: its step has written something of it, and did not fail. */
-  assistant(message: AssistantMessage, isStreamed: boolean): readonly F[];
+  assistant(message: AssistantMessage, isStreamed: boolean): Sent<F>;
   /** `isSteering`: it came while the agent was at work. */
-  user(message: UserMessage, isSteering: boolean): readonly F[];
-  system(message: SystemMessage, isSteering: boolean): readonly F[];
+  user(message: UserMessage, isSteering: boolean): Sent<F>;
+  system(message: SystemMessage, isSteering: boolean): Sent<F>;
   /** The result of a call. */
-  result(message: ToolMessage): readonly F[];
-  toolStart(tool: string, data: EventData<"on_tool_start">): readonly F[];
-  toolProgress(tool: string, data: EventData<"on_tool_progress">): readonly F[];
-  toolEnd(tool: string, data: EventData<"on_tool_end">): readonly F[];
-  warning(data: EventData<"warning">): readonly F[];
+  result(message: ToolMessage): Sent<F>;
+  toolStart(tool: string, data: EventData<"on_tool_start">): Sent<F>;
+  toolProgress(tool: string, data: EventData<"on_tool_progress">): Sent<F>;
+  toolEnd(tool: string, data: EventData<"on_tool_end">): Sent<F>;
+  warning(data: EventData<"warning">): Sent<F>;
 }
 
 export interface AgentReader<F> {
@@ -92,7 +96,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
     return joined(closed, on.stepEnd?.(step));
   };
 
-  const append = (message: Message): readonly F[] | undefined => {
+  const append = (message: Message): Sent<F> => {
     switch (message.role) {
       case "assistant":
         return on.assistant?.(message, written?.id === message.id && written.hasParts);
@@ -112,7 +116,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
     return "tool_call" in data ? joined(close(), on.callDelta?.(data.tool_call)) : NOTHING;
   };
 
-  const see = (event: StreamEvent): readonly F[] | undefined => {
+  const see = (event: StreamEvent): Sent<F> => {
     switch (event.event) {
       case "on_chat_model_stream":
         return stream(event.data);
@@ -144,7 +148,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 }
 
 /** The frames of several handlers as one list; one that exists already, where the others are empty. */
-export function joined<F>(...lists: readonly (readonly F[] | undefined)[]): readonly F[] {
+export function joined<F>(...lists: readonly (Sent<F> | undefined)[]): readonly F[] {
   let all: readonly F[] = NOTHING;
   for (const list of lists) if (list && list.length > 0) all = all.length === 0 ? list : [...all, ...list];
   return all;

@@ -1,7 +1,7 @@
 // What happened in a turn, derived from its events once: what its agent did, what it asked and was answered, how the shared
 // state changed, and how each run ended. A wire is a table of handlers over these parts.
 
-import { type AgentHandlers, joined, readAgent } from "./agent-reader.ts";
+import { type AgentHandlers, joined, readAgent, type Sent } from "./agent-reader.ts";
 import { type End, endOf } from "./end.ts";
 import type { EventData, StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
@@ -16,19 +16,19 @@ export interface FilesChange {
 /** `R`: the record of a run, which comes with its events. */
 export interface TurnHandlers<F, R> extends AgentHandlers<F> {
   /** The first run of the turn begins. */
-  start(run: R): readonly F[];
+  start(run: R): Sent<F>;
   /** A run of the turn begins, also the first one. */
-  run(run: R, data: EventData<"run_start">): readonly F[];
+  run(run: R, data: EventData<"run_start">): Sent<F>;
   /** `isKnown`: the reader has seen it already. */
-  ask(question: Interrupt, isKnown: boolean): readonly F[];
+  ask(question: Interrupt, isKnown: boolean): Sent<F>;
   /** `question`: undefined if the reader has not seen it. */
-  answered(data: EventData<"on_resume">, question: Interrupt | undefined): readonly F[];
-  todos(value: unknown): readonly F[];
-  files(value: unknown, change: FilesChange): readonly F[];
+  answered(data: EventData<"on_resume">, question: Interrupt | undefined): Sent<F>;
+  todos(value: unknown): Sent<F>;
+  files(value: unknown, change: FilesChange): Sent<F>;
   /** An event of a subagent, or the start or end of one. `path`: of the agent that the event comes from. */
-  subagent(event: StreamEvent, path: readonly string[], run: R): readonly F[];
+  subagent(event: StreamEvent, path: readonly string[], run: R): Sent<F>;
   /** A run of the turn has ended; the turn continues after it if it `asks` or `waits`. */
-  end(end: End, run: R): readonly F[];
+  end(end: End, run: R): Sent<F>;
 }
 
 export interface TurnOptions {
@@ -60,14 +60,14 @@ export function readTurn<F, R = unknown>(
     return joined(started, on.run?.(run, data));
   };
 
-  const ask = (question: Interrupt): readonly F[] | undefined => {
+  const ask = (question: Interrupt): Sent<F> => {
     const isKnown = asked.has(question.id);
     asked.set(question.id, question);
     open.set(question.id, question);
     return on.ask?.(question, isKnown);
   };
 
-  const answer = (data: EventData<"on_resume">): readonly F[] | undefined => {
+  const answer = (data: EventData<"on_resume">): Sent<F> => {
     open.delete(data.id);
     return on.answered?.(data, asked.get(data.id));
   };
@@ -77,7 +77,7 @@ export function readTurn<F, R = unknown>(
     for (const [id, { call_id }] of open) if (call_id === callId) open.delete(id);
   };
 
-  const change = ({ key, value, patch }: EventData<"on_state">): readonly F[] | undefined => {
+  const change = ({ key, value, patch }: EventData<"on_state">): Sent<F> => {
     if (key === "todos") return on.todos?.(value);
     if (key !== "files") return NOTHING;
     const before = files;
@@ -85,7 +85,7 @@ export function readTurn<F, R = unknown>(
     return on.files?.(files, { before, patch });
   };
 
-  const see = (event: StreamEvent, run: R): readonly F[] | undefined => {
+  const see = (event: StreamEvent, run: R): Sent<F> => {
     switch (event.event) {
       case "run_start":
         return begin(event.data, run);

@@ -5,8 +5,9 @@ import type { Page } from "../../client/cells.ts";
 import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
-import { type Live, sendNow, stopRun, takeBack } from "../live.ts";
+import type { Live } from "../live.ts";
 import { number } from "../numbers.ts";
+import { sendNow, stopRun, takeBack } from "../run-commands.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
 

@@ -233,33 +233,33 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     if (kind === "tool") ofClient.add(call);
   };
 
-  /** A handler that returns the frames that `act` emits. */
-  const emitting =
-    <A extends readonly unknown[]>(act: (...args: A) => void) =>
-    (...args: A): readonly Frame[] => {
-      frames = [];
-      act(...args);
-      return frames;
-    };
-
-  const read = readTurn<Frame, RunRecord>({
-    run: emitting(begin),
-    step: emitting(({ id }) => {
+  const read = readTurn<never, RunRecord>({
+    run: begin,
+    step({ id }) {
       messageId = id;
       thoughts = 0;
-    }),
-    delta: emitting((kind, text) => (kind === "text" ? say(text) : think(text))),
-    stepEnd: emitting(({ failed }) => close(failed ? "incomplete" : "completed")),
-    // Before the first model call comes the input, which the client knows.
-    assistant: emitting(({ tool_calls = [] }) => {
+    },
+    delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
+    stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
+    assistant({ tool_calls = [] }) {
+      // Before the first model call comes the input, which the client knows.
       if (messageId) for (const call of tool_calls) calls.set(call.id, call);
-    }),
-    result: emitting(called),
-    toolStart: emitting((name, { call_id: id, args }) => void calls.set(id, { id, name, args })),
-    answered: emitting(decided),
-    end: emitting((how, run) => finished(run, how)),
+    },
+    result: called,
+    toolStart(name, { call_id: id, args }) {
+      calls.set(id, { id, name, args });
+    },
+    answered: decided,
+    end: (how, run) => finished(run, how),
   });
-  return { see: (event, run) => (outcome ? [] : read(event, run)), response: snapshot };
+  return {
+    see(event, run) {
+      frames = [];
+      if (!outcome) read(event, run);
+      return frames;
+    },
+    response: snapshot,
+  };
 }
 
 const placeOf = ({ id, index }: OpenText) => ({ item_id: id, output_index: index });

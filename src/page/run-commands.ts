@@ -1,0 +1,55 @@
+// What a person does to the run in progress, and to the messages that wait for it.
+
+import { ProblemError } from "../client/client.ts";
+import { touch } from "./frame.ts";
+import type { Live, Waiting } from "./live.ts";
+import { choiceOf, saveQueued } from "./outbox.ts";
+import { startRun, steer } from "./sending.ts";
+import { client } from "./session.ts";
+
+/** Stops the run in progress. What the server says of its end is seen in the stream. */
+export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
+  const { id } = live.page.run;
+  if (id === undefined) return;
+  await client.stop(thread, id, mode);
+  live.stopping = id;
+  touch(live);
+}
+
+/** Takes a message out of the queue: its run is cancelled before it begins. */
+export async function takeBack(thread: string, live: Live, id: string): Promise<void> {
+  await client.stop(thread, id, "cancel");
+  saveQueued(id, undefined);
+  live.waiting = live.waiting.filter((each) => each.id !== id);
+  touch(live);
+}
+
+/**
+ * The run in progress reads the message before its next step, or it runs next when that has ended meanwhile. It leaves the queue
+ * first, so that it is never read twice; when the server cannot be reached then, its words stay in sight for another try.
+ */
+export async function sendNow(thread: string, live: Live, { id, text }: Waiting): Promise<void> {
+  const run = live.page.run.id;
+  if (run === undefined || text === undefined || !(await isWithdrawn(thread, id))) return;
+  const message = await steer(thread, run, text);
+  const sent: Waiting = message
+    ? { id: message, as: "steering", text }
+    : {
+        id: (await startRun({ thread, content: text, choice: choiceOf(thread), isQueued: true })).id,
+        as: "queued",
+        text,
+      };
+  saveQueued(id, undefined);
+  live.waiting = [...live.waiting.filter((each) => each.id !== id), sent];
+  touch(live);
+}
+
+/** Whether a queued run was cancelled, now or before, and did not begin. */
+async function isWithdrawn(thread: string, id: string): Promise<boolean> {
+  try {
+    await client.stop(thread, id, "cancel");
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.code === "run_not_active")) throw error;
+  }
+  return (await client.runs.get(thread, id)).status === "cancelled";
+}
