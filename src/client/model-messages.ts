@@ -81,6 +81,9 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     touch(cell);
   }
 
+  /** A delta of a message whose beginning was not seen is dropped: the thread has the message, or will have it. */
+  const written = (): ModelMessage | undefined => (open?.isKept ? undefined : open);
+
   return {
     begin(id: string): void {
       // What failed before is tried again.
@@ -88,20 +91,21 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       open = messageOf(id);
     },
 
-    /** A delta of a message whose beginning was not seen is dropped: the thread has the message, or will have it. */
     write(kind: PartKind, delta: string): void {
-      if (!open || open.isKept) return;
-      if (kind === "thought") think(open, delta);
+      const message = written();
+      if (!message) return;
+      if (kind === "thought") think(message, delta);
       else {
-        endThought(open);
-        say(open, delta);
+        endThought(message);
+        say(message, delta);
       }
     },
 
     call(delta: CallDelta): void {
-      if (!open || open.isKept) return;
-      endThought(open);
-      call(open, delta);
+      const message = written();
+      if (!message) return;
+      endThought(message);
+      call(message, delta);
     },
 
     end(state: "done" | "failed" | "stopped"): void {

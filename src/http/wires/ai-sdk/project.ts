@@ -192,7 +192,7 @@ interface Subagent {
   readonly summary?: string;
 }
 
-/** Subagents as parts of data: each says again all that is known of one. */
+/** Subagents as parts of data. A part replaces the one before it, so each holds the whole subagent. */
 function createSubagents() {
   const known = new Map<string, Subagent>();
   const change = (id: string, changes: Partial<Subagent>): Chunk[] => {
