@@ -194,6 +194,12 @@ function agentMethods({ call }: Pick<Requests, "call">) {
   return {
     list: async (signal?: Signal) => (await call("GET /agents", {}, signal)).items,
     get: (name: string, signal?: Signal) => call("GET /agents/{name}", of(name), signal),
+    /** Those that your runs offer its model, by name. */
+    tools: async (name: string, signal?: Signal) =>
+      (await call("GET /agents/{name}/tools", of(name), signal)).items,
+    /** The blocks of its system prompt, for those who manage the tenant or the server. */
+    prompt: async (name: string, signal?: Signal) =>
+      (await call("GET /agents/{name}/prompt", of(name), signal)).items,
     overrides: (name: string, signal?: Signal) => call("GET /agents/{name}/overrides", of(name), signal),
     /** Merged into your overrides; null removes one. */
     setOverrides: (name: string, changes: Body<"PATCH /agents/{name}/overrides">, signal?: Signal) =>

@@ -845,6 +845,21 @@ export type AgentDetails = {
   };
 };
 
+export type AgentTool = {
+  name: string;
+  /** As the model reads it. */
+  description: string;
+  /** JSON Schema of its arguments. */
+  parameters: Record<string, unknown>;
+  /** Whether it changes nothing. */
+  read_only: boolean;
+};
+
+export type PromptBlock = {
+  id: string;
+  text: string;
+};
+
 export type BackendStatus = {
   name: string;
   type: string;
@@ -1316,6 +1331,20 @@ export interface Operations {
   "GET /agents/{name}": {
     path: { name: string };
     answer: AgentDetails;
+  };
+  /** The tools that your runs of an agent offer its model, by name. */
+  "GET /agents/{name}/tools": {
+    path: { name: string };
+    answer: {
+      items: AgentTool[];
+    };
+  };
+  /** The configured system prompt of an agent. */
+  "GET /agents/{name}/prompt": {
+    path: { name: string };
+    answer: {
+      items: PromptBlock[];
+    };
   };
   /** Your overrides of an agent. */
   "GET /agents/{name}/overrides": {

@@ -218,14 +218,14 @@ function keepOptions({ settings, ...others }: RunOptions, state: State): RunObse
 }
 
 /**
- * The names of the tools that a user's runs of an agent offer its model, sorted. Starts no sandbox. Throws
- * `invalid_request` for an unknown agent.
+ * The tools that a user's runs of an agent offer its model, by name. Starts no sandbox. Throws `invalid_request` for an
+ * unknown agent.
  */
 export async function offeredTools(
   { agents, stores: { items }, subagents, tenantTools }: RunServices,
   owner: Owner,
   name: string,
-): Promise<string[]> {
+): Promise<Tool[]> {
   const definition = agents.find(name);
   const [tools = [], user] = await Promise.all([
     tenantTools?.(owner, name),
@@ -237,7 +237,7 @@ export async function offeredTools(
   const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
   const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
-  return toolsOffered(agent, run).map((tool) => tool.name);
+  return toolsOffered(agent, run);
 }
 
 /** A backend for tools that are never called. */

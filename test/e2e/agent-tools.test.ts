@@ -4,6 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { createClient } from "../../src/client/client.ts";
 import type { ModelRequest } from "../../src/core/model.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Turn } from "../../src/models/scripted.ts";
@@ -178,4 +179,27 @@ describe("GET /agents/:name", () => {
     const status = (await (await fetch(`${url}/backend`)).json()) as { status?: string };
     expect(status.status).not.toMatch(/running|starting/);
   });
+});
+
+test("tools are read as the model reads them, and the prompt by those who manage alone", async () => {
+  const { url } = await startServer({
+    agents: agentWith('system_prompt: "Be careful."'),
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
+  });
+  const as = (scopes: string) =>
+    createClient({
+      baseUrl: url,
+      headers: { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": scopes },
+    });
+  const user = as("read,run");
+  const tools = await user.agents.tools("assistant");
+  expect(tools.map(({ name }) => name)).toEqual((await user.agents.get("assistant")).tools);
+  const ls = tools.find(({ name }) => name === "ls");
+  expect(ls).toMatchObject({ read_only: true, parameters: { type: "object" } });
+  expect(ls?.description).toMatch(/\w/);
+
+  await expect(user.agents.prompt("assistant")).rejects.toMatchObject({ status: 403 });
+  expect(await as("admin").agents.prompt("assistant")).toEqual([{ id: "instructions", text: "Be careful." }]);
+  await expect(as("admin").agents.prompt("unknown")).rejects.toMatchObject({ status: 404 });
+  await expect(user.agents.tools("unknown")).rejects.toMatchObject({ status: 404 });
 });

@@ -63,6 +63,43 @@ describe("an agent on the page", () => {
   });
 });
 
+const CAREFUL = `agents:
+  default: { model: "scripted:test" }
+  writer:
+    model: "scripted:test"
+    system_prompt:
+      - { id: rules, text: "Never say <script>window.pwned = 1</script>." }
+      - { id: style, text: Be brief. }
+`;
+
+describe("an agent can be read and tried", () => {
+  test("its prompt, what its tools do and take, and a conversation with it are at hand, by keyboard and on a phone", async () => {
+    const { url } = await startServer({ agents: CAREFUL });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    await tab.go("#/agents/writer", "System prompt");
+    for (const width of [1280, 390]) {
+      await tab.look({ theme: width === 390 ? "dark" : "light", width, height: 800 });
+      await tab.screenshot(`page-agent-${width}`);
+      expect(await tab.barriers()).toEqual([]);
+    }
+    await page.locator("summary", { hasText: "rules" }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByText("Never say <script>window.pwned = 1</script>.").waitFor();
+    await page.locator("summary", { hasText: "write_todos" }).first().click();
+    await page.getByText('"todos"').waitFor();
+    expect(await tab.harm()).toEqual([]);
+
+    await page.getByRole("button", { name: "Talk to it" }).press("Enter");
+    const field = page.getByRole("textbox", { name: "Message" });
+    await field.fill("Hello");
+    await field.press("Enter");
+    const agents = async () =>
+      ((await json(`${url}/runs`)).items as unknown as { agent: string }[]).map(({ agent }) => agent);
+    await expect.poll(agents).toEqual(["writer"]);
+  });
+});
+
 describe("tools and permissions on the page", () => {
   test("a tool is registered, its secret shown once, and deleted", async () => {
     const { page, url, button, field, errors } = await opened("#/tools", "Registered tools");

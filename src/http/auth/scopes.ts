@@ -23,6 +23,8 @@ const ROUTES: Readonly<Record<string, Access>> = {
 
   "GET /agents": "read",
   "GET /agents/:name": "read",
+  "GET /agents/:name/tools": "read",
+  "GET /agents/:name/prompt": "manage",
   "GET /agents/:name/overrides": "read",
   "PATCH /agents/:name/overrides": "run",
   "DELETE /agents/:name/overrides": "run",

@@ -1,4 +1,4 @@
-// Agents as the user sees them, with the user's overrides applied.
+// Agents as the user sees them, with the user's overrides applied, and as those who manage see their prompts.
 
 import { z } from "zod";
 import {
@@ -31,6 +31,17 @@ const AgentDetails = AgentInfo.extend({
   choices: UserChoices.describe("What you may change with your overrides."),
 }).meta({ id: "AgentDetails" });
 
+const AgentTool = z
+  .object({
+    name: z.string(),
+    description: z.string().describe("As the model reads it."),
+    parameters: z.record(z.string(), z.unknown()).describe("JSON Schema of its arguments."),
+    read_only: z.boolean().describe("Whether it changes nothing."),
+  })
+  .meta({ id: "AgentTool" });
+
+const PromptBlock = z.object({ id: z.string(), text: z.string() }).meta({ id: "PromptBlock" });
+
 export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpServices): void {
   const tags = ["agents"];
   const params = z.object({ name: z.string().max(64) });
@@ -43,7 +54,8 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   const shown = async (owner: Owner, name: string) => {
     const { agent, user } = await seen(owner, name);
-    return { ...agent, user, tools: await offeredTools(runs, owner, name) };
+    const tools = await offeredTools(runs, owner, name);
+    return { ...agent, user, tools: tools.map((tool) => tool.name) };
   };
 
   const changesOf = (user: unknown, ignored: readonly OverrideIssue[]) => ({
@@ -75,6 +87,47 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
       const { name } = request.params;
       const { user, ...agent } = await shown(ownerOf(request), name);
       return { ...agent, choices: agents.choices(name, user) };
+    },
+  );
+
+  app.get(
+    "/agents/:name/tools",
+    {
+      schema: {
+        summary: "The tools that your runs of an agent offer its model, by name",
+        tags,
+        params,
+        response: { 200: z.object({ items: z.array(AgentTool) }) },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      const tools = await offeredTools(runs, ownerOf(request), name);
+      const items = tools.map(({ name, description, parameters, annotations }) => ({
+        ...{ name, description, parameters: { ...parameters } },
+        read_only: annotations.readOnly === true,
+      }));
+      return { items };
+    },
+  );
+
+  app.get(
+    "/agents/:name/prompt",
+    {
+      schema: {
+        summary: "The configured system prompt of an agent",
+        description:
+          "For those who manage the tenant or the server. Its blocks in their order, as every run sends them. Hooks add further blocks while a run works, such as skills and memory: `GET /threads/{thread_id}/runs/{run_id}/requests/{n}` has those.",
+        tags,
+        params,
+        response: { 200: z.object({ items: z.array(PromptBlock) }) },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      return { items: agents.find(name).system.map(({ id, text }) => ({ id, text })) };
     },
   );
 

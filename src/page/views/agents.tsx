@@ -1,11 +1,12 @@
 // The agents: what each is made of, as this user's runs have it, and what this user may change of it.
 
 import { useEffect } from "preact/hooks";
-import type { AgentDetails } from "../../client/client.ts";
+import type { AgentDetails, AgentTool, PromptBlock } from "../../client/client.ts";
 import { onChange } from "../changes.ts";
-import { Empty, Plain, Problem, useRead, visible } from "../components.tsx";
+import { Empty, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
 import { number } from "../numbers.ts";
-import { hashOf } from "../routes.ts";
+import { saveChoice } from "../outbox.ts";
+import { go, hashOf } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { Overrides } from "./overrides.tsx";
@@ -62,11 +63,13 @@ function AgentList() {
 
 function AgentView({ name }: { name: string }) {
   const { value, problem, reload } = useAgents(async (signal) => {
-    const [agent, overrides] = await Promise.all([
+    const [agent, overrides, tools, prompt] = await Promise.all([
       client.agents.get(name, signal),
       client.agents.overrides(name, signal),
+      client.agents.tools(name, signal),
+      mayManage() ? client.agents.prompt(name, signal) : undefined,
     ]);
-    return { agent, overrides };
+    return { agent, overrides, tools, prompt };
   }, name);
   const words = t().agents;
   return (
@@ -79,9 +82,8 @@ function AgentView({ name }: { name: string }) {
       {value && (
         <div class="sections">
           <Facts agent={value.agent} />
-          <Names title={words.tools} names={value.agent.tools}>
-            {words.noTools}
-          </Names>
+          <Prompt blocks={value.prompt} />
+          <OfferedTools tools={value.tools} />
           <Names title={words.hooks} names={value.agent.hooks}>
             {words.noHooks}
           </Names>
@@ -102,6 +104,11 @@ function Facts({ agent }: { agent: AgentDetails }) {
           <Plain>{agent.description}</Plain>
         </p>
       )}
+      {may("run") && (
+        <button type="button" class="primary" onClick={() => talkTo(agent.name)}>
+          {words.talk}
+        </button>
+      )}
       <dl class="facts">
         <dt>{words.model}</dt>
         <dd>
@@ -116,6 +123,68 @@ function Facts({ agent }: { agent: AgentDetails }) {
       </dl>
     </section>
   );
+}
+
+/** Opens a new conversation with the agent chosen. */
+function talkTo(agent: string): void {
+  saveChoice(undefined, { agent });
+  go({ view: "new" });
+}
+
+const mayManage = () => may("admin") || may("operator");
+
+/** Absent: this user may not read it. */
+function Prompt({ blocks }: { blocks: readonly PromptBlock[] | undefined }) {
+  const words = t().agents;
+  return (
+    <section>
+      <h2>{words.prompt}</h2>
+      {!blocks && <Empty>{words.promptHidden}</Empty>}
+      {blocks?.length === 0 && <Empty>{words.noPrompt}</Empty>}
+      <div class="changes">
+        {blocks?.map(({ id, text }) => (
+          <details class="change" key={id} open={blocks.length === 1}>
+            <summary>
+              <Plain>{id}</Plain>
+            </summary>
+            <Pre>{visible(text)}</Pre>
+          </details>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+function OfferedTools({ tools }: { tools: readonly AgentTool[] }) {
+  const words = t().agents;
+  return (
+    <section>
+      <h2>{words.tools}</h2>
+      {tools.length === 0 && <Empty>{words.noTools}</Empty>}
+      <div class="changes">
+        {tools.map((tool) => (
+          <details class="change" key={tool.name}>
+            <summary>
+              <Plain>{tool.name}</Plain> <span class="quiet">{visible(firstSentence(tool.description))}</span>
+              {tool.read_only && <span class="tag">{words.readOnly}</span>}
+            </summary>
+            <Pre>{visible(tool.description)}</Pre>
+            <h3>{words.parameters}</h3>
+            <Pre>{visible(JSON.stringify(tool.parameters, null, 2))}</Pre>
+          </details>
+        ))}
+      </div>
+    </section>
+  );
+}
+
+const LONGEST = 120;
+
+/** For the closed line; the whole text stands in the open one. */
+function firstSentence(text: string): string {
+  const line = text.trim().split("\n", 1)[0] ?? "";
+  const sentence = line.split(/(?<=[.!?]) /, 1)[0] ?? line;
+  return sentence.length > LONGEST ? `${sentence.slice(0, LONGEST)}…` : sentence;
 }
 
 const Names = ({ title, names, children }: { title: string; names: readonly string[]; children: string }) => (
