@@ -3,6 +3,7 @@
 import type { Interface } from "node:readline";
 import { z } from "zod";
 import type { Answer, Interrupt } from "../client/client.ts";
+import { decisionIn } from "../protocol/approval-words.ts";
 import { type Paint, visible } from "./paint.ts";
 
 /** Resolves with the answers, or with `undefined` when the user leaves one open. */
@@ -36,8 +37,10 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
     const text = await ask(`${asked(interrupt, paint)}\n  ${call}\n  ${CHOICES}: `);
     if (text === undefined) return undefined;
     if (/^e(dit)?$/i.test(text)) return edited(ask);
-    const decided = APPROVALS.get(text);
-    if (decided) return decided;
+    const kept = ALWAYS.get(text);
+    if (kept) return { decision: "approve", remember: kept };
+    const decision = decisionIn(text);
+    if (decision) return { decision };
     const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
     return { decision: "deny", ...(reason ? { message: reason } : {}) };
   },
@@ -67,10 +70,11 @@ export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
 }
 
 const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
-const APPROVALS: ReadonlyMap<string, Omit<Answer, "id">> = new Map([
-  ...["y", "Y", "yes", "Yes"].map((text) => [text, { decision: "approve" }] as const),
-  ...["a", "always"].map((text) => [text, { decision: "approve", remember: "session" }] as const),
-  ...["A", "Always"].map((text) => [text, { decision: "approve", remember: "agent" }] as const),
+const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
+  ["a", "session"],
+  ["always", "session"],
+  ["A", "agent"],
+  ["Always", "agent"],
 ]);
 
 const Args = z.record(z.string(), z.unknown());

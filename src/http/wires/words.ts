@@ -1,18 +1,11 @@
 // What waits for an answer, and the answer, in words: for clients that have nothing else to ask with.
 
+import { decisionIn } from "../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
-
-const YES: ReadonlySet<string> = new Set(["approve", "approved", "yes", "y", "ok", "okay"]);
-const NO: ReadonlySet<string> = new Set(["deny", "denied", "no", "n"]);
-
-const wordIn = (text: string) => text.trim().toLowerCase().replace(/[.!]$/, "");
-
-/** Whether the words approve. */
-export const isYes = (text: string) => YES.has(wordIn(text));
 
 /** What a user's words answer. Approvals take a word; questions take any text. Nothing: the words are a new message. */
 export function answersInWords(text: string, open: readonly Interrupt[]): Answer[] {
-  const decision = isYes(text) ? "approve" : NO.has(wordIn(text)) ? "deny" : undefined;
+  const decision = decisionIn(text);
   return open.flatMap(({ id, kind, options = [], one_of_options }): Answer[] => {
     if (kind === "approval") return decision ? [{ id, decision }] : [];
     if (kind === "tool") return [];

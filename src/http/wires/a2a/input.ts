@@ -5,8 +5,8 @@ import { type Content, Part } from "../../../core/message.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
-import { isYes } from "../words.ts";
 import { A2A, RPC, RpcError } from "./errors.ts";
 
 const SentPart = z.looseObject({
@@ -131,9 +131,8 @@ export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): A
   }
   const text = parts.flatMap((part) => part.text ?? []).join("\n");
   if (first.kind !== "approval") return [{ id: first.id, decision: "respond", message: text }];
-  return [
-    isYes(text) ? { id: first.id, decision: "approve" } : { id: first.id, decision: "deny", message: text },
-  ];
+  const decision = decisionIn(text);
+  return [decision ? { id: first.id, decision } : { id: first.id, decision: "deny", message: text }];
 }
 
 function answerTo({ id, kind }: Interrupt, given: z.infer<typeof OneAnswer>): Answer[] {

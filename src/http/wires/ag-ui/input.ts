@@ -7,6 +7,7 @@ import { newMessageId } from "../../../core/new-ids.ts";
 import { ClientTool } from "../../../core/records.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 
 const SentCall = z.looseObject({ id: z.string() });
@@ -173,8 +174,6 @@ const Decision = z.looseObject({
   editedArgs: z.record(z.string(), z.unknown()).nullish(),
 });
 const Reply = z.looseObject({ answer: z.string() });
-const YES: readonly unknown[] = [true, "approve", "approved", "yes"];
-const NO: readonly unknown[] = [false, "deny", "denied", "no"];
 
 function answerOf({ status, payload }: z.infer<typeof ResumeEntry>, { id, kind }: Interrupt): Answer {
   if (status === "cancelled") return { id, decision: "deny", message: "The user cancelled this." };
@@ -182,12 +181,12 @@ function answerOf({ status, payload }: z.infer<typeof ResumeEntry>, { id, kind }
     const message = Reply.safeParse(payload).data?.answer ?? payload;
     return { id, decision: "respond", message: typeof message === "string" ? message : jsonOf(message) };
   }
-  if (YES.includes(payload)) return { id, decision: "approve" };
-  if (NO.includes(payload)) return { id, decision: "deny" };
+  const decision = decisionIn(payload);
+  if (decision) return { id, decision };
   const said = Decision.safeParse(payload).data;
   if (!said)
     throw refused(
-      "resume: the `payload` of an approval must be {approved: boolean, reason?: string, editedArgs?: object}.",
+      "resume: the `payload` of an approval must be {approved: boolean, reason?: string, editedArgs?: object}, or a word such as `approve` or `deny`.",
     );
   if (!said.approved) return { id, decision: "deny", ...(said.reason ? { message: said.reason } : {}) };
   return said.editedArgs ? { id, decision: "edit", args: said.editedArgs } : { id, decision: "approve" };

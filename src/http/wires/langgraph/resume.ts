@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
+import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { callIdOf, type InterruptGroup, interruptGroups } from "./shapes.ts";
 
@@ -129,20 +130,16 @@ function withoutAliases(args: Readonly<Record<string, unknown>>): Record<string,
   return "agent" in rest && subagent_type !== undefined ? rest : { ...args };
 }
 
-const YES: ReadonlySet<string> = new Set(["approve", "approved", "accept", "yes", "y", "ok", "okay", "true"]);
-const NO: ReadonlySet<string> = new Set(["deny", "denied", "reject", "no", "n", "false"]);
-
 /** A bare value: it approves, answers the questions, or denies with its words. */
 function wordsOf(value: unknown, asked: readonly Interrupt[]): Answer[] {
   if (typeof value !== "string" && typeof value !== "boolean" && typeof value !== "number")
     throw refused("send {decisions: [{type: approve|edit|reject|respond}]}, or a text.");
   const text = String(value);
-  const word = text.trim().toLowerCase();
+  const decision = decisionIn(value);
   const hasQuestion = asked.some(({ kind }) => kind === "question");
   return asked.flatMap(({ id, kind, options = [] }): Answer[] => {
     if (kind === "question") return [{ id, decision: "respond", message: optionFor(text, options) }];
-    if (YES.has(word)) return [{ id, decision: "approve" }];
-    if (NO.has(word)) return [{ id, decision: "deny" }];
+    if (decision) return [{ id, decision }];
     // The words are meant for the question beside it.
     return hasQuestion ? [] : [{ id, decision: "deny", message: text }];
   });

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { firstChars } from "../../../lib/text.ts";
+import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 
 /** Of the arguments that a person is shown. */
@@ -42,7 +43,7 @@ export function questionOf(
 const Filled = z.looseObject({
   action: z.enum(["accept", "decline", "cancel"]),
   content: z
-    .looseObject({ decision: z.string(), reason: z.string(), answer: z.string() })
+    .looseObject({ decision: z.union([z.string(), z.boolean()]), reason: z.string(), answer: z.string() })
     .partial()
     .nullish(),
 });
@@ -56,7 +57,7 @@ export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "
     return answer === undefined
       ? { id, decision: "deny", message: REFUSED.none }
       : { id, decision: "respond", message: answer };
-  if (decision === "approve") return { id, decision };
+  if (decisionIn(decision) === "approve") return { id, decision: "approve" };
   return { id, decision: "deny", ...(reason ? { message: reason } : {}) };
 }
 

@@ -1,6 +1,7 @@
 // The tools that MCP clients see: agents are an argument, so that a hundred of them do not fill the context of a client's model.
 
 import { z } from "zod";
+import { decisionIn } from "../../../protocol/approval-words.ts";
 import { Id } from "../../../protocol/ids.ts";
 
 const ThreadId = Id.describe("The conversation, as `run_agent` returned it.");
@@ -13,7 +14,7 @@ export const RunAgent = z.object({
 export const AnswerQuestion = z.object({
   thread_id: ThreadId,
   decision: z
-    .enum(["approve", "deny", "respond"])
+    .preprocess((said) => decisionIn(said) ?? said, z.enum(["approve", "deny", "respond"]))
     .describe("`approve` or `deny` a call; `respond` to a question with `message`."),
   message: z.string().max(100_000).optional().describe("The answer to a question, or why a call is denied."),
   id: z.string().min(1).max(256).optional().describe("Which interrupt; needed when several are open."),
