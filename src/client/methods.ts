@@ -75,6 +75,7 @@ export function createMethods({ call, open }: Requests) {
 
     threads: threadMethods({ call }),
     shares: shareMethods({ call }),
+    feedback: feedbackMethods({ call }),
     runs: runMethods({ call }),
     agents: agentMethods({ call }),
     tools: toolMethods({ call }),
@@ -119,6 +120,31 @@ function shareMethods({ call }: Pick<Requests, "call">) {
       query: Query<"GET /shared/{user}/{thread_id}/{share_id}/messages"> = {},
       signal?: Signal,
     ) => call("GET /shared/{user}/{thread_id}/{share_id}/messages", { ...at(place), query }, signal),
+  };
+}
+
+function feedbackMethods({ call }: Pick<Requests, "call">) {
+  const at = (threadId: string, messageId: string) => ({
+    path: { thread_id: threadId, message_id: messageId },
+  });
+  return {
+    /** The rated answers of a thread, last changed first. */
+    of: async (threadId: string, signal?: Signal) =>
+      (await call("GET /threads/{thread_id}/feedback", { path: { thread_id: threadId } }, signal)).items,
+    /** Rates an answer, in place of what was said of it before. */
+    put: (
+      threadId: string,
+      messageId: string,
+      rating: Body<"PUT /threads/{thread_id}/messages/{message_id}/feedback">,
+      signal?: Signal,
+    ) =>
+      call(
+        "PUT /threads/{thread_id}/messages/{message_id}/feedback",
+        { ...at(threadId, messageId), body: rating },
+        signal,
+      ),
+    remove: (threadId: string, messageId: string, signal?: Signal) =>
+      call("DELETE /threads/{thread_id}/messages/{message_id}/feedback", at(threadId, messageId), signal),
   };
 }
 

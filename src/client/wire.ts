@@ -1059,6 +1059,14 @@ export type Trace = {
   is_whole: boolean;
 };
 
+export type Feedback = {
+  message_id: string;
+  rating: "up" | "down";
+  /** Why, in the user's words. */
+  comment?: string | undefined;
+  updated_at: string;
+};
+
 export type Share = {
   id: string;
   created_at: string;
@@ -1488,6 +1496,28 @@ export interface Operations {
     answer: {
       items: Message[];
       next_cursor?: string | undefined;
+    };
+  };
+  /** Rate an answer, with words if you like. */
+  "PUT /threads/{thread_id}/messages/{message_id}/feedback": {
+    path: { thread_id: string; message_id: string };
+    body: {
+      rating: "up" | "down";
+      /** Why, in the user's words. */
+      comment?: string | undefined;
+    };
+    answer: Feedback;
+  };
+  /** Remove a rating. */
+  "DELETE /threads/{thread_id}/messages/{message_id}/feedback": {
+    path: { thread_id: string; message_id: string };
+    answer: void;
+  };
+  /** The rated answers of a thread, last changed first. */
+  "GET /threads/{thread_id}/feedback": {
+    path: { thread_id: string };
+    answer: {
+      items: Feedback[];
     };
   };
   /** Follow a thread across its runs. */

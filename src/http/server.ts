@@ -20,6 +20,7 @@ import { agentRoutes } from "./routes/agents.ts";
 import { backendRoutes } from "./routes/backend.ts";
 import { branchRoutes } from "./routes/branches.ts";
 import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
+import { feedbackRoutes } from "./routes/feedback.ts";
 import { interruptRoutes } from "./routes/interrupts.ts";
 import {
   docsRoutes,
@@ -52,6 +53,7 @@ const ROUTES = [
   threadActionRoutes,
   branchRoutes,
   shareRoutes,
+  feedbackRoutes,
   threadEventRoutes,
   runRoutes,
   interruptRoutes,

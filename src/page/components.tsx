@@ -100,6 +100,8 @@ export function Action(props: {
   class?: string;
   label?: string;
   isOff?: boolean;
+  /** Of a button that stays in. */
+  isPressed?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
@@ -121,6 +123,7 @@ export function Action(props: {
         class={props.class}
         aria-label={props.label}
         aria-disabled={isBusy || undefined}
+        aria-pressed={props.isPressed}
         disabled={props.isOff}
         onClick={run}
       >

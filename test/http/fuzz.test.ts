@@ -127,6 +127,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/branches/{branch_id}/restore",
   "DELETE /threads/{thread_id}/shares/{share_id}",
+  "DELETE /threads/{thread_id}/messages/{message_id}/feedback",
   "GET /shared/{user}/{thread_id}/{share_id}",
   "GET /shared/{user}/{thread_id}/{share_id}/messages",
   "POST /threads/{thread_id}/runs/{run_id}/resume",

@@ -36,6 +36,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   message_id: "message",
   branch_id: "thread",
   share_id: "share",
+  ...{ rating: "nothing", comment: "nothing" },
   ...{ expires_in: "nothing", expires_at: "nothing", scopes: "nothing", key_id: "nothing" },
   "GET /shared/{user}/{thread_id}/{share_id}/messages after": "message",
   replaces: "message",
@@ -167,6 +168,7 @@ export const BODIES: Readonly<Record<string, object>> = {
   "POST /threads/{thread_id}/permissions": { allow: "execute" },
   "POST /agents/{name}/permissions": { allow: "execute" },
   "POST /threads/{thread_id}/shares": { expires_in: 3600 },
+  "PUT /threads/{thread_id}/messages/{message_id}/feedback": { rating: "up" },
   "POST /tickets": { path: "{path}" },
   "POST /tools": {
     ...{ name: "mine", description: "Mine.", callback_url: "https://tools.example.com/" },

@@ -4,6 +4,7 @@ import { newApiKey } from "../../src/http/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
 
 const chromium = await startChromium();
@@ -317,4 +318,33 @@ test("a conversation is shared by a link, with which others of the tenant read i
   await bob.page.reload();
   await sees(bob.page, "or it has ended");
   bob.errors.length = 0;
+});
+
+test("an answer is rated with words by keyboard, shows its rating after a reload, and can be taken back", async () => {
+  const { url } = await startServer({ script: [{ say: "Norway is in the EU." }] });
+  await runs(url, "one", { input: "Is it?" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/t/one", "Norway is in the EU.");
+  const bad = page.getByRole("button", { name: "Bad answer" });
+  await bad.press("Enter");
+  await page.getByLabel("What should have been better?").fill("It is not.");
+  for (const theme of ["light", "dark"] as const)
+    for (const width of [1280, 390]) {
+      await tab.look({ theme, width, height: 800 });
+      await tab.screenshot(`page-rating-${theme}-${width}`);
+      expect(await tab.barriers()).toEqual([]);
+    }
+  await page.getByRole("button", { name: "Save" }).press("Enter");
+  await page.getByLabel("What should have been better?").waitFor({ state: "detached" });
+  const kept = async () => (await json(`${url}/threads/one/feedback`)).items;
+  await expect.poll(kept).toMatchObject([{ rating: "down", comment: "It is not." }]);
+
+  await page.reload();
+  await page.locator('button[aria-pressed="true"]', { has: page.locator(".thumb-shape") }).waitFor();
+  await page.getByRole("button", { name: "Good answer" }).press("Enter");
+  await page.getByRole("button", { name: "No comment" }).click();
+  await expect.poll(kept).toMatchObject([{ rating: "up" }]);
+  await page.getByRole("button", { name: "Good answer" }).click();
+  await expect.poll(kept).toEqual([]);
 });

@@ -46,6 +46,9 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "DELETE /threads/:thread_id/shares/:share_id": "run",
   "GET /shared/:user/:thread_id/:share_id": "read",
   "GET /shared/:user/:thread_id/:share_id/messages": "read",
+  "GET /threads/:thread_id/feedback": "read",
+  "PUT /threads/:thread_id/messages/:message_id/feedback": "run",
+  "DELETE /threads/:thread_id/messages/:message_id/feedback": "run",
   "POST /threads/:thread_id/title": "run",
   "GET /threads/:thread_id/usage": "read",
 

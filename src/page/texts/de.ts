@@ -234,6 +234,12 @@ export const de: Texts = {
     thought: (time) => (time ? `Hat ${time} nachgedacht` : "Hat nachgedacht"),
     tones: { error: "Fehler: ", warning: "Warnung: " },
   },
+  rating: {
+    up: "Gute Antwort",
+    down: "Schlechte Antwort",
+    why: { up: "Was war gut daran?", down: "Was hätte besser sein sollen?" },
+    noWords: "Kein Kommentar",
+  },
   markdown: {
     plainText: "Text",
     table: "Tabelle",

@@ -229,6 +229,12 @@ export const en = {
     thought: (time: string | undefined) => (time ? `Thought for ${time}` : "Thought"),
     tones: { error: "Error: ", warning: "Warning: " },
   },
+  rating: {
+    up: "Good answer",
+    down: "Bad answer",
+    why: { up: "What was good about it?", down: "What should have been better?" },
+    noWords: "No comment",
+  },
   markdown: {
     plainText: "text",
     table: "Table",

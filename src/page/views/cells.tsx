@@ -13,6 +13,7 @@ import { t } from "../texts.ts";
 import { download } from "./download.ts";
 import { Markdown } from "./markdown.tsx";
 import { Picture } from "./picture.tsx";
+import { RatingButtons, RatingWords } from "./rating.tsx";
 import { RunNote } from "./run-note.tsx";
 import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
@@ -130,7 +131,8 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
 
 function Answer({ cell }: { cell: TextCell }) {
   const { text, state, id, isKept } = useTouched(cell);
-  const { agent, actions } = useContext(ThreadOf);
+  const { thread, agent, actions } = useContext(ThreadOf);
+  const [rated, setRated] = useState<"up" | "down">();
   const words = t().messages;
   return (
     <article class={`answer ${state}`} aria-label={agent} aria-busy={state === "open"} data-message={id}>
@@ -151,11 +153,21 @@ function Answer({ cell }: { cell: TextCell }) {
           <Copy text={() => text} />
           {id !== undefined && <CopyLink message={id} />}
           {actions && (
-            <Action class="quiet" onClick={() => actions.fork(id)}>
-              {words.fork}
-            </Action>
+            <>
+              <Action class="quiet" onClick={() => actions.fork(id)}>
+                {words.fork}
+              </Action>
+              <RatingButtons thread={thread} message={id} onRated={setRated} />
+            </>
           )}
         </div>
+      )}
+      {rated && (
+        <RatingWords
+          key={rated}
+          {...{ thread, message: id, rating: rated }}
+          onClose={() => setRated(undefined)}
+        />
       )}
     </article>
   );

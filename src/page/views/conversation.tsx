@@ -21,6 +21,7 @@ import { Cells } from "./cells.tsx";
 import { Composer } from "./composer.tsx";
 import { dropInto } from "./drop.ts";
 import { Questions } from "./questions.tsx";
+import { WithRatings } from "./rating.tsx";
 import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
 import { ThreadHead } from "./thread-head.tsx";
@@ -161,7 +162,9 @@ function Log({
           <ThreadOf.Provider value={of}>
             <WithVersions thread={thread} open={open} onLeave={stay}>
               <InWorkspace agent={info?.agent} lane={page.lane}>
-                <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
+                <WithRatings thread={thread} isReady={state === "ready"}>
+                  <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
+                </WithRatings>
               </InWorkspace>
             </WithVersions>
           </ThreadOf.Provider>
