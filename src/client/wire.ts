@@ -927,6 +927,14 @@ export type UserEvent = {
   data: Record<string, never>;
 };
 
+export type Feedback = {
+  message_id: string;
+  rating: "up" | "down";
+  /** Why, in the user's words. */
+  comment?: string | undefined;
+  updated_at: string;
+};
+
 export type DependencyStatus = {
   name: string;
   status: "up" | "down";
@@ -948,6 +956,8 @@ export type Me = {
   wires: Array<"ai-sdk" | "openai" | "langgraph" | "ag-ui" | "mcp" | "a2a">;
   /** Of the server. */
   version: string;
+  /** Of costs, if the settings name one. */
+  currency?: string | undefined;
 };
 
 export type Ticket = {
@@ -1057,14 +1067,6 @@ export type Trace = {
   spans: Span[];
   /** Whether these are all spans so far. */
   is_whole: boolean;
-};
-
-export type Feedback = {
-  message_id: string;
-  rating: "up" | "down";
-  /** Why, in the user's words. */
-  comment?: string | undefined;
-  updated_at: string;
 };
 
 export type Share = {

@@ -99,7 +99,13 @@ const begin = () => {
   document.querySelector<HTMLElement>(".is-new textarea")?.focus();
 };
 const toInbox = () => go({ view: "inbox" });
-const search = () => document.querySelector<HTMLElement>(".threads .search")?.focus();
+/** On a narrow screen the search is in the drawer. */
+const search = () => {
+  const field = () =>
+    [...document.querySelectorAll<HTMLElement>(".threads .search")].find((each) => each.checkVisibility());
+  if (!field()) document.querySelector<HTMLElement>(".head button.narrow")?.click();
+  setTimeout(() => field()?.focus());
+};
 const next = () => move(1);
 const before = () => move(-1);
 

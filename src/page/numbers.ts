@@ -1,24 +1,40 @@
 // Amounts as people read them, in their language.
 
-import { once } from "./texts.ts";
+import { locale, once } from "./texts.ts";
 
 const plain = once((locale) => new Intl.NumberFormat(locale));
 const tenths = once(
   (locale) => new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 }),
 );
-const smallMoney = once((locale) => new Intl.NumberFormat(locale, { maximumSignificantDigits: 3 }));
-const wholeMoney = once(
-  (locale) => new Intl.NumberFormat(locale, { maximumFractionDigits: 2, minimumFractionDigits: 2 }),
-);
+let small: Intl.NumberFormat | undefined;
+let whole: Intl.NumberFormat | undefined;
+/** The currency of costs, an ISO 4217 code; undefined: amounts are shown without one. */
+let currency: string | undefined;
+
+/** To be called when the server has said what its costs are in. */
+export function countIn(code: string | undefined): void {
+  if (code === currency) return;
+  currency = code;
+  small = undefined;
+  whole = undefined;
+}
 const parts = once((locale) => new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 0 }));
 const short = once(
   (locale) => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }),
 );
 
-/** Of millionths. */
+/** Of millionths, with the currency where the server names one. */
 export function money(millionths: number): string {
   const value = millionths / 1_000_000;
-  return value >= 1 || value === 0 ? wholeMoney().format(value) : smallMoney().format(value);
+  const isWhole = value >= 1 || value === 0;
+  const style = currency === undefined ? {} : ({ style: "currency", currency } as const);
+  if (isWhole) {
+    const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+    whole ??= new Intl.NumberFormat(locale(), { ...style, ...digits });
+    return whole.format(value);
+  }
+  small ??= new Intl.NumberFormat(locale(), { ...style, maximumSignificantDigits: 3 });
+  return small.format(value);
 }
 
 /** Of a part from 0 to 1. */

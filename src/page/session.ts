@@ -21,6 +21,7 @@ import { forgetDrafts } from "./drafts.ts";
 import { touch } from "./frame.ts";
 import { forgetAllGiven } from "./given.ts";
 import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
+import { countIn } from "./numbers.ts";
 import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } from "./oidc.ts";
 import { t } from "./texts.ts";
 
@@ -97,6 +98,7 @@ export async function askMe(): Promise<void> {
     // What the page has read so far is another user's.
     if (takeOver(`${me.tenant} ${me.user}`) && session.me) return location.reload();
     session.me = me;
+    countIn(me.currency);
     session.state = "signed_in";
     session.problem = undefined;
     tellSignedIn();

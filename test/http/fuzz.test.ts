@@ -123,10 +123,11 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
   ],
 };
 
-/** Routes that succeed only for a run or a call that waits, a rule, branch or share that exists, or a thread of one run or without questions. */
+/** Routes that succeed only for a run or a call that waits, a rule, branch, share or answer that exists, or a thread of one run or without questions. */
 const NEED_ANOTHER: ReadonlySet<string> = new Set([
   "POST /threads/{thread_id}/branches/{branch_id}/restore",
   "DELETE /threads/{thread_id}/shares/{share_id}",
+  "PUT /threads/{thread_id}/messages/{message_id}/feedback",
   "DELETE /threads/{thread_id}/messages/{message_id}/feedback",
   "GET /shared/{user}/{thread_id}/{share_id}",
   "GET /shared/{user}/{thread_id}/{share_id}/messages",

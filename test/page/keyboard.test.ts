@@ -158,6 +158,16 @@ describe("without a mouse", () => {
     await finds("action search", /^Action Search/);
     await page.keyboard.press("Enter");
     await expect.poll(() => page.evaluate("document.activeElement.className")).toBe("search");
+    // On a phone the search is in the drawer, which opens.
+    await tab.look({ theme: "light", width: 390, height: 800 });
+    await finds("action search", /^Action Search/);
+    await page.keyboard.press("Enter");
+    const drawer = page.getByRole("dialog", { name: "Skein" });
+    await drawer.getByRole("searchbox").waitFor();
+    await expect.poll(() => page.evaluate("document.activeElement.className")).toBe("search");
+    await drawer.getByRole("button", { name: "Close" }).press("Enter");
+    await drawer.waitFor({ state: "detached" });
+    await tab.look({ theme: "light", width: 1280, height: 800 });
     await page.keyboard.press("Control+K");
     await page.keyboard.press("Escape");
     await field.waitFor({ state: "detached" });

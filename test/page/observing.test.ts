@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect } from "vitest";
 import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
@@ -121,10 +122,16 @@ test("a run is run again with other words and instructions, and both are seen si
   expect(messages).toHaveLength(4);
 });
 
-test("the usage is shown by day, agent and model, with what is left of each limit", async () => {
+test("the usage is shown by day, agent and model, with what is left of each limit, and costs have their currency everywhere", async () => {
   const used = { input_tokens: 900, output_tokens: 100 };
   const { url } = await startServer({
-    config: { quotas: { user: { tokens_per_day: 10_000 } } },
+    config: {
+      quotas: {
+        user: { tokens_per_day: 10_000 },
+        currency: "EUR",
+        prices: { "scripted:test": { input: 1000, output: 1000 } },
+      },
+    },
     script: [{ say: "ok", usage: used }],
   });
   await runs(url, "one", { input: "Go." });
@@ -136,4 +143,18 @@ test("the usage is shown by day, agent and model, with what is left of each limi
   await page.getByRole("row", { name: /^assistant/ }).waitFor();
   await page.getByText("Table", { exact: true }).click();
   await page.getByRole("row", { name: /^\d{4}-\d\d-\d\d 1K$/ }).waitFor();
+  await page.getByText("€1.00").waitFor();
+
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Download CSV" }).press("Enter");
+  const [names, row, end] = (await readFile(await (await saving).path(), "utf8")).split("\r\n");
+  expect(names).toBe(
+    "day,agent,model,calls,input_tokens,cache_read_tokens,cache_write_tokens,output_tokens,cost,currency",
+  );
+  expect(row).toMatch(/^\d{4}-\d\d-\d\d,assistant,scripted:test,1,900,0,0,100,1,EUR$/);
+  expect(end).toBe("");
+
+  await tab.go("#/runs", "€1.00");
+  await page.getByRole("cell", { name: "Go.", exact: true }).waitFor();
+  await tab.go("#/t/one", "€1.00");
 });

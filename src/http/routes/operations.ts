@@ -150,10 +150,11 @@ const Me = z
     expires_at: z.iso.datetime().optional().describe("When the credentials expire."),
     wires: z.array(WireName).describe("The protocols of stock front ends that are on."),
     version: z.string().describe("Of the server."),
+    currency: z.string().optional().describe("Of costs, if the settings name one."),
   })
   .meta({ id: "Me" });
 
-export function meRoutes(app: App, { access: { auth }, wires, version }: HttpServices): void {
+export function meRoutes(app: App, { access: { auth }, wires, version, quotas }: HttpServices): void {
   app.get(
     "/me",
     {
@@ -166,8 +167,9 @@ export function meRoutes(app: App, { access: { auth }, wires, version }: HttpSer
     async (request) => {
       const { tenant, user, scopes, expires_at } = principalOf(request);
       const end = expires_at === undefined ? {} : { expires_at: new Date(expires_at).toISOString() };
+      const { currency } = quotas;
       const shown = { scopes: [...scopes], auth: kindOf(auth.scheme), wires: [...wires], version };
-      return { tenant, user, ...shown, ...end };
+      return { tenant, user, ...shown, ...(currency === undefined ? {} : { currency }), ...end };
     },
   );
 }

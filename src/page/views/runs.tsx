@@ -13,6 +13,7 @@ import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { PageView } from "./page-view.tsx";
 import { useRuns } from "./use-runs.ts";
+import { useTitles } from "./use-titles.ts";
 
 export function Runs() {
   const [status, setStatus] = useState<Outcome | "">("");
@@ -82,11 +83,13 @@ interface Asking {
 
 function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
   const words = t().runs;
+  const titles = useTitles(runs);
   return (
     <table class="runs">
       <thead>
         <tr>
           <th>{words.status}</th>
+          <th>{words.about}</th>
           <th>{words.agent}</th>
           <th>{words.started}</th>
           <th class="number">{words.took}</th>
@@ -98,14 +101,14 @@ function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
       </thead>
       <tbody>
         {runs.map((run) => (
-          <RunRow key={run.id} run={run} asking={asking} />
+          <RunRow key={run.id} run={run} about={titles.get(run.thread_id) ?? ""} asking={asking} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function RunRow({ run, asking }: { run: RunRecord } & Asking) {
+function RunRow({ run, about, asking }: { run: RunRecord; about: string } & Asking) {
   const words = t().runs;
   const { thread_id: thread, id, usage, error } = run;
   return (
@@ -117,6 +120,9 @@ function RunRow({ run, asking }: { run: RunRecord } & Asking) {
             <Plain>{error.message}</Plain>
           </p>
         )}
+      </td>
+      <td class="about">
+        <Plain>{about}</Plain>
       </td>
       <td>
         <Plain>{run.agent}</Plain>

@@ -3,10 +3,12 @@
 import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
 import { Empty, Problem, Tabs, Time, useRead } from "../components.tsx";
+import { csvOf } from "../csv.ts";
 import { compact, money, number, percent } from "../numbers.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { DayBars, NameBars, PartBar } from "./bars.tsx";
+import { download } from "./download.ts";
 import { PageView } from "./page-view.tsx";
 
 type Used = UsageReport["totals"];
@@ -75,8 +77,11 @@ function Report({ of }: { of: Scope }) {
                 ))}
               </select>
             </label>
+            <button type="button" onClick={() => saveCsv(value, days)} disabled={value.items.length === 0}>
+              {words.csv}
+            </button>
           </div>
-          <Totals totals={value.totals} currency={value.currency} />
+          <Totals totals={value.totals} />
           {value.items.length === 0 ? (
             <Empty>{words.empty}</Empty>
           ) : (
@@ -88,14 +93,32 @@ function Report({ of }: { of: Scope }) {
   );
 }
 
-const Totals = ({ totals, currency }: { totals: Used; currency: string | undefined }) => (
+const COLUMNS = [
+  "day",
+  "agent",
+  "model",
+  "calls",
+  "input_tokens",
+  "cache_read_tokens",
+  "cache_write_tokens",
+  "output_tokens",
+] as const;
+
+/** A row for each day, agent and model, with the names that the API has for the columns. Costs are in units of the currency. */
+function saveCsv({ items, currency = "" }: UsageReport, days: number): void {
+  const rows = items.map((item) => [...COLUMNS.map((name) => item[name]), item.cost / 1_000_000, currency]);
+  const text = csvOf([[...COLUMNS, "cost", "currency"], ...rows]);
+  download(new Blob([text], { type: "text/csv" }), `usage-${days}-days.csv`);
+}
+
+const Totals = ({ totals }: { totals: Used }) => (
   <dl class="sums">
     {[
       [t().usage.calls, number(totals.calls)],
       [t().usage.tokensIn, number(totals.input_tokens)],
       [t().usage.cached, totals.input_tokens ? percent(totals.cache_read_tokens / totals.input_tokens) : "–"],
       [t().usage.tokensOut, number(totals.output_tokens)],
-      [currency ? t().usage.costIn(currency) : t().usage.cost, money(totals.cost)],
+      [t().usage.cost, money(totals.cost)],
     ].map(([name, text]) => (
       <div key={name}>
         <dt>{name}</dt>
