@@ -28,7 +28,7 @@ const long = [
   "test/examples/{acp,custom-agent,langgraph,library,openai,react}.test.ts",
   "test/hooks/permissions/{corpus.docker,real-shells}.test.ts",
   "test/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
-  "test/page/{accessible,agents-view,conversation,door,files-view,hostile,inbox,keyboard,large,lasting,observing,phone,sign-in,tab}.test.ts",
+  "test/page/{accessible,agents-view,conversation,door,files-view,hostile,inbox,keyboard,large,lasting,looks,observing,phone,sign-in,tab}.test.ts",
   "test/http/wires/folds.test.ts",
   "test/http/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
   "test/http/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",

@@ -14,6 +14,8 @@ export type SignInOptions = {
     issuer: string;
     audience: string;
   } | undefined;
+  /** What the operator says to people who sign in: plain text. */
+  note?: string | undefined;
 };
 
 export type Part = {

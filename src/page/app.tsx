@@ -70,14 +70,14 @@ function Keys() {
   const [isOpen, setOpen] = useState(false);
   useKey(
     "?",
-    "List the keys",
+    "list",
     useCallback(() => setOpen(true), []),
   );
-  useKey("n", "A new conversation", begin);
-  useKey("g i", "Go to the inbox", toInbox);
-  useKey("/", "Search the conversations", search);
-  useKey("j", "The next conversation", next);
-  useKey("k", "The conversation before", before);
+  useKey("n", "begin", begin);
+  useKey("g i", "inbox", toInbox);
+  useKey("/", "search", search);
+  useKey("j", "next", next);
+  useKey("k", "before", before);
   const [hasPalette, setPalette] = useState(false);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {

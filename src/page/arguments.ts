@@ -1,5 +1,7 @@
 // The arguments of a call as a person edits them: texts as they are, everything else as JSON.
 
+import { t } from "./texts.ts";
+
 export interface Field {
   readonly name: string;
   readonly isJson: boolean;
@@ -23,7 +25,7 @@ export function argumentsOf(
     try {
       args.push([name, isJson ? JSON.parse(text) : text]);
     } catch (error) {
-      faults.set(name, `This is no JSON: ${error instanceof Error ? error.message : String(error)}`);
+      faults.set(name, t().question.noJson(error instanceof Error ? error.message : String(error)));
     }
   }
   return faults.size > 0 ? { faults } : { args: Object.fromEntries(args) };

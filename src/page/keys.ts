@@ -1,15 +1,18 @@
 // Single-letter keys. People who speak to their computer, or whose fingers slip, switch them off.
 
 import { useEffect } from "preact/hooks";
+import type { Texts } from "./texts/en.ts";
 
 const SETTING = "skein.keys";
 
 export const areKeysOn = (): boolean => localStorage.getItem(SETTING) !== "off";
 export const setKeys = (isOn: boolean): void => localStorage.setItem(SETTING, isOn ? "on" : "off");
 
+/** What a key does, as the list of keys names it in each language. */
+type Command = keyof Texts["keys"]["commands"];
+
 interface Bound {
-  /** What the list of keys says it does. */
-  readonly label: string;
+  readonly command: Command;
   readonly act: () => void;
 }
 
@@ -22,16 +25,16 @@ export const boundKeys = (): ({ readonly keys: string } & Bound)[] =>
   [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, ...first }] : []));
 
 /** Acts on the key, or the two keys with a space between, while the component is mounted. */
-export function useKey(keys: string, label: string, act: () => void): void {
+export function useKey(keys: string, command: Command, act: () => void): void {
   useEffect(() => {
-    const mine = { label, act };
+    const mine = { command, act };
     bound.set(keys, [mine, ...(bound.get(keys) ?? [])]);
     return () => {
       const others = (bound.get(keys) ?? []).filter((each) => each !== mine);
       if (others.length > 0) bound.set(keys, others);
       else bound.delete(keys);
     };
-  }, [keys, label, act]);
+  }, [keys, command, act]);
 }
 
 /** The single letter of an event that means a command: not in a field, and without other keys held. */

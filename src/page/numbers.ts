@@ -23,6 +23,8 @@ const short = once(
   (locale) => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }),
 );
 
+const days = once((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }));
+
 /** Of millionths, with the currency where the server names one. */
 export function money(millionths: number): string {
   const value = millionths / 1_000_000;
@@ -52,6 +54,9 @@ export function duration(ms: number): string {
 
 /** `1.4`. */
 export const oneDecimal = (value: number): string => tenths().format(value);
+
+/** Of a day such as `2026-11-27`: `27 Nov 2026`, the same day in each time zone. */
+export const day = (iso: string): string => days().format(new Date(`${iso}T00:00:00Z`));
 
 /** `12,345`. */
 export const number = (value: number): string => plain().format(value);

@@ -8,8 +8,10 @@ interface Place {
   readonly below: number;
 }
 
-/** By thread; the one that was left first makes room for the next. */
-const places = new Map<string, Place>();
+const STORED = "skein.places";
+
+/** By thread, in this tab; the one that was left first makes room for the next. */
+const places = new Map<string, Place>(stored());
 const MAX_PLACES = 100;
 
 /** Undefined for a person who reads at the end. */
@@ -22,6 +24,17 @@ export function keepPlace(thread: string, scroller: HTMLElement, isAtEnd: boolea
   if (!at) return;
   places.set(thread, { child, below: at.getBoundingClientRect().top - top });
   for (const oldest of [...places.keys()].slice(0, -MAX_PLACES)) places.delete(oldest);
+}
+
+/** A reload finds them again. */
+export const storePlaces = (): void => sessionStorage.setItem(STORED, JSON.stringify([...places]));
+
+function stored(): [string, Place][] {
+  try {
+    return JSON.parse(sessionStorage.getItem(STORED) ?? "[]");
+  } catch {
+    return [];
+  }
 }
 
 export const hasPlace = (thread: string): boolean => places.has(thread);

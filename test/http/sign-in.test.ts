@@ -27,6 +27,13 @@ describe("a front end learns how people sign in", () => {
     expect(await connectionsOf(url)).toBe("'self'");
   });
 
+  test("with what the operator says to them, up to 1,000 characters", async () => {
+    const note = "x".repeat(1000);
+    const { url } = await startServer({ config: { auth: { note } } });
+    expect(await ask(url)).toEqual({ status: 200, body: { auth: "none", note } });
+    await expect(startServer({ config: { auth: { note: `${note}x` } } })).rejects.toThrow("1000");
+  });
+
   test("at an issuer: where that is, and the page may fetch tokens there", async () => {
     const issuer = await startOidcIssuer();
     const { url } = await startServer({ config: { auth: issuer.auth } });

@@ -44,6 +44,15 @@ test("the form for a key is in the middle, has the focus, and says where keys co
   expect(tab.errors.splice(0).join()).toContain("401");
 });
 
+test("what the operator says to people who sign in is shown there, as text", async () => {
+  const note = "Keys: ask <b>Ada</b>, room 12.\nhttps://wiki.example/\u202ekeys";
+  const { url } = await startServer({ config: { auth: { scheme: "api_key", note } } });
+  const { page, errors } = await seen(chromium, url);
+  await page.getByText("Keys: ask <b>Ada</b>, room 12.").waitFor();
+  await page.getByText("https://wiki.example/⟨U+202E⟩keys").waitFor();
+  expect(errors.splice(0).join()).toContain("401");
+});
+
 describe("a new conversation", () => {
   test("begins with an empty field that has the focus, and offers what the agent suggests", async () => {
     const { url } = await startServer({ agents: AGENTS });

@@ -67,7 +67,8 @@ describe("the end of a run has one word for eye and ear", () => {
   test("after a step: it is stopped, and its conversation does not wait", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
-    const { page } = await seen(chromium, url);
+    const tab = await seen(chromium, url);
+    const { page } = tab;
     await says(page, "Begin.");
     await entered;
     await page.getByRole("button", { name: "After this step" }).click();
@@ -75,5 +76,7 @@ describe("the end of a run has one word for eye and ear", () => {
     await announced(page, "Stopped");
     await page.getByRole("region", { name: "Conversations" }).getByText("Stopped").waitFor();
     expect(await page.getByText("Waits").count()).toBe(0);
+    await tab.go("#/admin/runs", "Stopped");
+    await page.getByRole("row", { name: /Stopped/ }).waitFor();
   });
 });

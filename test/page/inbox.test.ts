@@ -60,6 +60,16 @@ describe("a call that needs a person's word", () => {
     await expect.poll(() => page.title()).toBe("Inbox · Skein");
   });
 
+  test("has more to read only where its box shows less than the whole", async () => {
+    const calls = Array.from({ length: 6 }, (_, at) => execute(`echo ${at}`));
+    const { page, url, thread } = await asked([{ call: [...calls, execute(LONG)] }]);
+    await page.setViewportSize({ width: 390, height: 500 });
+    await page.goto(`${url}/#/t/${thread}`);
+    await page.locator(".question").nth(6).waitFor();
+    await page.getByRole("button", { name: "Show the end" }).waitFor();
+    expect(await page.getByText("There is more to read.").count()).toBe(1);
+  });
+
   test("shows what it hides", async () => {
     const { card } = await asked([
       { call: [execute(`ls${" ".repeat(500)}\u202e; rm -rf /`)] },

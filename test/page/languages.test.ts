@@ -21,6 +21,11 @@ test("words, numbers and dates have one language, which a person can choose", as
   await page.getByRole("heading", { name: "Einstellungen" }).waitFor();
   expect(await language()).toBe("de");
   await go("#/runs", /\d,\d s|\d ms/);
+  await page.getByRole("heading", { name: "Läufe" }).click();
+  await page.keyboard.press("?");
+  await page.getByText("Nächste Unterhaltung").waitFor();
+  expect(await page.locator(".keys dd", { hasText: /\b(the|conversation)\b/ }).count()).toBe(0);
+  await page.keyboard.press("Escape");
   await go("#/settings", "Sprache");
   await page.getByLabel("Wie der Browser").click();
   await page.getByRole("heading", { name: "Settings" }).waitFor();

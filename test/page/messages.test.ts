@@ -224,7 +224,7 @@ test("what a person had written before they rewrote a message is there again aft
   expect(await field(page).inputValue()).toBe("Half a thought");
 });
 
-test("a hit of the search opens its message with the word marked, and Back returns to the place that was read", async () => {
+test("a hit of the search opens its message with the word marked, and Back and a reload return to the place that was read", async () => {
   const { url } = await startServer({
     script: (_, call) => ({ say: call === 2 ? "The **Needle** is here." : "Straw. ".repeat(300) }),
   });
@@ -254,6 +254,8 @@ test("a hit of the search opens its message with the word marked, and Back retur
   await isSeen("Turn 0").toBe(true);
   await tab.go("#/t/other", "Other");
   await page.goBack();
+  await isSeen("Turn 0").toBe(true);
+  await page.reload();
   await isSeen("Turn 0").toBe(true);
 
   await page.getByRole("article", { name: "You" }).first().hover();

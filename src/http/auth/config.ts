@@ -94,6 +94,8 @@ export const AuthConfig = z.strictObject({
   jwt: JwtConfig.partial().prefault({}),
   /** For `jwt`. Without it the page asks for a token. */
   oidc: OidcConfig.optional(),
+  /** What the page says to people who sign in, such as where to get a key. */
+  note: z.string().trim().min(1).max(1000).optional(),
   /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
   ticket_secret: TicketSecret.optional(),
 });

@@ -20,6 +20,7 @@ export const SignInOptions = z
       .describe(
         "With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret.",
       ),
+    note: z.string().optional().describe("What the operator says to people who sign in: plain text."),
   })
   .meta({ id: "SignInOptions" });
 export type SignInOptions = z.output<typeof SignInOptions>;
@@ -32,11 +33,12 @@ const MAX_BYTES = 256 * 1024;
  * The issuer is asked when a front end wants to sign in, until it has answered once; those who come meanwhile wait for the same
  * answer. The function throws `unavailable` when it does not answer, or answers something else.
  */
-export function createSignIn({ scheme, oidc, jwt }: AuthConfig): () => Promise<SignInOptions> {
+export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Promise<SignInOptions> {
   const { issuer = "", audience = "" } = jwt;
+  const plain = { auth: kindOf(scheme), ...(note === undefined ? {} : { note }) };
   let endpoints: Promise<Endpoints> | undefined;
   return async () => {
-    if (!oidc) return { auth: kindOf(scheme) };
+    if (!oidc) return plain;
     endpoints ??= endpointsOf(issuer).catch((cause) => {
       endpoints = undefined;
       throw new AppError(
@@ -47,7 +49,7 @@ export function createSignIn({ scheme, oidc, jwt }: AuthConfig): () => Promise<S
         },
       );
     });
-    return { auth: kindOf(scheme), oidc: { ...oidc, ...(await endpoints), issuer, audience } };
+    return { ...plain, oidc: { ...oidc, ...(await endpoints), issuer, audience } };
   };
 }
 

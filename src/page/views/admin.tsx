@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
-import { Plain, Tabs, Time } from "../components.tsx";
+import { outcomeOf } from "../../client/outcome.ts";
+import { Plain, Tabs, Time, useRead } from "../components.tsx";
 import { money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
@@ -12,8 +13,11 @@ import { Confirm } from "./confirm.tsx";
 import { download } from "./download.ts";
 import { Listing, ownerColumns } from "./listing.tsx";
 import { PageView } from "./page-view.tsx";
+import { RunOutcome } from "./runs.tsx";
 
 const LIMIT = 50;
+/** As many as the server gives at once. */
+const MOST = 100;
 
 /** Whose things are listed; of everybody where it is empty. */
 type Owner = { readonly tenant?: string; readonly user?: string };
@@ -95,6 +99,7 @@ function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
   const words = t().admin;
   const { tenant, user } = owner;
   const whose = user === undefined ? {} : { user, ...(may("operator") ? { tenant } : {}) };
+  const isAsking = useAsking(whose);
   return (
     <>
       {user !== undefined && (
@@ -112,7 +117,7 @@ function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
         empty={words.noRuns}
         columns={[
           ...ownerColumns<UserRun>(),
-          { name: words.status, cell: ({ status }) => words.statuses[status] },
+          { name: words.status, cell: (run) => <RunOutcome outcome={outcomeOf(run, isAsking(run))} /> },
           { name: words.agent, cell: ({ agent }) => <Plain>{agent}</Plain> },
           { name: words.started, cell: ({ created_at }) => <Time at={created_at} /> },
           {
@@ -142,6 +147,20 @@ function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
     </>
   );
 }
+
+/** Whether something that the run asked is open; assumed until everything open is known. Ids of runs are those of a thread. */
+function useAsking(whose: Owner): (run: UserRun) => boolean {
+  const { value: open } = useRead(
+    (signal) => client.admin.interrupts({ limit: MOST, ...whose }, signal),
+    [whose.tenant, whose.user],
+  );
+  const asking = new Set(open?.items.map(({ run_id, ...rest }) => placeOf({ ...rest, id: run_id })));
+  const isKnown = open !== undefined && open.next_cursor === undefined;
+  return (run) => !isKnown || asking.has(placeOf(run));
+}
+
+const placeOf = (run: Pick<UserRun, "tenant" | "user" | "thread_id" | "id">) =>
+  JSON.stringify([run.tenant, run.user, run.thread_id, run.id]);
 
 function Waiting() {
   const words = t().admin;

@@ -20,9 +20,11 @@ export interface AskedProps {
   readonly ask?: Interrupt;
   /** Called when the end has come into sight. */
   readonly onSeen: () => void;
+  /** Called when the box shows less than the whole: a person must scroll in it. */
+  readonly onCut?: (() => void) | undefined;
 }
 
-export function Asked({ args, ask, onSeen }: AskedProps) {
+export function Asked({ args, ask, onSeen, onCut }: AskedProps) {
   const thread = useContext(AskedIn);
   const call = ask && fileCallOf(ask.name, args);
   const [isPlain, setPlain] = useState(call === undefined);
@@ -32,7 +34,7 @@ export function Asked({ args, ask, onSeen }: AskedProps) {
     setHasChange(false);
   }, []);
   const words = t().asked;
-  const end = <End onSeen={onSeen} />;
+  const end = <End onSeen={onSeen} onCut={onCut} />;
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who has no mouse scrolls it too. */}
@@ -58,15 +60,17 @@ export function Asked({ args, ask, onSeen }: AskedProps) {
   );
 }
 
-function End({ onSeen }: Pick<AskedProps, "onSeen">) {
+function End({ onSeen, onCut }: Pick<AskedProps, "onSeen" | "onCut">) {
   const end = useRef<HTMLSpanElement>(null);
   useEffect(() => {
     const watcher = new IntersectionObserver((entries) => {
-      if (entries.some(({ isIntersecting }) => isIntersecting)) onSeen();
+      if (entries.some(({ isIntersecting }) => isIntersecting)) return onSeen();
+      const box = end.current?.closest(".asked");
+      if (box && box.scrollHeight > box.clientHeight) onCut?.();
     });
     if (end.current) watcher.observe(end.current);
     return () => watcher.disconnect();
-  }, [onSeen]);
+  }, [onSeen, onCut]);
   return <span ref={end} class="end" />;
 }
 

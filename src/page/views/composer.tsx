@@ -180,31 +180,34 @@ export function Composer(props: ComposerProps) {
           }}
         />
         <div class="bar">
-          <AttachButton attachments={attachments} />
-          <Picker
-            agents={agents}
-            choice={choice}
-            agent={agent}
-            onChoose={(chosen) => {
-              setChoice(chosen);
-              saveChoice(thread, chosen);
-            }}
-          />
-          <span class="space" />
-          {isSending && <span class="quietly">{t().writing.sending}</span>}
-          {isBusy && thread && open && run.id && (
-            <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
-          )}
-          {isBusy && !isEmpty && (
-            <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
-              {t().writing.queue}
-            </button>
-          )}
-          {(!isBusy || !isEmpty) && (
-            <button type="submit" class="primary" disabled={isEmpty || isSending}>
-              {rewriting ? t().composer.rewrite : isBusy ? t().writing.steer : t().writing.send}
-            </button>
-          )}
+          <div class="options">
+            <AttachButton attachments={attachments} />
+            <Picker
+              agents={agents}
+              choice={choice}
+              agent={agent}
+              onChoose={(chosen) => {
+                setChoice(chosen);
+                saveChoice(thread, chosen);
+              }}
+            />
+          </div>
+          <div class="sending">
+            {isSending && <span class="quietly">{t().writing.sending}</span>}
+            {isBusy && thread && open && run.id && (
+              <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
+            )}
+            {isBusy && !isEmpty && (
+              <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
+                {t().writing.queue}
+              </button>
+            )}
+            {(!isBusy || !isEmpty) && (
+              <button type="submit" class="primary" disabled={isEmpty || isSending}>
+                {rewriting ? t().composer.rewrite : isBusy ? t().writing.steer : t().writing.send}
+              </button>
+            )}
+          </div>
         </div>
       </div>
       <Problem>{problem || attachments.problem}</Problem>

@@ -10,7 +10,7 @@ import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
 import type { Choice } from "../outbox.ts";
-import { go, useRoute } from "../routes.ts";
+import { go, hashOf, useRoute } from "../routes.ts";
 import { stopRun } from "../run-commands.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
@@ -56,14 +56,14 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
     const last = live.page.lane.cells.findLast((cell) => cell.kind === "user");
     if (last && !live.page.run.isActive && may("run")) setRewriting(last);
   }, [live]);
-  useKey("e", "Rewrite the last message", rewriteLast);
+  useKey("e", "rewrite", rewriteLast);
   useStopKey(thread, live);
   const onStarted = () => {
     if (state === "missing" || state === "failed") open.again();
     readThreads();
   };
-  const { todos, asks } = useTouched(live.page);
-  const isSideEmpty = tab === undefined && todos.length === 0 && asks.length === 0;
+  const { todos } = useTouched(live.page);
+  const isSideEmpty = tab === undefined && todos.length === 0;
   const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
   return (
     <>
@@ -93,9 +93,14 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
           )}
         </div>
       </main>
-      <aside class={`column details ${isSideEmpty ? "is-empty" : ""}`} aria-label={t().conversation.details}>
-        {side}
-      </aside>
+      {state !== "missing" && (
+        <aside
+          class={`column details ${isSideEmpty ? "is-empty" : ""}`}
+          aria-label={t().conversation.details}
+        >
+          {side}
+        </aside>
+      )}
       {isDrawerOpen && (
         <Drawer title={t().conversation.details} class="wide details" onClose={() => setDrawerOpen(false)}>
           {side}
@@ -151,7 +156,7 @@ function Log({
         go({ view: "thread", thread: made.id });
       },
     };
-    return { thread, agent: info?.agent ?? "Assistant", actions: may("run") ? actions : undefined };
+    return { thread, agent: info?.agent ?? t().sharing.assistant, actions: may("run") ? actions : undefined };
   }, [thread, info?.agent, open, onRewrite, page]);
   return (
     <>
@@ -169,7 +174,11 @@ function Log({
             </WithVersions>
           </ThreadOf.Provider>
           {state === "loading" && <p class="empty">{t().shared.reading}</p>}
-          {state === "missing" && <Empty>{t().conversation.missing}</Empty>}
+          {state === "missing" && (
+            <Empty>
+              {t().conversation.missing} <a href={hashOf({ view: "new" })}>{t().door.toStart}</a>
+            </Empty>
+          )}
           {state === "ready" && page.lane.cells.length === 0 && <Empty>{t().conversation.first}</Empty>}
           {asks.length > 0 && <Questions thread={thread} asks={asks} isOnly={asks.length === 1} />}
         </div>

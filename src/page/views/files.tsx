@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { type BackendStatus, ProblemError } from "../../client/client.ts";
 import { onChange } from "../changes.ts";
-import { Action, Empty, Problem, useRead } from "../components.tsx";
+import { Empty, Problem, useRead } from "../components.tsx";
 import { watch } from "../frame.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
@@ -89,14 +89,7 @@ function Workspace({ agent, thread, live }: FilesProps & { agent: string | undef
       {status.status === "running" ? (
         <Tree agent={agent} version={version} />
       ) : (
-        <>
-          <Empty>{t().files.notRunning}</Empty>
-          {!may("run") && (
-            <p class="row">
-              <Action onClick={() => client.files.list("", { agent }).then(reload)}>{t().files.start}</Action>
-            </p>
-          )}
-        </>
+        <Empty>{t().files.notRunning}</Empty>
       )}
       <ChangedFiles thread={thread} workdir={status.workdir} version={version} />
     </div>

@@ -18,12 +18,19 @@ function alwaysBound() {
   ];
 }
 
+/** Each key once: as the view binds it now, if it does. */
+function listed() {
+  const { commands } = t().keys;
+  const now = boundKeys().map(({ keys, command }) => ({ keys, label: commands[command] }));
+  return [...alwaysBound().filter(({ keys }) => !now.some((each) => each.keys === keys)), ...now];
+}
+
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   const [isOn, setOn] = useState(areKeysOn);
   return (
     <Dialog title={t().keys.title} onClose={onClose}>
       <dl class="keys">
-        {[...alwaysBound(), ...boundKeys()].map(({ keys, label }) => (
+        {listed().map(({ keys, label }) => (
           <div key={keys}>
             <dt>{keys.split(" ").map((key) => (key === "+" ? " + " : <kbd key={key}>{key}</kbd>))}</dt>
             <dd>{label}</dd>

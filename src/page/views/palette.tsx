@@ -142,7 +142,12 @@ function viewChoices(): Choice[] {
 
 /** What the keys of the view do. */
 const actionChoices = (): Choice[] =>
-  boundKeys().map(({ keys, label, act }) => ({ group: t().palette.actions, name: label, more: keys, act }));
+  boundKeys().map(({ keys, command, act }) => ({
+    group: t().palette.actions,
+    name: t().keys.commands[command],
+    more: keys,
+    act,
+  }));
 
 async function agentChoices(signal: AbortSignal): Promise<Choice[]> {
   const agents = await client.agents.list(signal).catch((error) => {

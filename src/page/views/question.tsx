@@ -117,6 +117,7 @@ interface BodyProps {
 
 function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
   const [isSeen, setSeen] = useState(false);
+  const [isCut, setCut] = useState(false);
   const [isSettled, setSettled] = useState(false);
   const [remember, setRemember] = useState<"" | "session" | "agent">("");
   const draft = useDraft(ask);
@@ -135,6 +136,7 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
     if (!form) card.current?.querySelector<HTMLElement>(`.opens-${opened.current}`)?.focus();
   }, [form]);
   const onSeen = useCallback(() => setSeen(true), []);
+  const onCut = useCallback(() => setCut(true), []);
   const words = t().question;
   const mayAllow = isSeen && isSettled && !isOff;
   const kept = remember === "" ? {} : { remember };
@@ -159,8 +161,8 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
     // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
     <div ref={card} class="approval" onKeyDown={onKey}>
       {isOnly && mayAllow && !form && <AnswerKeys allow={allow} deny={deny} />}
-      <Asked args={ask.args} ask={ask} onSeen={onSeen} />
-      {may("run") && !isSeen && (
+      <Asked args={ask.args} ask={ask} onSeen={onSeen} onCut={onCut} />
+      {may("run") && isCut && !isSeen && (
         <p class="hint">
           {words.moreToRead}{" "}
           <button
@@ -221,8 +223,8 @@ function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
 
 /** Answers from anywhere, once the whole call was in sight. */
 function AnswerKeys({ allow, deny }: { allow: () => void; deny: () => void }) {
-  useKey("a", "Allow the call that waits", allow);
-  useKey("d", "Deny the call that waits", deny);
+  useKey("a", "allow", allow);
+  useKey("d", "deny", deny);
   return null;
 }
 

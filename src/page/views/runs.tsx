@@ -93,9 +93,9 @@ function RunTable({ runs, asking }: { runs: readonly RunRecord[] } & Asking) {
           <th>{words.agent}</th>
           <th>{words.started}</th>
           <th class="number">{words.took}</th>
-          <th class="number">{words.tokensIn}</th>
-          <th class="number">{words.out}</th>
-          <th class="number">{words.cost}</th>
+          <th class="number spare">{words.tokensIn}</th>
+          <th class="number spare">{words.out}</th>
+          <th class="number spare">{words.cost}</th>
           <th>{words.open}</th>
         </tr>
       </thead>
@@ -133,13 +133,17 @@ function RunRow({ run, about, asking }: { run: RunRecord; about: string } & Aski
       <td class="number" data-name={words.took}>
         <Took run={run} />
       </td>
-      <td class="number" data-name={words.tokensIn} title={words.cached(number(usage.cache_read_tokens))}>
+      <td
+        class="number spare"
+        data-name={words.tokensIn}
+        title={words.cached(number(usage.cache_read_tokens))}
+      >
         {number(usage.input_tokens)}
       </td>
-      <td class="number" data-name={words.out}>
+      <td class="number spare" data-name={words.out}>
         {number(usage.output_tokens)}
       </td>
-      <td class="number" data-name={words.cost}>
+      <td class="number spare" data-name={words.cost}>
         {usage.cost === undefined ? "–" : money(usage.cost)}
       </td>
       <td class="links">
@@ -197,7 +201,7 @@ const MARKS: Readonly<Record<Outcome, readonly [mark: string, tone: string]>> = 
 };
 const OUTCOMES = Object.keys(MARKS) as Outcome[];
 
-function RunOutcome({ outcome }: { outcome: Outcome }) {
+export function RunOutcome({ outcome }: { outcome: Outcome }) {
   const [mark, tone] = MARKS[outcome];
   return (
     <span class={`run-status ${tone}`}>

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { SignInOptions } from "../../client/client.ts";
-import { Action, Problem } from "../components.tsx";
+import { Action, Problem, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { askMe, session, signIn, signInAt } from "../session.ts";
 import { t } from "../texts.ts";
@@ -18,6 +18,11 @@ export function SignIn() {
           <Mark /> Skein
         </h1>
         {state === "unreachable" || !options ? <TryAgain /> : WAYS[options.auth](options)}
+        {options?.note && (
+          <p class="operator" dir="auto">
+            {visible(options.note)}
+          </p>
+        )}
         <Problem>{problem}</Problem>
       </div>
     </main>

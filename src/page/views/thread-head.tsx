@@ -19,7 +19,7 @@ import { ThreadMenu } from "./thread-menu.tsx";
 const ShareDialog = lazy(async () => (await import("./share-dialog.tsx")).ShareDialog);
 
 export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => void }) {
-  const { info, connection } = useTouched(live);
+  const { state, info, connection } = useTouched(live);
   const [isMenuOpen, setMenuOpen] = useState(false);
   return (
     <header class="head thread-head">
@@ -29,7 +29,7 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
         <Facts live={live} />
       </div>
       {info && <Branches thread={info.id} />}
-      {connection !== "live" && connection !== "asleep" && (
+      {state !== "missing" && connection !== "live" && connection !== "asleep" && (
         <span class={`connection ${connection}`}>
           {connection === "connecting" ? t().threadHead.connecting : t().threadHead.reconnecting}
         </span>
@@ -45,9 +45,11 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
           ⋯
         </button>
       )}
-      <button type="button" class="narrow quiet" onClick={onDetails}>
-        {t().threadHead.details}
-      </button>
+      {state !== "missing" && (
+        <button type="button" class="narrow quiet" onClick={onDetails}>
+          {t().threadHead.details}
+        </button>
+      )}
       {isMenuOpen && info && <MoreDialog live={live} onClose={() => setMenuOpen(false)} />}
     </header>
   );
@@ -111,7 +113,7 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
             <Action
               onClick={done(async () => go({ view: "thread", thread: (await client.threads.fork(id)).id }))}
             >
-              {words.forkAll}
+              {words.duplicate}
             </Action>
             <button type="button" onClick={() => setSharing(true)}>
               {t().sharing.share}

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
 import { Empty, Problem, Tabs, Time, useRead } from "../components.tsx";
 import { csvOf } from "../csv.ts";
-import { compact, money, number, percent } from "../numbers.ts";
+import { compact, day, money, number, percent } from "../numbers.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { DayBars, NameBars, PartBar } from "./bars.tsx";
@@ -147,7 +147,7 @@ function Charts({ report: { items, users }, days, measure: chosen }: ChartsProps
       <DayBars
         {...shared}
         title={words.byDay(measure)}
-        amounts={lastDays(days).map((name) => ({ name, value: byDay.get(name) ?? 0 }))}
+        amounts={lastDays(days).map((date) => ({ name: day(date), value: byDay.get(date) ?? 0 }))}
       />
       <div class="usage-tables">
         <NameBars {...shared} title={words.agent} amounts={by(({ agent }) => agent)} />

@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import type { FollowedEnd } from "../follow-end.ts";
-import { hasPlace, keepPlace, returnTo, showMessage } from "../places.ts";
+import { hasPlace, keepPlace, returnTo, showMessage, storePlaces } from "../places.ts";
 import type { Route } from "../routes.ts";
 
 interface PlaceOptions {
@@ -17,7 +17,16 @@ export function usePlace({ thread, route, scroller, end }: PlaceOptions): void {
   const { message, words } = route.view === "thread" ? route : {};
   useLayoutEffect(() => {
     const { current: box } = scroller;
-    return () => void (box && end && keepPlace(thread, box, end.isFollowing));
+    const keep = () => void (box && end && keepPlace(thread, box, end.isFollowing));
+    const onLeave = () => {
+      keep();
+      storePlaces();
+    };
+    addEventListener("pagehide", onLeave);
+    return () => {
+      removeEventListener("pagehide", onLeave);
+      keep();
+    };
   }, [thread, end, scroller]);
   useEffect(() => {
     const { current: box } = scroller;

@@ -1,0 +1,120 @@
+// How the page looks, at each width and in each language: what can be measured of it.
+
+import type { Page } from "playwright-core";
+import { afterAll, describe, expect } from "vitest";
+import { startChromium } from "../support/chromium.ts";
+import { needing } from "../support/needing.ts";
+import { startServer } from "../support/server.ts";
+import { furnished, VIEWS } from "./furnished.ts";
+import { runs, seen } from "./seen.ts";
+
+const chromium = await startChromium();
+afterAll(() => chromium?.close());
+const { test } = needing(chromium, "Chromium");
+
+const SIZES = [
+  [1440, 900],
+  [1280, 800],
+  [1024, 768],
+  [390, 844],
+] as const;
+
+/** Boxes that scroll sideways by accident, controls that lie over each other or outside of the window, titles that are cut, and amounts that are torn. */
+const faults = (page: Page) =>
+  page.evaluate<string[]>(`(() => {
+    const all = (what) => [...document.querySelectorAll(what)].filter((each) => each.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true }) && each.getBoundingClientRect().width > 1);
+    const named = (each) => each.tagName + "." + each.className + " " + each.textContent.slice(0, 40);
+    const lines = (each) => {
+      const range = document.createRange();
+      range.selectNodeContents(each);
+      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top / 8))).size;
+    };
+    const boxes = all("main, .body, .log, .messages, aside, aside > .tabs, .tab-panel, .bar, nav.column, .threads, table");
+    const controls = all("button:not(.jump), select, [role=tab], .places a").filter((each) => !each.closest("[class=skip]"));
+    const overlap = (a, b) => {
+      const [one, two] = [a.getBoundingClientRect(), b.getBoundingClientRect()];
+      return Math.min(one.right, two.right) - Math.max(one.left, two.left) > 1 && Math.min(one.bottom, two.bottom) - Math.max(one.top, two.top) > 1;
+    };
+    const touching = controls.filter((each) => !each.closest(".thread"));
+    return [
+      ...boxes.filter((each) => each.scrollWidth > each.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(each).overflowX)).map((each) => "scrolls sideways: " + named(each)),
+      ...(document.documentElement.scrollWidth > innerWidth ? ["the page scrolls sideways"] : []),
+      ...touching.flatMap((one, at) => touching.slice(at + 1).filter((two) => one.parentElement === two.parentElement && overlap(one, two)).map((two) => named(one) + " lies over " + named(two))),
+      ...controls.filter((each) => each.getBoundingClientRect().right > innerWidth + 1 && !each.closest(".tabs")).map((each) => "outside: " + named(each)),
+      ...all("main h1").filter((each) => each.clientWidth < 100 && each.scrollWidth > each.clientWidth).map((each) => "cut: " + named(each)),
+      ...all("td.number, td time, .much, [role=tab]").filter((each) => lines(each) > 1 && getComputedStyle(each).writingMode === "horizontal-tb").map((each) => "torn: " + named(each)),
+    ];
+  })()`);
+
+/** Resolves when nothing has been drawn for a moment. */
+const STILL = `new Promise((resolve) => {
+  let timer = setTimeout(resolve, 250);
+  new MutationObserver(() => {
+    clearTimeout(timer);
+    timer = setTimeout(resolve, 250);
+  }).observe(document.body, { childList: true, subtree: true });
+})`;
+
+interface Box {
+  readonly right: number;
+}
+
+describe("nothing is cut, torn or laid over something else, wide and narrow:", () => {
+  for (const language of ["en", "de"])
+    test(`in the language ${language}`, async () => {
+      const { url, run } = await furnished();
+      const tab = await seen(chromium, url);
+      const { page } = tab;
+      await page.evaluate(`localStorage.setItem("skein.language", "${language}")`);
+      await page.reload();
+      const found: string[] = [];
+      for (const [view, [hash]] of Object.entries(VIEWS)) {
+        await page.evaluate(`location.hash = ${JSON.stringify(hash.replace("RUN", run))}`);
+        await page.evaluate(STILL);
+        for (const [width, height] of SIZES) {
+          await tab.look({ theme: "light", width, height });
+          await tab.screenshot(["looks", language, ...view.split(" "), width].join("-"));
+          found.push(...(await faults(page)).map((fault) => `${view}, ${width}: ${fault}`));
+        }
+      }
+      expect(found).toEqual([]);
+    });
+});
+
+test("on a phone the button that sends stands at the end of the line of choices, or of its own", async () => {
+  const { url } = await startServer();
+  const tab = await seen(chromium, url);
+  await tab.page.getByRole("button", { name: "Send" }).waitFor();
+  for (const width of [390, 320]) {
+    await tab.look({ theme: "light", width, height: 800 });
+    const [box, button] = await tab.page.evaluate<[Box, Box]>(
+      `[".composer .box", ".composer .primary"].map((each) => document.querySelector(each).getBoundingClientRect().toJSON())`,
+    );
+    expect(box.right - button.right).toBeLessThan(12);
+  }
+});
+
+test("a conversation that does not exist says so, leads to the start, and offers nothing else", async () => {
+  const { url } = await startServer();
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/t/nowhere", "There is no such conversation");
+  expect(await page.getByText("Connecting…").count()).toBe(0);
+  expect(await page.getByRole("tab").count()).toBe(0);
+  expect(await page.getByRole("button", { name: "Details" }).count()).toBe(0);
+  await page.getByRole("link", { name: "Go to the start" }).click();
+  await page.getByRole("heading", { name: "New conversation" }).waitFor();
+  expect(tab.errors.splice(0).join()).toContain("404");
+});
+
+test("the side of a conversation takes no room while it has nothing to show", async () => {
+  const { url } = await startServer({ script: [{ say: "Short." }] });
+  await runs(url, "one", { input: "Go." });
+  const tab = await seen(chromium, url);
+  await tab.look({ theme: "light", width: 1440, height: 900 });
+  await tab.go("#/t/one", "Short.");
+  const width = () => tab.page.evaluate<number>(`document.querySelector("aside.details").offsetWidth`);
+  expect(await width()).toBeLessThan(60);
+  await tab.page.getByRole("tab", { name: "Files" }).click();
+  await expect.poll(width).toBeGreaterThan(250);
+});
