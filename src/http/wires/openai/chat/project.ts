@@ -36,23 +36,25 @@ type Piece =
 /** The stream's frames: chunks, then `[DONE]`; a failure ends with an `error` in its place. */
 export function project({ model, includesUsage, ...answer }: ProjectOptions): Fold {
   const read = createTable(answer);
+  let framesOf: ((piece: Piece) => Frame[]) | undefined;
   return (event, run) => {
-    const base = { ...headOf(run, model), object: "chat.completion.chunk" };
-    const chunk = (delta: Delta, finish_reason: string | null) => ({
-      data: JSON.stringify({
-        ...base,
-        choices: [{ index: 0, delta, logprobs: null, finish_reason }],
-        ...(includesUsage ? { usage: null } : {}),
-      }),
-    });
-    const framesOf = (piece: Piece): Frame[] => {
-      if ("delta" in piece) return [chunk(piece.delta, null)];
-      if ("error" in piece) return [{ data: JSON.stringify({ error: errorOf(piece.error) }) }];
-      const usage = { ...base, choices: [], usage: usageOf(piece.usage) };
-      const last = includesUsage ? [{ data: JSON.stringify(usage) }] : [];
-      return [chunk({}, piece.finish), ...last, { data: "[DONE]" }];
-    };
+    framesOf ??= frameMaker({ ...headOf(run, model), object: "chat.completion.chunk" }, includesUsage);
     return read(event, run).flatMap(framesOf);
+  };
+}
+
+/** `base`: what all chunks of a completion have. */
+function frameMaker(base: object, includesUsage: boolean) {
+  const chunk = (delta: Delta, finish_reason: string | null): Frame => {
+    const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
+    return { data: JSON.stringify({ ...base, choices, ...(includesUsage ? { usage: null } : {}) }) };
+  };
+  return (piece: Piece): Frame[] => {
+    if ("delta" in piece) return [chunk(piece.delta, null)];
+    if ("error" in piece) return [{ data: JSON.stringify({ error: errorOf(piece.error) }) }];
+    const usage = { ...base, choices: [], usage: usageOf(piece.usage) };
+    const last = includesUsage ? [{ data: JSON.stringify(usage) }] : [];
+    return [chunk({}, piece.finish), ...last, { data: "[DONE]" }];
   };
 }
 
