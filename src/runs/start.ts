@@ -40,6 +40,8 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly metadata?: RunCommand["metadata"];
   /** Empty: continue with the decisions that were made meanwhile. */
   readonly answers: Answer[];
+  /** The thread's open interrupts, if the caller has just read them. */
+  readonly open?: readonly Interrupt[];
   readonly tools?: ClientTool[];
   readonly lineage?: Lineage;
   /** The id of the API key that answers. */
@@ -75,6 +77,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
     origin,
     unattended,
     metadata: own,
+    open,
     ...rest
   } = resume;
   return orKnown(runs, owner, resume, async () => {
@@ -84,7 +87,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         "run_not_active",
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
-    checkAnswers(answers, await openOn(runs.stores.threads, owner, thread_id));
+    checkAnswers(answers, open ?? (await openOn(runs.stores.threads, owner, thread_id)));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
     const request = { input: [], settings: {}, answers, ...brought };
     return begin(runs, owner, {
@@ -312,14 +315,23 @@ function checkReplaced(message: Message | undefined, id: string): void {
   throw new AppError("invalid_request", `replaces: ${what}. ${right}`);
 }
 
-/** The thread's open interrupts, in the order of their calls. */
-export async function openOn(threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> {
-  const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
+/** The parts of a thread that its open questions are read from. */
+export interface ReadableThread {
+  state(): Promise<Readonly<Record<string, unknown>>>;
+  messages(): Promise<readonly Message[]>;
+}
+
+/** The thread's open interrupts, in the order of their calls. The messages are read only if there may be some. */
+export async function openIn(thread: ReadableThread): Promise<Interrupt[]> {
+  const open = openInterrupts(new Map(Object.entries(await thread.state())));
   if (open.length === 0) return open;
   // A failed run answers its calls but leaves their interrupts in the state.
-  const calls = unanswered(await threads.messages(owner, threadId)).map(({ id }) => id);
+  const calls = unanswered(await thread.messages()).map(({ id }) => id);
   return inCallOrder(
     open.filter(({ call_id }) => calls.includes(call_id)),
     calls,
   );
 }
+
+export const openOn = (threads: ThreadStore, owner: Owner, threadId: string): Promise<Interrupt[]> =>
+  openIn({ state: () => threads.state(owner, threadId), messages: () => threads.messages(owner, threadId) });

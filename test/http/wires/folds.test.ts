@@ -18,11 +18,12 @@ import { project as aguiEvents } from "../../../src/http/wires/ag-ui/project.ts"
 import { project } from "../../../src/http/wires/ai-sdk/project.ts";
 import { eventIn } from "../../../src/http/wires/fold.ts";
 import { type Asking, project as projectCall } from "../../../src/http/wires/mcp/project.ts";
-import { align, messageOf, readDataUrl, threadIdOf } from "../../../src/http/wires/messages.ts";
+import { messageOf, readDataUrl, threadIdOf } from "../../../src/http/wires/messages.ts";
 import { project as chatChunks } from "../../../src/http/wires/openai/chat/project.ts";
 import { project as respond } from "../../../src/http/wires/openai/responses/project.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { checkGrammar } from "../../../src/protocol/grammar.ts";
+import { align } from "../../../src/runs/align.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 test("the runs of these properties are legal", () => {

@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { assistantMessage, type Message, type UserMessage, userMessage } from "../../../src/core/message.ts";
-import { align } from "../../../src/http/wires/messages.ts";
 import { sideRequest } from "../../../src/http/wires/openai/side-requests.ts";
+import { align } from "../../../src/runs/align.ts";
 
 const thread = (words: readonly string[]): Message[] =>
   words.flatMap((each) => [userMessage(each), assistantMessage(`You said ${each}.`)]);

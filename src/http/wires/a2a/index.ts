@@ -5,12 +5,13 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { newThreadId } from "../../../core/new-ids.ts";
 import type { RunRecord } from "../../../core/records.ts";
-import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import { beginTurn } from "../../../runs/begin-turn.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
-import { endRun, resumeRun, startRun } from "../../../runs/start.ts";
-import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
+import { endRun } from "../../../runs/start.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
+import { callerOf } from "../../caller.ts";
 import { charsOf } from "../../json-parts.ts";
 import { jsonOf, type Lists, objectOf, type Parts, payloadOf, writtenOf } from "../../long-answers.ts";
 import type { RouteServices } from "../../services.ts";
@@ -138,36 +139,27 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   async function sent({ agent, request }: Call, params: SendParams): Promise<Sent> {
     requireScope(principalOf(request), "run");
     refuseUnsupported(params);
-    const owner = ownerOf(request);
     const { message } = params;
-    const { api_key, origin } = sentBy(request);
+    const caller = { ...callerOf(request), idempotency_key: keyOfMessage(message.messageId) };
     if (message.taskId) {
-      const task = await tasks.find(owner, message.taskId, agent);
+      const task = await tasks.find(caller.owner, message.taskId, agent);
       checkAnswered(task, message.contextId);
-      const answers = answersIn(message, task.open);
-      const { thread_id, id: run_id } = task.runs.at(-1) ?? task.first;
-      const resume = {
-        thread_id,
-        run_id,
-        answers,
-        api_key,
-        origin,
-        idempotency_key: keyOfMessage(message.messageId),
-      };
-      return { task, start: (stream) => resumeRun(runs, owner, { ...resume, stream }) };
+      const { start } = await beginTurn(runs, caller, {
+        thread_id: task.first.thread_id,
+        answers: (open) => answersIn(message, open),
+      });
+      return { task, start };
     }
     const thread_id = message.contextId ? threadIdOf(message.contextId) : newThreadId();
-    const isKnown = (await threads.message(owner, thread_id, message.messageId)) !== undefined;
-    const input = messageOf({ ...(isKnown ? {} : { id: message.messageId }), content: contentOf(message) });
-    const command = {
-      thread_id,
-      agent,
-      metadata: {},
-      on_busy: "reject" as const,
-      request: { input: [input], settings: {}, ...omitUndefined({ api_key, origin }) },
-      idempotency_key: keyOfMessage(message.messageId),
-    };
-    return { task: undefined, start: (stream) => startRun(runs, owner, { ...command, stream }) };
+    const { start } = await beginTurn(runs, caller, {
+      ...{ thread_id, agent },
+      async says() {
+        const isKnown = (await threads.message(caller.owner, thread_id, message.messageId)) !== undefined;
+        const id = isKnown ? {} : { id: message.messageId };
+        return { input: [messageOf({ ...id, content: contentOf(message) })], place: { as: "new" } };
+      },
+    });
+    return { task: undefined, start };
   }
 
   async function send(call: Call) {

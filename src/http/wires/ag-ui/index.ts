@@ -3,9 +3,10 @@
 
 import { z } from "zod";
 import { keyOf } from "../../../runs/control.ts";
-import { ownerOf, sentBy } from "../../auth/guard.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { callerOf } from "../../caller.ts";
 import { refuse } from "../../errors.ts";
-import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
+import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { EarlyEnd, Frames } from "../../sse.ts";
 import type { App } from "../../validation.ts";
@@ -84,9 +85,8 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       const thread_id = threadIdOf(body.threadId);
       const agent = agentNamed(request.params.agent);
       const doesCancel = cancelsOnLeave(body);
-      const idempotency_key = idempotencyKey(request);
-      const sender = { owner, thread_id, agent, ...sentBy(request), idempotency_key };
-      const { start, before } = await beginning(services, sender, body, request.query.v);
+      const place = { thread_id, agent, version: request.query.v };
+      const { start, before } = await beginning(services, callerOf(request), place, body);
       const options = { ...readerOf(body, request.query.v), ...before };
       const end = endOf();
       await streamRun(services, reply, {

@@ -1,5 +1,6 @@
 // What a page reads of a chat: the chunks of a turn, in progress or just ended.
 
+import type { Message } from "../../../core/message.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -47,10 +48,5 @@ export async function justEnded(
 const STREAMED_AGAIN_MS = 5 * 60_000;
 
 /** The id of the user's newest message. */
-export async function newestUserMessage(
-  threads: Pick<Stores["threads"], "messages">,
-  owner: Owner,
-  threadId: string,
-): Promise<string> {
-  return (await threads.messages(owner, threadId)).findLast(({ role }) => role === "user")?.id ?? "start";
-}
+export const newestUserMessage = (messages: readonly Message[]): string =>
+  messages.findLast(({ role }) => role === "user")?.id ?? "start";

@@ -5,10 +5,11 @@ import { z } from "zod";
 import { keyOf, notFound } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
-import { ownerOf, sentBy } from "../../auth/guard.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { callerOf } from "../../caller.ts";
 import { refuse } from "../../errors.ts";
 import { inSlices, jsonOf, listOf, payloadOf } from "../../long-answers.ts";
-import { cancelIfActive, idempotencyKey } from "../../run-stream.ts";
+import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { type App, fittingJson } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
@@ -57,15 +58,12 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       const { body, query } = request;
       const owner = ownerOf(request);
       const version = versionOf(query);
-      const sender = {
-        owner,
+      const place = {
         thread_id: threadIdOf(body.id),
         agent: request.params.agent,
         asksInWords: version === 5,
-        ...sentBy(request),
-        idempotency_key: idempotencyKey(request),
       };
-      const { start, at, ...options } = await beginning(services, sender, body);
+      const { start, at, ...options } = await beginning(services, callerOf(request), place, body);
       head(reply);
       await streamRun(services, reply, {
         owner,
@@ -100,7 +98,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
         (await justEnded(stores, owner, threadId, version));
       if (!run) return reply.code(204).send(null);
       const from = await turnStart({ stores }, owner, run);
-      const messageId = answerIdOf(await newestUserMessage(threads, owner, threadId));
+      const messageId = answerIdOf(newestUserMessage(await threads.messages(owner, threadId)));
       const options = { messageId, version };
       head(reply);
       await streams.send(reply, turnFrames(stores, owner, { from, at: run }, options), "comment", "cut");

@@ -2,16 +2,23 @@
 
 import { AppError, hasCode } from "../../../core/errors.ts";
 import type { Message, UserMessage } from "../../../core/message.ts";
-import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
+import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { keyOfMessage } from "../../../runs/align.ts";
+import {
+  beginTurn,
+  type Caller,
+  type FoundThread,
+  type Said,
+  type TurnRequest,
+} from "../../../runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
-import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
-import { turnStart } from "../../../runs/turn.ts";
+import { endRun, openOn } from "../../../runs/start.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
-import { keyOfMessage } from "../messages.ts";
 import { agentNamed } from "./assistants.ts";
 import { writeFiles } from "./files.ts";
 import {
@@ -27,14 +34,6 @@ import { runMetadata } from "./modes.ts";
 import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
-export interface Sender {
-  readonly owner: Owner;
-  /** The id of the API key. */
-  readonly api_key?: string | undefined;
-  readonly origin?: Origin | undefined;
-  readonly idempotency_key?: string | undefined;
-}
-
 /** Starts a run, or finds it. Gets the id of the stream's place. */
 export type Begin = (stream?: string) => Promise<RunRecord>;
 
@@ -44,7 +43,7 @@ export type Begin = (stream?: string) => Promise<RunRecord>;
  */
 export async function beginning(
   services: RouteServices,
-  sender: Sender,
+  caller: Caller,
   threadId: string,
   body: RunBody,
 ): Promise<Begin> {
@@ -55,36 +54,26 @@ export async function beginning(
       "invalid_request",
       "input.messages: this server accepts no `system` messages from users.",
     );
-  const thread = await services.stores.threads.get(sender.owner, threadId);
+  const thread = await services.stores.threads.get(caller.owner, threadId);
   if (!thread && body.if_not_exists !== "create") throw notFound("thread", threadId);
   const { resume, goto } = body.command ?? {};
-  if (resume !== undefined && resume !== null) return resuming(services, sender, threadId, body);
-  if (goto === "__end__") return ending(services, sender, threadId);
-  return running(services, sender, { id: threadId, agent }, body);
+  if (goto === "__end__" && isMissing(resume)) return ending(services, caller, threadId);
+  const turn = {
+    thread_id: threadId,
+    metadata: runMetadata(body),
+    request: { ...omitUndefined({ tools: clientTools(body) }) },
+  };
+  if (!isMissing(resume)) {
+    const answers = (open: readonly Interrupt[]) => answersOf(resume, open);
+    return (await beginTurn(services.runs, caller, { ...turn, answers })).start;
+  }
+  return running(services, caller, { ...turn, agent }, body);
 }
 
-/** Answers what waits. */
-async function resuming(
-  { stores, runs }: RouteServices,
-  { owner, api_key, origin, idempotency_key }: Sender,
-  thread_id: string,
-  body: RunBody,
-): Promise<Begin> {
-  const open = await openOn(stores.threads, owner, thread_id);
-  const answers = answersOf(body.command?.resume, open);
-  const newest = await newestRun(stores.runs, owner, thread_id);
-  const command = {
-    thread_id,
-    run_id: newest?.id ?? open[0]?.run_id ?? "",
-    answers,
-    metadata: runMetadata(body),
-    ...omitUndefined({ tools: clientTools(body), api_key, origin, idempotency_key }),
-  };
-  return (stream) => resumeRun(runs, owner, { ...command, stream });
-}
+const isMissing = (resume: unknown) => resume === undefined || resume === null;
 
 /** Ends what waits, without an answer of the model. */
-async function ending({ stores, runs }: RouteServices, { owner }: Sender, thread_id: string): Promise<Begin> {
+async function ending({ stores, runs }: RouteServices, { owner }: Caller, thread_id: string): Promise<Begin> {
   const newest = await newestRun(stores.runs, owner, thread_id);
   if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
     throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
@@ -93,45 +82,49 @@ async function ending({ stores, runs }: RouteServices, { owner }: Sender, thread
 
 async function running(
   services: RouteServices,
-  { owner, api_key, origin, idempotency_key }: Sender,
-  { id: thread_id, agent }: { readonly id: string; readonly agent: string },
+  caller: Caller,
+  turn: TurnRequest & { readonly agent: string },
   body: RunBody,
 ): Promise<Begin> {
-  const { stores, runs } = services;
-  const known = await stores.threads.messages(owner, thread_id);
-  const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
-  const task = taskOf(known, messages, checkpointIn(body));
-  const { input, replaces } = task;
-  if (task.as === "repeat") {
-    const newest = await newestRun(stores.runs, owner, thread_id);
-    const run = newest && (await turnStart({ stores }, owner, newest));
-    if (run) return async () => run;
-  }
-  const said = input.findLast((message) => message.role === "user");
-  const key =
-    idempotency_key ?? (said && (await keyFor(stores, owner, { thread_id, said, known, replaces })));
-  const command = {
-    thread_id,
-    agent,
-    metadata: runMetadata(body),
-    on_busy: ON_BUSY[body.multitask_strategy ?? "enqueue"],
-    request: {
-      input: [...input],
-      settings: {},
-      ...omitUndefined({ tools: clientTools(body), model: modelIn(services, agent, body), api_key, origin }),
-    },
-    ...omitUndefined({ rewind_to: replaces, idempotency_key: key }),
-  };
+  const { owner } = caller;
+  const { thread_id, agent, request } = turn;
+  const on_busy = ON_BUSY[body.multitask_strategy ?? "enqueue"];
+  const { as, replaces, start } = await beginTurn(services.runs, caller, {
+    ...turn,
+    on_busy,
+    request: { ...request, ...omitUndefined({ model: modelIn(services, agent, body) }) },
+    says: (thread) => saidIn(services, owner, { thread_id, thread }, body),
+  });
+  if (as === "repeat") return start;
   return async (stream) => {
     if (body.input?.files) await writeFiles(services, { owner, thread_id, agent }, body.input.files);
-    const start = () => startRun(runs, owner, { ...command, stream });
-    if (replaces === undefined || command.on_busy === "reject") return start();
-    return start().catch(async (error: unknown) => {
+    if (replaces === undefined || on_busy === "reject") return start(stream);
+    return start(stream).catch(async (error: unknown) => {
       if (!hasCode(error, "thread_busy")) throw error;
       await endRuns(services, owner, thread_id);
-      return start();
+      return start(stream);
     });
   };
+}
+
+interface Addressed {
+  readonly thread_id: string;
+  readonly thread: FoundThread;
+}
+
+async function saidIn(
+  { stores }: RouteServices,
+  owner: Owner,
+  { thread_id, thread }: Addressed,
+  body: RunBody,
+): Promise<Said> {
+  const known = await thread.messages();
+  const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
+  const { input, place } = taskOf(known, messages, checkpointIn(body));
+  const newest = input.findLast((message) => message.role === "user");
+  const isNew = place.as === "new";
+  const key = newest && (await keyFor(stores, owner, { thread_id, newest, known, isNew }));
+  return { input, place, idempotency_key: key };
 }
 
 /** Ends what the thread does and is about to do: all of that would be forgotten. Waits for it, but not for long. */
@@ -154,24 +147,24 @@ const ON_BUSY = {
   rollback: "interrupt",
 } as const;
 
-interface Said {
+interface Keyed {
   readonly thread_id: string;
-  readonly said: UserMessage;
+  readonly newest: UserMessage;
   readonly known: readonly Message[];
-  readonly replaces: string | undefined;
+  readonly isNew: boolean;
 }
 
 /** Makes a repeated request for the same message one run, also while that run waits for the one before it. */
 async function keyFor(
   { runs }: RouteServices["stores"],
   owner: Owner,
-  { thread_id, said, known, replaces }: Said,
+  { thread_id, newest, known, isNew }: Keyed,
 ): Promise<string> {
-  if (replaces !== undefined) return keyOfMessage(said, known);
-  const key = `message:${said.id}`;
+  if (!isNew) return keyOfMessage(newest, known);
+  const key = `message:${newest.id}`;
   const earlier = await runs.known(owner, thread_id, key);
   // Its message has been dropped from the thread since, and is sent again.
-  return earlier && isSettled(earlier.status) ? keyOfMessage(said, known) : key;
+  return earlier && isSettled(earlier.status) ? keyOfMessage(newest, known) : key;
 }
 
 /** The model that the client asks for, if the agent offers it: front ends send names that they know from elsewhere. */

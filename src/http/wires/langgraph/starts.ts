@@ -6,8 +6,8 @@ import { newThreadId } from "../../../core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
-import { ownerOf, sentBy } from "../../auth/guard.ts";
-import { idempotencyKey } from "../../run-stream.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { callerOf } from "../../caller.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { streamRun } from "../reply.ts";
@@ -108,10 +108,8 @@ export function startRoutes(app: App, services: RouteServices): void {
     (request, reply) => start(request, reply, stateless(request)),
   );
 
-  async function begin(request: FastifyRequest, { owner, threadId, body }: Asked): Promise<Begin> {
-    const sender = { owner, ...sentBy(request), idempotency_key: idempotencyKey(request) };
-    return beginning(services, sender, threadId, body);
-  }
+  const begin = (request: FastifyRequest, { threadId, body }: Asked): Promise<Begin> =>
+    beginning(services, callerOf(request), threadId, body);
 
   async function stream(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<undefined> {
     const { owner, body, isStateless } = asked;

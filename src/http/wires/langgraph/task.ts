@@ -2,16 +2,13 @@
 
 import { AppError } from "../../../core/errors.ts";
 import { isUserInputRole, type Message } from "../../../core/message.ts";
-import { align } from "../messages.ts";
+import { type Alignment, align } from "../../../runs/align.ts";
 import { type Checkpoint, checkpointOf, headOf } from "./checkpoints.ts";
 import { roleOf, type SentMessage } from "./input.ts";
 
 export interface Task {
-  /** `repeat`: the thread's newest message, sent again, whose run is known. */
-  readonly as: "run" | "repeat";
   readonly input: readonly Message[];
-  /** This message and all that follow it are forgotten first. */
-  readonly replaces?: string;
+  readonly place: Alignment;
 }
 
 /** `said`: what counts of what is sent. Throws `invalid_request` when there is nothing to do, and for an unknown checkpoint. */
@@ -35,9 +32,8 @@ export function taskOf(
   }
   const newest = input.at(-1);
   const known = newest && align(thread, [newest], { isWhole: false, isRegenerated: isBranch });
-  if (newest && known?.as === "repeat") return { as: "repeat", input: [newest], replaces: newest.id };
-  if (newest && known?.as === "replacement") return { as: "run", input: [newest], replaces: known.of };
-  return isBranch ? branch(thread, checkpoint, input) : { as: "run", input };
+  if (newest && known && known.as !== "new") return { input: [newest], place: known };
+  return isBranch ? branch(thread, checkpoint, input) : { input, place: { as: "new" } };
 }
 
 const nothingToDo = () =>
@@ -61,16 +57,18 @@ function newIn(thread: readonly Message[], said: readonly Message[]): Message[] 
 function again(thread: readonly Message[], { count }: Checkpoint): Task {
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
   if (!said) throw nothingToDo();
-  return { as: "run", input: [said], replaces: said.id };
+  return { input: [said], place: inPlaceOf(said) };
 }
 
 /** Other messages from a place of the thread on. */
 function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): Task {
   const next = thread[count];
-  if (next?.role === "user") return { as: "run", input, replaces: next.id };
+  if (next?.role === "user") return { input, place: inPlaceOf(next) };
   // Within a turn: what the user said to begin it stays.
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
-  if (said) return { as: "run", input: [said, ...input], replaces: said.id };
+  if (said) return { input: [said, ...input], place: inPlaceOf(said) };
   const first = thread.find(({ role }) => role === "user");
-  return { as: "run", input, ...(first ? { replaces: first.id } : {}) };
+  return { input, place: first ? inPlaceOf(first) : { as: "new" } };
 }
+
+const inPlaceOf = ({ id }: Message): Alignment => ({ as: "replacement", of: id });

@@ -5,16 +5,17 @@ import { z } from "zod";
 import { AppError, type ErrorCode, hasCode } from "../../../core/errors.ts";
 import { userMessage } from "../../../core/message.ts";
 import { newThreadId } from "../../../core/new-ids.ts";
-import { isSettled, type Origin, type RunRecord } from "../../../core/records.ts";
+import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
+import { beginTurn, type Caller } from "../../../runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts";
-import { endRun, openOn, resumeRun, startRun } from "../../../runs/start.ts";
+import { endRun, openOn } from "../../../runs/start.ts";
 import { turnNow } from "../../../runs/turn.ts";
-import { ownerOf, principalOf, sentBy } from "../../auth/guard.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
-import { idempotencyKey } from "../../run-stream.ts";
+import { callerOf } from "../../caller.ts";
 import type { RouteServices } from "../../services.ts";
 import type { Frame, Frames, LongFrame } from "../../sse.ts";
 import { foldedFrames } from "../fold.ts";
@@ -115,50 +116,44 @@ export function createCalls(services: RouteServices) {
     { id, client, request }: { id: RpcId; client: ClientOfCall; request: FastifyRequest },
   ): Promise<Start> {
     requireScope(principalOf(request), "run");
-    const owner = ownerOf(request);
     const { session } = client;
-    const sender = sentBy(request);
-    const idempotency_key = idempotencyKey(request) ?? (session && keyOfCall(session, id));
-    const known = omitUndefined({ idempotency_key });
-    if (params.requestState !== undefined) {
-      const open = await openOf(owner, params.requestState);
-      const answers = open.flatMap((each) => {
-        const filled = params.inputResponses?.[each.id];
-        return filled === undefined ? [] : [answerIn(filled, each)];
-      });
-      return resuming(owner, { thread_id: params.requestState, answers, ...sender, ...known });
-    }
+    const sent = callerOf(request);
+    const key = sent.idempotency_key ?? (session && keyOfCall(session, id));
+    const caller = { ...sent, ...omitUndefined({ idempotency_key: key }) };
+    const { requestState, inputResponses = {} } = params;
+    if (requestState !== undefined)
+      return answering(caller, requestState, (open) =>
+        open.flatMap((each) => {
+          const filled = inputResponses[each.id];
+          return filled === undefined ? [] : [answerIn(filled, each)];
+        }),
+      );
     if (name === "answer") {
       const { thread_id, ...answer } = readParams(AnswerQuestion, params.arguments);
-      const answers = [answerTo(await openOf(owner, thread_id), answer)];
-      return resuming(owner, { thread_id, answers, ...sender, ...known });
+      return answering(caller, thread_id, (open) => [answerTo(open, answer)]);
     }
     const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
-    const command = {
+    const { start } = await beginTurn(runs, caller, {
       // A request that is sent twice names the same thread twice.
       thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
       agent: agents.find(agent).name,
-      metadata: {},
-      on_busy: "reject" as const,
-      request: { input: [userMessage(message)], settings: {}, ...omitUndefined(sender) },
-      ...known,
-    };
-    return (stream) => startRun(runs, owner, { ...command, ...omitUndefined({ stream }) });
+      says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
+    });
+    return start;
   }
 
-  interface Answered {
-    readonly thread_id: string;
-    readonly answers: Answer[];
-    readonly api_key: string | undefined;
-    readonly origin: Origin;
-    readonly idempotency_key?: string;
-  }
-
-  function resuming(owner: Owner, answered: Answered): Start {
-    return async (stream) => {
-      const { id: run_id } = await newestOf(owner, answered.thread_id);
-      return resumeRun(runs, owner, { ...answered, run_id, ...omitUndefined({ stream }) });
+  /** Throws `not_found`, `interrupt_closed`. */
+  async function answering(
+    caller: Caller,
+    thread_id: string,
+    answersTo: (open: readonly Interrupt[]) => Answer[],
+  ): Promise<Start> {
+    if (!(await threads.get(caller.owner, thread_id))) throw notFound("thread", thread_id);
+    const answers = (open: readonly Interrupt[]) => {
+      if (open.length > 0) return answersTo(open);
+      throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
     };
+    return (await beginTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
   }
 
   interface Streamed extends Exchange {
@@ -240,15 +235,6 @@ export function createCalls(services: RouteServices) {
     return newest;
   }
 
-  /** What waits for an answer. Throws `not_found`, `interrupt_closed`. */
-  async function openOf(owner: Owner, thread_id: string): Promise<Interrupt[]> {
-    if (!(await threads.get(owner, thread_id))) throw notFound("thread", thread_id);
-    const open = await openOn(threads, owner, thread_id);
-    if (open.length === 0)
-      throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
-    return open;
-  }
-
   /** A client has filled in the form that a call in progress has sent to it. A closed question is passed over. */
   async function takeForm(
     { id, result }: { readonly id?: unknown; readonly result?: unknown },
@@ -256,13 +242,15 @@ export function createCalls(services: RouteServices) {
   ): Promise<void> {
     const question = questionOf(id);
     if (!question) return;
-    const owner = ownerOf(request);
     const { thread_id, interrupt_id } = question;
-    const interrupt = (await openOn(threads, owner, thread_id)).find((each) => each.id === interrupt_id);
+    const caller = callerOf(request);
+    const interrupt = (await openOn(threads, caller.owner, thread_id)).find(({ id }) => id === interrupt_id);
     if (!interrupt) return;
-    const { id: run_id } = await newestOf(owner, thread_id);
-    const answers = [answerIn(result, interrupt)];
-    await resumeRun(runs, owner, { thread_id, run_id, answers, ...sentBy(request) });
+    const { start } = await beginTurn(runs, caller, {
+      thread_id,
+      answers: () => [answerIn(result, interrupt)],
+    });
+    await start();
   }
 
   /** Cancels the run that a call of the session has started, also one that waits for an answer. */

@@ -2,32 +2,28 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../../core/errors.ts";
-import {
-  type Message,
-  type ToolMessage,
-  textOf,
-  type UserMessage,
-  userMessages,
-} from "../../../core/message.ts";
+import { type Message, type ToolMessage, type UserMessage, userMessages } from "../../../core/message.ts";
 import { newThreadId } from "../../../core/new-ids.ts";
 import type { RunRecord, RunRequest, Thread } from "../../../core/records.ts";
 import { mapInTurns } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
+import { align, type SentMessage } from "../../../runs/align.ts";
+import { beginTurn, type FoundThread, type Said, type TurnRequest } from "../../../runs/begin-turn.ts";
 import { assertNoBranch } from "../../../runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../../runs/control.ts";
 import { awaitedCalls } from "../../../runs/rewrite.ts";
-import { openOn, resumeRun, startRun } from "../../../runs/start.ts";
+import { openOn } from "../../../runs/start.ts";
 import { deleteThreadTree } from "../../../runs/thread-actions.ts";
 import { createWithMessages } from "../../../runs/thread-bytes.ts";
 import type { RouteServices } from "../../services.ts";
-import { align, type SentMessage, threadIdOf } from "../messages.ts";
+import { threadIdOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { resultsFor } from "./pairing.ts";
 
 /** What a request says, in the terms of this server. */
-export interface Said {
+export interface ChatInput {
   /** Default: the thread's own, else the first one configured. */
   readonly agent?: string;
   /** The messages that the client sends, oldest first: all of the conversation, or what is new. */
@@ -77,63 +73,86 @@ export function createConversations(
   const { threads } = stores;
 
   /** The client sends all that it holds. The newest message of the user counts; the others tell its place. */
-  async function named(owner: Owner, thread_id: string, said: Said): Promise<Beginning> {
-    const open = await openOn(threads, owner, thread_id);
-    const results = said.endsWithAnswer ? said.answersTo(open) : [];
-    if (results.length > 0) return resumed(owner, { thread_id, open, answers: results, said });
-    const late = said.endsWithAnswer && open.length === 0 ? await unasked(owner, thread_id, said) : [];
-    if (late.length > 0) return begun(owner, thread_id, { ...said, messages: late });
+  async function named(owner: Owner, thread_id: string, said: ChatInput): Promise<Beginning> {
+    const newest = userMessages(said.messages).at(-1);
+    if (newest && hasHistory(said) && !(await threads.get(owner, thread_id)))
+      return made(owner, said.endsWithAnswer ? said : upTo(newest, said), { id: thread_id, metadata: {} });
+    return begun(owner, thread_id, said, {
+      answers: said.endsWithAnswer ? said.answersTo : undefined,
+      says: (thread) => placedIn(owner, thread_id, said, thread),
+      words: answersInWords,
+    });
+  }
+
+  async function placedIn(
+    owner: Owner,
+    thread_id: string,
+    said: ChatInput,
+    thread: FoundThread,
+  ): Promise<Said> {
+    const isLate = said.endsWithAnswer && (await thread.open()).length === 0;
+    const late = isLate ? await unasked(owner, thread_id, said, thread) : [];
+    if (late.length > 0) return asNew(late);
     const sent = userMessages(said.messages);
     const newest = sent.at(-1);
     if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
-    const known = await threads.messages(owner, thread_id);
-    if (hasHistory(said) && known.length === 0 && !(await threads.get(owner, thread_id)))
-      return made(owner, said.endsWithAnswer ? said : upTo(newest, said), { id: thread_id, metadata: {} });
+    const known = await thread.messages();
     const held = await placed(owner.tenant, userMessages(known), sent);
     const place = align(known, held, { isWhole: true, isRegenerated: true });
-    const answers = place.as === "new" ? answersInWords(textOf(newest.content), open) : [];
-    if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
     const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
-    const rewind = place.as === "replacement" ? { rewind_to: place.of } : {};
-    return begun(owner, thread_id, { ...said, messages: [...system, newest] }, rewind);
+    return { input: [...system, newest], place };
   }
 
   /** The client sends what is new. A system message is left out if it repeats the thread's newest one. */
-  async function continued(owner: Owner, thread_id: string, said: Said): Promise<Beginning> {
-    const open = await openOn(threads, owner, thread_id);
-    if (said.endsWithAnswer) return answered(owner, { thread_id, open, said });
-    const newest = said.messages.at(-1);
-    const questions = open.filter(({ kind }) => kind === "question");
-    const answers = newest?.role === "user" ? answersInWords(textOf(newest.content), questions) : [];
-    if (answers.length > 0) return resumed(owner, { thread_id, open, answers, said });
-    const messages = await withoutRepeats(owner, thread_id, said.messages);
-    return begun(owner, thread_id, { ...said, messages });
+  function continued(owner: Owner, thread_id: string, said: ChatInput): Promise<Beginning> {
+    const answersQuestions = (text: string, open: readonly Interrupt[]) =>
+      answersInWords(
+        text,
+        open.filter(({ kind }) => kind === "question"),
+      );
+    return begun(owner, thread_id, said, {
+      answers: said.endsWithAnswer ? said.answersTo : undefined,
+      says: async (thread) => {
+        if (!said.endsWithAnswer) return asNew(await withoutRepeats(thread, said.messages));
+        const isLate = (await thread.open()).length === 0;
+        const late = isLate ? await unasked(owner, thread_id, said, thread) : [];
+        if (late.length > 0) return asNew(late);
+        throw new AppError(
+          "interrupt_closed",
+          "Nothing in this request answers an open call of the conversation.",
+        );
+      },
+      words: answersQuestions,
+    });
   }
 
   /** The results of calls that no one was asked for, as messages that continue the thread. */
-  async function unasked(owner: Owner, thread_id: string, { results }: Said): Promise<Message[]> {
+  async function unasked(
+    owner: Owner,
+    thread_id: string,
+    { results }: ChatInput,
+    found: FoundThread,
+  ): Promise<Message[]> {
     const [thread, messages, newest] = await Promise.all([
       threads.get(owner, thread_id),
-      threads.messages(owner, thread_id),
-      newestRun(stores.runs, owner, thread_id),
+      found.messages(),
+      found.newest(),
     ]);
     const awaited = thread ? awaitedCalls(thread, messages, []) : new Set<string>();
     return resultsFor({ messages, run_id: newest?.id, awaited }, results);
   }
 
   async function withoutRepeats(
-    owner: Owner,
-    thread_id: string,
+    thread: FoundThread,
     messages: readonly Message[],
   ): Promise<readonly Message[]> {
     if (!messages.some(({ role }) => role === "system")) return messages;
-    const known = await threads.messages(owner, thread_id);
-    const newest = known.findLast(({ role }) => role === "system");
+    const newest = (await thread.messages()).findLast(({ role }) => role === "system");
     return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
   }
 
   /** A thread made of what is sent: its end, from the user, is the run's input. */
-  function made(owner: Owner, said: Said, { id, metadata }: Made): Beginning {
+  function made(owner: Owner, said: ChatInput, { id, metadata }: Made): Beginning {
     const thread_id = id ?? newThreadId();
     const isAnonymous = metadata === ANONYMOUS;
     const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
@@ -149,7 +168,9 @@ export function createConversations(
       async start(stream) {
         assertNoBranch(thread_id);
         await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
-        const { start } = begun(owner, thread_id, { ...said, messages: said.messages.slice(end) });
+        const { start } = await begun(owner, thread_id, said, {
+          says: () => asNew(said.messages.slice(end)),
+        });
         return start(stream).catch(async (error: unknown) => {
           if (!isAnonymous && id === undefined) await forget(owner, thread_id);
           throw error;
@@ -161,71 +182,32 @@ export function createConversations(
   /** The thread with this mark that waits for what is sent, if there is one. */
   async function waiting(
     owner: Owner,
-    said: Said,
+    said: ChatInput,
     isMarked: (metadata: Thread["metadata"]) => boolean,
   ): Promise<Beginning | undefined> {
     const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
     for (const { id: thread_id, metadata } of items) {
       if (!isMarked(metadata)) continue;
       const open = await openOn(threads, owner, thread_id);
-      const answers = said.answersTo(open);
+      if (said.answersTo(open).length === 0) continue;
       const isAnonymous = metadata.anonymous === true;
-      if (answers.length > 0) return { ...resumed(owner, { thread_id, open, answers, said }), isAnonymous };
+      return { ...(await begun(owner, thread_id, said, { answers: said.answersTo })), isAnonymous };
     }
     return undefined;
   }
 
-  function begun(
+  async function begun(
     owner: Owner,
     thread_id: string,
-    { agent, messages, request, metadata, idempotency_key }: Said,
-    rewind: { rewind_to?: string } = {},
-  ): Beginning {
-    const command = {
-      thread_id,
-      metadata,
-      on_busy: "reject" as const,
-      ...rewind,
-      request: { ...request, input: [...messages] },
-      ...omitUndefined({ agent, idempotency_key }),
-    };
-    return {
-      thread_id,
-      isAnonymous: false,
-      start: (stream) => startRun(runs, owner, { ...command, stream }),
-    };
-  }
-
-  interface Asked {
-    readonly thread_id: string;
-    readonly open: readonly Interrupt[];
-    readonly said: Said;
-  }
-
-  /** Throws `interrupt_closed` when nothing that is sent answers anything. */
-  async function answered(owner: Owner, asked: Asked): Promise<Beginning> {
-    const { thread_id, open, said } = asked;
-    const answers = said.answersTo(open);
-    if (answers.length > 0) return resumed(owner, { ...asked, answers });
-    const results = open.length > 0 ? [] : await unasked(owner, thread_id, said);
-    if (results.length > 0) return begun(owner, thread_id, { ...said, messages: results });
-    throw new AppError(
-      "interrupt_closed",
-      "Nothing in this request answers an open call of the conversation.",
-    );
-  }
-
-  function resumed(
-    owner: Owner,
-    { thread_id, open, answers, said }: Asked & { answers: Answer[] },
-  ): Beginning {
-    const { api_key, origin, unattended, tools } = said.request;
-    const start = async (stream?: string) => {
-      const newest = await newestRun(stores.runs, owner, thread_id);
-      const run_id = newest?.id ?? open[0]?.run_id ?? "";
-      const brought = omitUndefined({ tools, origin, idempotency_key: said.idempotency_key });
-      return resumeRun(runs, owner, { thread_id, run_id, answers, api_key, unattended, stream, ...brought });
-    };
+    { agent, request, metadata, idempotency_key }: ChatInput,
+    turn: Pick<TurnRequest, "answers" | "says" | "words">,
+  ): Promise<Beginning> {
+    const { api_key, origin, ...rest } = request;
+    const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
+    const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
+    // Without metadata of its own, what answers a run keeps those of the run.
+    const own = Object.keys(metadata).length > 0 ? { metadata } : {};
+    const { start } = await beginTurn(runs, caller, { ...command, ...own });
     return { thread_id, isAnonymous: false, start };
   }
 
@@ -249,12 +231,14 @@ export function createConversations(
   return { named, continued, made, waiting, forget, titleOf };
 }
 
+const asNew = (input: readonly Message[]): Said => ({ input, place: { as: "new" } });
+
 /** The chat was begun with another model, or its name came late. */
-const hasHistory = ({ messages }: Said) =>
+const hasHistory = ({ messages }: ChatInput) =>
   messages.some(({ role }) => role === "assistant" || role === "tool");
 
 /** Without what follows the user's newest message: another answer to it is wanted. */
-const upTo = (newest: UserMessage, said: Said): Said => ({
+const upTo = (newest: UserMessage, said: ChatInput): ChatInput => ({
   ...said,
   messages: said.messages.slice(0, said.messages.indexOf(newest) + 1),
 });

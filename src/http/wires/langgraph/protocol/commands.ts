@@ -4,10 +4,11 @@ import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../../core/errors.ts";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../../lib/check.ts";
+import type { Caller } from "../../../../runs/begin-turn.ts";
 import { notFound, steerRun } from "../../../../runs/control.ts";
 import { openOn } from "../../../../runs/start.ts";
 import type { RouteServices } from "../../../services.ts";
-import { beginning, type Sender } from "../begin.ts";
+import { beginning } from "../begin.ts";
 import { headOf } from "../checkpoints.ts";
 import { messageIn, RunBody, SentMessage } from "../input.ts";
 import { interruptGroups, valuesOf } from "../shapes.ts";
@@ -21,7 +22,7 @@ export type Command = z.infer<typeof Command>;
 
 export interface CommandContext {
   readonly services: RouteServices;
-  readonly sender: Sender;
+  readonly caller: Caller;
   readonly threadId: string;
 }
 
@@ -82,44 +83,44 @@ const ERRORS: Partial<Record<ErrorCode, string | Readonly<Record<string, string>
 const Start = z.looseObject({ multitaskStrategy: z.unknown().optional() });
 
 /** The first run of a thread makes the thread. */
-async function start({ services, sender, threadId }: CommandContext, params: Params): Promise<Result> {
+async function start({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { multitaskStrategy, ...rest } = checked(Start, params);
   const sent = { multitask_strategy: multitaskStrategy, ...rest, if_not_exists: "create" };
-  const begin = await beginning(services, sender, threadId, checked(RunBody, sent));
+  const begin = await beginning(services, caller, threadId, checked(RunBody, sent));
   return { run_id: (await begin()).id };
 }
 
 const Response = z.looseObject({ interrupt_id: z.string().max(256), response: z.unknown() });
 const Respond = z.union([z.looseObject({ responses: boundedList(Response, 256).min(1) }), Response]);
 
-async function respond({ services, sender, threadId }: CommandContext, params: Params): Promise<Result> {
+async function respond({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { threads } = services.stores;
   const respond = checked(Respond, params);
   const responses =
     "responses" in respond ? z.array(Response).parse(respond.responses) : [Response.parse(respond)];
-  const open = new Set(interruptGroups(await openOn(threads, sender.owner, threadId)).map(({ id }) => id));
+  const open = new Set(interruptGroups(await openOn(threads, caller.owner, threadId)).map(({ id }) => id));
   const closed = responses.find(({ interrupt_id }) => !open.has(interrupt_id));
   if (closed)
     throw new AppError(
       "interrupt_closed",
       `Interrupt \`${closed.interrupt_id}\` is not open: it was answered, or its run has ended.`,
     );
-  const thread = await threads.get(sender.owner, threadId);
+  const thread = await threads.get(caller.owner, threadId);
   const body = checked(RunBody, {
     assistant_id: thread?.agent,
     command: { resume: Object.fromEntries(responses.map((each) => [each.interrupt_id, each.response])) },
     config: params.config,
     metadata: params.metadata,
   });
-  const begin = await beginning(services, sender, threadId, body);
+  const begin = await beginning(services, caller, threadId, body);
   return { run_id: (await begin()).id };
 }
 
 const Inject = z.looseObject({ message: SentMessage });
 
-async function inject({ services, sender, threadId }: CommandContext, params: Params): Promise<Result> {
+async function inject({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { message } = checked(Inject, params);
-  const { owner } = sender;
+  const { owner } = caller;
   const active = await services.stores.runs.active(owner, threadId);
   if (!active) throw new AppError("run_not_active", "No run of this thread is active. Start one instead.");
   const said = messageIn(message);
@@ -134,10 +135,10 @@ async function inject({ services, sender, threadId }: CommandContext, params: Pa
 
 const Keys = z.looseObject({ keys: z.array(z.string().max(128)).max(64).optional() });
 
-async function getState({ services, sender, threadId }: CommandContext, params: Params): Promise<Result> {
+async function getState({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { keys } = checked(Keys, params);
   const { threads } = services.stores;
-  const { owner } = sender;
+  const { owner } = caller;
   if (!(await threads.get(owner, threadId))) throw notFound("thread", threadId);
   const [messages, state] = await Promise.all([
     threads.messages(owner, threadId),

@@ -2,9 +2,8 @@
 // `client.threads.stream` speak it. docs/wires/langgraph.md has the lines that connect a page.
 
 import { z } from "zod";
-import { omitUndefined } from "../../../../lib/omit-undefined.ts";
-import { ownerOf, sentBy } from "../../../auth/guard.ts";
-import { idempotencyKey } from "../../../run-stream.ts";
+import { ownerOf } from "../../../auth/guard.ts";
+import { callerOf } from "../../../caller.ts";
 import type { RouteServices } from "../../../services.ts";
 import type { App } from "../../../validation.ts";
 import { threadIdOf } from "../../messages.ts";
@@ -42,11 +41,8 @@ export function protocolRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const threadId = threadIdOf(request.params.thread_id);
       const applied_through_seq = await lastNumber(stores, owner, threadId);
-      const sender = {
-        owner,
-        ...omitUndefined({ ...sentBy(request), idempotency_key: idempotencyKey(request) }),
-      };
-      const answer = await carryOut({ services, sender, threadId }, request.body);
+      const caller = callerOf(request);
+      const answer = await carryOut({ services, caller, threadId }, request.body);
       return { ...answer, id, meta: { applied_through_seq, thread_id: request.params.thread_id } };
     },
   );

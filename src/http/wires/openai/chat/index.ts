@@ -15,7 +15,7 @@ import type { App } from "../../../validation.ts";
 import { type Fold, foldedFrames } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
-import { ANONYMOUS, type Beginning, type Conversations, type Said } from "../conversations.ts";
+import { ANONYMOUS, type Beginning, type ChatInput, type Conversations } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../models.ts";
 import { type Asked, isBesideChat, sideAnswer, sideRequest } from "../side-requests.ts";
@@ -110,7 +110,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
     if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
     // No one can be asked on a thread that only this request knows.
-    const alone: Said = { ...said, request: { ...said.request, unattended: true } };
+    const alone: ChatInput = { ...said, request: { ...said.request, unattended: true } };
     const waiting = said.endsWithAnswer
       ? await conversations.waiting(owner, alone, ({ anonymous }) => anonymous === true)
       : undefined;
@@ -138,7 +138,10 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
   }
 }
 
-async function saidIn(request: FastifyRequest<{ Body: ChatCompletionBody }>, choice: Choice): Promise<Said> {
+async function saidIn(
+  request: FastifyRequest<{ Body: ChatCompletionBody }>,
+  choice: Choice,
+): Promise<ChatInput> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);
   const messages = await historyOf(ownerOf(request).tenant, body.messages);

@@ -15,7 +15,7 @@ import { expired, idempotencyKey } from "../../../run-stream.ts";
 import type { RouteServices } from "../../../services.ts";
 import { foldSoFar } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
-import { ANONYMOUS, type Beginning, type Conversations, type Said, UNNAMED } from "../conversations.ts";
+import { ANONYMOUS, type Beginning, type ChatInput, type Conversations, UNNAMED } from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
@@ -65,7 +65,7 @@ export function beginnings(
   }
 
   /** On the response's thread, or on a fork up to it if the thread has later runs. */
-  async function after(owner: Owner, id: string, said: Said): Promise<Beginning> {
+  async function after(owner: Owner, id: string, said: ChatInput): Promise<Beginning> {
     const named = runOfResponse(id);
     const run = named && (await runs.get(owner, named.thread_id, named.run_id));
     if (!run)
@@ -128,7 +128,7 @@ export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Pr
   return input;
 }
 
-async function saidIn(request: ResponseRequest, choice: Choice): Promise<Said> {
+async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInput> {
   const { body } = request;
   const output_schema = choice.answer?.schema ?? schemaOf(body);
   const items = itemsOf(body);
@@ -154,7 +154,7 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<Said> {
  * The thread has what was said before. Throws `invalid_request` for what the assistant has said, and for answers together with
  * a message: one run cannot both resume the last one and begin with the message.
  */
-function onlyNew(said: Said, body: ResponseBody): Said {
+function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
   if (said.messages.some(({ role }) => role === "assistant"))
     throw refused(
       "input",

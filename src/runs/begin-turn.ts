@@ -1,0 +1,160 @@
+// Where a turn begins, on every wire: with answers to what the thread asks, with what the user says, or with the turn that
+// the same request began before. The thread is read once.
+
+import { AppError } from "../core/errors.ts";
+import { type Message, textOf } from "../core/message.ts";
+import type { Origin, RunRecord, RunRequest } from "../core/records.ts";
+import type { Stores } from "../core/stores.ts";
+import { omitUndefined } from "../lib/omit-undefined.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { Answer, Interrupt } from "../protocol/interrupt.ts";
+import type { Alignment } from "./align.ts";
+import { newestRun } from "./control.ts";
+import type { Runs } from "./executor.ts";
+import { openIn, type ReadableThread, type RunCommand, resumeRun, startRun } from "./start.ts";
+import { turnStart } from "./turn.ts";
+
+/** Who begins a turn. */
+export interface Caller {
+  readonly owner: Owner;
+  /** The id of the API key. */
+  readonly api_key?: string | undefined;
+  readonly origin?: Origin | undefined;
+  /** Makes a repeated request one run. Default: the key of what the user says. */
+  readonly idempotency_key?: string | undefined;
+}
+
+/** A thread as the turn finds it. Each part is read once, when it is first asked for. */
+export interface FoundThread extends ReadableThread {
+  /** The questions that wait for an answer. */
+  open(): Promise<readonly Interrupt[]>;
+  newest(): Promise<RunRecord | undefined>;
+}
+
+/** What the user says. */
+export interface Said {
+  /** What the run is given, the user's newest message last. */
+  readonly input: readonly Message[];
+  readonly place: Alignment;
+  readonly idempotency_key?: string | undefined;
+}
+
+export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
+  /** The answers among what is sent: they come first. May throw. */
+  readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
+  /** Without answers, the run that waits continues and asks again. */
+  readonly asksAgain?: true;
+  /** What is said where nothing is answered. Absent: the request can only answer. May throw. */
+  readonly says?: ((thread: FoundThread) => Said | Promise<Said>) | undefined;
+  /** What a new message answers by its words. Default: nothing, so it is a message. */
+  readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
+  /** Default: `reject`. */
+  readonly on_busy?: RunCommand["on_busy"];
+  /** Default: none; of answers, those of the interrupted run. */
+  readonly metadata?: RunCommand["metadata"];
+  readonly request?: Partial<Omit<RunRequest, "input" | "answers">>;
+}
+
+export interface Beginning {
+  /** `repeat`: the turn of the same request is in progress or has just ended; nothing begins. */
+  readonly as: "message" | "answers" | "repeat";
+  readonly thread: FoundThread;
+  /** The run that a repeated turn is at. */
+  readonly at?: RunRecord;
+  /** The first message that the run takes out of the thread. */
+  readonly replaces?: string;
+  /** Starts the run, or finds it; of a repeated turn its first run. `stream`: the id of the place of the stream that shows it. */
+  readonly start: (stream?: string) => Promise<RunRecord>;
+}
+
+/** Starts nothing yet. Throws `interrupt_closed` for a request that answers nothing and says nothing. */
+export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<Beginning> {
+  const thread = findThread(runs.stores, caller.owner, turn.thread_id);
+  const answers = turn.answers?.(await thread.open()) ?? [];
+  if (answers.length > 0 || turn.asksAgain) return answering(runs, caller, turn, thread, answers);
+  if (!turn.says)
+    throw new AppError(
+      "interrupt_closed",
+      "This request answers no open question. It may have been answered already; read the thread again.",
+    );
+  const said = await turn.says(thread);
+  if (said.place.as === "repeat") {
+    const at = await thread.newest();
+    if (at) return { as: "repeat", thread, at, start: () => turnStart(runs, caller.owner, at) };
+  }
+  const inWords = await answersInWords(turn, thread, said);
+  if (inWords.length > 0) return answering(runs, caller, turn, thread, inWords);
+  return saying(runs, caller, turn, thread, said);
+}
+
+export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): FoundThread {
+  const found: ReadableThread = {
+    messages: once(() => threads.messages(owner, thread_id)),
+    state: once(() => threads.state(owner, thread_id)),
+  };
+  return {
+    ...found,
+    open: once(() => openIn(found)),
+    newest: once(() => newestRun(runs, owner, thread_id)),
+  };
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined;
+  return () => {
+    reading ??= read();
+    return reading;
+  };
+}
+
+async function answersInWords(
+  { words }: TurnRequest,
+  thread: FoundThread,
+  { input, place }: Said,
+): Promise<Answer[]> {
+  const newest = input.at(-1);
+  if (!words || place.as !== "new" || newest?.role !== "user") return [];
+  return words(textOf(newest.content), await thread.open());
+}
+
+async function answering(
+  runs: Runs,
+  { owner, ...caller }: Caller,
+  { thread_id, metadata, request = {} }: TurnRequest,
+  thread: FoundThread,
+  answers: Answer[],
+): Promise<Beginning> {
+  const [open, newest] = await Promise.all([thread.open(), thread.newest()]);
+  const run_id = newest?.id ?? open[0]?.run_id ?? "";
+  const { tools, unattended } = request;
+  const command = {
+    thread_id,
+    run_id,
+    answers,
+    open,
+    ...omitUndefined({ metadata, tools, unattended, ...caller }),
+  };
+  return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
+}
+
+function saying(
+  runs: Runs,
+  { owner, idempotency_key, ...caller }: Caller,
+  { thread_id, agent, metadata = {}, on_busy = "reject", request }: TurnRequest,
+  thread: FoundThread,
+  { input, place, idempotency_key: key }: Said,
+): Beginning {
+  const replaces =
+    place.as === "replacement" ? place.of : place.as === "repeat" ? input.at(-1)?.id : undefined;
+  const command: RunCommand = {
+    ...{ thread_id, metadata, on_busy },
+    request: { settings: {}, ...request, ...omitUndefined(caller), input: [...input] },
+    ...omitUndefined({ agent, rewind_to: replaces, idempotency_key: idempotency_key ?? key }),
+  };
+  return {
+    as: "message",
+    thread,
+    ...omitUndefined({ replaces }),
+    start: (stream) => startRun(runs, owner, { ...command, stream }),
+  };
+}
