@@ -4,11 +4,12 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { type Content, Part, type SystemMessage, systemMessage } from "../../../core/message.ts";
 import { newMessageId } from "../../../core/new-ids.ts";
-import { ClientTool } from "../../../core/records.ts";
+import type { ClientTool } from "../../../core/records.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
+import { clientToolsOf } from "../client-tools.ts";
 
 const SentCall = z.looseObject({ id: z.string() });
 const SentMessage = z.looseObject({
@@ -133,20 +134,8 @@ export function openingOf({ messages, context }: RunAgentInput): SystemMessage[]
 }
 
 /** The tools that the client carries out. */
-export function clientTools({ tools }: RunAgentInput): ClientTool[] | undefined {
-  if (!tools || tools.length === 0) return undefined;
-  return tools.map(({ name, description, parameters }) => {
-    const tool = {
-      name,
-      description: description || name,
-      parameters: { type: "object", ...parameters },
-    };
-    const checked = check(ClientTool, tool);
-    if ("value" in checked) return checked.value;
-    const [fault] = checked.faults;
-    throw refused(`tools: \`${name}\` ${fault ? sentence(fault) : "is refused"}.`);
-  });
-}
+export const clientTools = ({ tools }: RunAgentInput): ClientTool[] | undefined =>
+  clientToolsOf(tools ?? [], (index, fault) => refused(`tools: \`${tools?.[index]?.name}\` ${fault}.`));
 
 /**
  * The answers that the input gives to the thread's open questions: those of `resume`, and the results of the client's

@@ -3,10 +3,11 @@
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { type Content, type Message, Part, type ToolMessage, textOf } from "../../../core/message.ts";
-import { ClientTool } from "../../../core/records.ts";
+import type { ClientTool } from "../../../core/records.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
+import { clientToolsOf } from "../client-tools.ts";
 import { readDataUrl } from "../messages.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
@@ -64,15 +65,12 @@ function partOf(part: UIPart): Part[] {
 }
 
 /** The tools that the page carries out. */
-export function clientTools({ tools }: ChatBody): ClientTool[] | undefined {
-  if (!tools) return undefined;
-  return Object.entries(tools).map(([name, { description, parameters }]) => {
-    const tool = { name, description: description || name, parameters: parameters ?? { type: "object" } };
-    const checked = check(ClientTool, tool);
-    if ("value" in checked) return checked.value;
-    const [fault] = checked.faults;
-    throw new AppError("invalid_request", `tools: \`${name}\` ${fault ? sentence(fault) : "is refused"}.`);
-  });
+export function clientTools({ tools = {} }: ChatBody): ClientTool[] | undefined {
+  const described = Object.entries(tools).map(([name, tool]) => ({ name, ...tool }));
+  return clientToolsOf(
+    described,
+    (index, fault) => new AppError("invalid_request", `tools: \`${described[index]?.name}\` ${fault}.`),
+  );
 }
 
 const ToolPart = z.looseObject({

@@ -13,9 +13,10 @@ import {
   toolMessage,
 } from "../../../core/message.ts";
 import { newMessageId } from "../../../core/new-ids.ts";
-import { ClientTool } from "../../../core/records.ts";
+import type { ClientTool } from "../../../core/records.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import { clientToolsOf, DescribedTool } from "../client-tools.ts";
 import { messageOf, readDataUrl } from "../messages.ts";
 
 const Source = z.looseObject({
@@ -88,7 +89,7 @@ export const Checkpoint = z.looseObject({
 const Configurable = z.looseObject({
   checkpoint_id: z.string().max(256).nullish(),
   model: z.string().max(256).nullish(),
-  tools: z.array(z.unknown()).max(64).nullish(),
+  tools: z.array(DescribedTool).max(64).nullish(),
 });
 
 const Modes = z.union([z.string().max(64), z.array(z.string().max(64)).max(16)]);
@@ -135,16 +136,10 @@ export function refuseUnsupported(body: RunBody): void {
 }
 
 /** The tools that the front end carries out. */
-export function clientTools({ config }: RunBody): ClientTool[] | undefined {
-  const sent = config?.configurable?.tools ?? [];
-  if (sent.length === 0) return undefined;
-  return sent.map((tool, index) => {
-    const checked = check(ClientTool, tool);
-    if ("value" in checked) return checked.value;
-    const [fault] = checked.faults;
-    throw refused(`config.configurable.tools[${index}]: ${fault ? sentence(fault) : "is refused"}.`);
-  });
-}
+export const clientTools = ({ config }: RunBody): ClientTool[] | undefined =>
+  clientToolsOf(config?.configurable?.tools ?? [], (index, fault) =>
+    refused(`config.configurable.tools[${index}]: ${fault}.`),
+  );
 
 /** The checkpoint to begin at, if the client names one. */
 export const checkpointIn = ({ checkpoint, checkpoint_id, config }: RunBody): string | undefined =>

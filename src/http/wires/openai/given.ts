@@ -4,8 +4,9 @@ import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { type Content, Part } from "../../../core/message.ts";
-import { ClientTool } from "../../../core/records.ts";
+import type { ClientTool } from "../../../core/records.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import { clientToolsOf, type DescribedTool } from "../client-tools.ts";
 
 /** `param` is the field, as the client sends it. */
 export const refused = (param: string, message: string) =>
@@ -39,24 +40,9 @@ const EFFORTS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 3
 export const thinkingOf = (effort: string | null | undefined): number | undefined =>
   effort && Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort as keyof typeof EFFORTS] : undefined;
 
-/** A function that the client carries out, as both APIs describe one. */
-export interface GivenTool {
-  readonly name: string;
-  readonly description?: string | null | undefined;
-  readonly parameters?: Record<string, unknown> | null | undefined;
-}
-
 /** Throws `invalid_request`, with the place of the tool in `tools`. */
-export function clientTools(given: readonly GivenTool[]): ClientTool[] | undefined {
-  if (given.length === 0) return undefined;
-  return given.map(({ name, description, parameters }, index) => {
-    const tool = { name, description: description || name, parameters: { type: "object", ...parameters } };
-    const checked = check(ClientTool, tool);
-    if ("value" in checked) return checked.value;
-    const [fault] = checked.faults;
-    throw refused(`tools[${index}]`, fault ? sentence(fault) : "is refused.");
-  });
-}
+export const clientTools = (given: readonly DescribedTool[]): ClientTool[] | undefined =>
+  clientToolsOf(given, (index, fault) => refused(`tools[${index}]`, fault));
 
 /** The schema of the answer that a format asks for; none for text. Throws `invalid_request` for other formats. */
 export function outputSchema(

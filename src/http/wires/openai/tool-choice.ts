@@ -4,7 +4,8 @@ import { z } from "zod";
 import type { ModelSettings } from "../../../core/model.ts";
 import type { ClientTool } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { clientTools, type GivenTool, refused } from "./given.ts";
+import type { DescribedTool } from "../client-tools.ts";
+import { clientTools, refused } from "./given.ts";
 
 /** The client's functions in a request. */
 export interface Choice {
@@ -36,7 +37,7 @@ const Sent = z.union([
 const nameIn = ({ name, function: named }: z.infer<typeof Named>) => named?.name ?? name;
 
 /** Throws `invalid_request` for a choice of what the client does not offer. */
-export function choiceOf(given: readonly GivenTool[], tool_choice: unknown): Choice {
+export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown): Choice {
   if (tool_choice === undefined || tool_choice === null) return offered(given);
   const sent = Sent.safeParse(tool_choice).data;
   if (!sent)
@@ -64,14 +65,14 @@ export function choiceOf(given: readonly GivenTool[], tool_choice: unknown): Cho
 }
 
 /** `required` without the client's functions would force a call of the server's own tools. */
-const offered = (given: readonly GivenTool[], tool_choice?: "required"): Choice =>
+const offered = (given: readonly DescribedTool[], tool_choice?: "required"): Choice =>
   omitUndefined({
     tools: clientTools(given),
     tool_choice: given.length > 0 ? tool_choice : undefined,
   });
 
 /** The function is offered as well: a model that calls it has answered too. */
-function forced(given: readonly GivenTool[], name: string | undefined): Choice {
+function forced(given: readonly DescribedTool[], name: string | undefined): Choice {
   const tool = given.find((each) => each.name === name);
   if (!tool) {
     const names = given.map((each) => `\`${each.name}\``).join(", ");
@@ -80,7 +81,10 @@ function forced(given: readonly GivenTool[], name: string | undefined): Choice {
       `names \`${name}\`, which is not in \`tools\`: ${names || "there are none"}.`,
     );
   }
-  const { description, parameters } = tool;
-  const schema = { ...(description ? { description } : {}), ...parameters, type: "object" };
-  return { ...offered([tool]), answer: { name: tool.name, schema } };
+  const choice = offered([tool]);
+  const schema = {
+    ...(tool.description ? { description: tool.description } : {}),
+    ...choice.tools?.[0]?.parameters,
+  };
+  return { ...choice, answer: { name: tool.name, schema } };
 }
