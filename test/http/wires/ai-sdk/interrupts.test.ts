@@ -69,6 +69,24 @@ describe("a page with useChat", () => {
     expect((await history(url)).map(textOf)).toEqual(chat.messages.map(textOf));
   });
 
+  test("edits its message to a word of approval, and nothing is approved", async () => {
+    const { url } = await started([
+      { say: "May I?", call: [{ tool: "execute", args: { command: "echo hi" } }] },
+      { say: "What do you approve?" },
+    ]);
+    const send = async (text: string) => {
+      const message = { id: "msg_1", role: "user", parts: [{ type: "text", text }] };
+      const body = JSON.stringify({ id: "chat1", messages: [message] });
+      const headers = { "content-type": "application/json" };
+      await (await fetch(`${url}/ai-sdk/assistant/chat?v=5`, { method: "POST", headers, body })).text();
+    };
+    await send("run it");
+    await send("approve");
+    const messages = await history(url);
+    expect(messages.map(textOf)).toEqual(["approve", "What do you approve?"]);
+    expect(messages.flatMap(toolsOf)).toEqual([]);
+  });
+
   test("carries out a tool of its own, and the model reads the result", async () => {
     let read = "";
     const body = { tools: { where: { description: "Where the user is.", parameters: { type: "object" } } } };

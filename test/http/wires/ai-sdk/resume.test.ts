@@ -22,6 +22,19 @@ describe("a page with useChat", () => {
     expect(essence(again.messages)).toEqual(essence(chat.messages));
   });
 
+  test("that repeats its key with another message id gets the same run", async () => {
+    const { url } = await started([{ say: "Hello." }, { say: "Hello again." }]);
+    const send = async (id: string) => {
+      const message = { id, role: "user", parts: [{ type: "text", text: "Hi" }] };
+      const headers = { "content-type": "application/json", "idempotency-key": "key-1" };
+      const body = JSON.stringify({ id: "chat1", messages: [message] });
+      await (await fetch(`${url}/ai-sdk/assistant/chat`, { method: "POST", headers, body })).text();
+    };
+    await send("msg_1");
+    await send("msg_2");
+    expect((await history(url)).map(textOf)).toEqual(["Hi", "Hello."]);
+  });
+
   test("that is opened after a step of the answer shows each step once", async () => {
     const { url, chat } = await started([
       { say: "First a file.", call: [{ tool: "write_file", args: { path: "a.txt", content: "1" } }] },
