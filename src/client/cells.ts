@@ -22,6 +22,8 @@ export interface TextCell {
   readonly id: string;
   text: string;
   state: CellState;
+  /** When its message was written, by the clock of the server. Absent while it is written. */
+  at?: string;
   /** It was cut off, and is in the thread as far as it was said: it can be continued. */
   isKept?: boolean;
 }
@@ -38,6 +40,8 @@ export interface ToolCell {
   readonly key: string;
   readonly call: string;
   name: string;
+  /** When the thread got its newest message about it, by the clock of the server: the call, then its result. */
+  at?: string;
   args?: Readonly<Record<string, unknown>>;
   /** The arguments as the model writes them. */
   writing: Output;

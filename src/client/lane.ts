@@ -59,9 +59,12 @@ export function createLane(lane: Lane, tools: LaneTools) {
     },
     result(message) {
       if (!isNew(message)) return;
-      const { tool_call_id: id, name, content, error } = message;
+      const { tool_call_id: id, name, content, error, created_at } = message;
       if (error === WITHDRAWN) calls.withdraw(id, name);
-      else calls.result(id, name, { text: error ?? textIn(content), hasFailed: error !== undefined });
+      else {
+        const text = error ?? textIn(content);
+        calls.result(id, name, { text, hasFailed: error !== undefined, at: created_at });
+      }
     },
     toolStart: (name, data) => calls.start(name, data, at),
     toolProgress: (_, data) => calls.progress(data),

@@ -148,7 +148,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
   };
 
   function keptOf(message: AssistantMessage, streamed: ModelMessage): ModelMessage {
-    const { id, content, reasoning = [], tool_calls = [], incomplete } = message;
+    const { id, content, reasoning = [], tool_calls = [], incomplete, created_at: at } = message;
     const kept: ModelMessage = { id, calls: new Map(), isKept: true };
     const thought = reasoning.map(({ text }) => text).join("\n\n");
     if (thought.trim() !== "") {
@@ -157,11 +157,11 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     }
     if (content !== "") {
       kept.text = streamed.text ?? { kind: "text", key: newKey(), id, text: "", state: "done" };
-      Object.assign(kept.text, { id, text: content, state: incomplete ?? "done" });
+      Object.assign(kept.text, { id, at, text: content, state: incomplete ?? "done" });
       if (incomplete) kept.text.isKept = true;
     }
     for (const [index, made] of tool_calls.entries())
-      kept.calls.set(index, calls.keep(streamed.calls.get(index), made));
+      kept.calls.set(index, calls.keep(streamed.calls.get(index), made, at));
     return kept;
   }
 }

@@ -37,9 +37,9 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     get: (call: string) => calls.get(call),
 
     /** The call as its message in the thread has it, in place of what the model's deltas have built. */
-    keep(written: ToolCell | undefined, { id, name, args }: ToolCall): ToolCell {
+    keep(written: ToolCell | undefined, { id, name, args }: ToolCall, at: string): ToolCell {
       const cell = written?.call === id ? written : make(id, name);
-      Object.assign(cell, { name, args, writing: outputOf("") });
+      Object.assign(cell, { name, args, at, writing: outputOf("") });
       calls.set(id, cell);
       return cell;
     },
@@ -76,8 +76,13 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     },
 
     /** The result, as the thread has it. */
-    result(call: string, name: string, { text, hasFailed }: { text: string; hasFailed: boolean }): void {
+    result(
+      call: string,
+      name: string,
+      { text, hasFailed, at }: { text: string; hasFailed: boolean; at: string },
+    ): void {
       const cell = calls.get(call) ?? list.add(make(call, name));
+      cell.at = at;
       cell.output = outputOf(text);
       setState(cell, hasFailed ? "failed" : "done");
     },

@@ -1037,6 +1037,8 @@ export type Span = {
   agent?: string | undefined;
   tool?: string | undefined;
   call_id?: string | undefined;
+  /** Of a model call: the message that it wrote, if it wrote one. */
+  message_id?: string | undefined;
   /** Of a model call: which one of the run's own it is, from 1. */
   number?: number | undefined;
   /** Messages that the model was sent. */

@@ -133,7 +133,12 @@ function Place({ route }: { route: Route }) {
       return <Missing />;
     case "thread":
       if (route.run && isRunTab(route.tab))
-        return <Run key={route.run} thread={route.thread} run={route.run} tab={route.tab} />;
+        return (
+          <Run
+            key={route.run}
+            {...{ thread: route.thread, run: route.run, tab: route.tab, span: route.span }}
+          />
+        );
       return <Conversation key={route.thread} thread={route.thread} run={route.run} tab={route.tab} />;
     case "shared":
       return <Shared key={route.share} {...route} />;

@@ -12,6 +12,8 @@ export type Route =
       /** The message that is brought into sight, and the words that are marked in it. */
       readonly message?: string | undefined;
       readonly words?: string | undefined;
+      /** In a trace: the message or the call whose span is selected. */
+      readonly span?: string | undefined;
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
   | { readonly view: "agents"; readonly agent?: string }
@@ -26,18 +28,19 @@ export interface RunPlace {
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
-/** `#/t/a/r/run_1/trace` is the trace of a run, `#/t/a/files` the files beside a thread, `#/t/a/m/msg_1` a message in it. `missing`: the page has no such address. */
+/** `#/t/a/r/run_1/trace` is the trace of a run (`/msg_1` behind it: at that span), `#/t/a/files` the files beside a thread, `#/t/a/m/msg_1` a message in it. `missing`: the page has no such address. */
 export function routeOf(hash: string): Route {
   const [first = "", ...rest] = hash
     .replace(/^#?\/?/, "")
     .split("/")
     .map(decoded);
-  const [one, two, three, four] = rest;
+  const [one, two, three, four, five] = rest;
   if (first === "t" && one) {
     if (two === "m" && three)
       return { view: "thread", thread: one, message: three, ...(four ? { words: four } : {}) };
     const [run, tab] = two === "r" ? [three, four] : [undefined, two];
-    return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}) };
+    const span = run && tab && five ? { span: five } : {};
+    return { view: "thread", thread: one, ...(run ? { run } : {}), ...(tab ? { tab } : {}), ...span };
   }
   if (first === "shared" && one && two && three)
     return { view: "shared", user: one, thread: two, share: three };
@@ -72,9 +75,16 @@ export function hashOf(route: Route): string {
     return `#/shared/${[route.user, route.thread, route.share].map(encodeURIComponent).join("/")}`;
   if (route.view === "admin") return route.tab ? `#/admin/${encodeURIComponent(route.tab)}` : "#/admin";
   if (route.view !== "thread") return `#/${route.view}`;
-  const { thread, run, tab, message, words } = route;
+  const { thread, run, tab, message, words, span } = route;
   const place = message ? ["m", message, ...(words ? [words] : [])] : [];
-  const parts = ["t", thread, ...place, ...(run ? ["r", run] : []), ...(tab ? [tab] : [])];
+  const parts = [
+    "t",
+    thread,
+    ...place,
+    ...(run ? ["r", run] : []),
+    ...(tab ? [tab] : []),
+    ...(span ? [span] : []),
+  ];
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
 

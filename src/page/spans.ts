@@ -71,6 +71,23 @@ const textOf = ({ name, model, agent, tool, args, output, error, tool_names = []
     .join("\n")
     .toLowerCase();
 
+/** The span in which a message was written, or a call was worked on. */
+export const spanOf = (spans: readonly Span[], wanted: string): Span | undefined =>
+  spans.find(({ name, call_id, message_id }) =>
+    name === "llm.call" ? message_id === wanted : name === "tool.call" && call_id === wanted,
+  );
+
+/** The message or the call that the run's own conversation has of a span. Those of subagents are in other conversations. */
+export function cellOf(
+  spans: readonly Span[],
+  { name, message_id, call_id, parent_id }: Span,
+): string | undefined {
+  const byId = new Map(spans.map((span) => [span.id, span]));
+  for (let at = byId.get(parent_id ?? ""); at; at = byId.get(at.parent_id ?? ""))
+    if (at.name === "subagent") return undefined;
+  return name === "llm.call" ? message_id : call_id;
+}
+
 const startOf = ({ started_at }: Span) => Date.parse(started_at);
 
 export const hasFailed = ({ error, status }: Span): boolean =>

@@ -29,6 +29,10 @@ export const Span = z
     agent: z.string().optional(),
     tool: z.string().optional(),
     call_id: z.string().optional(),
+    message_id: z
+      .string()
+      .optional()
+      .describe("Of a model call: the message that it wrote, if it wrote one."),
     number: z.int().optional().describe("Of a model call: which one of the run's own it is, from 1."),
     message_count: z.int().optional().describe("Messages that the model was sent."),
     content_length: z.int().optional().describe("Characters of the model's text."),
@@ -180,10 +184,15 @@ function beginning(event: StreamEvent): Beginning | undefined {
   }
 }
 
-const modelCall = ({ model, message_count }: { model: string; message_count?: number | undefined }) => ({
+const modelCall = ({
   model,
-  ...omitUndefined({ message_count }),
-});
+  message_id,
+  message_count,
+}: {
+  model: string;
+  message_id: string;
+  message_count?: number | undefined;
+}) => ({ model, message_id, ...omitUndefined({ message_count }) });
 
 interface Ending {
   readonly kind: string;

@@ -53,6 +53,7 @@ test("a model call's span has what it cost and how long its first token took", a
   await viewer.ended();
   const [run, call] = await trace();
   expect(call).toMatchObject({ name: "llm.call", cost: 200, first_token_ms: expect.any(Number) });
+  expect(call?.message_id).toMatch(/^msg_/);
   expect(call?.first_token_ms).toBeLessThanOrEqual(call?.duration_ms ?? 0);
   expect(run).not.toHaveProperty("cost");
 });

@@ -52,6 +52,51 @@ describe("the trace of a run", () => {
   });
 });
 
+test("a card and an answer lead to their spans, also after a reload, and the spans lead back, by keyboard and on a phone", async () => {
+  const { url } = await startServer({
+    agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime] } }",
+    script: (_, call) =>
+      call === 1 ? { call: [{ tool: "current_datetime", args: {} }] } : { say: `Answer ${call}.` },
+  });
+  const first = await runs(url, "one", { input: "Hello." });
+  const second = await runs(url, "one", { input: "And now?" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/t/one", "Answer 2.");
+  await page.locator(".card .call > summary, .card button.call, .card .call").first().click();
+  await page.locator(".card").getByRole("button", { name: "Trace" }).press("Enter");
+  await page.waitForURL(new RegExp(`/r/${second}/trace/`));
+  const details = page.getByRole("region", { name: "Details of current_datetime" });
+  await details.waitFor();
+  await tab.look({ theme: "dark", width: 390, height: 800 });
+  await tab.screenshot("page-span-390");
+  expect(await tab.barriers()).toEqual([]);
+  await details.getByRole("link", { name: "Show in the conversation" }).press("Enter");
+  await expect.poll(() => page.evaluate("document.activeElement.className")).toMatch(/^card .*found/);
+
+  await page.reload();
+  const answer = page.getByRole("article").filter({ hasText: "Answer 0." });
+  await answer.getByRole("button", { name: "Trace" }).press("Enter");
+  await page.waitForURL(new RegExp(`/r/${first}/trace/`));
+  await page.getByRole("region", { name: "Details of scripted:test" }).waitFor();
+  await page.getByRole("link", { name: "Show in the conversation" }).click();
+  await expect.poll(() => page.evaluate("document.activeElement.textContent")).toMatch(/^Answer 0\./);
+
+  // A copy has no run that wrote it.
+  const { id } = await json(`${url}/threads/one/fork`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  await tab.go(`#/t/${String(id)}`, "Answer 2.");
+  await page
+    .getByRole("article")
+    .filter({ hasText: "Answer 0." })
+    .getByRole("button", { name: "Trace" })
+    .click();
+  await page.getByText("it was copied from another one").waitFor();
+});
+
 test("the events of a run are filtered by name and copied as one JSON a line", async () => {
   const { url } = await startServer();
   const run = await runs(url, "one", { input: "Go." });

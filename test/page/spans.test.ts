@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Span } from "../../src/client/client.ts";
-import { extentOf, rowsOf, sumsOf, ticksOf } from "../../src/page/spans.ts";
+import { runAmong } from "../../src/page/run-among.ts";
+import { cellOf, extentOf, rowsOf, spanOf, sumsOf, ticksOf } from "../../src/page/spans.ts";
 
 const AT = Date.parse("2026-01-01T00:00:00.000Z");
 const span = (id: string, from: number, ms: number | undefined, more: Partial<Span> = {}): Span => ({
@@ -72,5 +73,42 @@ describe("a trace as rows", () => {
     expect(ticksOf(3200)).toEqual([1000, 2000, 3000]);
     expect(ticksOf(0)).toEqual([]);
     for (const ms of [1, 7, 99, 1234, 60_000, 7_200_000]) expect(ticksOf(ms).length).toBeLessThanOrEqual(5);
+  });
+});
+
+describe("the way between a conversation and a trace", () => {
+  test("a message and a call have a span, and a subagent's are not looked for in the run's own conversation", () => {
+    const spans = [
+      span("1", 0, 900, { name: "run" }),
+      span("2", 1, 10, { name: "llm.call", message_id: "msg_1", parent_id: "1" }),
+      span("3", 20, 500, { call_id: "call_1", parent_id: "1" }),
+      span("4", 30, 400, { name: "subagent", call_id: "call_1", parent_id: "3" }),
+      span("5", 40, 100, { call_id: "call_2", parent_id: "4" }),
+    ];
+    expect(spanOf(spans, "msg_1")?.id).toBe("2");
+    expect(spanOf(spans, "call_1")?.id).toBe("3");
+    expect(spanOf(spans, "call_9")).toBeUndefined();
+    expect(spans.map((each) => cellOf(spans, each))).toEqual([
+      undefined,
+      "msg_1",
+      "call_1",
+      "call_1",
+      undefined,
+    ]);
+  });
+
+  test("the run of a message is the one that was at work then, not one that waited", () => {
+    const at = (ms: number) => new Date(AT + ms).toISOString();
+    const runs = [
+      { id: "waits", created_at: at(2_000) },
+      { id: "second", created_at: at(1_000), ended_at: at(9_000) },
+      { id: "first", created_at: at(0), ended_at: at(5_000) },
+    ];
+    const found = (ms: number) => runAmong(runs, AT + ms)?.id;
+    expect([3_000, 7_000, 60_000].map(found)).toEqual(["first", "second", "waits"]);
+    // The clocks of two machines differ a little.
+    expect(runAmong(runs.slice(1), AT + 9_500)?.id).toBe("second");
+    expect(runAmong(runs.slice(1), AT + 60_000)).toBeUndefined();
+    expect(runAmong(runs, AT - 60_000)).toBeUndefined();
   });
 });

@@ -227,6 +227,7 @@ export const de: Texts = {
     retry: "Wiederholen",
     fork: "Abzweigen",
     copyLink: "Link",
+    trace: "Trace",
     attachedByYou: "Von Ihnen angehängt",
     cut: { stopped: "Hier angehalten.", failed: "Hier durch einen Fehler abgebrochen." },
     unfinished: { stopped: "Nicht beendet.", failed: "Dieser Versuch ist fehlgeschlagen." },
@@ -529,6 +530,7 @@ export const de: Texts = {
   span: {
     details: (span) => `Details zu ${span}`,
     close: "Details schließen",
+    inConversation: "In der Unterhaltung zeigen",
     arguments: "Argumente",
     output: "Ausgabe",
     cut: "der Anfang; die Ereignisse haben alles",
@@ -718,6 +720,8 @@ export const de: Texts = {
     errorCount: (count) => `Fehler (${count})`,
     search: "Spans durchsuchen",
     enlarge: "Vergrößern",
+    noRun:
+      "Kein Lauf dieser Unterhaltung hat das geschrieben: Es ist aus einer anderen kopiert, oder der Lauf ist nicht mehr da.",
     noMatch: "Kein Span enthält das. Gesucht wird in Namen, Argumenten, Ausgaben und Fehlern.",
     first: (count) => `Dies sind die ersten ${count} Spans von mehr.`,
     time: "Zeit",

@@ -222,6 +222,7 @@ export const en = {
     retry: "Retry",
     fork: "Fork",
     copyLink: "Copy link",
+    trace: "Trace",
     attachedByYou: "Attached by you",
     cut: { stopped: "Stopped here.", failed: "Cut off here by an error." },
     unfinished: { stopped: "Not finished.", failed: "This attempt failed." },
@@ -517,6 +518,7 @@ export const en = {
   span: {
     details: (span: string) => `Details of ${span}`,
     close: "Close the details",
+    inConversation: "Show in the conversation",
     arguments: "Arguments",
     output: "Output",
     cut: "the beginning; the events have all of it",
@@ -702,6 +704,8 @@ export const en = {
     errorCount: (count: string) => `Errors (${count})`,
     search: "Search spans",
     enlarge: "Enlarge",
+    noRun:
+      "No run of this conversation wrote this: it was copied from another one, or its run is no longer kept.",
     noMatch: "No span contains this. Search looks into names, arguments, output and errors.",
     first: (count: string) => `These are the first ${count} spans of more.`,
     time: "Time",

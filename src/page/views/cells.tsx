@@ -7,6 +7,7 @@ import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Foldable, Plain } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { duration } from "../numbers.ts";
+import { openSpan } from "../open-span.ts";
 import { hashOf } from "../routes.ts";
 import { baseUrl } from "../session.ts";
 import { t } from "../texts.ts";
@@ -26,7 +27,11 @@ const SHOWN = 1_000;
 export function Cells({ lane, reach }: { lane: Lane; reach?: string | undefined }) {
   const { cells } = useTouched(lane);
   const [shown, setShown] = useState(SHOWN);
-  const reached = reach ? cells.findIndex((cell) => "id" in cell && cell.id === reach) : -1;
+  const reached = reach
+    ? cells.findIndex(
+        (cell) => ("id" in cell && cell.id === reach) || (cell.kind === "tool" && cell.call === reach),
+      )
+    : -1;
   const newest = Math.max(0, cells.length - shown);
   const hidden = reached < 0 ? newest : Math.min(newest, reached);
   return (
@@ -130,7 +135,7 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
 }
 
 function Answer({ cell }: { cell: TextCell }) {
-  const { text, state, id, isKept } = useTouched(cell);
+  const { text, state, id, at, isKept } = useTouched(cell);
   const { thread, agent, actions } = useContext(ThreadOf);
   const [rated, setRated] = useState<"up" | "down">();
   const words = t().messages;
@@ -152,6 +157,11 @@ function Answer({ cell }: { cell: TextCell }) {
         <div class="actions">
           <Copy text={() => text} />
           {id !== undefined && <CopyLink message={id} />}
+          {thread !== "" && at !== undefined && (
+            <Action class="quiet" onClick={() => openSpan(thread, id, at)}>
+              {words.trace}
+            </Action>
+          )}
           {actions && (
             <>
               <Action class="quiet" onClick={() => actions.fork(id)}>

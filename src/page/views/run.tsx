@@ -14,9 +14,11 @@ export interface RunProps {
   readonly thread: string;
   readonly run: string;
   readonly tab: string;
+  /** The message or the call whose span is selected. */
+  readonly span?: string | undefined;
 }
 
-export function Run({ thread, run, tab }: RunProps) {
+export function Run({ thread, run, tab, span }: RunProps) {
   const [isAsked, setAsked] = useState(false);
   const words = t().run;
   return (
@@ -39,7 +41,7 @@ export function Run({ thread, run, tab }: RunProps) {
           current={tab}
           onChange={(name) => go({ view: "thread", thread, run, tab: name })}
           tabs={{
-            trace: { title: words.trace, body: () => <Trace thread={thread} run={run} /> },
+            trace: { title: words.trace, body: () => <Trace thread={thread} run={run} span={span} /> },
             events: { title: words.events, body: () => <RawEvents thread={thread} run={run} /> },
           }}
         />

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { Span } from "../../client/client.ts";
 import { Copy, Plain, Problem } from "../components.tsx";
 import { duration, money, number, percent } from "../numbers.ts";
+import { hashOf } from "../routes.ts";
 import { cacheRatio, titleOf } from "../spans.ts";
 import { t } from "../texts.ts";
 import { Sent } from "./sent-request.tsx";
@@ -14,10 +15,12 @@ export interface SpanDetailsProps {
   run: string;
   /** When the trace begins, in ms since 1970. */
   began: number;
+  /** The message or the call that the conversation has of it. */
+  cell: string | undefined;
   onClose: () => void;
 }
 
-export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsProps) {
+export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDetailsProps) {
   const { error, args, output } = span;
   const words = t().span;
   return (
@@ -43,6 +46,11 @@ export function SpanDetails({ span, thread, run, began, onClose }: SpanDetailsPr
         </Problem>
       )}
       <Facts span={span} began={began} />
+      {cell !== undefined && (
+        <p class="row">
+          <a href={hashOf({ view: "thread", thread, message: cell })}>{words.inConversation}</a>
+        </p>
+      )}
       {args !== undefined && <Text title={words.arguments} text={indented(args)} />}
       {output !== undefined && <Text title={words.output} text={output} />}
       {span.number !== undefined && <Sent key={span.id} thread={thread} run={run} call={span.number} />}

@@ -16,6 +16,7 @@ import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from ".
 import { touch, useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
 import { compact, duration } from "../numbers.ts";
+import { openSpan } from "../open-span.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
@@ -48,7 +49,8 @@ const Mark = ({ state }: { state: CellState | "odd" }) => (
 type DrawLane = (lane: Lane) => VNode;
 
 export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLane }) {
-  const { state, name, args, ms, agents, writing, output } = useTouched(cell);
+  const { state, name, args, at, ms, agents, writing, output } = useTouched(cell);
+  const { thread } = useContext(ThreadOf);
   const [choice, setChoice] = useState<boolean>();
   const isGrowing = state === "open";
   const written = isGrowing ? lastOf(writing, LIVE_CHARACTERS) : "";
@@ -63,7 +65,7 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
   const end = [badEnd, time].filter(Boolean).join(" · ") || t().calls.states[state];
   const tasks = tasksOf(args);
   return (
-    <div class={`card ${look}`}>
+    <div class={`card ${look}`} data-message={cell.call}>
       <Foldable
         class="call"
         isOpen={isOpen}
@@ -79,6 +81,13 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
         <div class="inside">
           {args ? <Arguments args={args} /> : written && <Pre atEnd>{visible(written)}</Pre>}
           {text !== "" && <Output cell={cell} text={text} />}
+          {thread !== "" && at !== undefined && (
+            <p class="row">
+              <Action class="quiet" onClick={() => openSpan(thread, cell.call, at)}>
+                {t().messages.trace}
+              </Action>
+            </p>
+          )}
         </div>
       </Foldable>
       {agents.map((agent, index) => {

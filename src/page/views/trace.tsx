@@ -4,7 +4,18 @@ import { useRef, useState } from "preact/hooks";
 import { Empty, Plain, Problem } from "../components.tsx";
 import { duration, money, number, percent } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
-import { extentOf, hasFailed, type Row, rowsOf, type Sums, sumsOf, ticksOf, titleOf } from "../spans.ts";
+import {
+  cellOf,
+  extentOf,
+  hasFailed,
+  type Row,
+  rowsOf,
+  type Sums,
+  spanOf,
+  sumsOf,
+  ticksOf,
+  titleOf,
+} from "../spans.ts";
 import { t } from "../texts.ts";
 import { SpanDetails } from "./span-details.tsx";
 import { type TraceSource, useTrace } from "./use-trace.ts";
@@ -13,11 +24,15 @@ import { type TraceSource, useTrace } from "./use-trace.ts";
 const DEEPEST = 10;
 /** How many errors are listed above the spans. */
 const ERRORS = 5;
+/** The id of no span. */
+const NONE = "";
 
 export interface TraceProps extends Omit<TraceSource, "run"> {
   readonly run: string | undefined;
   /** Beside a conversation it has a link to where it has the whole width. */
   readonly isBeside?: boolean;
+  /** The message or the call whose span is selected at first. */
+  readonly span?: string | undefined;
 }
 
 /** For the side and for the large view: the layout follows the width that it is given. */
@@ -28,12 +43,17 @@ export const Trace = ({ run, isBeside = false, ...rest }: TraceProps) =>
     <RunTrace key={`${rest.thread} ${run}`} {...{ run, isBeside }} {...rest} />
   );
 
-function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
+function RunTrace({
+  isBeside,
+  span: wanted,
+  ...props
+}: TraceSource & { isBeside: boolean; span?: string | undefined }) {
   const { trace, now, problem } = useTrace(props);
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [text, setText] = useState("");
   const [failedOnly, setFailedOnly] = useState(false);
-  const [selected, setSelected] = useState<string>();
+  /** Until a person chooses one, or none, it is that of the address. */
+  const [chosen, setSelected] = useState<string>();
 
   const words = t().trace;
   if (!trace) return problem ? <Problem>{problem}</Problem> : <Empty>{t().shared.reading}</Empty>;
@@ -42,6 +62,7 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
   const extent = extentOf(spans, now);
   const rows = rowsOf(spans, { closed, text, failedOnly }, extent);
   const failed = spans.filter(hasFailed);
+  const selected = chosen ?? (wanted === undefined ? undefined : spanOf(spans, wanted)?.id);
   const span = spans.find(({ id }) => id === selected);
   const toggle = (id: string) => setClosed((before) => toggled(before, id));
 
@@ -92,7 +113,7 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
               rows={rows}
               ms={extent.end - extent.start}
               selected={selected}
-              onSelect={(id) => setSelected(id === selected ? undefined : id)}
+              onSelect={(id) => setSelected(id === selected ? NONE : id)}
               onToggle={toggle}
             />
           )}
@@ -101,7 +122,8 @@ function RunTrace({ isBeside, ...props }: TraceSource & { isBeside: boolean }) {
         {span && (
           <SpanDetails
             {...{ span, thread: props.thread, run: props.run, began: extent.start }}
-            onClose={() => setSelected(undefined)}
+            cell={cellOf(spans, span)}
+            onClose={() => setSelected(NONE)}
           />
         )}
       </div>

@@ -1,0 +1,19 @@
+// Which run was at work at a time. No DOM.
+
+import type { Run } from "../client/client.ts";
+
+export type Times = Pick<Run, "created_at" | "ended_at">;
+
+/** Messages have the time of the process that runs, runs that of the store. */
+const APART_MS = 2_000;
+
+/** Runs of a thread wait for each other: of those that existed at that time, the first to end was at work. */
+export function runAmong<R extends Times>(runs: readonly R[], at: number): R | undefined {
+  const then = runs.filter(
+    (run) => Date.parse(run.created_at) - APART_MS <= at && at <= endOf(run) + APART_MS,
+  );
+  const exact = then.filter((run) => Date.parse(run.created_at) <= at && at <= endOf(run));
+  return (exact.length > 0 ? exact : then).toSorted((a, b) => endOf(a) - endOf(b))[0];
+}
+
+const endOf = ({ ended_at }: Times): number => (ended_at ? Date.parse(ended_at) : Number.POSITIVE_INFINITY);
