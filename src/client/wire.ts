@@ -1242,7 +1242,7 @@ export type StartRun = {
   /** Short for one user message. */
   input?: string | undefined;
   messages?: InputMessage[] | undefined;
-  /** Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`). */
+  /** Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call. */
   continue?: true | undefined;
   /** `provider:model` instead of the agent's own. */
   model?: string | undefined;

@@ -64,7 +64,7 @@ export const StartRunBody = z
       .literal(true)
       .optional()
       .describe(
-        "Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`).",
+        "Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call.",
       ),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,

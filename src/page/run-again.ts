@@ -1,4 +1,4 @@
-// Runs what a run was asked once more, with another model or other words: in a fork, so that the conversation stays as it is.
+// Runs what a run was asked, or one of its steps, once more, with another model or other words: in a fork, so that the conversation stays as it is.
 
 import type { Cell, UserCell } from "../client/cells.ts";
 import type { Run, RunOptions } from "../client/client.ts";
@@ -6,6 +6,7 @@ import { createFold } from "../client/fold.ts";
 import { type Choice, randomId } from "./outbox.ts";
 import { contentOf } from "./sending.ts";
 import { client } from "./session.ts";
+import { t } from "./texts.ts";
 
 /** What a run was asked, and where. */
 export interface Asked {
@@ -36,19 +37,39 @@ export async function askedOf(thread: string, run: string, signal: AbortSignal):
   return undefined;
 }
 
+/** Runs a step once more, with what the model had read before it, in a thread of its own. Throws what the server says. */
+export async function runStepAgain(
+  thread: string,
+  answer: string,
+  { choice, instructions, temperature }: Omit<Again, "text">,
+): Promise<Run> {
+  const { messages } = await client.threads.state(thread);
+  const before = messages[messages.findIndex(({ id }) => id === answer) - 1];
+  if (!before) throw new Error(t().again.stepGone);
+  const { id } = await client.threads.fork(thread, { message_id: before.id });
+  const content = instructions.trim();
+  return client.start(id, {
+    ...(content ? { messages: [{ role: "system", content }] } : { continue: true }),
+    ...optionsOf(choice, temperature),
+  });
+}
+
+const optionsOf = ({ agent, model }: Choice, temperature: number | undefined): RunOptions => ({
+  ...(agent ? { agent } : {}),
+  ...(model ? { model } : {}),
+  ...(temperature === undefined ? {} : { temperature }),
+});
+
 /** Resolves with the new run, in a thread of its own. Throws what the server says. */
 export async function runAgain(thread: string, asked: Asked, again: Again): Promise<Run> {
   const { text, instructions, temperature } = again;
-  const { agent, model } = again.choice;
   const content = contentOf(text, asked.message.attachments) ?? text;
   const run: RunOptions = {
     messages: [
       ...(instructions.trim() ? [{ role: "system" as const, content: instructions }] : []),
       { role: "user", content },
     ],
-    ...(agent ? { agent } : {}),
-    ...(model ? { model } : {}),
-    ...(temperature === undefined ? {} : { temperature }),
+    ...optionsOf(again.choice, temperature),
   };
   const place =
     asked.before === undefined

@@ -27,7 +27,7 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
   /** Default: the thread's own agent, else the first one configured. */
   readonly agent?: string;
   readonly on_busy: "reject" | "enqueue" | "interrupt";
-  /** Without input: the thread's last answer, which was cut off, is continued. */
+  /** Without input: the thread's last answer, which was cut off, is continued, or its last message is answered. */
   readonly continues?: true;
   /** The id of the event stream that will show the run. Quotas admit both or neither. */
   readonly stream?: string | undefined;
@@ -181,7 +181,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   if (rewind_to !== undefined)
     checkReplaced(await stores.threads.message(owner, thread_id, rewind_to), rewind_to);
 
-  if (continues) await assertIncomplete(stores, owner, thread_id);
+  if (continues) await assertUnanswered(stores, owner, thread_id);
 
   const run = {
     ...rest,
@@ -242,9 +242,16 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
 }
 
 /** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
-async function assertIncomplete({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
-  if (isIncomplete(await threads.message(owner, threadId))) return;
-  const message = `continue: the last message of thread \`${threadId}\` is not an answer that was cut off. Send a message instead.`;
+async function assertUnanswered({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
+  const last = await threads.message(owner, threadId);
+  if (isIncomplete(last)) return;
+  if (last?.role === "user" || last?.role === "tool") {
+    const open = openInterrupts(new Map(Object.entries(await threads.state(owner, threadId))));
+    if (open.length === 0) return;
+    const message = `continue: thread \`${threadId}\` waits for ${open.length} answers. Answer them, or send a message.`;
+    throw new AppError("invalid_request", message);
+  }
+  const message = `continue: the last message of thread \`${threadId}\` is an answer that was not cut off. Send a message instead.`;
   throw new AppError("invalid_request", message);
 }
 

@@ -79,6 +79,34 @@ await describeEveryConfig((config) => {
   });
 });
 
+test("a copy that ends with a question or with a result is answered as it stands, but not while a call waits", async () => {
+  const { url } = await startServer({
+    agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime, ask_user] } }",
+    script: ({ messages }) => {
+      const { role, content } = messages.at(-1) ?? {};
+      if (role === "tool") return { say: `After ${messages.length}.` };
+      return {
+        call: [{ tool: content === "Ask." ? "ask_user" : "current_datetime", args: { question: "Which?" } }],
+      };
+    },
+  });
+  const client = createClient({ baseUrl: url });
+  const ran = async (thread: string, options: Parameters<typeof client.start>[1]) => {
+    const { id } = await client.start(thread, options);
+    for await (const _ of client.runs.events(thread, id));
+    return (await client.threads.messages(thread)).items;
+  };
+  const [question, , result] = await ran("t", { input: "Go." });
+  for (const until of [question, result]) {
+    const copy = await client.threads.fork("t", { message_id: until?.id ?? "" });
+    const messages = await ran(copy.id, { continue: true });
+    expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "tool", "assistant"]);
+  }
+
+  await ran("t", { input: "Ask." });
+  await expect(client.start("t", { continue: true })).rejects.toMatchObject({ status: 400 });
+});
+
 test("a failure keeps what was said; a retry that succeeds leaves nothing of the first attempt", async () => {
   const fail = { code: "model_overloaded" };
   const { url } = await startServer({

@@ -167,6 +167,42 @@ test("a run is run again with other words and instructions, and both are seen si
   expect(messages).toHaveLength(4);
 });
 
+test("a step is run again with other instructions from what the model had read before it, and compared, by keyboard", async () => {
+  const { url } = await startServer({
+    agents: "agents: { assistant: { model: 'scripted:test', tools: [current_datetime] } }",
+    script: ({ messages, system }) => {
+      if (messages.length === 1) return { call: [{ tool: "current_datetime", args: {} }] };
+      const text = JSON.stringify([system, messages]);
+      return { say: text.includes("Be brief.") ? `Briefly after ${messages.at(-1)?.role}.` : "At length." };
+    },
+  });
+  const run = await runs(url, "one", { input: "What time is it?" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+  const steps = page.getByRole("button", { name: /^Model call, / });
+  await steps.last().press("Enter");
+  await page.getByRole("button", { name: "Run again from here…" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Run this step again and compare" });
+  await dialog.getByLabel("Instructions for this run").fill("Be brief.");
+  await tab.look({ theme: "dark", width: 390, height: 800 });
+  await tab.screenshot("page-step-again-390");
+  expect(await tab.barriers()).toEqual([]);
+  await dialog.getByRole("button", { name: "Run and compare" }).press("Enter");
+  await page.getByRole("region", { name: "First run" }).getByText("At length.").waitFor();
+  await page.getByRole("region", { name: "Second run" }).getByText("Briefly after").waitFor();
+
+  // Without instructions the copy is answered as it ends.
+  await tab.look({ theme: "light", width: 1280, height: 800 });
+  await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+  await steps.last().click();
+  await page.getByRole("button", { name: "Run again from here…" }).click();
+  await dialog.getByRole("button", { name: "Run and compare" }).click();
+  await page.getByRole("region", { name: "Second run" }).getByText("At length.").waitFor();
+  const { messages } = await json(`${url}/threads/one/state`);
+  expect(messages).toHaveLength(4);
+});
+
 test("the usage is shown by day, agent and model, with what is left of each limit, and costs have their currency everywhere", async () => {
   const used = { input_tokens: 900, output_tokens: 100 };
   const { url } = await startServer({

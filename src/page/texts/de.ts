@@ -530,6 +530,7 @@ export const de: Texts = {
   span: {
     details: (span) => `Details zu ${span}`,
     close: "Details schließen",
+    again: "Ab hier noch einmal…",
     inConversation: "In der Unterhaltung zeigen",
     arguments: "Argumente",
     output: "Ausgabe",
@@ -917,6 +918,10 @@ export const de: Texts = {
     asAgent: "Wie beim Agenten",
     keeps:
       "Der Lauf arbeitet in einer Kopie der Unterhaltung bis zu dieser Nachricht. Beide teilen sich die Dateien.",
+    stepTitle: "Diesen Schritt noch einmal ausführen und vergleichen",
+    keepsStep:
+      "Er läuft in einer Kopie der Unterhaltung bis zu dem, was das Modell vor diesem Schritt gelesen hatte. Beide teilen sich die Dateien.",
+    stepGone: "Die Unterhaltung hat keine Nachricht mehr vor diesem Schritt.",
     begin: "Ausführen und vergleichen",
   },
   compare: {

@@ -518,6 +518,7 @@ export const en = {
   span: {
     details: (span: string) => `Details of ${span}`,
     close: "Close the details",
+    again: "Run again from here…",
     inConversation: "Show in the conversation",
     arguments: "Arguments",
     output: "Output",
@@ -899,6 +900,10 @@ export const en = {
     temperature: "Temperature",
     asAgent: "As the agent has it",
     keeps: "It runs in a copy of the conversation up to this message. Both share the files of the workspace.",
+    stepTitle: "Run this step again and compare",
+    keepsStep:
+      "It runs in a copy of the conversation up to what the model had read before this step. Both share the files of the workspace.",
+    stepGone: "The conversation has no message before this step any more.",
     begin: "Run and compare",
   },
   compare: {

@@ -1,12 +1,15 @@
 // One span of a trace: its times, tokens, arguments, output and error.
 
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { Span } from "../../client/client.ts";
 import { Copy, Plain, Problem } from "../components.tsx";
 import { duration, money, number, percent } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
+import { may } from "../session.ts";
 import { cacheRatio, titleOf } from "../spans.ts";
 import { t } from "../texts.ts";
+import { RunAgain } from "./run-again.tsx";
 import { Sent } from "./sent-request.tsx";
 
 export interface SpanDetailsProps {
@@ -22,6 +25,7 @@ export interface SpanDetailsProps {
 
 export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDetailsProps) {
   const { error, args, output } = span;
+  const [isAsked, setAsked] = useState(false);
   const words = t().span;
   return (
     <section class="span-details" aria-label={words.details(titleOf(span))}>
@@ -49,11 +53,17 @@ export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDet
       {cell !== undefined && (
         <p class="row">
           <a href={hashOf({ view: "thread", thread, message: cell })}>{words.inConversation}</a>
+          {span.name === "llm.call" && may("run") && (
+            <button type="button" onClick={() => setAsked(true)}>
+              {words.again}
+            </button>
+          )}
         </p>
       )}
       {args !== undefined && <Text title={words.arguments} text={indented(args)} />}
       {output !== undefined && <Text title={words.output} text={output} />}
       {span.number !== undefined && <Sent key={span.id} thread={thread} run={run} call={span.number} />}
+      {isAsked && <RunAgain {...{ thread, run, step: cell }} onClose={() => setAsked(false)} />}
     </section>
   );
 }
