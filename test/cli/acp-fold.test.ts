@@ -5,7 +5,7 @@ import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { historyOf, project } from "../../src/cli/acp/project.ts";
+import { historyOf, project } from "../../src/cli/acp/table.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { arbitraryRun } from "../support/arbitrary-run.ts";
 

@@ -21,7 +21,7 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { type Remote, remoteJson, remoteThreads } from "../threads/remote.ts";
 import { askFor, inWords } from "./asking.ts";
 import { contentOf, text } from "./content.ts";
-import { historyOf, project } from "./project.ts";
+import { historyOf, project } from "./table.ts";
 import { runTurn, type Start } from "./turn.ts";
 
 export interface SessionsOptions extends Remote {

@@ -4,7 +4,7 @@ import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
 import type { Asked } from "./asking.ts";
 import { runError } from "./errors.ts";
-import type { Fold } from "./project.ts";
+import type { Fold } from "./table.ts";
 
 export interface TurnOptions {
   readonly client: Client;

@@ -4,7 +4,7 @@ import { answersIn as a2aAnswers, type SentMessage } from "../../../src/http/wir
 import { answersIn as aguiAnswers, RunAgentInput } from "../../../src/http/wires/ag-ui/input.ts";
 import { answersOf } from "../../../src/http/wires/langgraph/resume.ts";
 import { answerIn } from "../../../src/http/wires/mcp/elicitation.ts";
-import { AnswerQuestion } from "../../../src/http/wires/mcp/tools.ts";
+import { AnswerQuestion } from "../../../src/http/wires/mcp/input.ts";
 import { answersInWords } from "../../../src/http/wires/words.ts";
 import { decisionIn } from "../../../src/protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../src/protocol/interrupt.ts";

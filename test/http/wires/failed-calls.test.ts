@@ -1,18 +1,18 @@
 // A person reads why a call failed, and why one was denied, in every front end that shows calls.
 
 import { expect, test } from "vitest";
-import { historyOf as acpHistory, project as acpUpdates } from "../../../src/cli/acp/project.ts";
+import { historyOf as acpHistory, project as acpUpdates } from "../../../src/cli/acp/table.ts";
 import { conversation, type Message, NO_USAGE } from "../../../src/core/message.ts";
 import type { Frame, LongFrame } from "../../../src/http/sse.ts";
 import { messagesOf } from "../../../src/http/wires/ag-ui/history.ts";
-import { project as aguiEvents } from "../../../src/http/wires/ag-ui/project.ts";
-import { historyOf as uiHistory } from "../../../src/http/wires/ai-sdk/input.ts";
-import { project as uiChunks } from "../../../src/http/wires/ai-sdk/project.ts";
-import { project as langgraphFrames } from "../../../src/http/wires/langgraph/project.ts";
-import { project as protocolEvents } from "../../../src/http/wires/langgraph/protocol/project.ts";
-import { messageShape } from "../../../src/http/wires/langgraph/shapes.ts";
-import { historyOf as items } from "../../../src/http/wires/openai/responses/items.ts";
-import { project as respond } from "../../../src/http/wires/openai/responses/project.ts";
+import { project as aguiEvents } from "../../../src/http/wires/ag-ui/table.ts";
+import { historyOf as uiHistory } from "../../../src/http/wires/ai-sdk/history.ts";
+import { project as uiChunks } from "../../../src/http/wires/ai-sdk/table.ts";
+import { messageShape } from "../../../src/http/wires/langgraph/history.ts";
+import { project as protocolEvents } from "../../../src/http/wires/langgraph/protocol/table.ts";
+import { project as langgraphFrames } from "../../../src/http/wires/langgraph/table.ts";
+import { historyOf as items } from "../../../src/http/wires/openai/responses/history.ts";
+import { project as respond } from "../../../src/http/wires/openai/responses/table.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { RUN } from "../../support/arbitrary-run.ts";
 

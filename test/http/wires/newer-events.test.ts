@@ -2,19 +2,19 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { project as acpUpdates } from "../../../src/cli/acp/project.ts";
+import { project as acpUpdates } from "../../../src/cli/acp/table.ts";
 
 import { renderer } from "../../../src/cli/render.ts";
 import { createFold } from "../../../src/client/fold.ts";
 import type { StreamEvent as ClientEvent } from "../../../src/client/wire.ts";
-import { project as taskUpdates } from "../../../src/http/wires/a2a/project.ts";
-import { project as aguiEvents } from "../../../src/http/wires/ag-ui/project.ts";
-import { project as uiChunks } from "../../../src/http/wires/ai-sdk/project.ts";
-import { project as langgraphFrames } from "../../../src/http/wires/langgraph/project.ts";
-import { project as protocolEvents } from "../../../src/http/wires/langgraph/protocol/project.ts";
-import { project as mcpMessages } from "../../../src/http/wires/mcp/project.ts";
-import { project as chatChunks } from "../../../src/http/wires/openai/chat/project.ts";
-import { project as responseEvents } from "../../../src/http/wires/openai/responses/project.ts";
+import { project as taskUpdates } from "../../../src/http/wires/a2a/table.ts";
+import { project as aguiEvents } from "../../../src/http/wires/ag-ui/table.ts";
+import { project as uiChunks } from "../../../src/http/wires/ai-sdk/table.ts";
+import { project as protocolEvents } from "../../../src/http/wires/langgraph/protocol/table.ts";
+import { project as langgraphFrames } from "../../../src/http/wires/langgraph/table.ts";
+import { project as mcpMessages } from "../../../src/http/wires/mcp/table.ts";
+import { project as chatChunks } from "../../../src/http/wires/openai/chat/table.ts";
+import { project as responseEvents } from "../../../src/http/wires/openai/responses/table.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import { openSpans } from "../../../src/protocol/grammar.ts";
 import { trackPhase } from "../../../src/protocol/phase.ts";

@@ -21,7 +21,6 @@ import { type RpcId, readParams, readRequest, rpcResultParts, unknownMethod } fr
 import { messageOf, threadIdOf } from "../messages.ts";
 import { OLD_SERVER_CARD, SERVER_CARD } from "../names.ts";
 import { readRun, streamRun } from "../reply.ts";
-import { AgentCard, cardOf } from "./card.ts";
 import { CURRENT, currentMethod, type Dialect, OLDER } from "./dialect.ts";
 import { A2A, RPC, RpcError, sendA2aError } from "./errors.ts";
 import {
@@ -33,8 +32,9 @@ import {
   SendParams,
   TaskParams,
 } from "./input.ts";
-import { project } from "./project.ts";
-import { createTasks, hasEnded, refOf, type TaskNow } from "./tasks.ts";
+import { AgentCard, cardOf } from "./resources/card.ts";
+import { createTasks, hasEnded, refOf, type TaskNow } from "./resources/tasks.ts";
+import { project } from "./table.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const Message = z.looseObject({

@@ -11,7 +11,7 @@ import { readLogRange } from "../../../runs/follow.ts";
 import { openOn } from "../../../runs/start.ts";
 import type { Frames } from "../../sse.ts";
 import { foldedFrames } from "../fold.ts";
-import { idleFrames, type ProjectOptions, project, type Reader } from "./project.ts";
+import { idleFrames, type ProjectOptions, project, type Reader } from "./table.ts";
 
 /** The thread before a run, and whether the client is still to be shown its messages. */
 export type Before = Omit<ProjectOptions, keyof Reader>;

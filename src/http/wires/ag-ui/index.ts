@@ -5,18 +5,19 @@ import { z } from "zod";
 import { keyOf } from "../../../runs/control.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { callerOf } from "../../caller.ts";
-import { refuse } from "../../errors.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { EarlyEnd, Frames } from "../../sse.ts";
 import type { App } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
+import { answerRefusals } from "../refusals.ts";
 import { streamRun } from "../reply.ts";
 import { beginning } from "./begin.ts";
+import { ERRORS } from "./errors.ts";
 import { activeRun, runFrames, threadFrames } from "./frames.ts";
 import { cancelsOnLeave, isCurrent, RunAgentInput } from "./input.ts";
 import { Version } from "./older-clients.ts";
-import { frameOf, type Reader } from "./project.ts";
+import { frameOf, type Reader } from "./table.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const Versioned = z.looseObject({ v: Version });
@@ -41,10 +42,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
   const { runs, stores, streams, agents } = services;
   const tags = ["ag-ui"];
   const stream = { 200: { content: { "text/event-stream": { schema: Events } } } };
-  app.setErrorHandler<Error>((error, request, reply) => {
-    const { code, detail } = refuse(error, request, reply);
-    return reply.type("application/json").send(JSON.stringify({ error: code, message: detail }));
-  });
+  answerRefusals(app, ERRORS);
 
   app.get(
     "/info",

@@ -10,8 +10,9 @@ import type { RouteServices } from "../../services.ts";
 import { messageOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { newestUserMessage } from "./frames.ts";
-import { answerIdOf, answersIn, type ChatBody, clientTools, contentOf } from "./input.ts";
-import type { ProjectOptions } from "./project.ts";
+import { answerIdOf } from "./history.ts";
+import { answersIn, type ChatBody, clientTools, contentOf } from "./input.ts";
+import type { ProjectOptions } from "./table.ts";
 
 /** Which agent a chat is sent to, on which thread. */
 export interface ChatPlace {

@@ -8,7 +8,7 @@ import { newestRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
 import type { Frames } from "../../sse.ts";
 import { foldedFrames } from "../fold.ts";
-import { type ProjectOptions, project } from "./project.ts";
+import { type ProjectOptions, project } from "./table.ts";
 
 /** The turn from its run `from` on, which is at its run `at`. */
 export function turnFrames(

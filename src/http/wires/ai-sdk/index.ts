@@ -7,17 +7,19 @@ import { openOn } from "../../../runs/start.ts";
 import { turnInProgress, turnStart } from "../../../runs/turn.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { callerOf } from "../../caller.ts";
-import { refuse } from "../../errors.ts";
 import { inSlices, jsonOf, listOf, payloadOf } from "../../long-answers.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { type App, fittingJson } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
+import { answerRefusals } from "../refusals.ts";
 import { streamRun } from "../reply.ts";
 import { beginning } from "./begin.ts";
+import { ERRORS } from "./errors.ts";
 import { justEnded, newestUserMessage, turnFrames } from "./frames.ts";
-import { answerIdOf, askingInWords, ChatBody, historyOf, UIMessage } from "./input.ts";
-import type { ProjectOptions } from "./project.ts";
+import { answerIdOf, askingInWords, historyOf } from "./history.ts";
+import { ChatBody, UIMessage } from "./input.ts";
+import type { ProjectOptions } from "./table.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const ChatParams = AgentParams.extend({ id: z.string().min(1).max(1024) });
@@ -34,11 +36,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
   const { threads } = stores;
   const toJson = fittingJson(app, UIMessage, { method: "GET", url: "/:agent/chat/:id/messages" });
   const tags = ["ai-sdk"];
-  // `useChat` shows the text of a refusal to the user, as it is.
-  app.setErrorHandler<Error>((error, request, reply) => {
-    const { detail } = refuse(error, request, reply);
-    return reply.type("text/plain; charset=utf-8").send(detail);
-  });
+  answerRefusals(app, ERRORS);
 
   app.post(
     "/:agent/chat",

@@ -8,7 +8,7 @@ import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../../client-disconnect.ts";
 import { inSlices } from "../../long-answers.ts";
 import type { Unread, UnreadAnswers } from "../../unread-answers.ts";
-import { messageShape } from "./shapes.ts";
+import { messageShape } from "./history.ts";
 
 const PIECE_CHARS = 64 * 1024;
 

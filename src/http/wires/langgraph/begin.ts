@@ -19,7 +19,6 @@ import { keyOf, newestRun, notFound, settledRun } from "../../../runs/control.ts
 import { endRun, openOn } from "../../../runs/start.ts";
 import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
-import { agentNamed } from "./assistants.ts";
 import { writeFiles } from "./files.ts";
 import {
   checkpointIn,
@@ -31,6 +30,7 @@ import {
   sentMessages,
 } from "./input.ts";
 import { runMetadata } from "./modes.ts";
+import { agentNamed } from "./resources/assistants.ts";
 import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 

@@ -14,8 +14,8 @@ import { cancelIfActive } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { credentialsEnd } from "../../sse.ts";
 import { messageTexts, type WrittenJson } from "./answers.ts";
-import { interruptsOf, stateShape } from "./shapes.ts";
-import { valuesText } from "./states.ts";
+import { interruptsOf, stateShape } from "./history.ts";
+import { valuesText } from "./resources/states.ts";
 
 export const Values = z
   .looseObject({})

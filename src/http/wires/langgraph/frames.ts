@@ -12,7 +12,7 @@ import { openOn } from "../../../runs/start.ts";
 import type { Frame, Frames, LongFrame } from "../../sse.ts";
 import { eventIn } from "../fold.ts";
 import type { StreamModes } from "./modes.ts";
-import { asItIs, endOf, type History, project, type Shown, textOf } from "./project.ts";
+import { asItIs, endOf, type History, project, type Shown, textOf } from "./table.ts";
 
 /** A frame of a run: the `k`-th that its event `seq` gave. */
 export interface FrameCursor {

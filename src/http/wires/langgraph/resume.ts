@@ -5,7 +5,7 @@ import { AppError } from "../../../core/errors.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { decisionIn } from "../../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
-import { callIdOf, type InterruptGroup, interruptGroups } from "./shapes.ts";
+import { callIdOf, type InterruptGroup, interruptGroups } from "./history.ts";
 
 const Args = z.record(z.string(), z.unknown());
 const Edited = z.looseObject({ args: Args, name: z.string().optional(), action: z.string().optional() });

@@ -13,11 +13,11 @@ import { cancelIfActive, lastEventId } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { App } from "../../validation.ts";
 import { sendText } from "./answers.ts";
-import { assistantIdOf } from "./assistants.ts";
 import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
 import { modesIn, sentMetadata, strategyOf, streamPath } from "./modes.ts";
-import { ThreadParams } from "./threads.ts";
+import { assistantIdOf } from "./resources/assistants.ts";
+import { ThreadParams } from "./resources/threads.ts";
 
 const tags = ["langgraph"];
 

@@ -17,8 +17,8 @@ import { finalValues, Values } from "./final-values.ts";
 import { cursorIn, runFrames } from "./frames.ts";
 import { RunBody } from "./input.ts";
 import { modesIn, streamPath } from "./modes.ts";
+import { ThreadParams } from "./resources/threads.ts";
 import { contentLocation, Run, runShape, streamed } from "./runs.ts";
-import { ThreadParams } from "./threads.ts";
 
 const tags = ["langgraph"];
 

@@ -3,8 +3,8 @@
 import { AppError } from "../../../core/errors.ts";
 import { isUserInputRole, type Message } from "../../../core/message.ts";
 import { type Alignment, align } from "../../../runs/align.ts";
-import { type Checkpoint, checkpointOf, headOf } from "./checkpoints.ts";
 import { roleOf, type SentMessage } from "./input.ts";
+import { type Checkpoint, checkpointOf, headOf } from "./resources/checkpoints.ts";
 
 export interface Task {
   readonly input: readonly Message[];

@@ -23,9 +23,9 @@ import { RPC, RpcError, RpcId, readParams, rpcResult } from "../json-rpc.ts";
 import { threadIdOf } from "../messages.ts";
 import { readRun, streamRun } from "../reply.ts";
 import { answerIn, questionOf } from "./elicitation.ts";
-import { outcomeOf, type ProjectOptions, project, toolError, toolResult } from "./project.ts";
+import { AnswerQuestion, OneThread, RunAgent, TOOL_NAMES, type ToolName } from "./input.ts";
 import { type ClientOfCall, cursorOf } from "./protocol.ts";
-import { AnswerQuestion, OneThread, RunAgent, TOOL_NAMES, type ToolName } from "./tools.ts";
+import { outcomeOf, type ProjectOptions, project, toolError, toolResult } from "./table.ts";
 
 const CallParams = z.looseObject({
   name: z.string().max(256),

@@ -18,12 +18,13 @@ import {
   RpcId,
   readParams,
   readRequest,
-  rpcErrors,
   rpcFailure,
   rpcResult,
   unknownMethod,
 } from "../json-rpc.ts";
 import { createCalls, type Exchange } from "./calls.ts";
+import { sendMcpError } from "./errors.ts";
+import { toolList } from "./input.ts";
 import {
   BATCHES,
   type ClientOfCall,
@@ -35,7 +36,6 @@ import {
   VERSIONS,
   versionFor,
 } from "./protocol.ts";
-import { toolList } from "./tools.ts";
 
 const Message = z.looseObject({
   jsonrpc: z.string().optional().describe("`2.0`."),
@@ -68,9 +68,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
   const { stores, streams, agents, version } = services;
   const calls = createCalls(services);
   const tags = ["mcp"];
-  app.setErrorHandler<Error>(
-    rpcErrors({ codes: {}, dataOf: (_, error) => (error instanceof RpcError ? error.data : undefined) }),
-  );
+  app.setErrorHandler<Error>(sendMcpError);
 
   app.post(
     "",

@@ -7,7 +7,7 @@ import { randomId } from "../../../lib/random-id.ts";
 import { firstChars } from "../../../lib/text.ts";
 import { Id } from "../../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
-import type { Asking } from "./project.ts";
+import type { Asking } from "./table.ts";
 
 /** Every request says all of its client; a closed connection is a cancelled call. */
 const STATELESS = "2026-07-28";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { project } from "../../../../src/http/wires/ag-ui/project.ts";
+import { project } from "../../../../src/http/wires/ag-ui/table.ts";
 import type { Script, Turn } from "../../../../src/models/scripted.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 import { postJson } from "../../../support/native.ts";

@@ -3,7 +3,7 @@
 import { MessageTupleManager } from "@langchain/langgraph-sdk/ui";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { project } from "../../../../src/http/wires/langgraph/project.ts";
+import { project } from "../../../../src/http/wires/langgraph/table.ts";
 import type { StreamEvent } from "../../../../src/protocol/event.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 

@@ -5,9 +5,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message } from "../../../../src/core/message.ts";
 import { matches } from "../../../../src/http/wires/langgraph/protocol/filter.ts";
-import { project as protocolEvents } from "../../../../src/http/wires/langgraph/protocol/project.ts";
 import type { ShownThread } from "../../../../src/http/wires/langgraph/protocol/speakers.ts";
 import { numberOf } from "../../../../src/http/wires/langgraph/protocol/stream.ts";
+import { project as protocolEvents } from "../../../../src/http/wires/langgraph/protocol/table.ts";
 import type { Told } from "../../../../src/http/wires/langgraph/protocol/told.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 

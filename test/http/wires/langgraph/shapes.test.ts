@@ -4,20 +4,20 @@ import { describe, expect, test } from "vitest";
 import { conversation, type Message } from "../../../../src/core/message.ts";
 import type { Thread } from "../../../../src/core/records.ts";
 import {
+  interruptsOf,
+  messageShape,
+  stateShape,
+  valuesOf,
+} from "../../../../src/http/wires/langgraph/history.ts";
+import {
   checkpointBefore,
   checkpointOf,
   checkpointsOf,
   headOf,
   stepOf,
-} from "../../../../src/http/wires/langgraph/checkpoints.ts";
+} from "../../../../src/http/wires/langgraph/resources/checkpoints.ts";
+import { historyOf, stateText } from "../../../../src/http/wires/langgraph/resources/states.ts";
 import { answersOf } from "../../../../src/http/wires/langgraph/resume.ts";
-import {
-  interruptsOf,
-  messageShape,
-  stateShape,
-  valuesOf,
-} from "../../../../src/http/wires/langgraph/shapes.ts";
-import { historyOf, stateText } from "../../../../src/http/wires/langgraph/states.ts";
 import type { Interrupt } from "../../../../src/protocol/interrupt.ts";
 
 const interrupt = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({

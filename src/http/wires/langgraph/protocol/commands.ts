@@ -9,9 +9,9 @@ import { notFound, steerRun } from "../../../../runs/control.ts";
 import { openOn } from "../../../../runs/start.ts";
 import type { RouteServices } from "../../../services.ts";
 import { beginning } from "../begin.ts";
-import { headOf } from "../checkpoints.ts";
+import { interruptGroups, valuesOf } from "../history.ts";
 import { messageIn, RunBody, SentMessage } from "../input.ts";
-import { interruptGroups, valuesOf } from "../shapes.ts";
+import { headOf } from "../resources/checkpoints.ts";
 
 export const Command = z.looseObject({
   id: z.int().min(0),

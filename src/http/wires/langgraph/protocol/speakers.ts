@@ -2,8 +2,8 @@
 // what their threads have.
 
 import type { Message } from "../../../../core/message.ts";
-import { checkpointBefore, headOf, stepOf } from "../checkpoints.ts";
-import { type LangChainMessage, messageShape, stateShape } from "../shapes.ts";
+import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
+import { checkpointBefore, headOf, stepOf } from "../resources/checkpoints.ts";
 import type { Teller, Told } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 

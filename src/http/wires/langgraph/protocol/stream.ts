@@ -10,7 +10,7 @@ import { keyOf, newestRun } from "../../../../runs/control.ts";
 import { runsAfter, untilThread } from "../../../../runs/follow.ts";
 import type { Frame, Frames } from "../../../sse.ts";
 import { matches, type StreamFilter } from "./filter.ts";
-import { type ProtocolFold, project } from "./project.ts";
+import { type ProtocolFold, project } from "./table.ts";
 import type { Position, Told } from "./told.ts";
 
 /** So many runs before the newest one are sent again. What is older is in the thread's state. */

@@ -3,7 +3,7 @@
 import type { AssistantMessage, Usage } from "../../../../core/message.ts";
 import { isObject } from "../../../../lib/json.ts";
 import type { CallDelta } from "../../../../protocol/agent-reader.ts";
-import { shownArgs, usageShape } from "../shapes.ts";
+import { shownArgs, usageShape } from "../history.ts";
 
 export type Data = Readonly<Record<string, unknown>>;
 

@@ -17,7 +17,7 @@ import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import { ANONYMOUS, type Beginning, type ChatInput, type Conversations } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
-import { findAgent } from "../models.ts";
+import { findAgent } from "../resources/models.ts";
 import { type Asked, isBesideChat, sideAnswer, sideRequest } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
 import {
@@ -29,7 +29,7 @@ import {
   schemaOf,
   settingsOf,
 } from "./input.ts";
-import { collect, type ProjectOptions, project } from "./project.ts";
+import { collect, type ProjectOptions, project } from "./table.ts";
 
 const Completion = z.looseObject({ id: z.string(), object: z.literal("chat.completion") });
 const Chunks = z

@@ -19,7 +19,6 @@ import { ANONYMOUS, type Beginning, type ChatInput, type Conversations, UNNAMED 
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
-import { noConversation } from "./conversation-routes.ts";
 import { runOfResponse } from "./ids.ts";
 import {
   answersIn,
@@ -32,6 +31,7 @@ import {
   schemaOf,
   settingsOf,
 } from "./input.ts";
+import { noConversation } from "./resources/conversations.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 

@@ -7,7 +7,7 @@ import { type AgentHandlers, type AgentReader, readAgent } from "../../../../pro
 import type { End } from "../../../../protocol/end.ts";
 import type { EventData, StreamEvent } from "../../../../protocol/event.ts";
 import { readTurn } from "../../../../protocol/turn-reader.ts";
-import { interruptsOf, shownArgs } from "../shapes.ts";
+import { interruptsOf, shownArgs } from "../history.ts";
 import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speakers.ts";
 import { type Position, Teller, type Told } from "./told.ts";
 import { type Data, writing } from "./writing.ts";

@@ -11,9 +11,9 @@ import { merge } from "../../../protocol/patch.ts";
 import { readTurn, type TurnHandlers } from "../../../protocol/turn-reader.ts";
 import type { LongText } from "../../json-parts.ts";
 import { shownContents, shownTodos } from "../shown.ts";
+import { interruptsOf, messageShape, shownArgs, usageShape } from "./history.ts";
 import type { StreamModes } from "./modes.ts";
-import { interruptsOf, messageShape, shownArgs, usageShape } from "./shapes.ts";
-import { valuesText } from "./states.ts";
+import { valuesText } from "./resources/states.ts";
 
 /** A frame before it has an id. */
 export interface Shown {

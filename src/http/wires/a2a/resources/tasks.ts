@@ -1,18 +1,18 @@
 // Tasks: a task is a turn, from its first run on. Only the runs themselves are stored.
 
-import type { Message } from "../../../core/message.ts";
-import type { RunRecord } from "../../../core/records.ts";
-import type { Stores } from "../../../core/stores.ts";
-import { freeTurn, LARGE_BYTES } from "../../../lib/async.ts";
-import { limitText } from "../../../protocol/end-texts.ts";
-import type { StreamEvent } from "../../../protocol/event.ts";
-import { Id, type Owner } from "../../../protocol/ids.ts";
-import type { Interrupt } from "../../../protocol/interrupt.ts";
-import { keyOf } from "../../../runs/control.ts";
-import { readLogRange } from "../../../runs/follow.ts";
-import { openOn } from "../../../runs/start.ts";
-import { A2A, RpcError } from "./errors.ts";
-import { failure, question, statusOf, type TaskRef, type TaskState, told } from "./project.ts";
+import type { Message } from "../../../../core/message.ts";
+import type { RunRecord } from "../../../../core/records.ts";
+import type { Stores } from "../../../../core/stores.ts";
+import { freeTurn, LARGE_BYTES } from "../../../../lib/async.ts";
+import { limitText } from "../../../../protocol/end-texts.ts";
+import type { StreamEvent } from "../../../../protocol/event.ts";
+import { Id, type Owner } from "../../../../protocol/ids.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
+import { keyOf } from "../../../../runs/control.ts";
+import { readLogRange } from "../../../../runs/follow.ts";
+import { openOn } from "../../../../runs/start.ts";
+import { A2A, RpcError } from "../errors.ts";
+import { failure, question, statusOf, type TaskRef, type TaskState, told } from "../history.ts";
 
 /** Names the thread and the first run: tasks are found by their id alone. */
 export const taskIdOf = ({ thread_id, id }: RunRecord) => `${thread_id}.${id}`;

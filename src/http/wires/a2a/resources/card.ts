@@ -2,8 +2,8 @@
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
-import type { AgentInfo } from "../../../agents/registry.ts";
-import type { RouteServices } from "../../services.ts";
+import type { AgentInfo } from "../../../../agents/registry.ts";
+import type { RouteServices } from "../../../services.ts";
 
 export const AgentCard = z.looseObject({ name: z.string(), version: z.string() });
 

@@ -3,14 +3,14 @@
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { AgentInfo } from "../../../agents/registry.ts";
-import { AppError } from "../../../core/errors.ts";
-import { boundedMap } from "../../../lib/bounded-schemas.ts";
-import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { isIn } from "../../../lib/search.ts";
-import type { RouteServices } from "../../services.ts";
-import type { App } from "../../validation.ts";
-import { MAX_KEYS } from "./modes.ts";
+import type { AgentInfo } from "../../../../agents/registry.ts";
+import { AppError } from "../../../../core/errors.ts";
+import { boundedMap } from "../../../../lib/bounded-schemas.ts";
+import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import { isIn } from "../../../../lib/search.ts";
+import type { RouteServices } from "../../../services.ts";
+import type { App } from "../../../validation.ts";
+import { MAX_KEYS } from "../modes.ts";
 
 const tags = ["langgraph"];
 

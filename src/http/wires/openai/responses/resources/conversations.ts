@@ -1,18 +1,18 @@
 // Conversations: threads, for clients that name them before they speak.
 
 import { z } from "zod";
-import { AppError } from "../../../../core/errors.ts";
-import { newThreadId } from "../../../../core/new-ids.ts";
-import { Metadata, type Thread } from "../../../../core/records.ts";
-import type { ThreadStore } from "../../../../core/stores.ts";
-import type { Owner } from "../../../../protocol/ids.ts";
-import { deleteThreadTree } from "../../../../runs/thread-actions.ts";
-import { createWithMessages } from "../../../../runs/thread-bytes.ts";
-import { ownerOf } from "../../../auth/guard.ts";
-import type { RouteServices } from "../../../services.ts";
-import type { App } from "../../../validation.ts";
-import { following } from "../pairing.ts";
-import { messagesOf, refuseSystem, SentItems } from "./input.ts";
+import { AppError } from "../../../../../core/errors.ts";
+import { newThreadId } from "../../../../../core/new-ids.ts";
+import { Metadata, type Thread } from "../../../../../core/records.ts";
+import type { ThreadStore } from "../../../../../core/stores.ts";
+import type { Owner } from "../../../../../protocol/ids.ts";
+import { deleteThreadTree } from "../../../../../runs/thread-actions.ts";
+import { createWithMessages } from "../../../../../runs/thread-bytes.ts";
+import { ownerOf } from "../../../../auth/guard.ts";
+import type { RouteServices } from "../../../../services.ts";
+import type { App } from "../../../../validation.ts";
+import { following } from "../../pairing.ts";
+import { messagesOf, refuseSystem, SentItems } from "../input.ts";
 
 export const Conversation = z.object({
   id: z.string(),

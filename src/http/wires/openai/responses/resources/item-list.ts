@@ -1,8 +1,8 @@
 // Lists of items: pages that clients of OpenAI's API walk through.
 
 import { z } from "zod";
-import { refused } from "../given.ts";
-import type { Item } from "./items.ts";
+import { refused } from "../../given.ts";
+import type { Item } from "../history.ts";
 
 export const ListedItem = z.looseObject({ id: z.string(), type: z.string() });
 export const ItemList = z.object({

@@ -1,7 +1,7 @@
 // Deletes an item of a conversation: what the thread's messages are without it.
 
-import type { AssistantMessage, Message } from "../../../../core/message.ts";
-import { type Item, reasoningIdOf } from "./items.ts";
+import type { AssistantMessage, Message } from "../../../../../core/message.ts";
+import { type Item, reasoningIdOf } from "../history.ts";
 
 /** These messages without one of their items. A call goes with its result, and an answer with its reasoning. */
 export function withoutItem(messages: readonly Message[], item: Item): Message[] {

@@ -1,12 +1,12 @@
 // A thread's states: as it is, and as it was at one of its checkpoints. Written as text, in parts, as a long thread has
 // megabytes in each of them.
 
-import type { Message } from "../../../core/message.ts";
-import type { Thread } from "../../../core/records.ts";
-import type { Interrupt } from "../../../protocol/interrupt.ts";
+import type { Message } from "../../../../core/message.ts";
+import type { Thread } from "../../../../core/records.ts";
+import type { Interrupt } from "../../../../protocol/interrupt.ts";
+import { interruptsOf, stateShape } from "../history.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
-import { interruptsOf, stateShape } from "./shapes.ts";
 
 /** A thread with all that its states are made of. */
 export interface WholeThread {

@@ -1,28 +1,23 @@
 // The items of conversations: read, added and deleted, as sessions of the Agents SDK do.
 
 import { z } from "zod";
-import { AppError } from "../../../../core/errors.ts";
-import { type Message, unanswered } from "../../../../core/message.ts";
-import type { RunRecord, Thread } from "../../../../core/records.ts";
-import type { Owner } from "../../../../protocol/ids.ts";
-import { newestRun } from "../../../../runs/control.ts";
-import { appendMessages, awaitedCalls, replaceMessages, rewritten } from "../../../../runs/rewrite.ts";
-import { openOn } from "../../../../runs/start.ts";
-import { ownerOf } from "../../../auth/guard.ts";
-import { inSlices, jsonOf, objectOf, payloadOf } from "../../../long-answers.ts";
-import type { RouteServices } from "../../../services.ts";
-import { type App, fittingJson } from "../../../validation.ts";
-import { refused } from "../given.ts";
-import { following } from "../pairing.ts";
-import {
-  Conversation,
-  ConversationParams,
-  conversationNamed,
-  conversationOf,
-} from "./conversation-routes.ts";
-import { answersIn, messagesOf, refuseSystem, SentItems } from "./input.ts";
+import { AppError } from "../../../../../core/errors.ts";
+import { type Message, unanswered } from "../../../../../core/message.ts";
+import type { RunRecord, Thread } from "../../../../../core/records.ts";
+import type { Owner } from "../../../../../protocol/ids.ts";
+import { newestRun } from "../../../../../runs/control.ts";
+import { appendMessages, awaitedCalls, replaceMessages, rewritten } from "../../../../../runs/rewrite.ts";
+import { openOn } from "../../../../../runs/start.ts";
+import { ownerOf } from "../../../../auth/guard.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../../../../long-answers.ts";
+import type { RouteServices } from "../../../../services.ts";
+import { type App, fittingJson } from "../../../../validation.ts";
+import { refused } from "../../given.ts";
+import { following } from "../../pairing.ts";
+import { type History, historyOf, type Item } from "../history.ts";
+import { answersIn, messagesOf, refuseSystem, SentItems } from "../input.ts";
+import { Conversation, ConversationParams, conversationNamed, conversationOf } from "./conversations.ts";
 import { ItemList, ListedItem, ListQuery, listOf } from "./item-list.ts";
-import { type History, historyOf, type Item } from "./items.ts";
 import { withoutItem } from "./without-item.ts";
 
 const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });

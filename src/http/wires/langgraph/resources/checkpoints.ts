@@ -1,6 +1,6 @@
 // Checkpoints for clients that branch from them. None is kept: each is a place between two messages, and its id is that place.
 
-import type { Message } from "../../../core/message.ts";
+import type { Message } from "../../../../core/message.ts";
 
 /** The thread up to one of its messages. */
 export interface Checkpoint {

@@ -2,21 +2,21 @@
 // other message is appended, and a removal deletes one.
 
 import { z } from "zod";
-import { AppError } from "../../../core/errors.ts";
+import { AppError } from "../../../../core/errors.ts";
 import {
   type AssistantMessage,
   assistantMessages,
   type Message,
   toolMessages,
-} from "../../../core/message.ts";
-import { mapInTurns } from "../../../lib/async.ts";
-import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
-import { check, sentence } from "../../../lib/check.ts";
-import type { Owner } from "../../../protocol/ids.ts";
-import { awaitedCalls, replaceMessages, rewritten } from "../../../runs/rewrite.ts";
-import type { RouteServices } from "../../services.ts";
+} from "../../../../core/message.ts";
+import { mapInTurns } from "../../../../lib/async.ts";
+import { boundedList, boundedMap } from "../../../../lib/bounded-schemas.ts";
+import { check, sentence } from "../../../../lib/check.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
+import { awaitedCalls, replaceMessages, rewritten } from "../../../../runs/rewrite.ts";
+import type { RouteServices } from "../../../services.ts";
+import { messageIn, Pair, SentMessage, sentMessages } from "../input.ts";
 import { checkpointOf } from "./checkpoints.ts";
-import { messageIn, Pair, SentMessage, sentMessages } from "./input.ts";
 import type { WholeThread } from "./states.ts";
 
 const Removal = z.looseObject({ type: z.literal("remove"), id: z.string().max(256) });

@@ -9,7 +9,7 @@ import type { Frame } from "../../sse.ts";
 import type { Fold } from "../fold.ts";
 import { resultText, shownFiles, shownTodos } from "../shown.ts";
 import { approvalText } from "../words.ts";
-import { uiPartsOf } from "./input.ts";
+import { uiPartsOf } from "./history.ts";
 
 export interface ProjectOptions {
   /** Of the assistant message that the turn is. */

@@ -1,11 +1,11 @@
 // Agents as models.
 
 import { z } from "zod";
-import type { AgentInfo, AgentRegistry } from "../../../agents/registry.ts";
-import { AppError } from "../../../core/errors.ts";
-import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import type { RouteServices } from "../../services.ts";
-import type { App } from "../../validation.ts";
+import type { AgentInfo, AgentRegistry } from "../../../../agents/registry.ts";
+import { AppError } from "../../../../core/errors.ts";
+import { omitUndefined } from "../../../../lib/omit-undefined.ts";
+import type { RouteServices } from "../../../services.ts";
+import type { App } from "../../../validation.ts";
 
 const Model = z.looseObject({ id: z.string(), object: z.literal("model") });
 

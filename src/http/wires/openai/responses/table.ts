@@ -9,7 +9,6 @@ import { readTurn } from "../../../../protocol/turn-reader.ts";
 import type { Frame } from "../../../sse.ts";
 import type { Fold } from "../../fold.ts";
 import { forcedCallId } from "../pairing.ts";
-import { responseIdOf } from "./ids.ts";
 import {
   callItem,
   functionCall,
@@ -21,7 +20,8 @@ import {
   reasoningItem,
   summaryPart,
   textPart,
-} from "./items.ts";
+} from "./history.ts";
+import { responseIdOf } from "./ids.ts";
 
 /** What the request said: its own answers repeat it. A later reader does not learn it. */
 export interface Echo {

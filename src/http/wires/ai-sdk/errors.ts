@@ -1,0 +1,6 @@
+// Refusals of the AI SDK's routes.
+
+import type { WireErrors } from "../refusals.ts";
+
+/** `useChat` shows the text of a refusal to the user, as it is. */
+export const ERRORS: WireErrors = { bodyOf: ({ detail }) => detail };
