@@ -153,6 +153,30 @@ test("a trespass and a circle are seen", () => {
   expect(cycle(sources)).toEqual(["core/c.ts", "core/d.ts", "core/c.ts"]);
 });
 
+/** The files that every wire has. Histories are kept by the clients of the last two. */
+const WIRE_FILES = ["index.ts", "input.ts", "table.ts", "history.ts", "errors.ts"];
+const WIRES: Readonly<Record<string, readonly string[]>> = {
+  "ai-sdk": WIRE_FILES,
+  "ag-ui": WIRE_FILES,
+  langgraph: WIRE_FILES,
+  a2a: WIRE_FILES,
+  openai: ["index.ts", "errors.ts"],
+  "openai/responses": ["index.ts", "input.ts", "table.ts", "history.ts"],
+  "openai/chat": ["index.ts", "input.ts", "table.ts"],
+  mcp: ["index.ts", "input.ts", "table.ts", "errors.ts"],
+};
+
+test("every wire has the same files", () => {
+  const missing = Object.entries(WIRES).flatMap(([wire, files]) =>
+    files.map((file) => `http/wires/${wire}/${file}`).filter((file) => !(file in SRC)),
+  );
+  expect(missing).toEqual([]);
+  const folders = new Set(
+    Object.keys(SRC).flatMap((file) => /^http\/wires\/([^/]+)\//.exec(file)?.[1] ?? []),
+  );
+  expect([...folders].filter((wire) => !(wire in WIRES))).toEqual([]);
+});
+
 const SKIP = /\.(?:skip|skipIf|runIf|todo|only)\b|\(\{[\w, ]*\bskip\b[\w, ]*\}|\b(?:skip|todo|only): true/;
 
 test("no test is skipped but by test/support/needing.ts", () => {
