@@ -118,3 +118,42 @@ test("the side of a conversation takes no room while it has nothing to show", as
   await tab.page.getByRole("tab", { name: "Files" }).click();
   await expect.poll(width).toBeGreaterThan(250);
 });
+
+test("what is longer than any line stays within its card, its cell and its window", async () => {
+  const long = (of: string) => of.repeat(2000);
+  const table = `|${" a |".repeat(40)}\n|${"---|".repeat(40)}\n|${" 1234567 |".repeat(40)}`;
+  const { url } = await startServer({
+    script: [
+      {
+        say: [
+          long("A"),
+          `\`${long("y")}\``,
+          `\`\`\`\n${long("x")}\n\`\`\``,
+          `Z${long("\u0301")}`,
+          `https://example.com/${long("p")}`,
+          "مرحبا بالعالم ".repeat(40),
+          table,
+        ].join("\n\n"),
+        call: [
+          { tool: long("t").slice(0, 60), args: { [long("k")]: long("v"), "<b>html</b>": "<img src=x>" } },
+          { tool: "write_file", args: { path: `${long("n").slice(0, 150)}.md`, content: long("c") } },
+        ],
+      },
+      { say: "Done." },
+    ],
+  });
+  await runs(url, "long", { input: `${long("Q")} مرحبا` });
+  const tab = await seen(chromium, url);
+  await tab.go("#/t/long", "Done.");
+  await tab.page.evaluate(STILL);
+  for (const [width, height] of SIZES) {
+    await tab.look({ theme: "light", width, height });
+    await tab.screenshot(`looks-long-${width}`);
+    const wide = await tab.page.evaluate<string[]>(
+      `[...document.querySelectorAll(".messages, .messages > *, .card .inside, .arguments")]
+        .filter((each) => each.scrollWidth > each.clientWidth + 1)
+        .map((each) => each.className + " " + each.scrollWidth + " > " + each.clientWidth)`,
+    );
+    expect({ width, wide, faults: await faults(tab.page) }).toEqual({ width, wide: [], faults: [] });
+  }
+});
