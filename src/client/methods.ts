@@ -241,6 +241,9 @@ function toolMethods({ call }: Pick<Requests, "call">) {
     list: (query: Query<"GET /tools"> = {}, signal?: Signal) => call("GET /tools", { query }, signal),
     /** Registers a tool, or replaces the one of the same name. The reply alone has the secret. */
     put: (tool: Body<"POST /tools">, signal?: Signal) => call("POST /tools", { body: tool }, signal),
+    /** Changes a tool, which keeps its secret. Headers are merged into those that it has. */
+    change: (name: string, changes: Body<"PATCH /tools/{name}">, signal?: Signal) =>
+      call("PATCH /tools/{name}", { path: { name }, body: changes }, signal),
     delete: (name: string, signal?: Signal) => call("DELETE /tools/{name}", { path: { name } }, signal),
     /** Calls its endpoint once, without a run. */
     try: (name: string, args: Body<"POST /tools/{name}/try">["args"] = {}, signal?: Signal) =>

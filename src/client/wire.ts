@@ -1310,6 +1310,27 @@ export type HttpToolRegistration = {
   agents?: string[] | undefined;
 };
 
+export type HttpToolChange = {
+  /** The model reads it. */
+  description?: string | undefined;
+  /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
+  parameters?: Record<string, unknown> | undefined;
+  /** Where each call is POSTed to. */
+  callback_url?: string | undefined;
+  /** Merged into those that it has; null removes one. */
+  headers?: Record<string, string | null> | undefined;
+  timeout_ms?: number | undefined;
+  idempotent?: boolean | undefined;
+  /** For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count. */
+  annotations?: {
+    read_only?: boolean | undefined;
+    destructive?: boolean | undefined;
+    category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
+    requires_permission?: boolean | undefined;
+  } | undefined;
+  agents?: string[] | undefined;
+};
+
 /** `{result}` or `{error}`, as in the answer to a call. */
 export type ToolResult = Record<string, unknown>;
 
@@ -1744,6 +1765,17 @@ export interface Operations {
     body: HttpToolRegistration;
     answer: RegisteredHttpTool;
   };
+  /** Change a registered tool, which keeps its secret. */
+  "PATCH /tools/{name}": {
+    path: { name: string };
+    body: HttpToolChange;
+    answer: HttpTool;
+  };
+  /** Remove a tool. */
+  "DELETE /tools/{name}": {
+    path: { name: string };
+    answer: void;
+  };
   /** Call a registered tool once, without a run. */
   "POST /tools/{name}/try": {
     path: { name: string };
@@ -1752,11 +1784,6 @@ export interface Operations {
       args?: Record<string, unknown> | undefined;
     };
     answer: TriedTool;
-  };
-  /** Remove a tool. */
-  "DELETE /tools/{name}": {
-    path: { name: string };
-    answer: void;
   };
   /** Deliver a deferred tool result. */
   "POST /tool-results/{token}": {

@@ -49,6 +49,22 @@ export function httpToolsContract(open: Open): void {
         expect(JSON.stringify(kept)).toBe(JSON.stringify(whole));
       }));
 
+    test("can be changed; of several changes at once none is lost, and one that does not exist is not made", () =>
+      withTools(async (tools) => {
+        await tools.put("acme", tool("weather"));
+        const add = (name: string) =>
+          tools.change("acme", "weather", async (before) => ({
+            ...before,
+            headers: { ...before.headers, [name]: "1" },
+          }));
+        await Promise.all(["a", "b", "c", "d"].map(add));
+        const kept = await tools.get("acme", "weather");
+        expect(Object.keys(kept?.headers ?? {}).sort()).toEqual(["a", "authorization", "b", "c", "d"]);
+        expect(kept).not.toHaveProperty("previous");
+        expect(await tools.change("acme", "other", async (before) => before)).toBeUndefined();
+        expect(await tools.get("acme", "other")).toBeUndefined();
+      }));
+
     test("is listed for the agents that it names, in its newest version", () =>
       withTools(async (tools) => {
         const agents = ["helper", "research-fast", "research", "helper2", ""];

@@ -45,6 +45,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   "POST /threads/{thread_id}/runs/{run_id}/resume id": "interrupt",
   "DELETE /tools/{name} name": "tool",
   "POST /tools/{name}/try name": "tool",
+  "PATCH /tools/{name} name": "tool",
   threadId: "thread",
   // AG-UI's runs and answers have ids of the client's own.
   ...{ runId: "nothing", protocolVersion: "nothing", context: "nothing", value: "nothing" },
@@ -174,6 +175,7 @@ export const BODIES: Readonly<Record<string, object>> = {
     ...{ name: "mine", description: "Mine.", callback_url: "https://tools.example.com/" },
     parameters: { type: "object" },
   },
+  "PATCH /tools/{name}": { description: "Mine now." },
   "POST /tool-results/{token}": { result: "found" },
   "POST /v1/responses": { model: "assistant", input: "hello" },
   "POST /v1/conversations": {},

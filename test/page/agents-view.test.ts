@@ -1,5 +1,6 @@
 import { afterAll, describe, expect } from "vitest";
 import { startChromium } from "../support/chromium.ts";
+import { httpServer } from "../support/hostile.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
@@ -124,6 +125,52 @@ describe("tools and permissions on the page", () => {
     await button("Delete").click();
     await page.getByRole("group").getByRole("button", { name: "Delete" }).click();
     await page.locator("summary", { hasText: "find_order" }).waitFor({ state: "detached" });
+  });
+
+  test("a tool is tried with arguments and changed, with the same secret and what the form does not show", async () => {
+    const heard: { args: unknown; key: unknown; path: unknown }[] = [];
+    const endpoint = await httpServer(({ body, headers, path }, response) => {
+      heard.push({ args: JSON.parse(body).args, key: headers["x-key"], path });
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify(heard.length > 1 ? { error: "sold out" } : { result: "<b>3 left</b>" }));
+    });
+    const { url } = await startServer({ config: { http_tools: { allow: new URL(endpoint.url).host } } });
+    const registered = await json(`${url}/tools`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({
+        ...{ name: "find_order", description: "Finds an order.", headers: { "x-key": "secret" } },
+        parameters: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+        callback_url: new URL("/orders?token=hidden", endpoint.url).href,
+      }),
+    });
+    expect(registered.secret).toMatch(/^whsec_/);
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    await tab.go("#/tools", "find_order");
+    await page.locator("summary", { hasText: "find_order" }).focus();
+    await page.keyboard.press("Enter");
+    const trial = page.getByRole("region", { name: "Try find_order" });
+    await trial.getByLabel("id (required)").fill("7");
+    await trial.getByRole("button", { name: "Call it" }).press("Enter");
+    await trial.getByText("<b>3 left</b>").waitFor();
+    for (const width of [1280, 390]) {
+      await tab.look({ theme: width === 390 ? "dark" : "light", width, height: 900 });
+      await tab.screenshot(`page-tool-${width}`);
+      expect(await tab.barriers()).toEqual([]);
+    }
+    await page.getByRole("button", { name: "Change it" }).press("Enter");
+    await page.getByRole("textbox", { name: "description (required)" }).fill("Finds an order by its number.");
+    await page.getByRole("button", { name: "Save" }).press("Enter");
+    await page.locator("summary", { hasText: "by its number" }).waitFor();
+    await trial.getByLabel("id (required)").fill("8");
+    await trial.getByRole("button", { name: "Call it" }).press("Enter");
+    await trial.getByText("sold out").waitFor();
+    expect(heard).toEqual([
+      { args: { id: 7 }, key: "secret", path: "/orders?token=hidden" },
+      { args: { id: 8 }, key: "secret", path: "/orders?token=hidden" },
+    ]);
+    expect(await tab.harm()).toEqual([]);
   });
 
   test("a permission rule is added for an agent, and removed", async () => {

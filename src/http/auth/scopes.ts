@@ -76,6 +76,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
 
   "GET /tools": "read",
   "POST /tools": "tools",
+  "PATCH /tools/:name": "tools",
   "DELETE /tools/:name": "tools",
   "POST /tools/:name/try": "tools",
   // The token in the address is the credential.

@@ -8,6 +8,8 @@ import { Content } from "../../core/message.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { deliverResult, isDeliverable } from "../../runs/index.ts";
 import {
+  changedHttpTool,
+  HttpToolChange,
   HttpToolInfo,
   HttpToolRegistration,
   httpToolInfo,
@@ -85,6 +87,30 @@ export function toolRoutes(
       });
       await httpTools.put(ownerOf(request).tenant, tool);
       return reply.code(201).send({ ...httpToolInfo(tool), secret: tool.secret });
+    },
+  );
+
+  app.patch(
+    "/tools/:name",
+    {
+      schema: {
+        summary: "Change a registered tool, which keeps its secret",
+        description:
+          "Fields that are left out stay as they are, and `headers` are merged. Runs have the change from their next start on.",
+        tags,
+        params: ToolParams,
+        body: HttpToolChange,
+        response: { 200: HttpToolInfo },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      const checks = { isTaken: (each: string) => agents.isReserved(each), isRefused: isRefusedTool };
+      const tool = await httpTools.change(ownerOf(request).tenant, name, (before) =>
+        changedHttpTool(before, request.body, checks),
+      );
+      if (!tool) throw noTool(name);
+      return httpToolInfo(tool);
     },
   );
 

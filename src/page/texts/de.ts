@@ -655,6 +655,16 @@ export const de: Texts = {
     traitsTitle: "Eigenschaften",
     since: "Registriert",
     arguments: "Argumente",
+    try: "Ausprobieren",
+    tryOf: (tool) => `${tool} ausprobieren`,
+    tryAbout:
+      "Ihr Endpunkt wird einmal aufgerufen, wie in einem Lauf. Kein Modell liest die Antwort, und keine Unterhaltung behält sie.",
+    call: "Aufrufen",
+    answered: (time) => `Geantwortet nach ${time}.`,
+    failed: (time) => `Fehlgeschlagen nach ${time}.`,
+    change: "Ändern",
+    changeAbout:
+      "Das Geheimnis bleibt. Header kommen zu den vorhandenen hinzu. Eine Adresse, die Sie nicht ändern, behält ihren Query-Teil.",
     deleteQuestion: "Löschen? Laufende Aufrufe können fehlschlagen.",
     permissions: "Berechtigungen",
     rulesOf: "Regeln von",

@@ -639,6 +639,16 @@ export const en = {
     traitsTitle: "Traits",
     since: "Registered",
     arguments: "Arguments",
+    try: "Try it",
+    tryOf: (tool: string) => `Try ${tool}`,
+    tryAbout:
+      "Your endpoint is called once, as in a run. No model reads the answer and no conversation keeps it.",
+    call: "Call it",
+    answered: (time: string) => `Answered after ${time}.`,
+    failed: (time: string) => `Failed after ${time}.`,
+    change: "Change it",
+    changeAbout:
+      "It keeps its secret. Headers are added to those that it has. An address that you leave as it is keeps its query.",
     deleteQuestion: "Delete it? Calls in progress may fail.",
     permissions: "Permissions",
     rulesOf: "Rules of",

@@ -8,7 +8,7 @@ import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { FieldsForm } from "./fields.tsx";
 
-function toolFields(): Field[] {
+export function toolFields(): Field[] {
   const { tools, form } = t();
   const field = (name: keyof typeof tools.fields, kind: Field["kind"], required = false): Field => ({
     name,

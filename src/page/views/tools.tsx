@@ -9,7 +9,9 @@ import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { PageView } from "./page-view.tsx";
 import { Permissions, type Place } from "./permissions.tsx";
+import { ChangeTool } from "./tool-change.tsx";
 import { NewTool } from "./tool-form.tsx";
+import { TryTool } from "./tool-try.tsx";
 
 export const Tools = () => (
   <PageView title={t().tools.title}>
@@ -45,7 +47,7 @@ function TenantTools() {
       {value?.tools.length === 0 && <Empty>{may("tools") ? words.empty : words.none}</Empty>}
       <div class="changes">
         {value?.tools.map((tool) => (
-          <Tool key={tool.name} tool={tool} onDeleted={reload} />
+          <Tool key={tool.name} tool={tool} onChanged={reload} />
         ))}
       </div>
       {value && !value.isWhole && <Empty>{words.more(number(value.tools.length))}</Empty>}
@@ -54,7 +56,7 @@ function TenantTools() {
   );
 }
 
-function Tool({ tool, onDeleted }: { tool: HttpTool; onDeleted: () => void }) {
+function Tool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   const { annotations: about } = tool;
   const words = t().tools;
   const traits = [
@@ -102,13 +104,15 @@ function Tool({ tool, onDeleted }: { tool: HttpTool; onDeleted: () => void }) {
           </pre>
         </dd>
       </dl>
+      {may("tools") && <TryTool key={`try ${JSON.stringify(tool.parameters)}`} tool={tool} />}
+      {may("tools") && <ChangeTool tool={tool} onChanged={onChanged} />}
       {may("tools") && (
         <Confirm
           class="danger"
           question={words.deleteQuestion}
           onConfirm={async () => {
             await client.tools.delete(tool.name);
-            onDeleted();
+            onChanged();
           }}
         >
           {t().shared.delete}

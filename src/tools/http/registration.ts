@@ -7,6 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import type { ToolAnnotations } from "../../core/tool.ts";
 import { boundedMap } from "../../lib/bounded-schemas.ts";
 import { globMatcher } from "../../lib/glob.ts";
+import { mergePatch } from "../../lib/json.ts";
 import { type Mask, maskOf } from "../../lib/mask.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
@@ -96,6 +97,26 @@ export const HttpToolRegistration = z
   })
   .meta({ id: "HttpToolRegistration" });
 export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
+
+const { description, parameters, callback_url, timeout_ms, idempotent, annotations, agents } =
+  HttpToolRegistration.shape;
+
+/** What may be changed of a tool. Its name, and the secret that signs its calls, stay. */
+export const HttpToolChange = z
+  .strictObject({
+    description: description.optional(),
+    parameters: parameters.optional(),
+    callback_url: callback_url.optional(),
+    headers: boundedMap(HeaderName, HeaderValue.nullable(), MAX_HEADERS)
+      .optional()
+      .describe("Merged into those that it has; null removes one."),
+    timeout_ms: timeout_ms.unwrap().optional(),
+    idempotent: idempotent.unwrap().optional(),
+    annotations: annotations.unwrap().optional(),
+    agents: agents.unwrap().optional(),
+  })
+  .meta({ id: "HttpToolChange" });
+export type HttpToolChange = z.infer<typeof HttpToolChange>;
 
 /** A tool as it is kept. Its headers and its secret leave the server in calls only. */
 export const HttpTool = HttpToolRegistration.extend({
@@ -202,6 +223,20 @@ export async function newHttpTool(
   if (await isRefused(url)) throw notCalled(url);
   const secret = `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
   return { ...registration, secret, created_at: new Date().toISOString() };
+}
+
+/** The tool with a change, and with the secret that it had. Throws what `newHttpTool` throws, and for too many headers. */
+export async function changedHttpTool(
+  before: HttpTool,
+  { headers, ...change }: HttpToolChange,
+  checks: RegistrationChecks,
+): Promise<HttpTool> {
+  const { secret, previous, created_at, ...registration } = before;
+  const merged = mergePatch(registration.headers, headers ?? {}) as HttpTool["headers"];
+  if (Object.keys(merged).length > MAX_HEADERS)
+    throw new AppError("invalid_request", `headers: at most ${MAX_HEADERS} are allowed.`);
+  const made = await newHttpTool({ ...registration, ...omitUndefined(change), headers: merged }, checks);
+  return { ...made, secret, created_at, ...omitUndefined({ previous }) };
 }
 
 /** Names the host only: the rest of a URL may be secret. */

@@ -17,6 +17,12 @@ export interface HttpToolStore {
    * tenant's tools would take more than their bytes.
    */
   put(tenant: string, tool: HttpTool): Promise<void>;
+  /** Writes what `update` makes of a tool, which is asked again when another writer was first. Undefined when there is none. */
+  change(
+    tenant: string,
+    name: string,
+    update: (before: HttpTool) => Promise<HttpTool>,
+  ): Promise<HttpTool | undefined>;
   get(tenant: string, name: string): Promise<HttpTool | undefined>;
   /**
    * By name, in the order of its characters' codes: those behind the name `after`, up to `limit`. Shared: not to be changed.
@@ -64,6 +70,18 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
         },
       );
     },
+    change(tenant, key, update) {
+      const size = { bytes: maxBytes, error: () => tooLarge(maxBytes) };
+      return change(
+        documents,
+        { collection: toolsOf(tenant), keys: [key], size },
+        async ({ found: [found] }) => {
+          if (!found) return { result: undefined };
+          const tool = await update(toolOf(found.body));
+          return { writes: [{ key, seen: found.version, body: JSON.stringify(tool) }], result: tool };
+        },
+      );
+    },
     async get(tenant, name) {
       const [found] = (await documents.read(toolsOf(tenant), [name])).found;
       return found && toolOf(found.body);
@@ -89,7 +107,7 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
 const sorted = async (documents: Documents, tenant: string) =>
   (await documents.list(toolsOf(tenant))).toSorted((a, b) => (a.key < b.key ? -1 : 1));
 
-// Only `put` writes these.
+// Only `put` and `change` write these.
 const toolOf = (body: string) => JSON.parse(body) as HttpTool;
 
 interface ReadyTool {

@@ -1,0 +1,55 @@
+// Changes a registered tool, which keeps its secret: only what differs is sent.
+
+import { useState } from "preact/hooks";
+import type { HttpTool } from "../../client/client.ts";
+import { client } from "../session.ts";
+import { t } from "../texts.ts";
+import { FieldsForm } from "./fields.tsx";
+import { toolFields } from "./tool-form.tsx";
+
+type Changes = Parameters<typeof client.tools.change>[1];
+
+export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const words = t().tools;
+  if (!isOpen)
+    return (
+      <button type="button" onClick={() => setOpen(true)}>
+        {words.change}
+      </button>
+    );
+  const { name: _, header_names: __, created_at: ___, ...now } = tool;
+  const change = async (values: Record<string, unknown>) => {
+    // The server checks every field.
+    await client.tools.change(tool.name, changedIn(values, now) as Changes);
+    setOpen(false);
+    onChanged();
+  };
+  return (
+    <section>
+      <h3>{words.change}</h3>
+      <p class="note">{words.changeAbout}</p>
+      <FieldsForm
+        fields={toolFields().filter(({ name }) => name !== "name")}
+        values={now}
+        submit={t().shared.save}
+        onSubmit={change}
+        more={
+          <button type="button" onClick={() => setOpen(false)}>
+            {t().shared.cancel}
+          </button>
+        }
+      />
+    </section>
+  );
+}
+
+/** Of an address the server shows no query: one that is left as it is stays as it was. */
+function changedIn(
+  values: Readonly<Record<string, unknown>>,
+  now: Readonly<Record<string, unknown>>,
+): object {
+  return Object.fromEntries(
+    Object.entries(values).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(now[name])),
+  );
+}
