@@ -46,6 +46,12 @@ const OPENED: Readonly<
     '"attempt": 1',
   ],
   "a file": ["#/t/full/files", "notes/", openFile, "# A"],
+  "the search of everything": [
+    "#/",
+    "New conversation",
+    (page) => page.keyboard.press("Control+k"),
+    "Search everything",
+  ],
   "the reply to a question": [
     "#/inbox",
     "ls -la",
@@ -76,7 +82,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
     test(view, async () => {
       const { url, run } = await furnished();
       const tab = await seen(chromium, url);
-      await tab.go(hash.replace("RUN", run), text);
+      await tab.go(hash.replaceAll("RUN", run), text);
       await hasNoBarriers(tab, view);
     });
 
@@ -84,7 +90,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
     test(name, async () => {
       const { url, run } = await furnished();
       const tab = await seen(chromium, url);
-      await tab.go(hash.replace("RUN", run), text);
+      await tab.go(hash.replaceAll("RUN", run), text);
       await open(tab.page);
       await tab.page.getByText(shown).filter({ visible: true }).first().waitFor();
       await hasNoBarriers(tab, name);

@@ -25,7 +25,7 @@ export async function furnished() {
       if (asked.includes("Fail")) return { say: "Well", fail: { code: "model_rejected", message: "No." } };
       if (step > 0)
         return {
-          say: "# Done\n\n- one\n- [two](https://example.com)\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |",
+          say: "# Done\n\n- one\n- [two](https://example.com)\n\n```ts\nconst a = 1;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nand[^1]\n\n| c |\n|---|\n| 3 |\n\n[^1]: A note.",
         };
       return {
         think: "What is to be done?",
@@ -69,6 +69,8 @@ export const VIEWS: Readonly<Record<string, readonly [hash: string, text: string
   "the users of the server": ["#/admin", "Delete"],
   "the runs of all users": ["#/admin/runs", "Failed"],
   "what waits for all users": ["#/admin/waiting", "execute"],
+  "the sandboxes of all users": ["#/admin/sandboxes", "Docker sandboxes appear here"],
+  "a run beside itself": ["#/compare/full/RUN/full/RUN", "Second run"],
   "the keys of a server without keys": ["#/admin/keys", "no API keys"],
   "the usage of all tenants": ["#/admin/usage", "Model calls"],
   "the tools": ["#/tools", "Tools"],

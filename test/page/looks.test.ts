@@ -69,7 +69,7 @@ describe("nothing is cut, torn or laid over something else, wide and narrow:", (
       await page.reload();
       const found: string[] = [];
       for (const [view, [hash]] of Object.entries(VIEWS)) {
-        await page.evaluate(`location.hash = ${JSON.stringify(hash.replace("RUN", run))}`);
+        await page.evaluate(`location.hash = ${JSON.stringify(hash.replaceAll("RUN", run))}`);
         await page.evaluate(STILL);
         for (const [width, height] of SIZES) {
           await tab.look({ theme: "light", width, height });

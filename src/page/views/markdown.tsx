@@ -56,9 +56,10 @@ function view(element: Element, dir?: "auto"): VNode {
     case "table":
       return (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
-        <section class="wide" tabIndex={0} aria-label={t().markdown.table}>
+        // biome-ignore lint/a11y/useSemanticElements: it is no landmark, of which each needs a name of its own.
+        <div class="wide" role="group" tabIndex={0} aria-label={t().markdown.table}>
           <table dir={dir}>{inner}</table>
-        </section>
+        </div>
       );
     case "ol":
       return (
@@ -98,9 +99,10 @@ function view(element: Element, dir?: "auto"): VNode {
       return <FootnoteMark number={element.number ?? 0} />;
     case "footnotes":
       return (
-        <section class="footnotes" aria-label={t().markdown.footnotes}>
+        // biome-ignore lint/a11y/useSemanticElements: nor is this one.
+        <div class="footnotes" role="group" aria-label={t().markdown.footnotes}>
           <ol>{inner}</ol>
-        </section>
+        </div>
       );
     case "footnote":
       return <Footnote number={element.number ?? 0}>{inner}</Footnote>;
