@@ -98,9 +98,13 @@ function dispatcher(callbacks: StreamCallbacks): (event: StreamEvent) => Promise
   };
 }
 
-function assertSuccess({ status, stop_reason }: Extract<StreamEvent, { event: "done" }>["data"]): void {
+function assertSuccess({
+  status,
+  stop_reason,
+  message = stop_reason,
+}: Extract<StreamEvent, { event: "done" }>["data"]): void {
   if (status === "cancelled") throw new AppError("cancelled", "The run was cancelled.");
   if (status !== "error") return;
   const code = stop_reason === "max_iterations" ? "max_iterations" : "run_aborted";
-  throw new AppError(code, `The run ended at a limit: ${stop_reason}.`);
+  throw new AppError(code, message);
 }

@@ -1,11 +1,24 @@
 // Renders the events of a run as text for a terminal.
 
-import type { StreamEvent } from "../protocol/event.ts";
+import { type AgentHandlers, readAgent } from "../protocol/agent-reader.ts";
+import type { End } from "../protocol/end.ts";
+import { WAITING_TEXT } from "../protocol/end-texts.ts";
+import type { EventData, StreamEvent } from "../protocol/event.ts";
+import { readTurn } from "../protocol/turn-reader.ts";
 import { markdown } from "./markdown.ts";
 import { type Paint, visible } from "./paint.ts";
 
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
+
+/** What is written at once. */
+interface Piece {
+  readonly text: string;
+  /** What it is a part of, if that comes in parts that may end anywhere in a line. */
+  readonly of?: string;
+  /** Ends the line that is open. */
+  readonly endsLine?: true;
+}
 
 /**
  * Returns a function from event to text; empty for events that are not shown. What it returns is painted; what the agent
@@ -13,60 +26,77 @@ const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
  */
 export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => string {
   const speech = speechWith(spoken);
-  /** Names of the active subagents by path. */
-  const names = new Map<string, string>();
+  const calls = callRows(paint);
+  const read = readTurn<Piece>({
+    ...calls,
+    delta: (kind, text) =>
+      kind === "text"
+        ? [{ of: "text", text: speech.write(text) }]
+        : [{ of: "reasoning", text: paint("dim", text) }],
+    stepEnd: () => [{ text: speech.end(), endsLine: true }],
+    toolProgress: (_, { call_id, output }) => [{ of: `output of ${call_id}`, text: paint("dim", output) }],
+    todos: (value) => [{ text: todos(value, paint) }],
+    subagent: subagentRows(paint),
+    end: (end) => [{ text: endLine(end, paint) }],
+  });
+  const lined = lines();
+  return (event) => read(event, undefined).map(lined).join("");
+}
+
+/** Returns a function that begins a new line when the last one belongs to something else. */
+function lines(): (piece: Piece) => string {
   /** What the last line belongs to, while it has no end. */
   let open: string | undefined;
-  let hasAsked = false;
-
-  /** Begins a new line when the last one belongs to something else. */
-  const lined = (event: StreamEvent, text: string): string => {
-    if (event.event === "on_chat_model_end") {
-      const begin = text !== "" && open !== undefined && open !== "text" ? "\n" : "";
+  return ({ text, of, endsLine }) => {
+    const isOther = open !== undefined && open !== (endsLine ? "text" : of);
+    const begin = text !== "" && isOther ? "\n" : "";
+    if (endsLine) {
       const isLineOpen = text !== "" || open !== undefined;
       open = undefined;
       return `${begin}${text}${isLineOpen ? "\n" : ""}`;
     }
-    if (text === "") return "";
-    const of = streamOf(event);
-    const begin = open === undefined || open === of ? "" : "\n";
-    open = of === undefined || text.endsWith("\n") ? undefined : of;
+    if (text !== "") open = text.endsWith("\n") ? undefined : of;
     return begin + text;
   };
+}
 
-  return (event) => {
-    const { path = [] } = event;
+/** What an agent says: as Markdown where there are styles, else as it is. */
+function speechWith(paint: Paint) {
+  const hasStyles = paint("bold", "?") !== "?";
+  return hasStyles ? markdown(paint) : { write: visible, end: () => "" };
+}
+
+/** What is shown of the calls of any agent. */
+function callRows(paint: Paint) {
+  return {
+    toolStart: (name, { args }) => [{ text: callLine({ name, args }, paint) }],
+    toolEnd: (name, data) => [{ text: resultLine({ name, ...data }, paint) }],
+    warning: ({ message }) => [{ text: paint("yellow", `! ${message}\n`) }],
+  } satisfies Partial<AgentHandlers<Piece>>;
+}
+
+/** Subagents, each under its name, by the depth of their agent. */
+function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[]) => Piece[] {
+  const calls = readAgent(callRows(paint));
+  /** Names of the active subagents by path. */
+  const names = new Map<string, string>();
+
+  const shown = (event: StreamEvent): readonly Piece[] => {
+    if (event.event === "on_subagent_start") return [{ text: startLine(event.data, paint) }];
+    if (event.event === "on_subagent_end") return [{ text: endOfSubagent(event.data, paint) }];
+    return calls.see(event);
+  };
+  return (event, path) => {
     const place = event.event === "on_subagent_end" ? placeOf(path, event.data.id) : placeOf(path);
     const name = names.get(place);
     if (event.event === "on_subagent_start") names.set(placeOf(path, event.data.id), event.data.name);
     if (event.event === "on_subagent_end") names.delete(place);
-    if (path.length > 0 && !SHOWN_OF_SUBAGENTS.has(event.event)) return "";
-    hasAsked ||= event.event === "on_interrupt";
-    // The questions show why the run waits.
-    if (hasAsked && event.event === "done" && event.data.status === "interrupted") return "";
-    const text = speech(event) ?? renderOwn(event, paint);
     const who = name !== undefined && event.event !== "on_subagent_start" ? `${paint("dim", name)} ` : "";
-    return lined(event, text && `${"  ".repeat(path.length)}${who}${text}`);
+    return shown(event).map(({ text }) => ({ text: `${"  ".repeat(path.length)}${who}${text}` }));
   };
 }
 
-/** What the agent says: as Markdown where there are styles, else as it is. `undefined` for other events. */
-function speechWith(paint: Paint): (event: StreamEvent) => string | undefined {
-  const hasStyles = paint("bold", "?") !== "?";
-  const { write, end } = hasStyles ? markdown(paint) : { write: visible, end: () => "" };
-  return (event) => {
-    if (event.path && event.path.length > 0) return undefined;
-    if (event.event === "on_chat_model_stream" && "delta" in event.data) return write(event.data.delta);
-    return event.event === "on_chat_model_end" ? end() : undefined;
-  };
-}
-
-/** What arrives in parts that may end anywhere in a line. */
-function streamOf(event: StreamEvent): string | undefined {
-  if (event.event === "on_tool_progress") return `output of ${event.data.call_id}`;
-  if (event.event !== "on_chat_model_stream") return undefined;
-  return "reasoning_delta" in event.data ? "reasoning" : "text";
-}
+const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
 
 /** Whether it is what the agent says, not what it thinks or does. */
 export function isSpeech(event: StreamEvent): boolean {
@@ -75,46 +105,20 @@ export function isSpeech(event: StreamEvent): boolean {
   return event.event === "on_chat_model_end";
 }
 
-const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
+function endLine({ as, reason, message }: End, paint: Paint): string {
+  // The questions show why the run waits.
+  if (as === "asks") return "";
+  if (as === "failed") return paint("red", `✗ ${message} (${reason})\n`);
+  const text = as === "waits" ? WAITING_TEXT : message;
+  return text && paint("yellow", `${text}\n`);
+}
 
-const SHOWN_OF_SUBAGENTS: ReadonlySet<StreamEvent["event"]> = new Set([
-  "on_tool_start",
-  "on_tool_end",
-  "on_subagent_start",
-  "on_subagent_end",
-  "warning",
-]);
+const startLine = ({ prefix = "⇢", name, agent }: EventData<"on_subagent_start">, paint: Paint) =>
+  `${paint("magenta", `${prefix} ${name}`)} ${paint("dim", agent)}\n`;
 
-function renderOwn(event: StreamEvent, paint: Paint): string {
-  switch (event.event) {
-    case "on_chat_model_stream":
-      return "reasoning_delta" in event.data ? paint("dim", event.data.reasoning_delta) : "";
-    case "on_tool_start":
-      return callLine({ name: event.name, args: event.data.args }, paint);
-    case "on_tool_progress":
-      return paint("dim", event.data.output);
-    case "on_tool_end":
-      return resultLine({ name: event.name, ...event.data }, paint);
-    case "on_subagent_start":
-      return `${paint("magenta", `${event.data.prefix ?? "⇢"} ${event.data.name}`)} ${paint("dim", event.data.agent)}\n`;
-    case "on_subagent_end": {
-      const { status, summary } = event.data;
-      const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
-      return `${paint(colour, `${mark} ${status}`)} ${paint("dim", short(summary))}\n`;
-    }
-    case "on_state":
-      return event.data.key === "todos" ? todos(event.data.value, paint) : "";
-    case "warning":
-      return paint("yellow", `! ${event.data.message}\n`);
-    case "error":
-      return paint("red", `✗ ${event.data.message} (${event.data.code})\n`);
-    case "done":
-      return event.data.status === "success"
-        ? ""
-        : paint("yellow", `(${event.data.status}: ${event.data.stop_reason})\n`);
-    default:
-      return "";
-  }
+function endOfSubagent({ status, summary }: EventData<"on_subagent_end">, paint: Paint): string {
+  const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
+  return `${paint(colour, `${mark} ${status}`)} ${paint("dim", short(summary))}\n`;
 }
 
 export const callLine = ({ name, args }: { readonly name: string; readonly args: unknown }, paint: Paint) =>

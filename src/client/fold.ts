@@ -97,8 +97,8 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
 
   function endingOf(event: Extract<StreamEvent, { event: "done" | "error" }>): Ending {
     if (event.event === "error") return { status: "error", stop_reason: "error" };
-    const { status, stop_reason } = event.data;
-    return { status, stop_reason, isEmpty: isSilent && stop_reason !== "refusal" };
+    const { status, stop_reason, message, details } = event.data;
+    return { status, stop_reason, message, details, isEmpty: isSilent && stop_reason !== "refusal" };
   }
 
   function note(said: Note | undefined): void {

@@ -1,5 +1,6 @@
 // How a run ended, as a person would say it: a pure rule that every list, head and announcement shares.
 
+import { type End, kindOfEnd } from "../protocol/end.ts";
 import type { Run } from "./wire.ts";
 
 /**
@@ -9,6 +10,9 @@ import type { Run } from "./wire.ts";
 export type Outcome = "queued" | "running" | "waits" | "answered" | "stopped" | "failed" | "empty" | "done";
 
 export interface Ending extends Pick<Run, "status" | "stop_reason"> {
+  /** What its last event says of its end. */
+  readonly message?: string | undefined;
+  readonly details?: Run["details"] | undefined;
   readonly usage?: Run["usage"] | undefined;
   /** Whether the run ended without an answer. Absent: as its usage says. */
   readonly isEmpty?: boolean | undefined;
@@ -21,17 +25,21 @@ export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
       return "queued";
     case "running":
       return "running";
-    case "cancelled":
-      return "stopped";
-    case "error":
-      return "failed";
-    case "interrupted":
-      if (isAsking) return "waits";
-      return run.stop_reason === "interrupt" ? "stopped" : "answered";
     case "success":
       return (run.isEmpty ?? saidNothing(run)) ? "empty" : "done";
+    default:
+      return ENDED[kindOfEnd({ status: run.status, stop_reason: run.stop_reason }, isAsking)];
   }
 }
+
+/** What it waited for has come since. */
+const ENDED = {
+  asks: "waits",
+  waits: "answered",
+  cancelled: "stopped",
+  limit: "failed",
+  finished: "stopped",
+} as const satisfies Record<Exclude<End["as"], "failed">, Outcome>;
 
 const saidNothing = ({ usage, stop_reason }: Ending): boolean =>
   stop_reason !== "refusal" && usage !== undefined && usage.input_tokens > 0 && usage.output_tokens === 0;

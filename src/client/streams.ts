@@ -1,5 +1,6 @@
 // Event streams, followed across lost connections: of a run that is started, of a run, of a thread, of the user.
 
+import { trackEnd } from "../protocol/end.ts";
 import { assertType, type Connection, ConnectionLost, ProblemError } from "./connection.ts";
 import { type Frame, frames } from "./frames.ts";
 import type { Extra, Input, Operation, Requests } from "./requests.ts";
@@ -217,16 +218,10 @@ export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) 
 
 const isEnd = ({ event }: StreamEvent) => event === "done" || event === "error";
 
-/** To be called with each event in order. True at the end of a run that a deferred result will continue: it asked nothing. */
+/** To be called with each event in order. True at the end of a run that a deferred result will continue. */
 function trackWaiting(): (event: StreamEvent) => boolean {
-  let hasAsked = false;
-  return (event) => {
-    if (event.path) return false;
-    if (event.event === "run_start") hasAsked = false;
-    if (event.event === "on_interrupt") hasAsked = true;
-    if (event.event !== "done") return false;
-    return !hasAsked && event.data.status === "interrupted" && event.data.stop_reason === "tool_use";
-  };
+  const track = trackEnd();
+  return (event) => track(event)?.as === "waits";
 }
 
 /** The id in the address of a run's events. */

@@ -123,6 +123,7 @@ export type Interrupt = {
 };
 
 export type LimitDetails = {
+  /** The same sentence as the `message` of `done`. */
   message: string;
   /** A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`. */
   limit: string;
@@ -382,6 +383,8 @@ export type StreamEvent = {
     output?: Record<string, unknown> | undefined;
     /** With `status: error`: the limit at which the run ended. */
     details?: LimitDetails | undefined;
+    /** How the run ended, in a sentence for people. Absent: it ended in the ordinary way. */
+    message?: string | undefined;
   };
 };
 

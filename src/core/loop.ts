@@ -4,6 +4,8 @@
 // an approval or a crash, is calling this again. The loop stores nothing: its consumer stores each event before taking
 // the next.
 
+import { doneEvent } from "../protocol/end.ts";
+import { limitText } from "../protocol/end-texts.ts";
 import { type StreamEvent, warning } from "../protocol/event.ts";
 import { LimitDetails } from "../protocol/limit-details.ts";
 import { attributeErrors, compose } from "./compose.ts";
@@ -128,7 +130,8 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     for (const each of mail) yield appended(run, each);
     const mustContinue = mail.length > 0 || (yield* runOnStop(agent, message, run));
     if (mustContinue) continue;
-    const outcome = { status: "success", stop_reason, ...(isEmpty(message) ? {} : { message }) } as const;
+    const answer = isEmpty(message) ? ({ isEmpty: true } as const) : { message };
+    const outcome = { status: "success", stop_reason, ...answer } as const;
     if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
   }
 }
@@ -344,8 +347,13 @@ function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
     };
   if (cause instanceof RunLimit) {
     const { reason, message } = cause;
-    const details = LimitDetails.safeParse({ limit: reason, ...cause.details, message }).data;
-    return { status: "error", stop_reason: reason, ...(details ? { details } : {}) };
+    const given = LimitDetails.safeParse({ limit: reason, ...cause.details, message }).data;
+    const details = given ?? { limit: reason, message };
+    return {
+      status: "error",
+      stop_reason: reason,
+      details: { ...details, message: limitText(reason, details) },
+    };
   }
   return { status: "error", stop_reason: "error", error: AppError.from(cause) };
 }
@@ -369,8 +377,9 @@ function closing(run: MutableRun, outcome: Outcome): StreamEvent {
   const message_id = run.messages.findLast((message) => message.role === "assistant")?.id;
   const output = "output" in outcome && outcome.output ? { output: outcome.output } : {};
   const details = "details" in outcome && outcome.details ? { details: outcome.details } : {};
-  return {
-    event: "done",
-    data: { status, stop_reason, usage, ...(message_id ? { message_id } : {}), ...output, ...details },
-  };
+  const isEmpty = "isEmpty" in outcome && outcome.isEmpty;
+  return doneEvent(
+    { status, stop_reason, usage, ...(message_id ? { message_id } : {}), ...output, ...details },
+    { isEmpty },
+  );
 }

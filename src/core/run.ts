@@ -1,5 +1,6 @@
 // A run's input, outcome and mutable state, and the functions that change it.
 
+import { limitText } from "../protocol/end-texts.ts";
 import type { StreamEvent } from "../protocol/event.ts";
 import type { Answer, InterruptPolicy } from "../protocol/interrupt.ts";
 import type { LimitDetails } from "../protocol/limit-details.ts";
@@ -27,6 +28,8 @@ export type Outcome =
       readonly status: "success";
       readonly stop_reason: StopReason;
       readonly message?: AssistantMessage;
+      /** The model was asked last and said nothing. */
+      readonly isEmpty?: true;
       /** Of an agent that has an output format. */
       readonly output?: Output;
     }
@@ -40,14 +43,11 @@ export type Outcome =
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
 
 /** How a run ends that has asked its model `most` times. */
-export const outOfIterations = (most: number): Outcome => ({
-  status: "error",
-  stop_reason: "max_iterations",
-  details: {
-    message: `The run stopped after ${most} model calls, its limit \`max_iterations\`.`,
-    ...{ limit: "max_iterations", most, used: most, left: 0 },
-  },
-});
+export function outOfIterations(most: number): Outcome {
+  const limit = { limit: "max_iterations", most, used: most, left: 0 };
+  const message = limitText("max_iterations", limit);
+  return { status: "error", stop_reason: "max_iterations", details: { message, ...limit } };
+}
 
 /** A failure, for the server's log. Clients learn of it by events. */
 export interface Failure {

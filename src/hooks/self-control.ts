@@ -15,6 +15,7 @@ import {
 } from "../core/message.ts";
 import { failed, type Run } from "../core/tool.ts";
 import { isObject } from "../lib/json.ts";
+import { causeText } from "../protocol/end-texts.ts";
 import { warning } from "../protocol/event.ts";
 import { reminders } from "./reminders.ts";
 
@@ -41,7 +42,8 @@ export const loopDetection = defineHook({
       name: "loop_detection",
 
       modifyRequest(request) {
-        if (looping !== undefined) throw new RunLimit("loop_detected", looping, { limit: "loop_detection" });
+        if (looping !== undefined)
+          throw new RunLimit("loop_detected", causeText(looping), { limit: "loop_detection" });
         return request;
       },
 
@@ -49,8 +51,8 @@ export const loopDetection = defineHook({
         const { call } = request;
         const count = free.has(call.name) ? 0 : timesCalled(call, run.messages, window);
         if (count >= end_at) {
-          looping = `\`${call.name}\` was called ${count} times with the same arguments.`;
-          return failed(`Not run: ${looping}`);
+          looping = `\`${call.name}\` was called ${count} times with the same arguments`;
+          return failed(`Not run: ${looping}.`);
         }
         const result = yield* next(request);
         if (count < warn_at || result.status !== "done") return result;
@@ -117,7 +119,7 @@ export const stallDetection = defineHook({
           yield warning("stalled", state);
           notes.add(`${state} ${ADVICE}`, run);
         } else if (results.length >= toldAt + window)
-          throw new RunLimit("loop_detected", `The run made no progress in ${window} further calls.`, {
+          throw new RunLimit("loop_detected", causeText(`it made no progress in ${window} further calls`), {
             limit: "stall_detection",
           });
         return yield* next({ ...request, messages: notes.among(request.messages) }, deltas);

@@ -1,4 +1,67 @@
-// What people read about the end of a run: the same sentences on every wire, on the page and in the terminal.
+// What people read about the end of a run: one sentence, the same in its last event, on every wire, on the page, in the
+// terminal and in the log.
 
-/** Why a run ended at its limit. `reason`: the stop reason of the run. */
-export const limitText = (reason: string) => `The run has reached a limit: ${reason}.`;
+import type { LimitDetails } from "./limit-details.ts";
+
+export interface EndFacts {
+  readonly status: string;
+  readonly stop_reason?: string | undefined;
+  readonly details?: Pick<LimitDetails, "message"> | undefined;
+  /** The model was asked last and said nothing. */
+  readonly isEmpty?: boolean | undefined;
+}
+
+const TO_CONTINUE = "Send a message to continue.";
+
+/** Undefined for an ordinary end, which needs no words, and for a run that has not ended. */
+export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts): string | undefined {
+  switch (status) {
+    case "error":
+      return details?.message ?? limitText(stop_reason);
+    case "cancelled":
+      return STOPPED.get(stop_reason) ?? "The run was stopped.";
+    case "interrupted":
+      return stop_reason === "interrupt" ? `The run stopped after a step. ${TO_CONTINUE}` : undefined;
+    default:
+      return ANSWERED.get(stop_reason) ?? (isEmpty ? "The model answered nothing." : undefined);
+  }
+}
+
+/** For those who show a turn that waits: the run has ended, the turn has not. */
+export const WAITING_TEXT = "The run waits for a result that is delivered later.";
+
+const STOPPED: ReadonlyMap<string, string> = new Map([
+  ["credentials_revoked", "The run was stopped because its credentials were revoked."],
+  ["superseded", "A new message came before the result that the run waited for."],
+]);
+
+const ANSWERED: ReadonlyMap<string, string> = new Map([
+  ["refusal", "The model declined to answer."],
+  ["max_tokens", "The answer was cut off at the model's limit of tokens."],
+]);
+
+/** Why a run ended at a limit. `reason`: its stop reason. Words that come with a limit count where its number does not tell. */
+export function limitText(reason: string, details: Partial<LimitDetails> = {}): string {
+  const { limit = reason, most, message } = details;
+  const amount = most === undefined ? undefined : AMOUNTS.get(reason)?.(most);
+  if (amount === undefined && message !== undefined) return message;
+  const where = amount === undefined ? "at a limit" : `after ${amount}`;
+  return `The run stopped ${where} (\`${limit}\`). ${TO_CONTINUE}`;
+}
+
+/** The words that come with a limit that has no number. `cause`: a clause without a full stop. */
+export const causeText = (cause: string) => `The run stopped because ${cause}. ${TO_CONTINUE}`;
+
+const AMOUNTS: ReadonlyMap<string, (most: number) => string> = new Map([
+  ["max_iterations", (most) => amountOf(most, "model call")],
+  ["token_budget", (most) => amountOf(most, "token")],
+  ["time_budget", durationOf],
+]);
+
+const amountOf = (number: number, unit: string) =>
+  `${number.toLocaleString("en-US")} ${unit}${number === 1 ? "" : "s"}`;
+
+function durationOf(seconds: number): string {
+  if (seconds % 3600 === 0) return amountOf(seconds / 3600, "hour");
+  return seconds % 60 === 0 ? amountOf(seconds / 60, "minute") : amountOf(seconds, "second");
+}

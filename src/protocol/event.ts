@@ -163,6 +163,10 @@ const Done = event(
       .optional()
       .describe("What the agent answered, as its `output_schema` has it."),
     details: LimitDetails.optional().describe("With `status: error`: the limit at which the run ended."),
+    message: z
+      .string()
+      .optional()
+      .describe("How the run ended, in a sentence for people. Absent: it ended in the ordinary way."),
   }),
 );
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 
 export const LimitDetails = z
   .object({
-    message: z.string(),
+    message: z.string().describe("The same sentence as the `message` of `done`."),
     limit: z
       .string()
       .describe(

@@ -5,6 +5,7 @@ import { type AgentHandlers, joined, readAgent, type Sent } from "./agent-reader
 import { type End, endOf } from "./end.ts";
 import type { EventData, StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
+import { openQuestions } from "./open-questions.ts";
 import { merge } from "./patch.ts";
 
 /** How `files` has changed: by a patch of some paths, or as a whole. */
@@ -49,7 +50,7 @@ export function readTurn<F, R = unknown>(
   const agent = readAgent(on);
   /** All that were asked, and those of them that are open. */
   const asked = new Map(options.asked?.map((each) => [each.id, each]));
-  const open = new Map<string, Interrupt>();
+  const open = openQuestions();
   let { files } = options;
   let isStarted = false;
 
@@ -63,18 +64,13 @@ export function readTurn<F, R = unknown>(
   const ask = (question: Interrupt): Sent<F> => {
     const isKnown = asked.has(question.id);
     asked.set(question.id, question);
-    open.set(question.id, question);
+    open.ask(question);
     return on.ask?.(question, isKnown);
   };
 
   const answer = (data: EventData<"on_resume">): Sent<F> => {
-    open.delete(data.id);
+    open.answer(data.id);
     return on.answered?.(data, asked.get(data.id));
-  };
-
-  /** A call that has its result waits for no answer. */
-  const settle = (callId: string): void => {
-    for (const [id, { call_id }] of open) if (call_id === callId) open.delete(id);
   };
 
   const change = ({ key, value, patch }: EventData<"on_state">): Sent<F> => {
@@ -99,11 +95,11 @@ export function readTurn<F, R = unknown>(
       case "on_subagent_end":
         return on.subagent?.(event, AT_ROOT, run);
       case "on_message":
-        if (event.data.message.role === "tool") settle(event.data.message.tool_call_id);
+        open.settle(event.data.message);
         return agent.see(event);
       case "done":
       case "error":
-        return joined(agent.close(), on.end?.(endOf(event, [...open.values()]), run));
+        return joined(agent.close(), on.end?.(endOf(event, open.list()), run));
       default:
         return agent.see(event);
     }

@@ -22,6 +22,7 @@ import type { DeltaSink } from "../core/stream.ts";
 import { failed, resultMessage } from "../core/tool.ts";
 import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { doneEvent } from "../protocol/end.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import { failedEnd, interruptedEnd } from "../protocol/grammar.ts";
 import type { Owner } from "../protocol/ids.ts";
@@ -320,7 +321,7 @@ function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   const unknown = error.code === "unavailable" ? SERVER_FAILED : `Outcome unknown: ${error.message}`;
   const outcome = cancel ? "Cancelled before it was run." : unknown;
   const end: StreamEvent = cancel
-    ? { event: "done", data: { status: "cancelled", stop_reason: "cancelled", usage } }
+    ? doneEvent({ status: "cancelled", stop_reason: "cancelled", usage })
     : { event: "error", data: { ...error, usage } };
   return { status, outcome, end } as const;
 }

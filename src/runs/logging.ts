@@ -53,8 +53,8 @@ export function runLog(services: Pick<RunServices, "logger" | "traces">, claim: 
     ended(last) {
       if (last?.event === "error") logFailedRun(services, claim, cause, report());
       if (last?.event !== "done") return;
-      const { status, stop_reason } = last.data;
-      const line = { ...ids, status, stop_reason, ...report() };
+      const { status, stop_reason, message } = last.data;
+      const line = { ...ids, status, stop_reason, ...omitUndefined({ message }), ...report() };
       if (status === "error") logger.warn({ ...line, code: stop_reason }, "run ended at a limit");
       else logger.info(line, "run ended");
     },

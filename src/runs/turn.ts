@@ -2,6 +2,7 @@
 
 import { isSettled, type RunRecord } from "../core/records.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { type End, kindOfEnd, trackEnd } from "../protocol/end.ts";
 import type { StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
 import { newestRun } from "./control.ts";
@@ -50,23 +51,22 @@ export async function turnInProgress(
   const newest = await newestRun(stores.runs, owner, threadId);
   if (!newest) return undefined;
   if (!isSettled(newest.status)) return newest;
-  const waits = newest.status === "interrupted" && newest.stop_reason === "tool_use";
-  if (!waits || (await openOn(stores.threads, owner, threadId)).length > 0) return undefined;
-  return newest;
+  if (newest.status !== "interrupted") return undefined;
+  const isAsking = (await openOn(stores.threads, owner, threadId)).length > 0;
+  const { status, stop_reason } = newest;
+  return kindOfEnd({ status, stop_reason }, isAsking) === "waits" ? newest : undefined;
 }
 
 /**
- * To be called with each event of a run, in order. True once the turn is over: the run has ended, and does not wait for a
- * deferred result. A run that waits for one is interrupted without a question.
+ * To be called with each event of a run, in order. True once the turn is over: the run has ended, and the turn does not
+ * continue after that. By default it continues after a run that waits for a deferred result.
  */
-export function trackTurn(): (event: StreamEvent) => boolean {
-  let hasAsked = false;
+export function trackTurn(
+  continuesAfter: (end: End) => boolean = ({ as }) => as === "waits",
+): (event: StreamEvent) => boolean {
+  const track = trackEnd();
   return (event) => {
-    if (event.path) return false;
-    if (event.event === "on_interrupt") hasAsked = true;
-    if (event.event === "error") return true;
-    if (event.event !== "done") return false;
-    const { status, stop_reason } = event.data;
-    return hasAsked || status !== "interrupted" || stop_reason !== "tool_use";
+    const end = track(event);
+    return end !== undefined && !continuesAfter(end);
   };
 }

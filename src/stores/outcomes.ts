@@ -6,6 +6,7 @@ import { type Message, NO_USAGE, type ToolMessage, toolMessage, type UserMessage
 import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { doneEvent } from "../protocol/end.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import { failedEnd, SPAN_EVENTS, stillOpen } from "../protocol/grammar.ts";
 
@@ -128,7 +129,7 @@ export function cancelledBeforeStart(
   const data = { agent, model: request?.model ?? "", attempt: 1, replaces: request?.replaces };
   return [
     { event: "run_start", ...stamped, data: omitUndefined(data) },
-    { event: "done", ...stamped, data: { status: "cancelled", stop_reason: "cancelled", usage } },
+    { ...stamped, ...doneEvent({ status: "cancelled", stop_reason: "cancelled", usage }) },
   ];
 }
 

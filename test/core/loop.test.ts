@@ -120,7 +120,7 @@ describe("a run", () => {
 
   test("leaves an empty answer out of the thread", async () => {
     const { messages, outcome } = await play({ script: [{ say: "" }] });
-    expect(outcome).toEqual({ status: "success", stop_reason: "end_turn" });
+    expect(outcome).toEqual({ status: "success", stop_reason: "end_turn", isEmpty: true });
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 

@@ -53,7 +53,11 @@ test("the fifth does not run, and the run ends with its work kept", async () => 
   expect(ran).toBe(4);
   expect(results.at(-1)?.error).toBe("Not run: `look` was called 5 times with the same arguments.");
   expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
-  expect(dataOf(events, "done")[0]).toMatchObject({ status: "error", stop_reason: "loop_detected" });
+  expect(dataOf(events, "done")[0]).toMatchObject({
+    ...{ status: "error", stop_reason: "loop_detected" },
+    message:
+      "The run stopped because `look` was called 5 times with the same arguments. Send a message to continue.",
+  });
   expect(unanswered(messages)).toEqual([]);
 });
 

@@ -123,6 +123,8 @@ describe("time", () => {
     expect(outcome).toMatchObject(overtime);
     expect(textSeen(events)).toBe("so");
     expect(dataOf(events, "on_chat_model_end")[0]?.error?.message).toBe(spent);
+    const message = "The run stopped after 1 minute (`budgets.seconds`). Send a message to continue.";
+    expect(dataOf(events, "done")[0]).toMatchObject({ message, details: { message } });
     expect(messages.slice(1)).toMatchObject([{ role: "assistant", content: "so", incomplete: "failed" }]);
   });
 

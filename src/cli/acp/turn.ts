@@ -2,6 +2,7 @@
 
 import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
+import { type End, trackEnd } from "../../protocol/end.ts";
 import type { Asked } from "./asking.ts";
 import { runError } from "./errors.ts";
 import type { Fold } from "./table.ts";
@@ -28,9 +29,9 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<StopR
   let isWaiting = false;
   try {
     for (let next = start; ; ) {
-      const { runId, asked, done } = await followRun(options, next);
-      if (done?.status !== "interrupted" || asked.length === 0 || runId === undefined)
-        return stopped.aborted ? "cancelled" : reasonOf(done);
+      const { runId, end } = await followRun(options, next);
+      if (end?.as !== "asks" || runId === undefined) return stopped.aborted ? "cancelled" : reasonOf(end);
+      const asked = end.questions;
       const answers = await answersTo(options, asked);
       if (answers === "cancelled") {
         await client.stop(thread, runId);
@@ -52,12 +53,9 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<StopR
   }
 }
 
-type Done = Extract<StreamEvent, { event: "done" }>["data"];
-
 interface Followed {
   readonly runId: string | undefined;
-  readonly asked: readonly Interrupt[];
-  readonly done: Done | undefined;
+  readonly end: End | undefined;
 }
 
 /** Shows a run to its end. When the user stops the turn, the run is cancelled and followed on, to its end. */
@@ -66,9 +64,9 @@ async function followRun(
   start: Start,
 ): Promise<Followed> {
   const leaving = new AbortController();
-  const asked: Interrupt[] = [];
+  const track = trackEnd();
   let runId: string | undefined;
-  let done: Done | undefined;
+  let end: End | undefined;
   const stop = () => {
     // A run that cannot be reached is left; one that has ended meanwhile needs no stop.
     if (runId !== undefined) client.stop(thread, runId).catch(() => leaving.abort());
@@ -84,14 +82,13 @@ async function followRun(
       for (const update of fold.updatesOf(event)) await show(update);
       if (event.event === "on_chat_model_stream" || (event.path && event.path.length > 0)) continue;
       runId = event.run_id ?? runId;
-      if (event.event === "on_interrupt") asked.push(event.data);
-      if (event.event === "error") throw runError(event.data.code, event.data.message);
-      if (event.event === "done") done = event.data;
+      end = track(event) ?? end;
+      if (end?.as === "failed") throw runError(end.reason, end.message);
     }
   } finally {
     stopped.removeEventListener("abort", stop);
   }
-  return { runId, asked, done };
+  return { runId, end };
 }
 
 /** In the order in which they were asked. What the editor cannot ask has no answer. */
@@ -122,12 +119,10 @@ const REASONS: Readonly<Record<string, StopReason>> = {
   cancelled: "cancelled",
 };
 
-function reasonOf(done: Done | undefined): StopReason {
-  if (!done) return "end_turn";
-  const { status, stop_reason } = done;
-  if (status === "cancelled") return "cancelled";
-  const reason = REASONS[stop_reason];
-  if (status === "error" && !reason)
-    throw runError(stop_reason, `The run has reached a limit: ${stop_reason}.`);
+function reasonOf(end: End | undefined): StopReason {
+  if (!end) return "end_turn";
+  if (end.as === "cancelled") return "cancelled";
+  const reason = REASONS[end.reason];
+  if (end.as === "limit" && !reason) throw runError(end.reason, end.message);
   return reason ?? "end_turn";
 }

@@ -6,6 +6,7 @@ import { type Message, NO_USAGE } from "../../core/message.ts";
 import { isSettled, type RunRecord } from "../../core/records.ts";
 import type { LogEntry, Stores } from "../../core/stores.ts";
 import { sharedTurn } from "../../lib/async.ts";
+import { doneEvent } from "../../protocol/end.ts";
 import { DoneStatus, isTerminal, type StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { keyOf } from "../../runs/control.ts";
@@ -80,7 +81,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
         yield eventsOf(messages, run).flatMap((event) => fold(event, run));
         const now = await stores.runs.get(owner, run.thread_id, run.id);
         if (!now || isSettled(now.status)) {
-          yield fold(endOf(now ?? run), run);
+          yield fold(lastEventOf(now ?? run), run);
           return;
         }
         const known = new Set(messages.map(({ id }) => id));
@@ -112,7 +113,7 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
       }
     } else if (last > 0 || isSettled(run.status)) {
       for (const event of eventsOf(await reader.messages(), run)) fold(event, run);
-      if (isSettled(run.status)) fold(endOf(run), run);
+      if (isSettled(run.status)) fold(lastEventOf(run), run);
       over = true;
     }
     const next = over ? undefined : await stores.runs.begun(owner, run.thread_id, run.id);
@@ -123,10 +124,7 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
 }
 
 /** Ends a turn that waited for a deferred result when a new message came: the result becomes a message of its own. */
-const SUPERSEDED: StreamEvent = {
-  event: "done",
-  data: { status: "cancelled", stop_reason: "superseded", usage: NO_USAGE },
-};
+const SUPERSEDED = doneEvent({ status: "cancelled", stop_reason: "superseded", usage: NO_USAGE });
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -154,9 +152,11 @@ function eventsOf(messages: readonly Message[], { agent }: RunRecord): StreamEve
   return [start, ...messages.flatMap(eventsOfMessage)];
 }
 
-function endOf({ status, stop_reason = "end_turn", usage, error }: RunRecord): StreamEvent {
-  if (error) return { event: "error", data: { ...error, usage } };
-  return { event: "done", data: { status: DoneStatus.parse(status), stop_reason, usage } };
+/** The last event that a settled run would have had. */
+export function lastEventOf({ status, stop_reason = "end_turn", usage, error, details }: RunRecord) {
+  if (error) return { event: "error", data: { ...error, usage } } as const;
+  const data = { status: DoneStatus.parse(status), stop_reason, usage };
+  return doneEvent(details ? { ...data, details } : data);
 }
 
 function eventsOfMessage(message: Message): StreamEvent[] {

@@ -122,6 +122,7 @@ export const de: Texts = {
     texts: {
       empty: "Das Modell hat nichts geantwortet.",
       stopped: "Angehalten.",
+      credentials_revoked: "Angehalten, weil die Zugangsdaten widerrufen wurden.",
       interrupt: "Nach einem Schritt angehalten. Mit einer Nachricht geht es weiter.",
       refusal: "Das Modell hat die Antwort abgelehnt.",
       max_tokens: "Die Antwort endet an der Tokengrenze des Modells.",
@@ -131,7 +132,7 @@ export const de: Texts = {
         "Der Lauf hat so viele Token verbraucht, wie der Agent darf. Mit einer Nachricht geht es weiter.",
       time_budget: "Der Lauf hat so lange gedauert, wie der Agent darf. Mit einer Nachricht geht es weiter.",
       loop_detected: "Der Lauf hat sich wiederholt. Mit einer Nachricht geht es weiter.",
-      quota: "Ihr Kontingent ist verbraucht. Mit einer Nachricht geht es weiter.",
+      quota: "Ihr Kontingent ist verbraucht.",
     },
   },
   runs: {

@@ -116,19 +116,8 @@ export const en = {
   runNote: {
     tryAgain: "Try again",
     otherModel: "Try with another model",
-    /** By the run's reason to stop, else by how it ended. */
-    texts: {
-      empty: "The model answered nothing.",
-      stopped: "Stopped.",
-      interrupt: "Stopped after a step. Send a message to continue.",
-      refusal: "The model declined to answer.",
-      max_tokens: "The answer was cut off at the model's limit of tokens.",
-      max_iterations: "The run has made as many steps as the agent may make. Send a message to continue.",
-      token_budget: "The run has used as many tokens as the agent may use. Send a message to continue.",
-      time_budget: "The run has taken as long as the agent may take. Send a message to continue.",
-      loop_detected: "The run repeated itself. Send a message to continue.",
-      quota: "Your quota is used up. Send a message to continue.",
-    } as Readonly<Record<string, string>>,
+    /** By the run's reason to stop, else by how it ended. What is missing is said as the server says it, in English. */
+    texts: {} as Readonly<Record<string, string>>,
   },
   runs: {
     title: "Runs",

@@ -79,7 +79,8 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
       if (as === "waits") return [];
       const frames = close({ keeps: false });
       if (as === "asks") return [...frames, status("INPUT_REQUIRED", question(ref, questions))];
-      return [...frames, status(STATES[as], message ? failure(ref, message) : undefined)];
+      const why = as === "limit" || as === "failed" ? failure(ref, message) : undefined;
+      return [...frames, status(STATES[as], why)];
     },
   });
   return (event, run) => {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { limitText } from "../../../protocol/end-texts.ts";
+import { endText } from "../../../protocol/end-texts.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
@@ -55,8 +55,8 @@ export async function finalValues(
   return { ...kept, parts: valuesText(kept.texts, rest) };
 }
 
-function failureOf({ status, error, stop_reason = "error" }: RunRecord) {
+function failureOf(run: RunRecord) {
+  const { status, error, stop_reason = "error" } = run;
   if (error) return { error: error.code, message: error.message };
-  if (status !== "error") return undefined;
-  return { error: stop_reason, message: limitText(stop_reason) };
+  return status === "error" ? { error: stop_reason, message: endText(run) } : undefined;
 }

@@ -96,7 +96,7 @@ export function project(options: ProjectOptions): CallProjection {
   const ended = ({ as, status, reason, message, questions }: End, run: RunRecord): Frame[] => {
     if (as === "failed" || as === "limit") return failed(run, { code: reason, message });
     if (as === "cancelled") {
-      const error = { code: "cancelled", message: "The run was cancelled." };
+      const error = { code: "cancelled", message };
       return answered(failedResult(outcomeOf(run, { status, text: partial || text, open: [], error })));
     }
     // The call continues when a deferred result arrives.
@@ -134,7 +134,7 @@ export function project(options: ProjectOptions): CallProjection {
   return {
     fold,
     beat: progressToken === undefined ? undefined : beat(progressToken),
-    end: asking === "within" ? trackAskingTurn : trackTurn,
+    end: asking === "within" ? trackAskingTurn : () => trackTurn(),
   };
 }
 
@@ -148,15 +148,8 @@ const progressMessage = (progressToken: RpcId, progress: number, message: string
 const canAsk = (questions: readonly Interrupt[]) => questions.every(({ kind }) => kind !== "tool");
 
 /** As `trackTurn`, but a turn that asks what the client is then asked continues. */
-function trackAskingTurn(): (event: StreamEvent) => boolean {
-  const isOver = trackTurn();
-  const questions: Interrupt[] = [];
-  return (event) => {
-    if (!event.path && event.event === "on_interrupt") questions.push(event.data);
-    const waits = event.event === "done" && event.data.status === "interrupted" && questions.length > 0;
-    return isOver(event) && !(waits && canAsk(questions));
-  };
-}
+const trackAskingTurn = () =>
+  trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions)));
 
 /** The client asks its person, and sends the call again with what they said. */
 const inputRequired = ({ thread_id }: RunRecord, questions: readonly Interrupt[]) => ({

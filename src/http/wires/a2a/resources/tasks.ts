@@ -4,7 +4,7 @@ import type { Message } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Stores } from "../../../../core/stores.ts";
 import { freeTurn, LARGE_BYTES } from "../../../../lib/async.ts";
-import { limitText } from "../../../../protocol/end-texts.ts";
+import { endText } from "../../../../protocol/end-texts.ts";
 import type { StreamEvent } from "../../../../protocol/event.ts";
 import { Id, type Owner } from "../../../../protocol/ids.ts";
 import type { Interrupt } from "../../../../protocol/interrupt.ts";
@@ -173,5 +173,5 @@ function statusNow({ runs, first, state, open }: TaskNow, ref: TaskRef) {
   const at = now.ended_at ?? now.created_at;
   if (state === "INPUT_REQUIRED") return statusOf(state, at, question(ref, open));
   if (state !== "FAILED") return statusOf(state, at);
-  return statusOf(state, at, failure(ref, now.error?.message ?? limitText(now.stop_reason ?? "")));
+  return statusOf(state, at, failure(ref, now.error?.message ?? endText(now) ?? ""));
 }
