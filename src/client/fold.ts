@@ -1,6 +1,7 @@
 // A thread as a page shows it, folded from its events. History is the same events again, so there is one way to draw. Knows
 // neither a view nor the network.
 
+import type { EventData } from "../protocol/event.ts";
 import type { Page, Todo } from "./cells.ts";
 import { createLane, type KnownAgent, type LaneFold } from "./lane.ts";
 import { endOf, type Note } from "./notes.ts";
@@ -188,7 +189,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   return { page, apply, begin };
 }
 
-type Change = Extract<StreamEvent, { event: "on_state" }>["data"] & { value?: unknown };
+type Change = EventData<"on_state">;
 
 const keyOf = (path: readonly string[]) => path.join("/");
 

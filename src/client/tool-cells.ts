@@ -1,10 +1,9 @@
 // The tool calls of a lane: from the model's first words about one to its result.
 
+import type { EventData } from "../protocol/event.ts";
 import type { CellList, LaneTools } from "./cell-list.ts";
 import { append, type CellState, outputOf, type ToolCell } from "./cells.ts";
-import type { StreamEvent, ToolCall } from "./wire.ts";
-
-type DataOf<N extends StreamEvent["event"]> = Extract<StreamEvent, { event: N }>["data"];
+import type { ToolCall } from "./wire.ts";
 
 export type ToolCells = ReturnType<typeof createToolCells>;
 
@@ -49,7 +48,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       if (calls.get(cell.call) === cell) calls.delete(cell.call);
     },
 
-    start(name: string, { call_id, args }: DataOf<"on_tool_start">, ts: string | undefined): void {
+    start(name: string, { call_id, args }: EventData<"on_tool_start">, ts: string | undefined): void {
       const known = calls.get(call_id);
       // It comes again with what is in the thread already.
       if (known?.state === "done" || known?.state === "failed") return;
@@ -59,14 +58,14 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       touch(cell);
     },
 
-    progress({ call_id, output }: DataOf<"on_tool_progress">): void {
+    progress({ call_id, output }: EventData<"on_tool_progress">): void {
       const cell = calls.get(call_id);
       if (cell?.state !== "open") return;
       append(cell.output, output);
       touch(cell);
     },
 
-    end({ call_id, duration_ms, interrupted, error, output }: DataOf<"on_tool_end">): void {
+    end({ call_id, duration_ms, interrupted, error, output }: EventData<"on_tool_end">): void {
       const cell = calls.get(call_id);
       if (!cell) return;
       cell.ms = duration_ms;

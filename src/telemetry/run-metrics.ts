@@ -2,7 +2,7 @@
 
 import type { Usage } from "../core/message.ts";
 import type { Claim } from "../core/stores.ts";
-import type { StreamEvent } from "../protocol/event.ts";
+import type { EventData, StreamEvent } from "../protocol/event.ts";
 import type { RunListener } from "../runs/services.ts";
 import type { Families } from "./families.ts";
 import type { Labels } from "./labels.ts";
@@ -49,11 +49,7 @@ export function followRun({ run }: Claim, to: Families, labels: Labels): RunList
     }
   }
 
-  function answered({
-    error,
-    usage,
-    first_token_ms,
-  }: (StreamEvent & { event: "on_chat_model_end" })["data"]) {
+  function answered({ error, usage, first_token_ms }: EventData<"on_chat_model_end">) {
     const { model, begun } = call;
     call.failure = error?.code ?? "";
     to.modelCalls.inc({ model, outcome: error?.code ?? "ok" });

@@ -3,7 +3,7 @@
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Claim } from "../core/stores.ts";
 import { parseTraceparent, spanIdOf, type TraceContext } from "../core/trace-context.ts";
-import type { StreamEvent } from "../protocol/event.ts";
+import type { EventData, StreamEvent } from "../protocol/event.ts";
 import type { RunListener } from "../runs/services.ts";
 import { argumentAttributes, followContents, resultAttributes } from "./contents.ts";
 import {
@@ -48,7 +48,7 @@ interface LogicalCall {
   /** Its last attempt has ended. */
   end?: { readonly at: number; readonly data: ModelEnd; readonly contents: Attributes | undefined };
 }
-type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>["data"];
+type ModelEnd = EventData<"on_chat_model_end">;
 
 interface Following {
   readonly context: TraceContext;

@@ -2,7 +2,7 @@
 // end early.
 
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";
@@ -226,7 +226,7 @@ describe("an answer that ends early", () => {
   });
 });
 
-type Delta = Extract<StreamEvent, { event: "on_chat_model_stream" }>["data"];
+type Delta = EventData<"on_chat_model_stream">;
 function textOfDelta(data: Delta): string {
   if ("delta" in data) return data.delta;
   return "reasoning_delta" in data ? data.reasoning_delta : data.tool_call.args_delta;

@@ -3,7 +3,7 @@
 import { NO_USAGE, type UserMessage, userMessage } from "../../src/core/message.ts";
 import { newRunId } from "../../src/core/new-ids.ts";
 import type { Claim, LogEntry, NewRun, RunKey, Stores } from "../../src/core/stores.ts";
-import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import type { StoreOptions } from "../../src/stores/options.ts";
@@ -92,7 +92,7 @@ export const patch = (key: string, value: Record<string, unknown>): StreamEvent 
 });
 export const done = (
   status: "success" | "interrupted" | "cancelled" | "error" = "success",
-  more: Partial<Extract<StreamEvent, { event: "done" }>["data"]> = {},
+  more: Partial<EventData<"done">> = {},
 ): StreamEvent => ({
   event: "done",
   data: { status, stop_reason: "end_turn", usage: NO_USAGE, ...more },

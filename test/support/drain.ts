@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import type { Stream } from "../../src/core/stream.ts";
-import type { StreamEvent } from "../../src/protocol/event.ts";
+import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 
 export async function drainRun<T>(
@@ -35,7 +35,7 @@ function whole(events: StreamEvent[]): StreamEvent[] {
 export function dataOf<N extends StreamEvent["event"]>(
   events: readonly StreamEvent[],
   name: N,
-): Extract<StreamEvent, { event: N }>["data"][] {
+): EventData<N>[] {
   return events.filter((event) => event.event === name).map((event) => event.data as never);
 }
 
