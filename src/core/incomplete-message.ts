@@ -4,6 +4,7 @@
 import { isoTime } from "../lib/iso-time.ts";
 import { xmlTag } from "../lib/text.ts";
 import type { EventName, StreamEvent } from "../protocol/event.ts";
+import { readSpans, SPAN_STARTS } from "../protocol/span-reader.ts";
 import {
   type AssistantMessage,
   type Content,
@@ -30,29 +31,28 @@ export function trackPartial(): PartialMessage {
   const forget = () => {
     [id, text] = ["", ""];
   };
+  const spans = readSpans({
+    model: {
+      opened({ start: { data } }) {
+        [id, model, text] = [data.message_id, data.model, ""];
+        usage = undefined;
+      },
+      progress({ data }) {
+        if ("delta" in data) text += data.delta;
+      },
+      closed({ data }) {
+        // A whole answer that does not become a message was refused, by a guardrail or by the store.
+        if (data.error === undefined) forget();
+        usage = data.usage;
+      },
+      discarded: forget,
+    },
+  });
   return {
     see(event) {
       if (event.path?.length) return;
-      switch (event.event) {
-        case "on_chat_model_start":
-          [id, model, text] = [event.data.message_id, event.data.model, ""];
-          usage = undefined;
-          break;
-        case "on_chat_model_end":
-          // A whole answer that does not become a message was refused, by a guardrail or by the store.
-          if (event.data.error === undefined) forget();
-          usage = event.data.usage;
-          break;
-        case "on_chat_model_stream":
-          if ("delta" in event.data) text += event.data.delta;
-          break;
-        case "message_discard":
-          if (event.data.message_id === id) forget();
-          break;
-        case "on_message":
-          if (event.data.message.id === id) forget();
-          break;
-      }
+      spans.see(event);
+      if (event.event === "on_message" && event.data.message.id === id) forget();
     },
     message(why) {
       if (id === "" || isBlank(text)) return undefined;
@@ -78,7 +78,7 @@ export function loggedWords(): LoggedWords {
   const eventOf = (json: string) => JSON.parse(json) as StreamEvent;
   return {
     add({ event, json }) {
-      if (event === "on_chat_model_start" && !eventOf(json).path?.length) texts = [json];
+      if (event === SPAN_STARTS.model && !eventOf(json).path?.length) texts = [json];
       else if (WORDS.some((name) => name === event)) texts.push(json);
     },
     partial() {

@@ -4,7 +4,8 @@
 import { linkedTo, untilAborted } from "../lib/async.ts";
 import { jsonCopy } from "../lib/json.ts";
 import type { StreamEvent } from "../protocol/event.ts";
-import { failedEnd, openSpans } from "../protocol/grammar.ts";
+import { failedEnd, innerSpans } from "../protocol/open-spans.ts";
+import { readSpans } from "../protocol/span-reader.ts";
 import { argumentsFault } from "./call-arguments.ts";
 import { coerceCall } from "./coerce-arguments.ts";
 import {
@@ -155,19 +156,18 @@ interface Nested {
 
 /** Tracks the spans that subagents open within a tool call, so that each is closed before the call ends. */
 export function trackNestedSpans(): Nested {
-  const open = openSpans();
+  const spans = readSpans({});
   return {
-    see: open.see,
+    see: spans.see,
     through: (work) =>
       tap(work, (event) => {
-        if (isNested(event)) open.see(event);
+        if (isNested(event)) spans.see(event);
       }),
     ends(error) {
-      const ends = open
-        .list()
+      const ends = innerSpans(spans.open())
         .reverse()
-        .map((opening) => failedEnd(opening, error));
-      for (const end of ends) open.see(end);
+        .map((span) => failedEnd(span, error));
+      for (const end of ends) spans.see(end);
       return ends;
     },
   };

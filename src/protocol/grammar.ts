@@ -1,8 +1,8 @@
 // The grammar of a run's events, as a checker. The loop guarantees: every start has exactly one end before the run
-// ends, in every case; exactly one `done` or `error`, last.
+// ends, in every case; exactly one `done` or `error`, last. It reads the events by itself, because it also judges what the
+// reader of spans relies on.
 
-import type { z } from "zod";
-import { type ErrorShape, type EventName, isTerminal, type StreamEvent } from "./event.ts";
+import { isTerminal, type StreamEvent } from "./event.ts";
 
 /** The faults in the events of one complete run; empty when they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
@@ -90,99 +90,3 @@ function within({ models, tools, subagents }: Open, path: readonly string[]): st
 
 const hasBelow = (open: Map<string, string>, below: string) =>
   [...open.keys()].some((key) => key.startsWith(below));
-
-export type SpanStart = Extract<
-  StreamEvent,
-  { event: "on_chat_model_start" | "on_tool_start" | "on_subagent_start" }
->;
-
-/** The events in which a bracket opens or closes: all that `stillOpen` needs to see. */
-export const SPAN_EVENTS = [
-  "on_chat_model_start",
-  "on_chat_model_end",
-  "message_discard",
-  "on_tool_start",
-  "on_tool_end",
-  "on_subagent_start",
-  "on_subagent_end",
-] as const satisfies readonly EventName[];
-
-/** The starts whose end has not come, in order: what opened within another comes after it. */
-export function stillOpen(events: Iterable<StreamEvent>): SpanStart[] {
-  const open = openSpans();
-  for (const event of events) open.see(event);
-  return open.list();
-}
-
-/** As `stillOpen`, event by event. Holds the open spans only. */
-export function openSpans() {
-  const open = new Map<string, SpanStart>();
-  const keyOf = ({ path = [] }: StreamEvent, kind: string, id: string) => placeOf(...path, kind, id);
-  return {
-    see(event: StreamEvent): void {
-      switch (event.event) {
-        case "on_chat_model_start":
-          open.set(keyOf(event, "message", event.data.message_id), event);
-          break;
-        case "on_chat_model_end":
-        case "message_discard":
-          open.delete(keyOf(event, "message", event.data.message_id));
-          break;
-        case "on_tool_start":
-          open.set(keyOf(event, "call", event.data.call_id), event);
-          break;
-        case "on_tool_end":
-          open.delete(keyOf(event, "call", event.data.call_id));
-          break;
-        case "on_subagent_start":
-          open.set(keyOf(event, "subagent", event.data.id), event);
-          break;
-        case "on_subagent_end":
-          open.delete(keyOf(event, "subagent", event.data.id));
-          break;
-      }
-    },
-    list: () => [...open.values()],
-  };
-}
-
-/** The end event of a span that failed with `error`. */
-export function failedEnd(opening: SpanStart, error: z.infer<typeof ErrorShape>): StreamEvent {
-  switch (opening.event) {
-    case "on_chat_model_start":
-      return {
-        ...opening,
-        event: "on_chat_model_end",
-        data: { message_id: opening.data.message_id, error },
-      };
-    case "on_tool_start": {
-      const { call_id } = opening.data;
-      const data = { call_id, error: `Outcome unknown: ${error.message}`, duration_ms: 0 };
-      return { ...opening, event: "on_tool_end", data };
-    }
-    case "on_subagent_start": {
-      const { id, call_id } = opening.data;
-      const data = { id, call_id, status: "failed" as const, summary: error.message };
-      return { ...opening, event: "on_subagent_end", data };
-    }
-  }
-}
-
-/** The end event of a span that is resumed later: a message starts over, a call runs again, a subagent is followed again. */
-export function interruptedEnd(opening: SpanStart): StreamEvent {
-  switch (opening.event) {
-    case "on_chat_model_start": {
-      const { name: _, ...rest } = opening;
-      return { ...rest, event: "message_discard", data: { message_id: opening.data.message_id } };
-    }
-    case "on_tool_start": {
-      const data = { call_id: opening.data.call_id, interrupted: true as const, duration_ms: 0 };
-      return { ...opening, event: "on_tool_end", data };
-    }
-    case "on_subagent_start": {
-      const { id, call_id } = opening.data;
-      const data = { id, call_id, status: "interrupted" as const, summary: "" };
-      return { ...opening, event: "on_subagent_end", data };
-    }
-  }
-}

@@ -2,6 +2,7 @@
 
 import type { StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
+import { readSpans, type SpanHandlers } from "./span-reader.ts";
 
 export type PhaseName =
   /** It has not begun, or has ended. */
@@ -42,10 +43,14 @@ export function trackPhase(): (event: StreamEvent) => Phase {
     subagents: new Map(),
     asked: new Map(),
   };
+  const spans = readSpans(handlersOf(open));
   return (event) => {
     open.isAtWork = event.event !== "done" && event.event !== "error";
     const [speaker] = event.path ?? [];
-    if (speaker === undefined) see(event, open);
+    if (speaker === undefined) {
+      spans.see(event);
+      see(event, open);
+    }
     // Its start may be older than the first event read.
     else if (!open.subagents.has(speaker)) open.subagents.set(speaker, { name: speaker });
     return phaseIn(open);
@@ -61,36 +66,36 @@ interface Open {
   readonly asked: Map<string, Pick<Interrupt, "kind" | "call_id" | "name">>;
 }
 
+/** A span opens again with its progress: its start may be older than the first event read. */
+function handlersOf(open: Open): SpanHandlers<unknown> {
+  const { tools, subagents } = open;
+  const speak = () => {
+    open.isSpeaking = true;
+  };
+  const fallSilent = () => {
+    open.isSpeaking = false;
+  };
+  return {
+    model: { opened: speak, progress: speak, closed: fallSilent, discarded: fallSilent },
+    tool: {
+      opened: ({ id, start }) => tools.set(id, start.name),
+      progress: ({ name, data }) => tools.set(data.call_id, name),
+      closed: ({ data }) => tools.delete(data.call_id),
+    },
+    subagent: {
+      opened: ({ id, start }) => subagents.set(id, start.data),
+      closed: ({ data }) => subagents.delete(data.id),
+    },
+  };
+}
+
 function see(event: StreamEvent, open: Open): void {
-  const { tools, subagents, asked } = open;
   switch (event.event) {
-    case "on_chat_model_start":
-    case "on_chat_model_stream":
-      open.isSpeaking = true;
-      return;
-    case "on_chat_model_end":
-    case "message_discard":
-      open.isSpeaking = false;
-      return;
-    // Again with each progress: its start may be older than the first event read.
-    case "on_tool_start":
-    case "on_tool_progress":
-      tools.set(event.data.call_id, event.name);
-      return;
-    case "on_tool_end":
-      tools.delete(event.data.call_id);
-      return;
-    case "on_subagent_start":
-      subagents.set(event.data.id, event.data);
-      return;
-    case "on_subagent_end":
-      subagents.delete(event.data.id);
-      return;
     case "on_interrupt":
-      asked.set(event.data.id, event.data);
+      open.asked.set(event.data.id, event.data);
       return;
     case "on_resume":
-      asked.delete(event.data.id);
+      open.asked.delete(event.data.id);
       return;
     case "run_resumed":
     case "error":
@@ -99,7 +104,6 @@ function see(event: StreamEvent, open: Open): void {
     case "done":
       // An interrupted run still waits for its answers.
       if (event.data.status !== "interrupted") forget(open);
-      return;
   }
 }
 

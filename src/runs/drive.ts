@@ -24,9 +24,9 @@ import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { doneEvent } from "../protocol/end.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../protocol/event.ts";
-import { failedEnd, interruptedEnd } from "../protocol/grammar.ts";
 import type { Owner } from "../protocol/ids.ts";
 import type { Interrupt } from "../protocol/interrupt.ts";
+import { failedEnd, interruptedEnd } from "../protocol/open-spans.ts";
 import { type Hold, holdWhile } from "../quotas/holds.ts";
 import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
 import { runLog } from "./logging.ts";
@@ -216,10 +216,10 @@ function reportFailure(
 }
 
 /** Ends the spans that the previous attempt left open, innermost first. */
-const recovery = ({ openings }: PreviousAttempt, writer: RunWriter): RunObserver => ({
+const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => ({
   afterWrite(event) {
-    if (event.event !== "run_resumed" || openings.length === 0) return undefined;
-    return writer.write(...openings.toReversed().map(interruptedEnd));
+    if (event.event !== "run_resumed" || open.length === 0) return undefined;
+    return writer.write(...open.toReversed().map(interruptedEnd));
   },
 });
 
@@ -279,7 +279,7 @@ async function writeFailure(
   const { lease, run, request } = claim;
   const { events, threads, bus } = stores;
   const start = await missingStart(claim, events, request.model ?? "");
-  const { openings, usage, partial } = await previousAttempt(events, lease);
+  const { open: leftOpen, usage, partial } = await previousAttempt(events, lease);
   const { owner, thread_id } = lease;
   const messages = await threads.messages(owner, thread_id);
   const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
@@ -291,7 +291,7 @@ async function writeFailure(
   const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
   await createWriter(events, lease).write(
     ...start,
-    ...openings.toReversed().map((opening) => failedEnd(opening, error)),
+    ...leftOpen.toReversed().map((span) => failedEnd(span, error)),
     ...[...(cut ? [cut] : []), ...results, ...unknownTo(messages, request.input)].map(
       (message): StreamEvent => ({ event: "on_message", data: { message } }),
     ),

@@ -3,7 +3,7 @@
 import type { Usage } from "../core/message.ts";
 import type { Claim } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
-import type { StreamEvent } from "../protocol/event.ts";
+import { readSpans } from "../protocol/span-reader.ts";
 import type { RunObserver } from "./services.ts";
 
 /** Times are in milliseconds since the run was accepted. */
@@ -44,35 +44,37 @@ export function createReporter({ run }: Claim): RunReporter {
   let toolFailures = 0;
   let usage: Usage | undefined;
 
-  function see(event: StreamEvent): undefined {
-    switch (event.event) {
-      case "on_chat_model_start":
-        model = event.data.model;
+  const spans = readSpans({
+    model: {
+      opened({ start }) {
+        model = start.data.model;
         askedAt = Date.now();
         calls++;
-        return;
-      case "on_chat_model_end":
-        if (event.data.error) failures++;
-        if (event.data.first_token_ms !== undefined)
-          first_token_ms ??= Math.max(0, askedAt - accepted) + event.data.first_token_ms;
-        return;
-      case "on_tool_start": {
-        const name = tools.has(event.name) || tools.size < MAX_TOOLS ? event.name : "other";
-        tools.set(name, (tools.get(name) ?? 0) + 1);
-        return;
-      }
-      case "on_tool_end":
-        if (event.data.error !== undefined) toolFailures++;
-        return;
-      case "done":
-      case "error":
-        usage = event.data.usage;
-    }
-  }
+      },
+      closed({ data: { error, first_token_ms: sinceAsked } }) {
+        if (error) failures++;
+        if (sinceAsked !== undefined) first_token_ms ??= Math.max(0, askedAt - accepted) + sinceAsked;
+      },
+    },
+    tool: {
+      opened({ start: { name } }) {
+        const counted = tools.has(name) || tools.size < MAX_TOOLS ? name : "other";
+        tools.set(counted, (tools.get(counted) ?? 0) + 1);
+      },
+      closed({ data }) {
+        if (data.error !== undefined) toolFailures++;
+      },
+    },
+    run: {
+      closed({ data }) {
+        usage = data.usage;
+      },
+    },
+  });
 
   return {
-    onProgress: see,
-    afterWrite: see,
+    onProgress: spans.see,
+    afterWrite: (event) => void spans.see(event),
     report() {
       const { cost, ...tokens } = usage ?? {};
       return {

@@ -7,6 +7,7 @@ import { freeTurn, ownTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { firstChars } from "../lib/text.ts";
 import { ErrorShape, type EventName, type StreamEvent } from "../protocol/event.ts";
+import { type AnySpan, readSpans, SPAN_EVENTS, type SpanEnd } from "../protocol/span-reader.ts";
 import type { Quotas } from "../quotas/index.ts";
 import { readLogRange } from "./follow.ts";
 
@@ -67,179 +68,134 @@ export async function traceOf(
   const { last } = await log.bounds(run);
   await freeTurn(run.owner.tenant);
   let left = SLICE_CHARS;
-  const trace: Mutable = { spans: [], is_whole: true, open: new Map(), answers: new Map(), calls: 0, costOf };
+  const tracer = createTracer(costOf);
   // Events were checked when they were appended.
   for await (const { event, json } of readLogRange(log, run, { after: 0, last })) {
-    if (TOLD.has(event)) see(JSON.parse(json) as StreamEvent, trace);
+    if (TRACED.has(event)) tracer.see(JSON.parse(json) as StreamEvent);
     left -= json.length;
     if (left > 0) continue;
     await ownTurn(run.owner.tenant);
     left = SLICE_CHARS;
   }
-  return { spans: trace.spans, is_whole: trace.is_whole };
+  return tracer.trace();
 }
 
-const TOLD: ReadonlySet<EventName> = new Set([
-  "run_start",
-  "on_chat_model_start",
-  "on_chat_model_end",
-  "message_discard",
-  "done",
-  "on_tool_start",
-  "on_tool_end",
-  "on_subagent_start",
-  "on_subagent_end",
-  "error",
-  "on_message",
-]);
+const TRACED: ReadonlySet<EventName> = new Set([...SPAN_EVENTS, "run_start", "done", "error", "on_message"]);
+const CRASHED = { message: "The process crashed; the model call was repeated." };
 
-interface Mutable extends Trace {
-  /** Open spans, by path and kind. */
-  readonly open: Map<string, Span>;
+type About = Omit<Span, "id" | "parent_id" | "started_at">;
+type Opened = AnySpan<Span | undefined>;
+
+function createTracer(costOf: Quotas["costOf"]) {
+  const spans: Span[] = [];
+  let is_whole = true;
+  /** Number of model calls of the run itself so far. */
+  let calls = 0;
   /** Model calls whose message has not come yet, by message id. */
-  readonly answers: Map<string, Span>;
-  /** How many model calls of the run itself there were so far. */
-  calls: number;
-  readonly costOf: Quotas["costOf"];
-}
+  const unanswered = new Map<string, Span>();
 
-function see(event: StreamEvent, trace: Mutable): void {
-  const begun = beginning(event);
-  if (begun) begin(event, begun, trace);
-  const ended = ending(event);
-  if (ended) end(event, ended, trace);
-  if (event.event === "on_message") answer(event.data.message, trace);
-}
+  function begin({ number, start, parent }: Opened, about: About): Span | undefined {
+    is_whole &&= spans.length < MAX_SPANS;
+    if (!is_whole) return undefined;
+    const place = omitUndefined({ parent_id: parent?.own?.id });
+    const span = { id: String(number), ...place, ...about, started_at: timeOf(start) };
+    spans.push(span);
+    return span;
+  }
 
-/** Adds to a model call what its message contains. */
-function answer(message: Message, { answers }: Mutable): void {
-  const span = answers.get(message.id);
-  if (!span || message.role !== "assistant") return;
-  answers.delete(message.id);
-  const { content, tool_calls = [] } = message;
-  Object.assign(span, {
-    content_length: content.length,
-    tool_calls_count: tool_calls.length,
-    ...(tool_calls.length > 0 ? { tool_names: tool_calls.map(({ name }) => name) } : {}),
-    ...(content === "" ? {} : { output: preview(content) }),
+  function end(event: StreamEvent, opened: Opened | undefined, about: Partial<About>): void {
+    const span = opened?.own;
+    if (!span) return;
+    const duration_ms = Date.parse(timeOf(event)) - Date.parse(span.started_at);
+    Object.assign(span, { duration_ms }, about);
+  }
+
+  /** Adds to a model call what its message contains. */
+  function answer(message: Message): void {
+    const span = unanswered.get(message.id);
+    if (!span || message.role !== "assistant") return;
+    unanswered.delete(message.id);
+    const { content, tool_calls = [] } = message;
+    Object.assign(span, {
+      content_length: content.length,
+      tool_calls_count: tool_calls.length,
+      ...(tool_calls.length > 0 ? { tool_names: tool_calls.map(({ name }) => name) } : {}),
+      ...(content === "" ? {} : { output: preview(content) }),
+    });
+  }
+
+  const reader = readSpans<Span | undefined>({
+    run: {
+      opened(opened) {
+        const { agent, model } = opened.start.data;
+        return begin(opened, { name: "run", agent, model });
+      },
+      closed: (event, opened) => end(event, opened, endOfRun(event)),
+    },
+    model: {
+      opened(opened) {
+        const { model, message_count } = opened.start.data;
+        const number = opened.path.length === 0 ? ++calls : undefined;
+        const about = { model, message_id: opened.id, ...omitUndefined({ number, message_count }) };
+        const span = begin(opened, { name: "llm.call", ...about });
+        if (span) unanswered.set(opened.id, span);
+        return span;
+      },
+      closed(event, opened) {
+        const { stop_reason, usage, first_token_ms, error } = event.data;
+        const cost = usage && costOf(opened?.start.data.model ?? "", usage);
+        end(event, opened, omitUndefined({ stop_reason, usage, first_token_ms, error, cost }));
+      },
+      discarded: (event, opened) => end(event, opened, { error: CRASHED }),
+    },
+    tool: {
+      opened(opened) {
+        const { name: tool, data } = opened.start;
+        const args = preview(JSON.stringify(data.args));
+        return begin(opened, { name: "tool.call", tool, call_id: opened.id, args });
+      },
+      closed: (event, opened) => end(event, opened, endOfTool(event)),
+    },
+    subagent: {
+      opened(opened) {
+        const { agent, call_id } = opened.start.data;
+        return begin(opened, { name: "subagent", agent, call_id });
+      },
+      closed(event, opened) {
+        const { status, summary, usage } = event.data;
+        end(event, opened, { status, output: preview(summary), ...omitUndefined({ usage }) });
+      },
+    },
   });
+
+  return {
+    see(event: StreamEvent): void {
+      reader.see(event);
+      if (event.event === "on_message") answer(event.data.message);
+    },
+    trace: (): Trace => ({ spans, is_whole }),
+  };
 }
 
-function begin(event: StreamEvent, { kind, about }: Beginning, trace: Mutable): void {
-  const { spans, open, answers } = trace;
-  trace.is_whole &&= spans.length < MAX_SPANS;
-  if (!trace.is_whole) return;
-  const parent = open.get(placeAround(event));
-  const id = String(spans.length + 1);
-  const isOwnCall = event.event === "on_chat_model_start" && !event.path;
-  const number = isOwnCall ? ++trace.calls : undefined;
-  const place = omitUndefined({ parent_id: parent?.id, number });
-  const span = { id, ...place, ...about, started_at: timeOf(event) };
-  spans.push(span);
-  open.set(keyOf(event.path, kind), span);
-  if (event.event === "on_chat_model_start") answers.set(event.data.message_id, span);
+function endOfTool({ data }: SpanEnd<"tool">): Partial<About> {
+  const { output, error, interrupted, duration_ms } = data;
+  const about = {
+    output: output === undefined ? undefined : preview(output),
+    error: error === undefined ? undefined : { message: preview(error) },
+    status: interrupted ? "interrupted" : undefined,
+  };
+  return { ...omitUndefined(about), duration_ms };
 }
 
-function end(event: StreamEvent, { kind, about }: Ending, { open, costOf }: Mutable): void {
-  const key = keyOf(event.path, kind);
-  const span = open.get(key);
-  if (!span) return;
-  open.delete(key);
-  const duration_ms = Date.parse(timeOf(event)) - Date.parse(span.started_at);
-  const cost = span.name === "llm.call" && about.usage ? costOf(span.model ?? "", about.usage) : undefined;
-  Object.assign(span, { duration_ms }, about, omitUndefined({ cost }));
-}
-
-/** A subagent's span lies in its tool call's, every other span in that of its run or subagent. */
-function placeAround({ path = [], ...event }: StreamEvent): string {
-  if (event.event === "on_subagent_start") return keyOf(path, `tool ${event.data.call_id}`);
-  const speaker = path.at(-1);
-  return speaker === undefined ? keyOf([], "run") : keyOf(path.slice(0, -1), `subagent ${speaker}`);
-}
-
-interface Beginning {
-  readonly kind: string;
-  readonly about: Omit<Span, "id" | "parent_id" | "started_at">;
-}
-
-function beginning(event: StreamEvent): Beginning | undefined {
-  switch (event.event) {
-    case "run_start": {
-      const { agent, model } = event.data;
-      return { kind: "run", about: { name: "run", agent, model } };
-    }
-    case "on_chat_model_start":
-      return { kind: "llm", about: { name: "llm.call", ...modelCall(event.data) } };
-    case "on_tool_start": {
-      const { call_id, args } = event.data;
-      const about = { tool: event.name, call_id, args: preview(JSON.stringify(args)) };
-      return { kind: `tool ${call_id}`, about: { name: "tool.call", ...about } };
-    }
-    case "on_subagent_start": {
-      const { id, agent, call_id } = event.data;
-      return { kind: `subagent ${id}`, about: { name: "subagent", agent, call_id } };
-    }
-    default:
-      return undefined;
+function endOfRun(event: SpanEnd<"run">): Partial<About> {
+  if (event.event === "done") {
+    const { status, stop_reason, usage } = event.data;
+    return { status, stop_reason, usage };
   }
+  const { usage, ...error } = event.data;
+  return { status: "error", error, ...omitUndefined({ usage }) };
 }
 
-const modelCall = ({
-  model,
-  message_id,
-  message_count,
-}: {
-  model: string;
-  message_id: string;
-  message_count?: number | undefined;
-}) => ({ model, message_id, ...omitUndefined({ message_count }) });
-
-interface Ending {
-  readonly kind: string;
-  readonly about: Partial<Omit<Span, "id" | "parent_id" | "started_at" | "name">>;
-}
-
-function ending(event: StreamEvent): Ending | undefined {
-  switch (event.event) {
-    case "on_chat_model_end": {
-      const { stop_reason, usage, first_token_ms, error } = event.data;
-      return { kind: "llm", about: omitUndefined({ stop_reason, usage, first_token_ms, error }) };
-    }
-    case "message_discard":
-      return {
-        kind: "llm",
-        about: { error: { message: "The process crashed; the model call was repeated." } },
-      };
-    case "on_tool_end": {
-      const { call_id, output, error, interrupted, duration_ms } = event.data;
-      const told = {
-        output: output === undefined ? undefined : preview(output),
-        error: error === undefined ? undefined : { message: preview(error) },
-        status: interrupted ? "interrupted" : undefined,
-      };
-      return { kind: `tool ${call_id}`, about: { ...omitUndefined(told), duration_ms } };
-    }
-    case "on_subagent_end": {
-      const { id, status, summary, usage } = event.data;
-      return {
-        kind: `subagent ${id}`,
-        about: { status, output: preview(summary), ...omitUndefined({ usage }) },
-      };
-    }
-    case "done": {
-      const { status, stop_reason, usage } = event.data;
-      return { kind: "run", about: { status, stop_reason, usage } };
-    }
-    case "error": {
-      const { usage, ...error } = event.data;
-      return { kind: "run", about: { status: "error", error, ...omitUndefined({ usage }) } };
-    }
-    default:
-      return undefined;
-  }
-}
-
-const keyOf = (path: readonly string[] = [], kind: string) => JSON.stringify([...path, kind]);
 const preview = (text: string) => firstChars(text, PREVIEW_CHARS);
 
 /** The writer stamps every event that a trace reads. */

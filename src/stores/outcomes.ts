@@ -8,7 +8,8 @@ import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { doneEvent } from "../protocol/end.ts";
 import { type EventName, isTerminal, type StreamEvent } from "../protocol/event.ts";
-import { failedEnd, SPAN_EVENTS, stillOpen } from "../protocol/grammar.ts";
+import { failedEnd, stillOpen } from "../protocol/open-spans.ts";
+import { SPAN_EVENTS } from "../protocol/span-reader.ts";
 
 export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "details" | "usage"> {
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
@@ -195,7 +196,7 @@ function endsOf(
 ): StreamEvent[] {
   return stillOpen(spanEvents(entries))
     .reverse()
-    .map((opening) => ({ ...failedEnd(opening, error), ts }));
+    .map((span) => ({ ...failedEnd(span, error), ts }));
 }
 
 function* spanEvents(entries: Iterable<LogEntry>): Generator<StreamEvent> {

@@ -2,7 +2,8 @@
 
 import type { Usage } from "../core/message.ts";
 import type { Claim } from "../core/stores.ts";
-import type { EventData, StreamEvent } from "../protocol/event.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import { readSpans } from "../protocol/span-reader.ts";
 import type { RunListener } from "../runs/services.ts";
 import type { Families } from "./families.ts";
 import type { Labels } from "./labels.ts";
@@ -12,54 +13,48 @@ const inSeconds = (ms: number) => Math.max(0, ms) / 1000;
 export function followRun({ run }: Claim, to: Families, labels: Labels): RunListener {
   const agent = labels.agent(run.agent);
   const accepted = Date.parse(run.created_at);
-  /** The model call in progress, or the last one. */
-  let call = { model: "", begun: 0, failure: "" };
   let hasSpoken = false;
   if (run.attempt > 1) to.takenOver.inc();
   else to.runWait.observe(inSeconds(Date.now() - accepted));
 
-  function see(event: StreamEvent): undefined {
-    switch (event.event) {
-      case "on_chat_model_start":
-        call = { model: labels.model(event.data.model), begun: Date.now(), failure: "" };
-        return;
-      case "on_chat_model_end":
-        answered(event.data);
-        return;
-      case "warning":
-        if (event.data.code === "model_retry")
-          to.modelRetries.inc({ model: call.model, code: call.failure || "other" });
-        return;
-      case "on_tool_end": {
-        const { error, interrupted, duration_ms } = event.data;
-        const tool = labels.tool(event.name);
+  const spans = readSpans<{ readonly model: string; readonly begun: number }>({
+    model: {
+      opened: ({ start }) => ({ model: labels.model(start.data.model), begun: Date.now() }),
+      closed({ data: { error, usage, first_token_ms } }, span) {
+        if (!span?.own) return;
+        const { model, begun } = span.own;
+        to.modelCalls.inc({ model, outcome: error?.code ?? "ok" });
+        to.modelSeconds.observe({ model }, inSeconds(Date.now() - begun));
+        if (first_token_ms !== undefined) {
+          to.modelFirstToken.observe({ model }, inSeconds(first_token_ms));
+          if (!hasSpoken) to.firstToken.observe({ agent }, inSeconds(begun - accepted + first_token_ms));
+          hasSpoken = true;
+        }
+        if (usage) count(model, usage);
+      },
+      retried({ own }, end) {
+        if (own) to.modelRetries.inc({ model: own.model, code: end?.data.error?.code ?? "other" });
+      },
+    },
+    tool: {
+      closed({ name, data: { error, interrupted, duration_ms } }) {
+        const tool = labels.tool(name);
         const outcome = interrupted ? "interrupted" : error === undefined ? "ok" : "error";
         to.toolCalls.inc({ tool, outcome });
         to.toolSeconds.observe({ tool }, inSeconds(duration_ms));
-        return;
-      }
-      case "on_interrupt":
-        to.interrupts.inc({ kind: event.data.kind });
-        return;
-      case "done":
-        ended(event.data.status, event.data.stop_reason);
-        return;
-      case "error":
-        ended("error", event.data.code);
-    }
-  }
+      },
+    },
+    run: {
+      closed(end) {
+        if (end.event === "done") ended(end.data.status, end.data.stop_reason);
+        else ended("error", end.data.code);
+      },
+    },
+  });
 
-  function answered({ error, usage, first_token_ms }: EventData<"on_chat_model_end">) {
-    const { model, begun } = call;
-    call.failure = error?.code ?? "";
-    to.modelCalls.inc({ model, outcome: error?.code ?? "ok" });
-    to.modelSeconds.observe({ model }, inSeconds(Date.now() - begun));
-    if (first_token_ms !== undefined) {
-      to.modelFirstToken.observe({ model }, inSeconds(first_token_ms));
-      if (!hasSpoken) to.firstToken.observe({ agent }, inSeconds(begun - accepted + first_token_ms));
-      hasSpoken = true;
-    }
-    if (usage) count(model, usage);
+  function see(event: StreamEvent): undefined {
+    if (event.event === "on_interrupt") to.interrupts.inc({ kind: event.data.kind });
+    spans.see(event);
   }
 
   function count(model: string, usage: Usage) {

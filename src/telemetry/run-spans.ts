@@ -3,7 +3,8 @@
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Claim } from "../core/stores.ts";
 import { parseTraceparent, spanIdOf, type TraceContext } from "../core/trace-context.ts";
-import type { EventData, StreamEvent } from "../protocol/event.ts";
+import type { StreamEvent } from "../protocol/event.ts";
+import { readSpans } from "../protocol/span-reader.ts";
 import type { RunListener } from "../runs/services.ts";
 import { argumentAttributes, followContents, resultAttributes } from "./contents.ts";
 import {
@@ -39,16 +40,15 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** A model call with its retries, which is one span. */
-interface LogicalCall {
+/** What is kept of a span that is open. A model call with its retries is one span. */
+interface Begun {
   readonly id: string;
-  readonly model: string;
-  readonly begun: number;
+  readonly at: number;
   readonly retries: SpanEvent[];
-  /** Its last attempt has ended. */
-  end?: { readonly at: number; readonly data: ModelEnd; readonly contents: Attributes | undefined };
+  contents?: Attributes | undefined;
+  /** When the last attempt ended. */
+  ended?: number;
 }
-type ModelEnd = EventData<"on_chat_model_end">;
 
 interface Following {
   readonly context: TraceContext;
@@ -64,93 +64,76 @@ export function followSpans(
   const { thread_id: thread } = run;
   const begun = Date.now();
   const said = contents ? followContents(request.input) : undefined;
-  const tools = new Map<string, { readonly begun: number; readonly contents: Attributes | undefined }>();
-  let call: LogicalCall | undefined;
-
   const inRun = (part: string) => ({
     context: { ...context, spanId: spanIdOf(run.id, part) },
     parent: context,
   });
 
-  /** The last attempt of a model call is known to be the last when something else than a retry follows. */
-  function endCall(): void {
-    const { id, model, begun, retries, end } = call ?? {};
-    if (id === undefined || model === undefined || begun === undefined || !end) return;
-    call = undefined;
-    const { stop_reason: stopReason, first_token_ms: firstTokenMs, usage, error } = end.data;
-    emit({
-      ...inRun(id),
-      name: modelCallName(model),
-      kind: SpanKind.CLIENT,
-      begun,
-      ended: end.at,
-      attributes: {
-        ...modelCallAttributes({ model, thread, stopReason, firstTokenMs, usage }),
-        ...end.contents,
-      },
-      events: retries ?? [],
-      failure: error?.code,
-    });
-  }
+  const begin = (id: string, contents?: Attributes): Begun => ({ id, at: Date.now(), retries: [], contents });
 
-  function see(event: StreamEvent): undefined {
-    if (event.event === "warning" && event.data.code === "model_retry") {
-      const code = call?.end?.data.error?.code;
-      call?.retries.push({ name: EVENTS.retry, at: Date.now(), attributes: errorType(code) });
-      if (call) delete call.end;
-      return;
-    }
-    // The next attempt of the same call.
-    if (event.event === "on_chat_model_start" && call && !call.end) return;
-    if (event.event !== "on_chat_model_end") endCall();
-    switch (event.event) {
-      case "on_chat_model_start": {
-        const { message_id: id, model } = event.data;
-        call = { id, model, begun: Date.now(), retries: [] };
-        return;
-      }
-      case "on_chat_model_end":
-        if (call) call.end = { at: Date.now(), data: event.data, contents: said?.ofModelCall() };
-        return;
-      case "on_message":
-        said?.hear(event.data.message);
-        return;
-      case "on_tool_start": {
-        const { call_id: callId, args } = event.data;
-        tools.set(callId, { begun: Date.now(), contents: said && argumentAttributes(args) });
-        return;
-      }
-      case "on_tool_end": {
-        const { call_id: callId, error, duration_ms, output = "" } = event.data;
+  const spans = readSpans<Begun>({
+    model: {
+      opened: ({ id, repeats }) => repeats?.own ?? begin(id),
+      closed(_, span) {
+        if (span?.own) Object.assign(span.own, { ended: Date.now(), contents: said?.ofModelCall() });
+      },
+      retried({ own }, end) {
+        const attributes = errorType(end?.data.error?.code);
+        own?.retries.push({ name: EVENTS.retry, at: Date.now(), attributes });
+      },
+      settled({ start, own }, { data }) {
+        if (!own) return;
+        const { model } = start.data;
+        const { stop_reason: stopReason, first_token_ms: firstTokenMs, usage, error } = data;
+        emit({
+          ...inRun(own.id),
+          name: modelCallName(model),
+          kind: SpanKind.CLIENT,
+          begun: own.at,
+          ended: own.ended ?? Date.now(),
+          attributes: {
+            ...modelCallAttributes({ model, thread, stopReason, firstTokenMs, usage }),
+            ...own.contents,
+          },
+          events: own.retries,
+          failure: error?.code,
+        });
+      },
+    },
+    tool: {
+      opened: ({ id, start }) => begin(id, said && argumentAttributes(start.data.args)),
+      closed({ name: tool, data }, span) {
+        const { call_id: callId, error, duration_ms, output = "" } = data;
         const ended = Date.now();
-        const { begun = ended - duration_ms, contents } = tools.get(callId) ?? {};
-        tools.delete(callId);
         emit({
           ...inRun(callId),
-          name: toolCallName(event.name),
-          kind: isOfMcp(event.name) ? SpanKind.CLIENT : SpanKind.INTERNAL,
-          begun,
+          name: toolCallName(tool),
+          kind: isOfMcp(tool) ? SpanKind.CLIENT : SpanKind.INTERNAL,
+          begun: span?.own?.at ?? ended - duration_ms,
           ended,
           attributes: {
-            ...toolCallAttributes({ tool: event.name, callId, thread }),
-            ...contents,
+            ...toolCallAttributes({ tool, callId, thread }),
+            ...span?.own?.contents,
             ...(said && resultAttributes(output, error)),
           },
           events: [],
           failure: error === undefined ? undefined : "tool_error",
         });
-        return;
-      }
-      case "done": {
-        const { status, stop_reason: stopReason, usage } = event.data;
+      },
+    },
+    run: {
+      closed({ event, data }) {
+        if (event === "error")
+          return ended({ status: event, stopReason: data.code, usage: data.usage }, data.code);
+        const { status, stop_reason: stopReason, usage } = data;
         ended({ status, stopReason, usage }, status === "error" ? stopReason : undefined);
-        return;
-      }
-      case "error": {
-        const { code, usage } = event.data;
-        ended({ status: "error", stopReason: code, usage }, code);
-      }
-    }
+      },
+    },
+  });
+
+  function see(event: StreamEvent): undefined {
+    spans.see(event);
+    if (event.event === "on_message") said?.hear(event.data.message);
   }
 
   function ended(

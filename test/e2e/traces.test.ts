@@ -6,6 +6,7 @@ import { text } from "node:stream/consumers";
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
+import type { StreamEvent } from "../../src/protocol/event.ts";
 import { openSqliteKeyFile } from "../../src/stores/sqlite/key-file.ts";
 import { freePort } from "../support/callback-tool.ts";
 import { type Collector, type ReceivedSpan, startCollector } from "../support/collector.ts";
@@ -124,6 +125,22 @@ agents:
   };
   expect(failed.named("chat gpt-5-mini")).toMatchObject({ ...failure, events: ["gen_ai.retry"] });
   expect(failed.named("invoke_agent assistant")).toMatchObject(failure);
+});
+
+test("a model call that is cancelled before its retry is a span, with its failure", async () => {
+  const collector = await startCollector();
+  const script = [{ fail: { code: "model_overloaded", retry_after_ms: 50_000 } }];
+  const { url, app } = await traced(collector.url, { script });
+  const viewer = await post(`${url}/threads/t1/runs`, { input: PROMPT });
+  const { event } = await viewer.until(({ event }) => event === "warning");
+  const { run_id } = event as Extract<StreamEvent, { event: "warning" }>;
+  await fetch(`${url}/threads/t1/runs/${run_id}/cancel`, { method: "POST" });
+  await viewer.ended();
+  await app.close();
+  expect(named(collector)("chat test")).toMatchObject({
+    ...{ status: { code: 2, message: "model_overloaded" }, events: ["gen_ai.retry"] },
+    attributes: { "error.type": "model_overloaded" },
+  });
 });
 
 test("a caller with the scope `admin` names the trace; of another one it is a link", async () => {

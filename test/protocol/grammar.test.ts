@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
-import { checkGrammar, stillOpen } from "../../src/protocol/grammar.ts";
+import { checkGrammar } from "../../src/protocol/grammar.ts";
+import { stillOpen } from "../../src/protocol/open-spans.ts";
 
 const start: StreamEvent = { event: "run_start", data: { agent: "a", model: "m", attempt: 1 } };
 const done: StreamEvent = {
@@ -129,6 +130,6 @@ describe("the grammar of a run", () => {
       spoken("1"),
       speak("2", ["b"]),
     ]);
-    expect(open).toEqual([call("b"), speak("2", ["b"])]);
+    expect(open.map(({ start }) => start)).toEqual([call("b"), speak("2", ["b"])]);
   });
 });

@@ -16,8 +16,8 @@ import { project as mcpMessages } from "../../../src/http/wires/mcp/table.ts";
 import { project as chatChunks } from "../../../src/http/wires/openai/chat/table.ts";
 import { project as responseEvents } from "../../../src/http/wires/openai/responses/table.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
-import { openSpans } from "../../../src/protocol/grammar.ts";
 import { trackPhase } from "../../../src/protocol/phase.ts";
+import { readSpans } from "../../../src/protocol/span-reader.ts";
 import { trackTurn } from "../../../src/runs/turn.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
@@ -99,9 +99,9 @@ const READERS: Readonly<Record<string, (log: Log) => unknown>> = {
     return log.map(({ event }) => track(event)).at(-1);
   },
   spans: (log) => {
-    const spans = openSpans();
+    const spans = readSpans({});
     for (const { event } of log) spans.see(event);
-    return spans.list();
+    return spans.open();
   },
   turns: (log) => {
     const isOver = trackTurn();

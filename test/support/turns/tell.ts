@@ -3,7 +3,7 @@
 import { type AssistantMessage, NO_USAGE, type ToolCall } from "../../../src/core/message.ts";
 import type { RunRecord } from "../../../src/core/records.ts";
 import type { EventData, StreamEvent } from "../../../src/protocol/event.ts";
-import { interruptedEnd, stillOpen } from "../../../src/protocol/grammar.ts";
+import { interruptedEnd, stillOpen } from "../../../src/protocol/open-spans.ts";
 import { bookOf, callEvents, type OpenCall } from "./calls.ts";
 import { AT, RUN, resultOf, written } from "./events.ts";
 import type { CallValue, DecisionValue, DeltaValue, StepValue, StoryValue } from "./story.ts";

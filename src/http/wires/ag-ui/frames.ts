@@ -6,6 +6,7 @@ import { isSettled, type RunRecord } from "../../../core/records.ts";
 import type { Stores } from "../../../core/stores.ts";
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import { SPAN_STARTS } from "../../../protocol/span-reader.ts";
 import { keyOf, newestRun } from "../../../runs/control.ts";
 import { readLogRange } from "../../../runs/follow.ts";
 import { openOn } from "../../../runs/start.ts";
@@ -82,7 +83,7 @@ async function addedBy(
   try {
     const { last } = await events.bounds(key);
     for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
-      hasSpoken ||= event === "on_chat_model_start";
+      hasSpoken ||= event === SPAN_STARTS.model;
       if (event !== "on_message") continue;
       // Events were checked when they were appended.
       const { path, data } = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;

@@ -1,0 +1,55 @@
+// The spans of a run that are open, and the events that close them, for the run's own process and for a process that takes it over.
+
+import type { z } from "zod";
+import type { ErrorShape, StreamEvent } from "./event.ts";
+import { type AnySpan, readSpans } from "./span-reader.ts";
+
+/** A span within a run, which closes before the run ends. */
+export type InnerSpan = Exclude<AnySpan, { readonly kind: "run" }>;
+
+export const innerSpans = (spans: readonly AnySpan[]): InnerSpan[] =>
+  spans.filter((span) => span.kind !== "run");
+
+/** The spans within a run whose end has not come; a span comes after the one that it lies in. */
+export function stillOpen(events: Iterable<StreamEvent>): InnerSpan[] {
+  const reader = readSpans({});
+  for (const event of events) reader.see(event);
+  return innerSpans(reader.open());
+}
+
+/** The end event of a span that failed with `error`. */
+export function failedEnd({ kind, start }: InnerSpan, error: z.infer<typeof ErrorShape>): StreamEvent {
+  switch (kind) {
+    case "model":
+      return { ...start, event: "on_chat_model_end", data: { message_id: start.data.message_id, error } };
+    case "tool": {
+      const { call_id } = start.data;
+      const data = { call_id, error: `Outcome unknown: ${error.message}`, duration_ms: 0 };
+      return { ...start, event: "on_tool_end", data };
+    }
+    case "subagent": {
+      const { id, call_id } = start.data;
+      const data = { id, call_id, status: "failed" as const, summary: error.message };
+      return { ...start, event: "on_subagent_end", data };
+    }
+  }
+}
+
+/** The end event of a span that is resumed later: a message starts over, a call runs again, a subagent is followed again. */
+export function interruptedEnd({ kind, start }: InnerSpan): StreamEvent {
+  switch (kind) {
+    case "model": {
+      const { name: _, ...rest } = start;
+      return { ...rest, event: "message_discard", data: { message_id: start.data.message_id } };
+    }
+    case "tool": {
+      const data = { call_id: start.data.call_id, interrupted: true as const, duration_ms: 0 };
+      return { ...start, event: "on_tool_end", data };
+    }
+    case "subagent": {
+      const { id, call_id } = start.data;
+      const data = { id, call_id, status: "interrupted" as const, summary: "" };
+      return { ...start, event: "on_subagent_end", data };
+    }
+  }
+}
