@@ -58,10 +58,9 @@ const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
 export const changesThread = ({ event, message }: PendingEvent) =>
   message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
-/** The change that an event makes, as a copy; undefined for other events. */
-export function changeOf({ event, json }: PendingEvent): Change | undefined {
-  if (!CHANGES.has(event.event) || !isOwn(event)) return undefined;
-  // `json` is the text of `event`, and its name is among CHANGES.
+/** The change that an event makes, as a copy. The event is one that `changesThread`, and adds no message. */
+export function changeOf({ json }: PendingEvent): Change {
+  // `json` is the text of the event, and its name is among CHANGES.
   return JSON.parse(json) as Change;
 }
 
@@ -78,10 +77,8 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): R
 /** How a run ends whose last events these are. */
 export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
   const last = pending.at(-1);
-  const change = last && changeOf(last);
-  if (change?.event !== "done" && change?.event !== "error")
-    throw new Error("The last event must be the end.");
-  return endingOf(change);
+  if (!last || !isTerminal(last.event.event)) throw new Error("The last event must be the end.");
+  return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
 }
 
 /** Whether `pending` end their run. Throws when something would come after the end. */

@@ -5,6 +5,7 @@ import { busContract } from "../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
@@ -34,6 +35,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
+  eventWritesContract(open, 40);
   documentsContract(open);
   itemLivesContract(open);
   itemsContract(open);

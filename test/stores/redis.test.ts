@@ -3,6 +3,7 @@ import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
@@ -39,6 +40,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
+  eventWritesContract(open, 60);
   documentsContract(open);
   itemLivesContract(open);
   itemsContract(open);

@@ -6,6 +6,7 @@ import { busContract } from "../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
 import { ownersContract } from "../contracts/owners.ts";
@@ -41,6 +42,7 @@ const open: Open = async (options) => createSqliteStores({ dataDir: dataDir(), .
 threadsContract(open);
 runsContract(open);
 eventsContract(open);
+eventWritesContract(open, 60);
 deferredCallsContract(open);
 resultsAfterClockSetBackContract(open);
 documentsContract(open);

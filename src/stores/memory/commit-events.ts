@@ -4,22 +4,11 @@ import type { Message, UserMessage } from "../../core/message.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { deepFreeze } from "../../lib/json.ts";
 import { merge } from "../../protocol/patch.ts";
-import {
-  changeOf,
-  changesThread,
-  endingOf,
-  hasEnd,
-  type MessageText,
-  type PendingEvent,
-  type RunOutcome,
-  type Stamp,
-  stamp,
-  THREAD_STATUS,
-  withUnreadInbox,
-} from "../outcomes.ts";
+import { type EventWrite, type RunEnd, type StateWrite, writesOf } from "../event-writes.ts";
+import { hasEnd, type MessageText, type PendingEvent, type Stamp, stamp } from "../outcomes.ts";
 import { headAfterEnd } from "../thread-head.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
-import type { LiveRun, RunEntry, ThreadEntry } from "./records.ts";
+import type { LiveRun, RunEntry, Slot, ThreadEntry } from "./records.ts";
 
 /** Adds a message, which is the thread's from then on, and frozen. One that it has already is passed over. */
 function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message, bytes: number): void {
@@ -36,27 +25,28 @@ export function idsOf(thread: ThreadEntry): Set<string> {
   return thread.ids;
 }
 
-interface SlotChange {
-  readonly key: string;
-  readonly value?: unknown;
-  readonly patch?: Record<string, unknown> | undefined;
+export function setSlot(memory: MemoryThreads, thread: ThreadEntry, write: StateWrite): void {
+  thread.state ??= new Map();
+  const { key } = write;
+  const before = thread.state.get(key);
+  const after = slotAfter(before, write);
+  if (after) thread.state.set(key, after);
+  else thread.state.delete(key);
+  weighContent(memory, thread, (after?.bytes ?? 0) - (before?.bytes ?? 0));
 }
 
-/** Without a value the slot goes. */
-export function setSlot(memory: MemoryThreads, thread: ThreadEntry, { key, value, patch }: SlotChange): void {
-  thread.state ??= new Map();
-  const before = thread.state.get(key);
-  const after = patch ? merge(before?.value, patch) : value;
-  const bytes = patch ? (before?.bytes ?? 0) + growth(before?.value, patch) : sizeOf(after);
-  if (after === undefined) thread.state.delete(key);
-  else thread.state.set(key, { value: after, bytes });
-  weighContent(memory, thread, bytes - (before?.bytes ?? 0));
+function slotAfter(before: Slot | undefined, write: StateWrite): Slot | undefined {
+  if (write.write === "delete_state") return undefined;
+  if (write.write === "set_state") return { value: write.value, bytes: sizeOf(write.value) };
+  const { patch } = write;
+  return { value: merge(before?.value, patch), bytes: (before?.bytes ?? 0) + growth(before?.value, patch) };
 }
 
 /** What a new thread begins with is the thread's from then on. */
 export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
   for (const message of messages ?? []) addMessage(memory, thread, message, sizeOf(message));
-  for (const [key, value] of Object.entries(state ?? {})) setSlot(memory, thread, { key, value });
+  for (const [key, value] of Object.entries(state ?? {}))
+    setSlot(memory, thread, { write: "set_state", key, value });
 }
 
 /** Gives a new thread its messages, which are frozen and have so many bytes. */
@@ -111,21 +101,22 @@ function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number)
 const FIRST_ENTRIES = 16;
 
 /**
- * Writes all of `written`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
+ * Writes all of `batch`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
  * a run is written always.
  */
-export function commit(memory: MemoryThreads, run: LiveRun, written: readonly PendingEvent[]): void {
+export function commit(memory: MemoryThreads, run: LiveRun, batch: readonly PendingEvent[]): void {
   const { thread, log, work } = run;
   const { active } = thread.head;
   const epoch = active?.run === run.id ? active.epoch : 1;
-  const ends = hasEnd(written);
+  const ends = hasEnd(batch);
   if (!ends) memory.makeRoom(thread.owner.tenant);
-  const pending = ends ? withUnreadInbox(written, work.inbox, stampOf(memory, run)) : written;
+  const inbox = ends ? { inbox: work.inbox, stamp: stampOf(memory, run) } : undefined;
+  const { appended, writes } = writesOf(batch, inbox);
 
   const before = log.bytes;
-  for (const { event, json } of pending) log.push({ epoch, seq: log.last + 1, event: event.event, json });
+  for (const { event, json } of appended) log.push({ epoch, seq: log.last + 1, event: event.event, json });
   memory.weigh(thread, log.bytes - before);
-  for (const event of pending) apply(memory, run, event);
+  for (const write of writes) carryOut(memory, run, write);
 
   if (ends || log.last <= FIRST_ENTRIES) log.ring();
   else log.ringSoon();
@@ -135,13 +126,11 @@ function stampOf(memory: MemoryThreads, { id, thread }: RunEntry): Stamp {
   return stamp({ run_id: id, thread_id: thread.id }, memory.limits.now());
 }
 
-function apply(memory: MemoryThreads, run: LiveRun, pending: PendingEvent): void {
-  if (!changesThread(pending)) return;
+function carryOut(memory: MemoryThreads, run: LiveRun, write: EventWrite): void {
   memory.change(run.thread, memory.limits.now());
-  if (pending.message) takeIn(memory, run, pending.message);
-  const change = changeOf(pending);
-  if (change?.event === "on_state") setSlot(memory, run.thread, change.data);
-  else if (change) settle(memory, run, endingOf(change));
+  if (write.write === "add_message") takeIn(memory, run, write.message);
+  else if (write.write === "end_run") settle(memory, run, write);
+  else setSlot(memory, run.thread, write);
 }
 
 /** Out of the inbox, if it waited there, and into the thread. */
@@ -162,7 +151,7 @@ export function setInbox(memory: MemoryThreads, { thread, work }: LiveRun, inbox
   work.inbox = inbox;
 }
 
-function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
+function settle(memory: MemoryThreads, run: LiveRun, { outcome: ending, thread: status }: RunEnd): void {
   const { thread, log, work } = run;
   const entry: RunEntry = run;
   entry.status = ending.status;
@@ -178,7 +167,7 @@ function settle(memory: MemoryThreads, run: LiveRun, ending: RunOutcome): void {
   memory.retain(run);
   if (thread.head.active?.run === run.id) {
     thread.head = headAfterEnd(thread.head);
-    thread.outcome = THREAD_STATUS[ending.status];
+    thread.outcome = status;
   }
   memory.touch(thread);
   if (thread.head.queue.length > 0 && !thread.head.active) memory.calls.publish({ call: "waiting" });

@@ -107,7 +107,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
         return;
       case "describe_thread":
         describe(memory, thread, write);
-        for (const key of write.forget ?? []) setSlot(memory, thread, { key });
+        for (const key of write.forget ?? []) setSlot(memory, thread, { write: "delete_state", key });
         memory.change(thread, now());
         return;
       case "clear_thread":

@@ -8,8 +8,9 @@
 import type { UserMessage } from "../../core/message.ts";
 import type { Lease } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
+import { endIn, messagesIn, writesOf } from "../event-writes.ts";
 import type { Limits } from "../options.ts";
-import { changesThread, endingIn, hasEnd, type PendingEvent, stamp, withUnreadInbox } from "../outcomes.ts";
+import { changesThread, hasEnd, type MessageText, type PendingEvent, stamp } from "../outcomes.ts";
 import { ownerText, rowKey } from "../row-keys.ts";
 import type { Batch, EventCommitter } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
@@ -84,9 +85,10 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
   };
 
   /** Events that change the thread, in a transaction of its own. */
-  async function change({ lease, number, confirmed, pending: given }: RunBatch): Promise<Written> {
+  async function change({ lease, number, confirmed, pending }: RunBatch): Promise<Written> {
     const thread = [ownerText(lease.owner), lease.thread_id] as const;
-    const ends = hasEnd(given);
+    const ends = hasEnd(pending);
+    const own = writesOf(pending);
     const { isWaiting, ...result } = await database.transaction(["thread", ...thread], async (tx) => {
       const turn = tx.rows<TurnRow>(
         `SELECT last_seq, batch, ${timeOf(5)} AS now FROM turns WHERE ${HELD} FOR UPDATE`,
@@ -94,25 +96,23 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
       );
       const left = ends ? tx.rows<{ body: string }>(SELECT_INBOX, rowKey(lease)) : [];
       const waiting = ends ? tx.rows(SELECT_WAITING, thread) : [];
-      const state = await patchedState(tx, thread, given);
+      const state = await patchedState(tx, thread, own.writes);
       const [held] = await turn;
       if (!held || held.last_seq < confirmed || held.batch >= number) throw leaseLost(lease);
       const before = held.last_seq;
       const inbox = (await left).map(({ body }) => JSON.parse(body) as UserMessage);
-      const all = ends ? withUnreadInbox(given, inbox, stamp(lease, limits.now())) : given;
-      const last = before + all.length;
-      insertEvents(tx, lease, { epoch: lease.epoch, before, pending: all });
-      addMessages(
-        tx,
-        thread,
-        all.flatMap(({ message }) => message ?? []),
-      );
-      takeIn(tx, lease, all);
-      setState(tx, thread, stateAfter(state, all));
-      if (ends) {
-        const ending = endingIn(all);
-        endRun(tx, lease, { ending, last, at: held.now });
-        setOutcome(tx, lease, ending);
+      const { appended, writes } =
+        inbox.length > 0 ? writesOf(pending, { inbox, stamp: stamp(lease, limits.now()) }) : own;
+      const last = before + appended.length;
+      insertEvents(tx, lease, { epoch: lease.epoch, before, pending: appended });
+      const messages = messagesIn(writes);
+      addMessages(tx, thread, messages);
+      takeIn(tx, lease, messages);
+      setState(tx, thread, stateAfter(state, writes));
+      const end = endIn(writes);
+      if (end) {
+        endRun(tx, lease, { ending: end.outcome, last, at: held.now });
+        setOutcome(tx, lease, end.thread);
         freeThread(tx, thread, held.now);
       } else
         tx.write(`UPDATE turns SET last_seq = $5, batch = $6 WHERE ${HELD}`, [
@@ -122,16 +122,16 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
         ]);
       touch(tx, thread, held.now);
       tell(tx, [{ run: lease, last, epoch: lease.epoch, ends }]);
-      return { written: all, last, isWaiting: (await waiting).length > 0 };
+      return { written: appended, last, isWaiting: (await waiting).length > 0 };
     });
     if (isWaiting) calls.publish({ call: "waiting" });
     return result;
   }
 
   /** Messages out of the inbox, if they waited there. */
-  function takeIn(tx: Transaction, lease: Lease, pending: readonly PendingEvent[]): void {
-    const ids = pending.flatMap(({ message }) => (message ? [JSON.stringify(message.id)] : []));
-    if (ids.length === 0) return;
+  function takeIn(tx: Transaction, lease: Lease, messages: readonly MessageText[]): void {
+    if (messages.length === 0) return;
+    const ids = messages.map(({ id }) => JSON.stringify(id));
     tx.write("DELETE FROM inbox WHERE owner = $1 AND thread_id = $2 AND run_id = $3 AND id = ANY ($4)", [
       ...rowKey(lease),
       ids,

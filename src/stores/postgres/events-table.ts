@@ -1,16 +1,12 @@
 // Events of a run on their way into the tables, with what they mean: messages, state, and the end of the run. All of it is
 // part of a transaction.
 
+import type { ThreadStatus } from "../../core/records.ts";
 import type { RunKey } from "../../core/stores.ts";
 import { merge } from "../../protocol/patch.ts";
+import type { EventWrite } from "../event-writes.ts";
 import { rowsOf } from "../log-rows.ts";
-import {
-  changeOf,
-  type MessageText,
-  type PendingEvent,
-  type RunOutcome,
-  THREAD_STATUS,
-} from "../outcomes.ts";
+import type { MessageText, PendingEvent, RunOutcome } from "../outcomes.ts";
 import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import { problemOf } from "../rows.ts";
 import type { Transaction } from "./database.ts";
@@ -78,15 +74,13 @@ export function forgetState(tx: Transaction, thread: ThreadKey, keys: readonly s
   ]);
 }
 
-/** The values that `pending` merge something into, as they are. */
+/** The values that the writes merge something into, as they are. */
 export async function patchedState(
   tx: Transaction,
   thread: ThreadKey,
-  pending: readonly PendingEvent[],
+  writes: readonly EventWrite[],
 ): Promise<Map<string, unknown>> {
-  const keys = pending.map(changeOf).flatMap((change) => {
-    return change?.event === "on_state" && change.data.patch ? [JSON.stringify(change.data.key)] : [];
-  });
+  const keys = writes.flatMap((each) => (each.write === "patch_state" ? [JSON.stringify(each.key)] : []));
   if (keys.length === 0) return new Map();
   const rows = await tx.rows<{ key: string; value: string }>(
     "SELECT key, value FROM state WHERE owner = $1 AND thread_id = $2 AND key = ANY ($3)",
@@ -95,17 +89,18 @@ export async function patchedState(
   return new Map(rows.map(({ key, value }) => [JSON.parse(key) as string, JSON.parse(value)]));
 }
 
-/** What the values are after `pending`; `before` is what `patchedState` returns. */
+/** What the values are after the writes; `before` is what `patchedState` returns. `undefined`: the value is deleted. */
 export function stateAfter(
   before: ReadonlyMap<string, unknown>,
-  pending: readonly PendingEvent[],
+  writes: readonly EventWrite[],
 ): Map<string, unknown> {
   const after = new Map<string, unknown>();
-  for (const each of pending) {
-    const change = changeOf(each);
-    if (change?.event !== "on_state") continue;
-    const { key, value, patch } = change.data;
-    after.set(key, patch ? merge(after.has(key) ? after.get(key) : before.get(key), patch) : value);
+  for (const each of writes) {
+    if (each.write === "set_state") after.set(each.key, each.value);
+    if (each.write === "delete_state") after.set(each.key, undefined);
+    if (each.write !== "patch_state") continue;
+    const { key, patch } = each;
+    after.set(key, merge(after.has(key) ? after.get(key) : before.get(key), patch));
   }
   return after;
 }
@@ -127,8 +122,7 @@ export function endRun(
 }
 
 /** What the thread is at once its active run has ended so. */
-export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, ending: RunOutcome): void {
-  const outcome = THREAD_STATUS[ending.status];
+export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, outcome: ThreadStatus): void {
   tx.write("UPDATE threads SET outcome = $3 WHERE owner = $1 AND id = $2", [
     ownerText(owner),
     thread_id,

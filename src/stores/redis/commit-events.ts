@@ -3,16 +3,9 @@
 
 import type { Lease } from "../../core/stores.ts";
 import { leaseLost } from "../errors.ts";
+import { type EventWrites, endIn, writesOf } from "../event-writes.ts";
 import type { Limits } from "../options.ts";
-import {
-  changesThread,
-  endingIn,
-  hasEnd,
-  type PendingEvent,
-  stamp,
-  THREAD_STATUS,
-  withUnreadInbox,
-} from "../outcomes.ts";
+import { changesThread, hasEnd, type PendingEvent, stamp } from "../outcomes.ts";
 import type { EventCommitter, Batch as LeaseBatch } from "../shared/lease-writer.ts";
 import type { LiveTails } from "../shared/live-tails.ts";
 import type { RedisCalls } from "./bus.ts";
@@ -72,7 +65,7 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
 
   async function commitChanges(batch: Batch): Promise<number> {
     const { lease, pending } = batch;
-    const { numbers, rest } = detailsOf(pending);
+    const { numbers, rest } = detailsOf(writesOf(pending));
     const args = { ...argsOf(batch), ...numbers };
     const last = written(
       batch,
@@ -85,19 +78,19 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
   }
 
   async function commitEnd(batch: Batch): Promise<number> {
-    const { lease } = batch;
-    for (let pending = batch.pending; ; ) {
-      const { numbers, rest } = detailsOf(pending);
-      const args = { ...argsOf(batch), ...numbers, ...endOf(pending), retention };
+    const { lease, pending } = batch;
+    for (let all = writesOf(pending); ; ) {
+      const { numbers, rest } = detailsOf(all);
+      const args = { ...argsOf(batch), ...numbers, ...endOf(all), retention };
       const [outcome, found, waiting] = await redis.runUntilLeaseEnds(appendEnd, keysOf(lease), args, rest);
       if (outcome === "lost") throw leaseLost(lease);
       if (outcome === "left") {
-        pending = withUnreadInbox(pending, inboxOf(found), stamp(lease, limits.now()));
+        all = writesOf(all.appended, { inbox: inboxOf(found), stamp: stamp(lease, limits.now()) });
         continue;
       }
       touch(lease);
       await Promise.all([follow(batch, waiting), replicas.confirm()]);
-      return written(batch, pending, found);
+      return written(batch, all.appended, found);
     }
   }
 
@@ -108,10 +101,10 @@ export function createEventCommitter(services: Services): EventCommitter<Schedul
     else if (entry) ignoreErrors(runSchedule.reschedule(entry, undefined));
   }
 
-  function endOf(pending: readonly PendingEvent[]) {
-    const ending = endingIn(pending);
-    const outcome = THREAD_STATUS[ending.status];
-    return { how: JSON.stringify(ending), outcome, ttl: lifetime.ttlOf(outcome) };
+  function endOf({ writes }: EventWrites) {
+    const end = endIn(writes);
+    if (!end) throw new Error("The last event of the batch must be the end of the run.");
+    return { how: JSON.stringify(end.outcome), outcome: end.thread, ttl: lifetime.ttlOf(end.thread) };
   }
 
   function argsOf({ lease, number, confirmed }: Batch) {
@@ -139,8 +132,8 @@ function keysOf({ owner, thread_id, run_id }: Lease) {
   return { ...threadKeys(thread), events: eventsKey(thread, run_id) };
 }
 
-function detailsOf(pending: readonly PendingEvent[]) {
-  const rows = argsOfRows(pending);
-  const { added, args } = changesOf(pending);
+function detailsOf({ appended, writes }: EventWrites) {
+  const rows = argsOfRows(appended);
+  const { added, args } = changesOf(writes);
   return { numbers: { rows: rows.length / 2, added }, rest: [...rows, ...args] };
 }

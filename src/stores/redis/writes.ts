@@ -2,7 +2,7 @@
 
 import type { NewThread } from "../../core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { type Change, changeOf, type PendingEvent } from "../outcomes.ts";
+import { type EventWrite, messagesIn } from "../event-writes.ts";
 import type { Staged, Write } from "../thread-head.ts";
 import { stagedKeys } from "./keys.ts";
 import { type Made, ownerText, patchName } from "./records.ts";
@@ -112,23 +112,18 @@ export interface Changes {
   readonly args: readonly string[];
 }
 
-/** What events change in their thread. */
-export function changesOf(pending: readonly PendingEvent[]): Changes {
-  const messages: string[] = [];
-  const slots: string[] = [];
-  for (const each of pending) {
-    if (each.message) messages.push(each.message.id, each.message.text);
-    const change = changeOf(each);
-    if (change?.event === "on_state") slots.push(...argsOfSlot(change.data));
-  }
-  return { added: messages.length / 2, args: [...messages, ...slots] };
+/** The writes as the scripts of events take them. */
+export function changesOf(writes: readonly EventWrite[]): Changes {
+  const messages = messagesIn(writes).flatMap(({ id, text }) => [id, text]);
+  return { added: messages.length / 2, args: [...messages, ...writes.flatMap(argsOfSlot)] };
 }
 
-function argsOfSlot({ key, value, patch }: Extract<Change, { event: "on_state" }>["data"]): string[] {
+function argsOfSlot(write: EventWrite): string[] {
+  if (write.write === "add_message" || write.write === "end_run") return [];
+  const { key } = write;
   const name = patchName(key);
-  if (patch) {
-    const members = Object.entries(patch).flatMap(([member, each]) => [member, JSON.stringify(each)]);
-    return ["patch", key, name, String(members.length / 2), ...members];
-  }
-  return value === undefined ? ["delete", key, name, ""] : ["set", key, name, JSON.stringify(value)];
+  if (write.write === "delete_state") return ["delete", key, name, ""];
+  if (write.write === "set_state") return ["set", key, name, JSON.stringify(write.value)];
+  const members = Object.entries(write.patch).flatMap(([member, each]) => [member, JSON.stringify(each)]);
+  return ["patch", key, name, String(members.length / 2), ...members];
 }

@@ -3,21 +3,10 @@
 import type { UserMessage } from "../../core/message.ts";
 import type { NewThread } from "../../core/stores.ts";
 import { merge } from "../../protocol/patch.ts";
+import { type EventWrite, endIn, type RunEnd, type StateWrite, writesOf } from "../event-writes.ts";
 import { entriesOfPending, rowsOf } from "../log-rows.ts";
 import type { Limits } from "../options.ts";
-import {
-  type Change,
-  changeOf,
-  changesThread,
-  endingOf,
-  hasEnd,
-  type MessageText,
-  type PendingEvent,
-  type RunOutcome,
-  stamp,
-  THREAD_STATUS,
-  withUnreadInbox,
-} from "../outcomes.ts";
+import { hasEnd, type MessageText, type PendingEvent, stamp } from "../outcomes.ts";
 import { type RowKey, rowKey, type ThreadKey } from "../row-keys.ts";
 import { problemOf } from "../rows.ts";
 import type { AfterCommit, Database } from "./database.ts";
@@ -41,8 +30,8 @@ const STATUS = `CASE WHEN
   THEN 'busy' ELSE outcome END`;
 
 export interface Changes {
-  /** Carries out what a run's events mean; `before` is the number of the event before them. Inside a transaction. */
-  apply(run: LiveRun, pending: readonly PendingEvent[], before: number): void;
+  /** Carries out what a run's events change; `last` is the number of the last of them. Inside a transaction. */
+  apply(run: LiveRun, writes: readonly EventWrite[], last: number): void;
   /** Gives a thread what it begins with. Inside a transaction. */
   fill(thread: ThreadKey, begin: Pick<NewThread, "messages" | "state">): void;
   /** Adds messages whose texts are written already. Inside a transaction. */
@@ -98,26 +87,24 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   );
 
   return {
-    apply(run, pending, before) {
+    apply(run, writes, last) {
       const key = rowKey(run.key);
       const thread = [key[0], key[1]] as const;
       const growth = { messages: 0, bytes: 0 };
-      let ending: RunOutcome | undefined;
-      for (const each of pending) {
-        if (each.message) takeIn(run, key, each.message, growth);
-        const change = changeOf(each);
-        if (change?.event === "on_state") setSlot(thread, change.data);
-        else if (change) ending = endingOf(change);
+      for (const write of writes) {
+        if (write.write === "add_message") takeIn(run, key, write.message, growth);
+        else if (write.write !== "end_run") setSlot(thread, write);
       }
-      if (ending) settle(run, ending, before + pending.length, growth);
-      else if (pending.some(changesThread)) grow.run(growth.messages, growth.bytes, ...thread, now());
+      const end = endIn(writes);
+      if (end) settle(run, end, last, growth);
+      else if (writes.length > 0) grow.run(growth.messages, growth.bytes, ...thread, now());
     },
     fill(thread, { messages = [], state = {} }) {
       addTexts(
         thread,
         messages.map((message) => ({ id: message.id, text: JSON.stringify(message) })),
       );
-      for (const [key, value] of Object.entries(state)) setSlot(thread, { key, value });
+      for (const [key, value] of Object.entries(state)) setSlot(thread, { write: "set_state", key, value });
     },
     addTexts,
     rewind(thread, messageId, afterCommit) {
@@ -159,24 +146,28 @@ export function createChanges(database: Database, removals: Removals, { now }: L
     growth.bytes += Buffer.byteLength(text);
   }
 
-  function setSlot(thread: ThreadKey, change: Extract<Change, { event: "on_state" }>["data"]): void {
-    const { key, value, patch } = change;
-    const before = patch && selectSlot.get(...thread, key);
-    const after = patch ? merge(before && JSON.parse(before.value), patch) : value;
-    if (after === undefined) deleteSlot.run(...thread, key);
-    else upsertSlot.run(...thread, key, JSON.stringify(after));
+  function setSlot(thread: ThreadKey, write: StateWrite): void {
+    const { key } = write;
+    if (write.write === "delete_state") {
+      deleteSlot.run(...thread, key);
+      return;
+    }
+    const before = write.write === "patch_state" ? selectSlot.get(...thread, key) : undefined;
+    const after =
+      write.write === "patch_state" ? merge(before && JSON.parse(before.value), write.patch) : write.value;
+    upsertSlot.run(...thread, key, JSON.stringify(after));
   }
 
-  function settle(run: LiveRun, ending: RunOutcome, seq: number, { messages, bytes }: Growth): void {
-    const { status, stop_reason = null, usage } = ending;
+  function settle(run: LiveRun, { outcome, thread }: RunEnd, seq: number, { messages, bytes }: Growth): void {
+    const { status, stop_reason = null, usage } = outcome;
     const key = rowKey(run.key);
-    const problem = problemOf(ending);
+    const problem = problemOf(outcome);
     endRun.run(status, stop_reason, problem, JSON.stringify(usage), now(), seq, ...key);
     if (run.mayHaveLeft) clearLeft.run(...key);
     // One that has waited leaves the thread as the run before it did.
-    const outcome = run.hold ? THREAD_STATUS[status] : null;
+    const left = run.hold ? thread : null;
     const isBusy = busyWith(key[0], key[1]) !== undefined;
-    end.run(messages, bytes, key[0], key[1], now(), outcome, Number(isBusy));
+    end.run(messages, bytes, key[0], key[1], now(), left, Number(isBusy));
   }
 }
 
@@ -217,26 +208,27 @@ export function createEventCommitter(
   return (run, epoch, given, { afterCommit, afterFlush }) => {
     const key = rowKey(run.key);
     const ends = hasEnd(given);
-    const left = ends && run.mayHaveLeft ? changes.inbox(key) : [];
-    const pending = withUnreadInbox(given, left, stamp(run.key, limits.now()));
+    const inbox = ends && run.mayHaveLeft ? changes.inbox(key) : [];
+    const before = inbox.length > 0 ? { inbox, stamp: stamp(run.key, limits.now()) } : undefined;
+    const { appended, writes } = writesOf(given, before);
     const { written } = run;
-    const last = written + pending.length;
+    const last = written + appended.length;
     const kept = tail.of(run);
-    const before = written - (kept?.pending.length ?? 0);
+    const stored = written - (kept?.pending.length ?? 0);
     if (kept) {
-      insertRows(key, kept.epoch, before, kept.pending);
+      insertRows(key, kept.epoch, stored, kept.pending);
       tail.forget(run, afterCommit);
     }
-    insertRows(key, epoch, written, pending);
-    dropOld(key, before, last);
-    changes.apply(run, pending, written);
+    insertRows(key, epoch, written, appended);
+    dropOld(key, stored, last);
+    changes.apply(run, writes, last);
     if (ends) moveOn([key[0], key[1]], afterCommit);
     afterCommit(() => {
       run.written = last;
       run.hasEnded ||= ends;
     });
     afterFlush(() => {
-      for (const entry of entriesOfPending(pending, epoch, last)) run.log.push(entry);
+      for (const entry of entriesOfPending(appended, epoch, last)) run.log.push(entry);
       if (ends) live.end(run);
       else run.log.ring();
     });

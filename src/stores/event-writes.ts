@@ -1,0 +1,73 @@
+// What a batch of a run's events means: what it adds to the log, and what it changes in the thread. Every store carries it out.
+
+import type { UserMessage } from "../core/message.ts";
+import type { ThreadStatus } from "../core/records.ts";
+import {
+  changeOf,
+  changesThread,
+  endingOf,
+  type MessageText,
+  type PendingEvent,
+  type RunOutcome,
+  type Stamp,
+  THREAD_STATUS,
+  withUnreadInbox,
+} from "./outcomes.ts";
+
+export type EventWrite =
+  /** Into the thread, unless it has one with this id, and out of the run's inbox. */
+  | { readonly write: "add_message"; readonly message: MessageText }
+  | { readonly write: "set_state"; readonly key: string; readonly value: unknown }
+  | { readonly write: "delete_state"; readonly key: string }
+  /** Merged into the value: see `merge` in protocol/patch.ts. */
+  | { readonly write: "patch_state"; readonly key: string; readonly patch: Record<string, unknown> }
+  /** The last one. `thread`: its status, unless another run is active or waits. What is left in the inbox goes. */
+  | {
+      readonly write: "end_run";
+      readonly outcome: RunOutcome;
+      readonly thread: Exclude<ThreadStatus, "busy">;
+    };
+
+export type StateWrite = Extract<EventWrite, { readonly key: string }>;
+export type RunEnd = Extract<EventWrite, { readonly write: "end_run" }>;
+
+export interface EventWrites {
+  /** What the log gets. */
+  readonly appended: readonly PendingEvent[];
+  /** What changes besides the log, in order. Empty for a batch that only shows progress. */
+  readonly writes: readonly EventWrite[];
+}
+
+/** What a batch that ends its run finds. */
+export interface BeforeEnd {
+  /** Messages that were left for the run. Those that no event takes in join the thread before the end. */
+  readonly inbox: readonly UserMessage[];
+  readonly stamp: Stamp;
+}
+
+/** `before`: for a batch that ends the run. */
+export function writesOf(batch: readonly PendingEvent[], before?: BeforeEnd): EventWrites {
+  const appended = before ? withUnreadInbox(batch, before.inbox, before.stamp) : batch;
+  return { appended, writes: appended.filter(changesThread).map(writeOf) };
+}
+
+function writeOf(pending: PendingEvent): EventWrite {
+  if (pending.message) return { write: "add_message", message: pending.message };
+  const change = changeOf(pending);
+  if (change.event === "on_state") {
+    const { key, value, patch } = change.data;
+    if (patch) return { write: "patch_state", key, patch };
+    return value === undefined ? { write: "delete_state", key } : { write: "set_state", key, value };
+  }
+  const outcome = endingOf(change);
+  return { write: "end_run", outcome, thread: THREAD_STATUS[outcome.status] };
+}
+
+/** The end among the writes, which is their last one. */
+export function endIn(writes: readonly EventWrite[]): RunEnd | undefined {
+  const last = writes.at(-1);
+  return last?.write === "end_run" ? last : undefined;
+}
+
+export const messagesIn = (writes: readonly EventWrite[]): MessageText[] =>
+  writes.flatMap((each) => (each.write === "add_message" ? each.message : []));
