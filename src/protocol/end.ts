@@ -1,6 +1,6 @@
 // How a run ended, for readers of its last event; and that event, for writers.
 
-import { endText } from "./end-texts.ts";
+import { type EndFacts, endText } from "./end-texts.ts";
 import type { EventData, StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
 import type { Usage } from "./message.ts";
@@ -63,6 +63,17 @@ export function kindOfEnd(
   if (status === "success") return "finished";
   if (isAsking) return "asks";
   return stop_reason === "tool_use" ? "waits" : "finished";
+}
+
+interface Settled extends EndFacts {
+  readonly error?: { readonly code: string; readonly message: string } | undefined;
+}
+
+/** Why a run whose record this is failed or reached a limit; undefined for other ends. */
+export function failureOf(run: Settled): { readonly code: string; readonly message: string } | undefined {
+  if (run.error) return { code: run.error.code, message: run.error.message };
+  if (run.status !== "error") return undefined;
+  return { code: run.stop_reason ?? "error", message: endText(run) ?? "" };
 }
 
 /**

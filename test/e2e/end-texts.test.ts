@@ -70,6 +70,18 @@ test("every wire says the same sentence about a limit", async () => {
   }
 });
 
+test("a program that asks later reads why the run stopped", async () => {
+  const { url } = await limited();
+  const told = async (name: string, args: object) => {
+    const call = rpc("tools/call", { name, arguments: args });
+    const headers = { accept: "application/json, text/event-stream" };
+    return (await postJson(`${url}/mcp`, call, headers)).text();
+  };
+  const thread_id = "t2";
+  await told("run_agent", { agent: "assistant", message: "go", thread_id });
+  expect(await told("get_run", { thread_id })).toContain(SENTENCE);
+});
+
 test("the event, the run, the page, the terminal and the log say the same sentence about a limit", async () => {
   const lines: string[] = [];
   const { url } = await limited(lines);

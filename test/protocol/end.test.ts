@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { NO_USAGE } from "../../src/core/message.ts";
-import { doneEvent, type End, endOf, kindOfEnd, trackEnd } from "../../src/protocol/end.ts";
+import { doneEvent, type End, endOf, failureOf, kindOfEnd, trackEnd } from "../../src/protocol/end.ts";
 import { causeText, endText, limitText } from "../../src/protocol/end-texts.ts";
 import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import type { Interrupt } from "../../src/protocol/interrupt.ts";
@@ -129,6 +129,14 @@ describe("a run", () => {
     const track = trackEnd();
     for (const event of events) expect(track(event)).toBeUndefined();
     expect(track(done("interrupted", "tool_use"))?.as).toBe(as);
+  });
+
+  test("has a record that says why it stopped, as its last event does", () => {
+    const limit = { status: "error", stop_reason: "max_iterations", details: { message: "It was enough." } };
+    expect(failureOf(limit)).toEqual({ code: "max_iterations", message: "It was enough." });
+    const error = { code: "model_rejected", message: "Not this one.", details: { secret: 1 } };
+    expect(failureOf({ status: "error", error })).toEqual({ code: error.code, message: error.message });
+    expect(failureOf({ status: "cancelled", stop_reason: "cancelled" })).toBeUndefined();
   });
 
   test("that fails says so in the words of its error", () => {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { AppError } from "../../../core/errors.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
-import { endText } from "../../../protocol/end-texts.ts";
+import { failureOf } from "../../../protocol/end.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { keyOf, settledRun } from "../../../runs/control.ts";
 import { openOn } from "../../../runs/start.ts";
@@ -49,14 +49,13 @@ export async function finalValues(
   const rest = {
     ...stateShape(state),
     ...(open.length > 0 ? { __interrupt__: interruptsOf(open) } : {}),
-    ...omitUndefined({ __error__: failureOf(ended) }),
+    ...omitUndefined({ __error__: errorOf(ended) }),
   };
   const kept = await messageTexts(reply, messages, unreadAnswers);
   return { ...kept, parts: valuesText(kept.texts, rest) };
 }
 
-function failureOf(run: RunRecord) {
-  const { status, error, stop_reason = "error" } = run;
-  if (error) return { error: error.code, message: error.message };
-  return status === "error" ? { error: stop_reason, message: endText(run) } : undefined;
+function errorOf(run: RunRecord) {
+  const failure = failureOf(run);
+  return failure && { error: failure.code, message: failure.message };
 }

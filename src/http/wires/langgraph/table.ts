@@ -5,7 +5,7 @@ import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { LARGE_BYTES } from "../../../lib/async.ts";
 import { type AgentHandlers, type AgentReader, readAgent } from "../../../protocol/agent-reader.ts";
-import type { End } from "../../../protocol/end.ts";
+import { type End, failureOf } from "../../../protocol/end.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { merge } from "../../../protocol/patch.ts";
 import { readTurn, type TurnHandlers } from "../../../protocol/turn-reader.ts";
@@ -75,8 +75,8 @@ export function asItIs(
 
 /** The frames of the run's last event, which is no longer kept. */
 export function endOf(run: RunRecord): Shown[] {
-  const failure = run.error ? [shown("error", { error: run.error.code, message: run.error.message })] : [];
-  return [...failure, END];
+  const failure = failureOf(run);
+  return failure ? [shown("error", { error: failure.code, message: failure.message }), END] : [END];
 }
 
 const shown = (event: string, data: unknown): Shown => ({ event, text: () => JSON.stringify(data) });

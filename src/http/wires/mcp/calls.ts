@@ -7,6 +7,7 @@ import { userMessage } from "../../../core/message.ts";
 import { newThreadId } from "../../../core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { failureOf } from "../../../protocol/end.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { beginTurn, type Caller } from "../../../runs/begin-turn.ts";
@@ -224,7 +225,7 @@ export function createCalls(services: RouteServices) {
       status: run.status,
       text,
       open: isSettled(run.status) ? open : [],
-      ...omitUndefined({ error: run.error }),
+      ...omitUndefined({ error: failureOf(run) }),
     });
   }
 

@@ -3,7 +3,7 @@
 import { MessageTupleManager } from "@langchain/langgraph-sdk/ui";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { project } from "../../../../src/http/wires/langgraph/table.ts";
+import { endOf, project } from "../../../../src/http/wires/langgraph/table.ts";
 import type { StreamEvent } from "../../../../src/protocol/event.ts";
 import { arbitraryRun, RUN } from "../../../support/arbitrary-run.ts";
 
@@ -50,4 +50,13 @@ test("LangGraph's client puts the pieces of any run together to the messages of 
       expect(put).toEqual(whole.map(({ id, content }) => [id, content]));
     }),
   );
+});
+
+test("a run whose events are no longer kept ends with why it stopped", () => {
+  const limit = { limit: "max_iterations", message: "It was enough." };
+  const frames = endOf({ ...RUN, status: "error", stop_reason: "max_iterations", details: limit });
+  expect(frames.map((frame) => [frame.event, frame.text()])).toEqual([
+    ["error", JSON.stringify({ error: "max_iterations", message: "It was enough." })],
+    ["end", "null"],
+  ]);
 });

@@ -4,7 +4,7 @@ import type { Message } from "../../../../core/message.ts";
 import type { RunRecord } from "../../../../core/records.ts";
 import type { Stores } from "../../../../core/stores.ts";
 import { freeTurn, LARGE_BYTES } from "../../../../lib/async.ts";
-import { endText } from "../../../../protocol/end-texts.ts";
+import { failureOf, kindOfEnd } from "../../../../protocol/end.ts";
 import type { StreamEvent } from "../../../../protocol/event.ts";
 import { Id, type Owner } from "../../../../protocol/ids.ts";
 import type { Interrupt } from "../../../../protocol/interrupt.ts";
@@ -160,18 +160,22 @@ function taskOf(turn: readonly RunRecord[], newest: RunRecord, open: readonly In
 function stateOf({ status, stop_reason }: RunRecord, isNewest: boolean, isAsking: boolean): TaskState {
   if (status === "pending") return "SUBMITTED";
   if (status === "running") return "WORKING";
-  if (status === "success") return "COMPLETED";
-  if (status === "cancelled") return "CANCELED";
-  if (status === "error") return "FAILED";
-  if (!isNewest) return "CANCELED";
-  if (isAsking) return "INPUT_REQUIRED";
-  return stop_reason === "tool_use" ? "WORKING" : "COMPLETED";
+  if (status === "interrupted" && !isNewest) return "CANCELED";
+  return STATE_AT[kindOfEnd({ status, stop_reason }, isAsking)];
 }
+
+const STATE_AT = {
+  asks: "INPUT_REQUIRED",
+  waits: "WORKING",
+  finished: "COMPLETED",
+  cancelled: "CANCELED",
+  limit: "FAILED",
+} as const;
 
 function statusNow({ runs, first, state, open }: TaskNow, ref: TaskRef) {
   const now = runs.at(-1) ?? first;
   const at = now.ended_at ?? now.created_at;
   if (state === "INPUT_REQUIRED") return statusOf(state, at, question(ref, open));
   if (state !== "FAILED") return statusOf(state, at);
-  return statusOf(state, at, failure(ref, now.error?.message ?? endText(now) ?? ""));
+  return statusOf(state, at, failure(ref, failureOf(now)?.message ?? ""));
 }
