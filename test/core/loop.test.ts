@@ -119,8 +119,9 @@ describe("a run", () => {
   });
 
   test("leaves an empty answer out of the thread", async () => {
-    const { messages, outcome } = await play({ script: [{ say: "" }] });
+    const { messages, outcome, events } = await play({ script: [{ say: "" }] });
     expect(outcome).toEqual({ status: "success", stop_reason: "end_turn", isEmpty: true });
+    expect(events.at(-1)).toMatchObject({ event: "done", data: { message: "The model answered nothing." } });
     expect(messages.map((m) => m.role)).toEqual(["user"]);
   });
 
