@@ -45,7 +45,7 @@ describe("an answer", () => {
       [390, "dark"],
     ] as const) {
       await tab.look({ theme, width, height: 900 });
-      const table = tab.page.getByRole("region", { name: "Table" });
+      const table = tab.page.getByRole("group", { name: "Table" });
       const [inner, outer] = await tab.page.evaluate<number[]>(
         `[document.querySelector(".wide")].flatMap((box) => [box.scrollWidth, box.clientWidth])`,
       );
