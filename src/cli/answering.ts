@@ -34,11 +34,11 @@ type AskFor = (interrupt: Interrupt, asking: Asking) => Promise<Omit<Answer, "id
 const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
   async approval(interrupt, { ask, paint }) {
     const call = `${visible(interrupt.name)} ${paint("dim", JSON.stringify(interrupt.args))}`;
-    const text = await ask(`${asked(interrupt, paint)}\n  ${call}\n  ${CHOICES}: `);
+    const text = await ask(`${asked(interrupt, paint)}\n  ${call}\n  ${choices(interrupt)}: `);
     if (text === undefined) return undefined;
     if (/^e(dit)?$/i.test(text)) return edited(ask);
-    const kept = ALWAYS.get(text);
-    if (kept) return { decision: "approve", remember: kept };
+    const kept = remembered(text, interrupt);
+    if (kept) return { decision: "approve", ...kept };
     const decision = decisionIn(text);
     if (decision) return { decision };
     const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
@@ -70,6 +70,28 @@ export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
 }
 
 const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
+
+/** With the widths of a rule behind "always", where there is more than the very same call. */
+function choices({ name, remember_options = [] }: Interrupt): string {
+  const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {
+    if (remember_as === "command") return [`\`a command\`: what begins with ${command_prefix.join(" or ")}`];
+    return remember_as === "tool" ? [`\`a tool\`: every ${name}`] : [];
+  });
+  return visible(widths.length === 0 ? CHOICES : `${CHOICES} (always for more: ${widths.join(", ")})`);
+}
+
+/** What `a`, `Always`, `a command` and the like remember. Undefined: the text says nothing of that. */
+function remembered(
+  text: string,
+  { remember_options = [] }: Interrupt,
+): Pick<Answer, "remember" | "remember_as"> | undefined {
+  const [word = "", width, ...more] = text.split(/\s+/);
+  const remember = ALWAYS.get(word);
+  if (!remember || more.length > 0) return undefined;
+  if (width === undefined) return { remember };
+  const option = remember_options.find(({ remember_as }) => remember_as === width);
+  return option && { remember, remember_as: option.remember_as };
+}
 const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
   ["a", "session"],
   ["always", "session"],

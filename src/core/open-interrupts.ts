@@ -3,7 +3,14 @@
 
 import { z } from "zod";
 import type { StreamEvent } from "../protocol/event.ts";
-import { Answer, Interrupt, type InterruptKind, type InterruptPolicy } from "../protocol/interrupt.ts";
+import {
+  Answer,
+  Interrupt,
+  type InterruptKind,
+  type InterruptPolicy,
+  RememberAs,
+  type RememberOption,
+} from "../protocol/interrupt.ts";
 import type { ToolCall } from "./message.ts";
 import { patched } from "./run.ts";
 import type { Stream } from "./stream.ts";
@@ -15,7 +22,11 @@ export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false
 /** The key of the thread's state under which interrupts are kept, by id. */
 const STATE_KEY = "interrupts";
 
-const Kept = Interrupt.extend({ answer: Answer.optional() });
+/** The last release reads no answer that has `remember_as`: it is kept beside it. */
+const Kept = Interrupt.extend({
+  answer: Answer.omit({ remember_as: true }).optional(),
+  remember_as: RememberAs.optional(),
+});
 type Kept = z.infer<typeof Kept>;
 const Slot = z.record(z.string(), z.unknown());
 const NONE: ReadonlyMap<string, Kept> = new Map();
@@ -27,6 +38,7 @@ export interface Question {
   readonly options?: readonly string[];
   /** The answer must be one of `options`. */
   readonly oneOfOptions?: boolean;
+  readonly rememberOptions?: readonly RememberOption[];
 }
 
 /**
@@ -35,7 +47,7 @@ export interface Question {
  * run, or by the run's policy when it is unattended or the question has expired.
  */
 export async function* askFor(
-  { call, kind, prompt, options, oneOfOptions }: Question,
+  { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
   run: Run,
 ): Stream<Answer | undefined> {
   const id = `${kind}_${call.id}`;
@@ -53,6 +65,7 @@ export async function* askFor(
     prompt,
     ...(options ? { options: [...options] } : {}),
     ...(oneOfOptions ? { one_of_options: true as const } : {}),
+    ...(rememberOptions ? { remember_options: [...rememberOptions] } : {}),
     created_at: new Date(now).toISOString(),
     ...(expiresAfterMs === undefined ? {} : { expires_at: new Date(now + expiresAfterMs).toISOString() }),
   };
@@ -105,18 +118,26 @@ async function* answerTo(
   otherwise: () => Answer | undefined = () => undefined,
 ): Stream<Answer | undefined> {
   const { id } = asked;
-  if (asked.answer) return asked.answer;
+  const known = keptAnswer(asked);
+  if (known) return known;
   const isKnown = kept(run.state).has(id);
   const answer = isKnown ? (broughtTo(asked, run) ?? otherwise()) : undefined;
   if (answer) {
     const data = { id, name: asked.name, decision: answer.decision };
     yield { event: "on_resume", data } satisfies StreamEvent;
-    yield patched(run, STATE_KEY, { [id]: { ...asked, answer } });
+    const { remember_as, ...kept } = answer;
+    yield patched(run, STATE_KEY, {
+      [id]: { ...asked, answer: kept, ...(remember_as ? { remember_as } : {}) },
+    });
     return answer;
   }
   yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
   if (!isKnown) yield patched(run, STATE_KEY, { [id]: asked });
   return undefined;
+}
+
+function keptAnswer({ answer, remember_as }: Kept): Answer | undefined {
+  return answer && { ...answer, ...(remember_as ? { remember_as } : {}) };
 }
 
 /** The run's own answer. It does not count for a question that this run asked later under the same id. */
@@ -140,7 +161,7 @@ export function closedBy(event: StreamEvent): string[] {
 /** The answer, if any, to the call's approval. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);
-  return asked && (asked.answer ?? broughtTo(asked, run));
+  return asked && (keptAnswer(asked) ?? broughtTo(asked, run));
 }
 
 /** The call with the arguments of an `edit` answer, if there is one. */
@@ -193,7 +214,9 @@ export function staleAnswers({ answers, state, attempt }: Run): string[] {
 
 /** A thread's open interrupts, oldest first. */
 export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[] {
-  return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
+  return [...kept(state).values()].flatMap(({ answer, remember_as: _, ...interrupt }) =>
+    answer ? [] : [interrupt],
+  );
 }
 
 function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {

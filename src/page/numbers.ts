@@ -60,3 +60,8 @@ export const day = (iso: string): string => days().format(new Date(`${iso}T00:00
 
 /** `12,345`. */
 export const number = (value: number): string => plain().format(value);
+
+const choices = once((locale) => new Intl.ListFormat(locale, { type: "disjunction" }));
+
+/** One of several names: "cd, ls or npm test". */
+export const eitherOf = (names: readonly string[]): string => choices().format(names);

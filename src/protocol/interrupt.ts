@@ -5,6 +5,21 @@ import { z } from "zod";
 export const InterruptKind = z.enum(["approval", "question", "tool"]);
 export type InterruptKind = z.infer<typeof InterruptKind>;
 
+export const RememberAs = z.enum(["call", "command", "tool"]);
+export type RememberAs = z.infer<typeof RememberAs>;
+
+/** A rule that an answer can be remembered as. */
+const RememberOption = z
+  .object({
+    remember_as: RememberAs,
+    command_prefix: z
+      .array(z.string())
+      .optional()
+      .describe("With `command`: how each command of a line must begin; whole words."),
+  })
+  .meta({ id: "RememberOption" });
+export type RememberOption = z.infer<typeof RememberOption>;
+
 export const Answer = z
   .strictObject({
     id: z.string().min(1).max(256).describe("Id of the interrupt."),
@@ -21,8 +36,11 @@ export const Answer = z
       .enum(["session", "agent"])
       .optional()
       .describe(
-        "Apply this decision to the same call from now on: in this thread, or in all of this user's threads with the agent.",
+        "Apply this decision from now on: in this thread, or in all of this user's threads with the agent.",
       ),
+    remember_as: RememberAs.optional().describe(
+      "With `remember`: to the very same call (default), to commands that begin as its interrupt says, or to every call of the tool.",
+    ),
   })
   .meta({ id: "Answer" });
 export type Answer = z.infer<typeof Answer>;
@@ -43,6 +61,10 @@ export const Interrupt = z
       .literal(true)
       .optional()
       .describe("The answer must be one of `options`, word for word. Absent: any text is an answer."),
+    remember_options: z
+      .array(RememberOption)
+      .optional()
+      .describe("Of an approval: what `remember_as` may be. Absent: `call`."),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().optional().describe("When it is decided automatically."),
     asked_by: z

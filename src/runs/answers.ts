@@ -26,7 +26,8 @@ export function checkAnswers(answers: readonly Answer[], open: readonly Interrup
   }
 }
 
-function faultOf({ decision, args, remember, message }: Answer, interrupt: Interrupt): string | undefined {
+function faultOf(answer: Answer, interrupt: Interrupt): string | undefined {
+  const { decision, args, remember, message } = answer;
   const { kind, one_of_options, options = [] } = interrupt;
   const fits = DECISIONS[kind];
   if (!fits.includes(decision)) return `takes ${fits.join(", ")}; not ${decision}`;
@@ -34,7 +35,21 @@ function faultOf({ decision, args, remember, message }: Answer, interrupt: Inter
   const canBeKept = kind === "approval" && (decision === "approve" || decision === "deny");
   if (remember !== undefined && !canBeKept)
     return "takes `remember` with the `approve` or `deny` of an approval only";
+  const width = faultOfWidth(answer, interrupt);
+  if (width) return width;
   if (decision === "respond" && one_of_options && !options.includes(message ?? ""))
     return `takes one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
   return undefined;
+}
+
+function faultOfWidth(
+  { remember, remember_as }: Answer,
+  { remember_options = [{ remember_as: "call" }] }: Interrupt,
+): string | undefined {
+  if (remember_as === undefined) return undefined;
+  if (remember === undefined) return "takes `remember_as` with `remember` only";
+  const offered = remember_options.map((each) => each.remember_as);
+  if (offered.includes(remember_as)) return undefined;
+  const names = offered.map((each) => `\`${each}\``).join(" or ");
+  return `cannot be remembered as \`${remember_as}\`: its \`remember_as\` may be ${names}`;
 }

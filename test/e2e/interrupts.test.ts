@@ -98,6 +98,35 @@ describe("a call that must be asked about", () => {
     expect(names(events)).not.toContain("on_interrupt");
   });
 
+  test("says how wide an answer may be remembered, keeps it so wide, and refuses any other width", async () => {
+    const script = [{ call: [run("cp one two")] }, { call: [run("cp one three")] }, { say: "Done." }];
+    const { base, url, open, resume } = await interrupted(script);
+    const [asked] = await open();
+    expect(asked?.remember_options).toEqual([
+      { remember_as: "call" },
+      { remember_as: "command", command_prefix: ["cp"] },
+      { remember_as: "tool" },
+    ]);
+    const answer = { id: asked?.id, decision: "approve" };
+    const alone = await send(`${base}/resume`, { answers: [{ ...answer, remember_as: "tool" }] });
+    expect(alone.body.detail ?? alone.body.message).toContain("takes `remember_as` with `remember` only");
+    const viewer = await resume({ ...answer, remember: "session", remember_as: "command" });
+    const events = await viewer.ended();
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    expect(await getJson(`${url}/threads/t1/permissions`)).toMatchObject({
+      items: [{ decision: "allow", matcher: { tool: "execute", command_prefix: ["cp"] } }],
+    });
+  });
+
+  test("is not remembered for commands where they cannot be told from their beginning", async () => {
+    const { base, open } = await interrupted([{ call: [run("echo $(date)")] }]);
+    const id = (await open())[0]?.id;
+    const wide = { id, decision: "approve", remember: "agent", remember_as: "command" };
+    const { status, body } = await send(`${base}/resume`, { answers: [wide] });
+    expect(status).toBe(400);
+    expect(JSON.stringify(body)).toContain("its `remember_as` may be `call` or `tool`");
+  });
+
   test("takes the first answer, and refuses a second or an unfit one", async () => {
     const { base, open, resume } = await interrupted([{ call: [run("rm one")] }, { say: "Done." }]);
     const id = (await open())[0]?.id;

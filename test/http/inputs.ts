@@ -139,6 +139,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   tool_choice: "nothing",
   ...{ on_busy: "nothing", on_disconnect: "nothing", background: "nothing" },
   ...{ answers: "nothing", decision: "nothing", args: "nothing", message: "nothing", remember: "nothing" },
+  remember_as: "nothing",
   ...{ tools: "nothing", description: "nothing", parameters: "nothing", annotations: "nothing" },
   ...{ callback_url: "nothing", headers: "nothing", timeout_ms: "nothing", idempotent: "nothing" },
   ...{ agents: "nothing", read_only: "nothing", destructive: "nothing", category: "nothing" },

@@ -84,6 +84,32 @@ describe("while the agent waits", () => {
     expect(kept).toEqual([]);
   });
 
+  test("an answer is remembered as widely as the page says before, and no more widely", async () => {
+    const page = await asked([
+      { call: [execute("echo 1")] },
+      { call: [execute("echo 2")] },
+      { call: [execute("echo 3; touch x")] },
+      { say: "Done with it." },
+    ]);
+    const question = page.locator("article.question");
+    await question.getByLabel("Remember").selectOption("in this conversation");
+    await question.getByText("Allow lets execute run again with exactly these arguments.").waitFor();
+    await question.getByLabel("For", { exact: true }).selectOption("commands that begin with “echo”");
+    await question.getByText("in which each command begins with “echo”.").waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await question.getByRole("button", { name: "Allow", exact: true }).press("Enter");
+    await question.getByText("echo 3; touch x").waitFor();
+    await question.getByLabel("Remember").selectOption("with this agent");
+    expect(await question.getByLabel("For", { exact: true }).locator("option").allTextContents()).toEqual([
+      "exactly this call",
+      "commands that begin with “echo” or “touch x”",
+      "every call of execute",
+    ]);
+    await question.getByRole("button", { name: "Deny", exact: true }).press("Enter");
+    await sees(page, "Done with it.");
+  });
+
   test("a key answers the one open call from anywhere, once it was in sight", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "It ran." }]);
     await page

@@ -5,7 +5,6 @@ import { z } from "zod";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
 import { AppError } from "../../core/errors.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
-import type { ToolCall } from "../../core/message.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
 import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
@@ -19,6 +18,7 @@ import { instructionsOf } from "./instructions.ts";
 import { compileRule } from "./match.ts";
 import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
 import { type Rule, RuleSpec } from "./rule.ts";
+import { rememberOptions } from "./rule-options.ts";
 import { guardedEnvironment } from "./shell/guarded-environment.ts";
 import {
   addSessionRule,
@@ -90,9 +90,9 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       }
 
       /** An answer that cannot be remembered still counts for its call. */
-      async function* remember(answer: Answer, call: ToolCall, run: Run): Stream<void> {
+      async function* remember(answer: Answer, request: ToolRequest, run: Run): Stream<void> {
         try {
-          yield* keep(answer, call, run);
+          yield* keep(answer, request, run);
         } catch (error) {
           if (!(error instanceof AppError)) throw error;
           yield warning("not_remembered", `The answer counts for this call only. ${error.message}`);
@@ -100,11 +100,18 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       }
 
       /** Without a store of items the thread's state remembers the rule. */
-      async function* keep({ remember: where, decision }: Answer, call: ToolCall, run: Run): Stream<void> {
+      async function* keep(answer: Answer, { call, tool }: ToolRequest, run: Run): Stream<void> {
+        const { remember: where, remember_as = "call", decision } = answer;
         const effect = decision === "approve" ? "allow" : "deny";
         if (!where) return;
         const scope = where === "agent" && user ? "user" : "session";
-        const rule = ruleFor(call, effect, scope);
+        const offered = rememberOptions(subjectOf(call, tool, backend?.workdir));
+        const rule = ruleFor(
+          call,
+          effect,
+          scope,
+          offered.find((each) => each.remember_as === remember_as),
+        );
         const kept = scope === "user" ? user : session;
         if (!kept) return yield* addSessionRule(run, rule);
         await kept.add(rule);
@@ -119,7 +126,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         next: CallTool,
         run: Run,
       ): Stream<ToolResult> {
-        yield* remember(answer, request.call, run);
+        yield* remember(answer, request, run);
         switch (answer.decision) {
           case "approve":
           case "edit": // The call is the edited one.
@@ -170,7 +177,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           // Rules and tools may have changed since: an answer counts unless the call is denied now.
           const isAnswered = approvalOf(request.call, run) !== undefined;
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
-          const answer = isAsked ? yield* ask(request, verdict, run) : undefined;
+          const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
           if (verdict.decision === "deny") return failed(verdict.message ?? refusal(request, verdict));
           if (!isAsked) return yield* next(request);
           return answer ? yield* follow(answer, request, next, run) : interrupted();
@@ -203,10 +210,21 @@ function isRunnable({ call, tool }: ToolRequest): boolean {
   return tool !== undefined && call.malformed === undefined && "args" in tool.parse(call.args);
 }
 
-function ask(request: ToolRequest, { message, why }: Verdict, run: Run): Stream<Answer | undefined> {
-  const { call } = request;
-  const prompt = message ?? `May the agent ${whatOf(request)}? (${why})`;
-  return askFor({ call, kind: "approval", prompt, options: ["approve", "deny", "edit", "respond"] }, run);
+function ask(
+  request: ToolRequest,
+  { message, why }: Verdict,
+  run: Run,
+  workdir?: string,
+): Stream<Answer | undefined> {
+  const { call, tool } = request;
+  return askFor(
+    {
+      ...{ call, kind: "approval", options: ["approve", "deny", "edit", "respond"] },
+      prompt: message ?? `May the agent ${whatOf(request)}? (${why})`,
+      rememberOptions: rememberOptions(subjectOf(call, tool, workdir)),
+    },
+    run,
+  );
 }
 
 /** The call in words, for the person who approves it. */

@@ -26,6 +26,9 @@ export const Scope = z.union([
 ]);
 export type Scope = z.infer<typeof Scope>;
 
+/** The pattern of a tool's name that matches it alone. */
+export const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
+
 const ToolPattern = valid(z.string().min(1).max(200), globMatcher).describe(
   "A tool's name, or a glob of names.",
 );

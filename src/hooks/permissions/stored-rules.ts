@@ -16,7 +16,8 @@ import { randomId } from "../../lib/random-id.ts";
 import { readText } from "../../lib/read-text.ts";
 import { firstChars } from "../../lib/text.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { type Decision, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
+import type { RememberOption } from "../../protocol/interrupt.ts";
+import { type Decision, literal, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope } from "./rule.ts";
 
 const MAX_RULES = 200;
 
@@ -72,30 +73,35 @@ function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): 
 }
 
 /**
- * A rule for exactly this tool and these arguments. Rules for the same call share an id. Throws `invalid_request` when the
- * arguments are too long to be stored.
+ * The rule that an answer to the call is remembered as; by default for exactly this tool and these arguments. Rules for the
+ * same calls share an id. Throws `invalid_request` when the arguments are too long to be stored.
  */
-export function ruleFor({ name, args }: ToolCall, decision: Decision, scope: Scope): Rule {
+export function ruleFor(
+  call: ToolCall,
+  decision: Decision,
+  scope: Scope,
+  option: RememberOption = { remember_as: "call" },
+): Rule {
+  const { name, args } = call;
+  const { remember_as, command_prefix } = option;
+  const tool = literal(name);
+  if (remember_as !== "call") {
+    const matcher = remember_as === "command" && command_prefix ? { tool, command_prefix } : { tool };
+    return { id: answerId([name, remember_as, command_prefix]), scope, priority: 0, matcher, decision };
+  }
   const text = JSON.stringify(args);
   if (text.length > MAX_RULE_CHARS)
     throw new AppError(
       "invalid_request",
       `The call has ${text.length} characters of arguments; at most ${MAX_RULE_CHARS} can be remembered.`,
     );
-  const matcher = { tool: literal(name), arguments: args };
-  const hash = createHash("sha256").update(JSON.stringify([name, args]));
-  return {
-    id: `answer-${hash.digest("hex").slice(0, 16)}`,
-    scope,
-    priority: 0,
-    matcher,
-    decision,
-    description: firstChars(`${name} ${text}`, 200),
-  };
+  const description = firstChars(`${name} ${text}`, 200);
+  const matcher = { tool, arguments: args };
+  return { id: answerId([name, args]), scope, priority: 0, matcher, decision, description };
 }
 
-/** Escapes glob characters. */
-const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
+const answerId = (about: readonly unknown[]) =>
+  `answer-${createHash("sha256").update(JSON.stringify(about)).digest("hex").slice(0, 16)}`;
 
 const MAX_BYTES = 1024 * 1024;
 

@@ -816,10 +816,6 @@ export const de: Texts = {
     deny: "Ablehnen",
     denyBecause: "Ablehnen, weil…",
     edit: "Bearbeiten…",
-    remember: "Merken",
-    once: "nur dieses Mal",
-    inThread: "in dieser Unterhaltung",
-    withAgent: "mit diesem Agenten",
     noAnswer: "Nicht antworten",
     answer: "Antworten",
     ownWords: "Oder in eigenen Worten",
@@ -837,6 +833,34 @@ export const de: Texts = {
     sendNow: "Jetzt senden; die übrigen werden noch einmal gefragt",
     wasEdited: "Bearbeitet ausführen",
     change: "Ändern",
+  },
+  remember: {
+    label: "Merken",
+    once: "nur dieses Mal",
+    inThread: "in dieser Unterhaltung",
+    withAgent: "mit diesem Agenten",
+    width: "Für",
+    widths: {
+      call: () => "genau diesen Aufruf",
+      command: (start) => `Befehle, die mit ${start} beginnen`,
+      tool: (tool) => `jeden Aufruf von ${tool}`,
+    },
+    allows: {
+      call: (tool) => `Erlauben lässt ${tool} mit genau diesen Argumenten wieder laufen.`,
+      command: (_tool, start) =>
+        `Erlauben lässt jede Befehlszeile laufen, in der jeder Befehl mit ${start} beginnt.`,
+      tool: (tool) => `Erlauben lässt ${tool} mit allen Argumenten laufen, was immer sie bewirken.`,
+    },
+    denies: {
+      call: () => "Ablehnen weist denselben Aufruf ab.",
+      command: (start) =>
+        `Ablehnen weist jede Zeile mit ${start} ab, und Zeilen, die nicht sicher zu lesen sind.`,
+      tool: () => "Ablehnen weist alle seine Aufrufe ab.",
+    },
+    where: {
+      session: "Das gilt in dieser Unterhaltung.",
+      agent: "Das gilt in allen Ihren Unterhaltungen mit diesem Agenten.",
+    },
   },
   listing: { more: "Mehr anzeigen" },
   admin: {

@@ -788,10 +788,6 @@ export const en = {
     deny: "Deny",
     denyBecause: "Deny, because…",
     edit: "Edit…",
-    remember: "Remember",
-    once: "only this time",
-    inThread: "in this conversation",
-    withAgent: "with this agent",
     noAnswer: "Do not answer",
     answer: "Answer",
     ownWords: "Or in your own words",
@@ -809,6 +805,34 @@ export const en = {
     sendNow: "Send now; the others are asked again",
     wasEdited: "Run as edited",
     change: "Change",
+  },
+  remember: {
+    label: "Remember",
+    once: "only this time",
+    inThread: "in this conversation",
+    withAgent: "with this agent",
+    width: "For",
+    widths: {
+      call: (_of: string) => "exactly this call",
+      command: (start: string) => `commands that begin with ${start}`,
+      tool: (tool: string) => `every call of ${tool}`,
+    },
+    allows: {
+      call: (tool: string, _start: string) => `Allow lets ${tool} run again with exactly these arguments.`,
+      command: (_tool: string, start: string) =>
+        `Allow lets every command line run in which each command begins with ${start}.`,
+      tool: (tool: string, _start: string) => `Allow lets ${tool} run with any arguments, whatever they do.`,
+    },
+    denies: {
+      call: (_start: string) => "Deny refuses the same call.",
+      command: (start: string) =>
+        `Deny refuses every line with ${start}, and lines that cannot be read for certain.`,
+      tool: (_start: string) => "Deny refuses all of its calls.",
+    },
+    where: {
+      session: "It counts in this conversation.",
+      agent: "It counts in all your conversations with this agent.",
+    },
   },
   listing: { more: "Show more" },
   admin: {

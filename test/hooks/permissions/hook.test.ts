@@ -321,6 +321,80 @@ test("what a person says of a call counts, also if a rule would let it run by no
   expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "deny" }]);
 });
 
+describe("an answer that is remembered for more than the very same call", () => {
+  const offered = async (command: string) => {
+    const { events } = await running([command], {});
+    return dataOf(events, "on_interrupt")[0]?.remember_options?.flatMap(
+      ({ remember_as, command_prefix }) => command_prefix?.join(" | ") ?? remember_as,
+    );
+  };
+
+  test.each([
+    ["echo 1", "echo"],
+    ["git status -s", "git status"],
+    ["npm run build", "npm run build"],
+    ["python3 tools/report.py --all", "python3 tools/report.py"],
+    ["docker ps", "docker ps"],
+    ["cd app && npm test", "cd | npm test"],
+  ])("offers the commands that begin as `%s` does: %s", async (command, prefix) => {
+    expect(await offered(command)).toEqual(["call", prefix, "tool"]);
+  });
+
+  test.each([
+    "echo $(rm -rf /)",
+    "echo `rm -rf /`",
+    "echo 1\nrm -rf /",
+    "echo 1 > ~/.bashrc",
+    "PATH=. echo 1",
+    "sh -c 'echo 1'",
+    "env echo 1",
+    'ec"ho" 1',
+    "cat a; cat b; ls; wc x; head y",
+  ])("offers no beginning of a command that could hide another: %s", async (command) => {
+    expect(await offered(command)).toEqual(["call", "tool"]);
+  });
+
+  const statusOf = async (command: string) => {
+    const { state } = await answered(["echo 1"], {
+      ...{ call: 0, decision: "approve", remember: "session", remember_as: "command" },
+    });
+    const { outcome } = await running([command], {}, { input: { state } });
+    return outcome.status;
+  };
+
+  test.each(["echo 2", "echo 'two words' | echo", "echo 2 && echo 3"])("allows %s", async (command) => {
+    expect(await statusOf(command)).toBe("success");
+  });
+
+  test.each([
+    "echo 1; rm -rf /",
+    "echo $(rm -rf /)",
+    "echo `rm x`",
+    "echo 1 | sh",
+    "echo 1 && rm x",
+    "echo 1 & rm x",
+    "echo 1\nrm x",
+    "echo 1 > ~/.bashrc",
+    "echo 1 <(rm x)",
+    "echo $(<x)",
+    "echoes 1",
+    "./echo 1",
+    "rm x",
+  ])("asks about %s as before", async (command) => {
+    expect(await statusOf(command)).toBe("interrupted");
+  });
+
+  test("allows every call of the tool and none of others, and denies what is denied", async () => {
+    const wide = { call: 0, remember: "session", remember_as: "tool" } as const;
+    const { state } = await answered(["echo 1"], { ...wide, decision: "approve" });
+    expect(sessionRules(state)).toMatchObject([{ matcher: { tool: "execute" }, decision: "allow" }]);
+    expect((await running(["rm x"], {}, { input: { state } })).outcome.status).toBe("success");
+    const denied = await answered(["echo 1"], { ...wide, decision: "deny" });
+    const { messages } = await running(["rm x"], {}, { input: { state: denied.state } });
+    expect(toolMessages(messages)[0]?.error).toContain("denied");
+  });
+});
+
 test("a call that a person has edited is shown, judged and run as it is now", async () => {
   const args = { command: "ls -l" };
   const { messages, events } = await answered(["ls"], { call: 0, decision: "edit", args });

@@ -23,6 +23,13 @@ const knownUse = (name: string): Use | undefined => {
 /** Whether something is known of the program at all. */
 export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
+/** Whether its first word may say what it does, as in `git push`. Nothing is known of most programs: it may. */
+export function takesVerb(name: string): boolean {
+  const use = knownUse(name);
+  if (!use) return !INERT.has(baseName(name));
+  return use.subcommands !== undefined || use.runsProject === true;
+}
+
 /** Whether a program never runs another one and never writes a file, with any arguments. */
 export const isInert = (name: string): boolean => READERS.has(baseName(name));
 

@@ -1,0 +1,16 @@
+// What the body of a question gets, whatever it asks.
+
+import { useContext } from "preact/hooks";
+import type { Answer, Interrupt } from "../../client/client.ts";
+import { keyOf } from "../questions.ts";
+import { AskedIn } from "./asked.tsx";
+
+export interface BodyProps {
+  readonly ask: Interrupt;
+  readonly isOff: boolean;
+  readonly isOnly: boolean;
+  readonly answer: (given: Omit<Answer, "id">) => Promise<void>;
+}
+
+/** The key of the text that is being written as its answer. */
+export const useDraft = (ask: Interrupt) => keyOf(useContext(AskedIn) ?? "", ask);
