@@ -95,6 +95,12 @@ export type Message = {
   error?: string | undefined;
 };
 
+export type RememberOption = {
+  remember_as: "call" | "command" | "tool";
+  /** With `command`: how each command of a line must begin; whole words. */
+  command_prefix?: string[] | undefined;
+};
+
 export type Interrupt = {
   id: string;
   /** May the call run? · What is the user's answer? · The front end executes the call. */
@@ -110,6 +116,8 @@ export type Interrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
+  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */
   expires_at?: string | undefined;
@@ -542,6 +550,8 @@ export type OpenInterrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
+  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */
   expires_at?: string | undefined;
@@ -1188,6 +1198,8 @@ export type UserInterrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
+  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */
   expires_at?: string | undefined;
@@ -1211,8 +1223,10 @@ export type Answer = {
   args?: Record<string, unknown> | undefined;
   /** With `deny`: why, for the model. With `respond`: the answer, in place of the call's result. */
   message?: string | undefined;
-  /** Apply this decision to the same call from now on: in this thread, or in all of this user's threads with the agent. */
+  /** Apply this decision from now on: in this thread, or in all of this user's threads with the agent. */
   remember?: "session" | "agent" | undefined;
+  /** With `remember`: to the very same call (default), to commands that begin as its interrupt says, or to every call of the tool. */
+  remember_as?: "call" | "command" | "tool" | undefined;
 };
 
 export type ClientTool = {
