@@ -849,7 +849,7 @@ export const de: Texts = {
       call: (tool) => `Erlauben lässt ${tool} mit genau diesen Argumenten wieder laufen.`,
       command: (_tool, start) =>
         `Erlauben lässt jede Befehlszeile laufen, in der jeder Befehl mit ${start} beginnt.`,
-      tool: (tool) => `Erlauben lässt ${tool} mit allen Argumenten laufen, was immer sie bewirken.`,
+      tool: (tool) => `Erlauben lässt ${tool} mit allen Argumenten laufen, ohne zu fragen.`,
     },
     denies: {
       call: () => "Ablehnen weist denselben Aufruf ab.",

@@ -821,7 +821,8 @@ export const en = {
       call: (tool: string, _start: string) => `Allow lets ${tool} run again with exactly these arguments.`,
       command: (_tool: string, start: string) =>
         `Allow lets every command line run in which each command begins with ${start}.`,
-      tool: (tool: string, _start: string) => `Allow lets ${tool} run with any arguments, whatever they do.`,
+      tool: (tool: string, _start: string) =>
+        `Allow lets ${tool} run with any arguments, without a question.`,
     },
     denies: {
       call: (_start: string) => "Deny refuses the same call.",

@@ -1,4 +1,4 @@
-// What the body of a question gets, whatever it asks.
+// What the body of each kind of question gets.
 
 import { useContext } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";
