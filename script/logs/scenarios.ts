@@ -83,8 +83,13 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   ),
   "retry-after-overload": plain({ fail: "overloaded" }, answer(say("Now it works."))),
   "retry-within-an-answer": plain(
-    { blocks: [say("It is very red and blue.")], breakAfter: { frames: 3, with: "overloaded" } },
+    { blocks: [say("It is very red and blue.")], breakAfter: { frames: 3, with: "overloaded" }, delayMs: 40 },
     answer(say("It is red.")),
+  ),
+  "retry-within-a-call": plain(
+    { blocks: [say("I look."), now("call_0")], breakAfter: { frames: 6, with: "overloaded" }, delayMs: 40 },
+    answer(say("I look."), now()),
+    DONE,
   ),
   "wrong-key": plain({ fail: "auth" }),
   "fallback-model": {

@@ -94,6 +94,7 @@ export const READERS: Readonly<Record<string, Recorded>> = {
     },
   },
   responses: {
+    shows: "answer",
     begin() {
       const { see, response } = responseEvents({});
       return { ...framed(see), end: response };

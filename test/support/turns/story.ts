@@ -53,9 +53,15 @@ const Call = fc.record({
 const Step = fc.record({
   said: Said,
   /** Attempts that fail before the one that counts: by a busy provider, or because the process dies. */
-  failures: fc.array(fc.record({ said: fc.array(Delta, { maxLength: 2 }), isCrash: fc.boolean() }), {
-    maxLength: 2,
-  }),
+  failures: fc.array(
+    fc.record({
+      said: fc.array(Delta, { maxLength: 2 }),
+      /** It has begun a call. */
+      calls: fc.boolean(),
+      isCrash: fc.boolean(),
+    }),
+    { maxLength: 2 },
+  ),
   warning: rarely(fc.constantFrom("odd", "context_compacted", "model_fallback")),
   calls: fc.array(Call, { maxLength: 3 }),
   /** The order in which calls that run at once write their events. */

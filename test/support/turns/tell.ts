@@ -123,7 +123,8 @@ function modelCall(
   for (const [index, failure] of failures.entries()) {
     const message_id = `msg_${id}_failed_${index}`;
     const opening = started(message_id);
-    write(opening, ...failure.said.map(streamed));
+    const call = { index: 0, id: `call_${id}_failed_${index}`, name: "read_file", args_delta: '{"in' };
+    write(opening, ...failure.said.map(streamed), ...(failure.calls ? [streamed({ tool_call: call })] : []));
     if (failure.isCrash)
       write(
         { event: "run_resumed", data: { attempt: ++attempts.last } },
