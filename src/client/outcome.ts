@@ -5,9 +5,18 @@ import type { Run } from "./wire.ts";
 
 /**
  * `waits`: something that it asked is open. `answered`: it asked, and another run continued. `stopped`: by a person, at once
- * or after a step. `empty`: the model said nothing.
+ * or after a step. `empty`: the model said nothing. `cut`: the answer ends at the limit of its tokens.
  */
-export type Outcome = "queued" | "running" | "waits" | "answered" | "stopped" | "failed" | "empty" | "done";
+export type Outcome =
+  | "queued"
+  | "running"
+  | "waits"
+  | "answered"
+  | "stopped"
+  | "failed"
+  | "empty"
+  | "cut"
+  | "done";
 
 export interface Ending extends Pick<Run, "status" | "stop_reason"> {
   /** What its last event says of its end. */
@@ -26,7 +35,8 @@ export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
     case "running":
       return "running";
     case "success":
-      return (run.isEmpty ?? saidNothing(run)) ? "empty" : "done";
+      if (run.isEmpty ?? saidNothing(run)) return "empty";
+      return run.stop_reason === "max_tokens" ? "cut" : "done";
     default:
       return ENDED[kindOfEnd({ status: run.status, stop_reason: run.stop_reason }, isAsking)];
   }

@@ -19,6 +19,8 @@ test.each<[string, Ending, boolean]>([
   ["stopped", { status: "cancelled", stop_reason: "cancelled" }, false],
   ["failed", { status: "error", stop_reason: "max_iterations" }, false],
   ["empty", { status: "success", stop_reason: "end_turn", usage: spent(0) }, false],
+  ["cut", { status: "success", stop_reason: "max_tokens", usage: spent(3) }, false],
+  ["empty", { status: "success", stop_reason: "max_tokens", usage: spent(3), isEmpty: true }, false],
   ["done", { status: "success", stop_reason: "end_turn", usage: spent(3) }, false],
   ["done", { status: "success", stop_reason: "refusal", usage: spent(0) }, false],
   ["done", { status: "success", stop_reason: "end_turn", usage: spent(0), isEmpty: false }, false],

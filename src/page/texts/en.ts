@@ -89,6 +89,7 @@ export const en = {
     stopped: "Stopped",
     failed: "Failed",
     empty: "No answer",
+    cut: "Cut off",
     done: "Done",
   },
   statusLine: {

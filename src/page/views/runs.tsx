@@ -185,6 +185,7 @@ const STATUS_OF: Readonly<Partial<Record<Outcome, RunRecord["status"]>>> = {
   answered: "interrupted",
   failed: "error",
   empty: "success",
+  cut: "success",
   done: "success",
 };
 
@@ -197,6 +198,7 @@ const MARKS: Readonly<Record<Outcome, readonly [mark: string, tone: string]>> = 
   stopped: ["⊘", ""],
   failed: ["✗", "bad"],
   empty: ["∅", "warn"],
+  cut: ["✂", "warn"],
   done: ["✓", "good"],
 };
 const OUTCOMES = Object.keys(MARKS) as Outcome[];

@@ -192,6 +192,7 @@ const MARKS: Readonly<Record<Outcome, readonly [string, string]>> = {
   stopped: ["⊘", "quiet"],
   failed: ["✗", "bad"],
   empty: ["", ""],
+  cut: ["", ""],
   done: ["", ""],
 };
 
