@@ -47,6 +47,8 @@ export interface ToolCell {
   writing: Output;
   output: Output;
   state: CellState;
+  /** A person did not allow it: the output is why. */
+  isDenied?: boolean;
   /** When it started, by the clock of the server. */
   began?: string;
   ms?: number;

@@ -59,11 +59,11 @@ export function createLane(lane: Lane, tools: LaneTools) {
     },
     result(message) {
       if (!isNew(message)) return;
-      const { tool_call_id: id, name, content, error, created_at } = message;
+      const { tool_call_id: id, name, content, error, denied = false, created_at } = message;
       if (error === WITHDRAWN) calls.withdraw(id, name);
       else {
         const text = error ?? textIn(content);
-        calls.result(id, name, { text, hasFailed: error !== undefined, at: created_at });
+        calls.result(id, name, { text, hasFailed: error !== undefined, isDenied: denied, at: created_at });
       }
     },
     toolStart: (name, data) => calls.start(name, data, at),

@@ -78,10 +78,11 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     result(
       call: string,
       name: string,
-      { text, hasFailed, at }: { text: string; hasFailed: boolean; at: string },
+      { text, hasFailed, isDenied, at }: { text: string; hasFailed: boolean; isDenied: boolean; at: string },
     ): void {
       const cell = calls.get(call) ?? list.add(make(call, name));
       cell.at = at;
+      if (isDenied) cell.isDenied = true;
       cell.output = outputOf(text);
       setState(cell, hasFailed ? "failed" : "done");
     },

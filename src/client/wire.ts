@@ -93,6 +93,8 @@ export type Message = {
   name: string;
   /** Present only when the call failed. */
   error?: string | undefined;
+  /** The call was not run, because a person did not allow it: `error` is why. */
+  denied?: true | undefined;
 };
 
 export type RememberOption = {

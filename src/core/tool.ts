@@ -41,6 +41,8 @@ export type ToolResult =
       readonly status: "done";
       readonly output: Content;
       readonly error?: string;
+      /** A person did not allow the call. */
+      readonly denied?: true;
       readonly endsRun?: true;
       /** The id of the message that it becomes: it shows that a delivered result is in the thread. Default: a new one. */
       readonly message_id?: string;
@@ -58,9 +60,9 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
 /** The message by which the thread holds a call's result. */
 export function resultMessage(
   call: Pick<ToolCall, "id" | "name">,
-  { output, error, message_id }: DoneResult,
+  { output, error, denied, message_id }: DoneResult,
 ): ToolMessage {
-  const message = toolMessage(call, output, error);
+  const message = { ...toolMessage(call, output, error), ...(denied ? { denied } : {}) };
   return message_id === undefined ? message : { ...message, id: message_id };
 }
 

@@ -90,6 +90,10 @@ export const ToolMessage = z.object({
   tool_call_id: z.string(),
   name: z.string(),
   error: z.string().optional().describe("Present only when the call failed."),
+  denied: z
+    .literal(true)
+    .optional()
+    .describe("The call was not run, because a person did not allow it: `error` is why."),
 });
 
 export const Message = z

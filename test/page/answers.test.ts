@@ -112,6 +112,21 @@ describe("while the agent waits", () => {
     await sees(page, "Done with it.");
   });
 
+  test("a call that was denied says so, with the reason, also after a reload", async () => {
+    const page = await asked([{ call: [execute("echo one")] }, { say: "Then not." }]);
+    await page.getByRole("button", { name: "Deny, because…" }).click();
+    await page.getByLabel("Why not? The agent reads it.").fill("Too early.");
+    await page.keyboard.press("Enter");
+    await sees(page, "Then not.");
+    for (const isAgain of [false, true]) {
+      if (isAgain) await page.reload();
+      const card = page.locator(".card.denied");
+      await card.getByText("denied").waitFor();
+      await card.getByText("Too early.").waitFor();
+      expect(await card.getByText(/failed|Error/).count()).toBe(0);
+    }
+  });
+
   test("a key answers the one open call from anywhere, once it was in sight", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "It ran." }]);
     await page

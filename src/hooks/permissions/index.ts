@@ -132,10 +132,13 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           case "edit": // The call is the edited one.
             return yield* next(request);
           case "deny":
-            return failed(
-              answer.message ??
-                "The user does not allow this call. Do not try to reach the same in another way.",
-            );
+            return {
+              ...failed(
+                answer.message ??
+                  "The user does not allow this call. Do not try to reach the same in another way.",
+              ),
+              denied: true,
+            };
           case "respond":
             return done(answer.message ?? "");
         }

@@ -24,12 +24,15 @@ import { textOf } from "../transcript.ts";
 import { download } from "./download.ts";
 import { ThreadOf } from "./thread-of.ts";
 
-const MARKS: Readonly<Record<CellState | "odd", string>> = {
+type Look = CellState | "odd" | "denied";
+
+const MARKS: Readonly<Record<Look, string>> = {
   open: "●",
   done: "✓",
   /** A command that ended with an error of its own. */
   odd: "!",
   failed: "✗",
+  denied: "⊘",
   waits: "◔",
   stopped: "■",
 };
@@ -39,7 +42,7 @@ const ThreadFile = lazy(async () => (await import("./files.tsx")).ThreadFile);
 /** Of what is still growing, the end is shown. */
 const LIVE_CHARACTERS = 10_000;
 
-const Mark = ({ state }: { state: CellState | "odd" }) => (
+const Mark = ({ state }: { state: Look }) => (
   <span class="mark" aria-hidden="true">
     {MARKS[state]}
   </span>
@@ -59,10 +62,11 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
     () => (state === "done" ? badEndOf(name, text, t().calls) : undefined),
     [name, state, text],
   );
-  const look = badEnd === undefined ? state : "odd";
+  const isDenied = cell.isDenied === true && state === "failed";
+  const look = isDenied ? "denied" : badEnd === undefined ? state : "odd";
   const isOpen = choice ?? (state === "failed" || badEnd !== undefined || (isGrowing && text !== ""));
   const time = ms === undefined || state !== "done" ? undefined : duration(ms);
-  const end = [badEnd, time].filter(Boolean).join(" · ") || t().calls.states[state];
+  const end = [badEnd, time].filter(Boolean).join(" · ") || t().calls.states[isDenied ? "denied" : state];
   const tasks = tasksOf(args);
   return (
     <div class={`card ${look}`} data-message={cell.call}>
@@ -148,7 +152,7 @@ function Output({ cell, text }: { cell: ToolCell; text: string }) {
   return (
     <section class="output">
       <header>
-        <span>{cell.state === "failed" ? words.error : words.output}</span>
+        <span>{cell.isDenied ? words.reason : cell.state === "failed" ? words.error : words.output}</span>
         <Copy text={() => text} />
         {cell.state !== "open" && cell.output.dropped > 0 && (
           <Action class="quiet" onClick={saveAll}>
