@@ -10,6 +10,14 @@ const MAX_DRAFTS = 100;
 interface Draft {
   readonly text: string;
   readonly at: number;
+  /** The id of the message that the text is to replace. */
+  readonly replaces?: string;
+}
+
+/** A message that is being rewritten. */
+export interface Rewrite {
+  readonly id: string;
+  readonly text: string;
 }
 
 const ownPrefix = () => `${PREFIX}${userOfTab()} `;
@@ -21,16 +29,29 @@ export const draftOf = (thread: string | undefined): string => read(placeOf(thre
 
 export function saveDraft(thread: string | undefined, text: string): void {
   const place = placeOf(thread);
-  if (text === "") {
-    localStorage.removeItem(place);
-    return;
-  }
+  if (text === "") localStorage.removeItem(place);
+  else save(place, { text, at: Date.now() });
+}
+
+/** No thread's id holds a space. */
+const rewritePlace = (thread: string) => placeOf(`${thread} rewrite`);
+
+export function rewriteOf(thread: string): Rewrite | undefined {
+  const { replaces: id, text = "" } = read(rewritePlace(thread)) ?? {};
+  return id === undefined ? undefined : { id, text };
+}
+
+export const saveRewrite = (thread: string, { id, text }: Rewrite): void =>
+  save(rewritePlace(thread), { text, at: Date.now(), replaces: id });
+
+export const forgetRewrite = (thread: string): void => localStorage.removeItem(rewritePlace(thread));
+
+function save(place: string, draft: Draft): void {
   const others = drafts(PREFIX)
     .filter((each) => each !== place)
     .sort((a, b) => (read(a)?.at ?? 0) - (read(b)?.at ?? 0));
   for (const oldest of others.splice(0, Math.max(0, others.length + 1 - MAX_DRAFTS)))
     localStorage.removeItem(oldest);
-  const draft: Draft = { text, at: Date.now() };
   while (!wasStored(place, draft)) {
     const oldest = others.shift();
     if (oldest === undefined) return;

@@ -48,8 +48,7 @@ function faultOfWidth(
 ): string | undefined {
   if (remember_as === undefined) return undefined;
   if (remember === undefined) return "takes `remember_as` with `remember` only";
-  const offered = remember_options.map((each) => each.remember_as);
-  if (offered.includes(remember_as)) return undefined;
-  const names = offered.map((each) => `\`${each}\``).join(" or ");
+  if (remember_options.some((each) => each.remember_as === remember_as)) return undefined;
+  const names = remember_options.map((each) => `\`${each.remember_as}\``).join(" or ");
   return `cannot be remembered as \`${remember_as}\`: its \`remember_as\` may be ${names}`;
 }

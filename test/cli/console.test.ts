@@ -39,7 +39,7 @@ test("a console shows what an agent says, sends what is typed, and asks what is 
   const { streams, say } = terminal();
   const talk = runAtConsole(handle, streams);
   await say("What shall I do?\n\n> ", "wipe it");
-  await say("and why: ", "y");
+  await say("and why", "y");
   await say("It is clean.\n\n> ", "");
   await talk;
   expect((await handle.history()).find(({ role }) => role === "tool")).toMatchObject({ content: "wiped" });

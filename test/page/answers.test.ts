@@ -127,6 +127,48 @@ describe("while the agent waits", () => {
     }
   });
 
+  test("the keyboard goes from one question to the next, and then to the field", async () => {
+    const calls = ["one", "two"].map((word) => execute(`echo ${word}`));
+    const page = await asked([{ call: calls }, { say: "Both were run." }]);
+    const focused = () =>
+      page.evaluate(() => document.activeElement?.closest("article, .composer")?.className);
+    for (const left of [1, 0]) {
+      await page
+        .locator("article.question")
+        .first()
+        .getByRole("button", { name: "Allow", exact: true })
+        .focus();
+      await page.keyboard.press("Enter");
+      await expect.poll(() => page.locator("article.question").count()).toBe(left);
+      await expect.poll(focused).toMatch(left > 0 ? /question/ : /composer/);
+    }
+    await sees(page, "Both were run.");
+  });
+
+  test("a message that is being rewritten is still so after a reload, with the words so far", async () => {
+    const { url } = await startServer({
+      agents: AGENTS,
+      script: [{ say: "Hello." }, { say: "Hello again." }],
+    });
+    const { page } = await seen(chromium, url);
+    await says(page, "Hi.");
+    await sees(page, "Hello.");
+    await field(page).blur();
+    await page.keyboard.press("e");
+    await field(page).fill("Hi, dear");
+    await page.reload();
+    await sees(page, "Hello.");
+    await expect.poll(() => field(page).inputValue()).toBe("Hi, dear");
+    await page.keyboard.press("Enter");
+    await sees(page, "Hello again.");
+    expect(await page.getByRole("article", { name: "You" }).allInnerTexts()).toEqual([
+      expect.stringContaining("Hi, dear"),
+    ]);
+    await page.reload();
+    await sees(page, "Hello again.");
+    expect(await field(page).inputValue()).toBe("");
+  });
+
   test("a key answers the one open call from anywhere, once it was in sight", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "It ran." }]);
     await page

@@ -223,7 +223,7 @@ test("the usage is shown by day, agent and model, with what is left of each limi
   await page.getByRole("cell", { name: "9,000" }).waitFor();
   await page.getByRole("row", { name: /^assistant/ }).waitFor();
   await page.getByText("Table", { exact: true }).click();
-  await page.getByRole("row", { name: /^\d{4}-\d\d-\d\d 1K$/ }).waitFor();
+  await page.getByRole("row", { name: /^[A-Z][a-z]{2} \d+, \d{4} 1K$/ }).waitFor();
   await page.getByText("€1.00").waitFor();
 
   const saving = page.waitForEvent("download");

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
 import type { Interrupt, Part, Run } from "../../client/client.ts";
 import { Problem, visible } from "../components.tsx";
-import { draftOf, saveDraft } from "../drafts.ts";
+import { draftOf, forgetRewrite, rewriteOf, saveDraft, saveRewrite } from "../drafts.ts";
 import { isComposing, isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
 import { wasByLetter } from "../keys.ts";
@@ -54,9 +54,11 @@ export function Composer(props: ComposerProps) {
   const write = (value: string) => {
     setText(value);
     if (!rewriting) saveDraft(thread, value);
+    else if (thread) saveRewrite(thread, { id: rewriting.id, text: value });
   };
   /** What was there before a message was rewritten. */
   const restore = () => {
+    if (thread) forgetRewrite(thread);
     setText(draftOf(thread));
     attachments.restore();
   };
@@ -111,11 +113,14 @@ export function Composer(props: ComposerProps) {
     void sending(async () => props.onStarted(await deliver(thread, left)));
   }, []);
   useLayoutEffect(() => {
-    if (!rewriting) return;
-    setText(rewriting.text);
+    if (!rewriting || !thread) return;
+    const kept = rewriteOf(thread);
+    const words = kept?.id === rewriting.id ? kept.text : rewriting.text;
+    saveRewrite(thread, { id: rewriting.id, text: words });
+    setText(words);
     attachments.borrow(rewriting.attachments as Part[]);
     field.current?.focus();
-  }, [rewriting, attachments.borrow]);
+  }, [rewriting, thread, attachments.borrow]);
 
   useLayoutEffect(() => {
     const { current: at } = field;

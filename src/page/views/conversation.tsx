@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
 import { Empty, Problem } from "../components.tsx";
+import { rewriteOf } from "../drafts.ts";
 import { Drawer } from "../drawer.tsx";
 import { isComposing } from "../enter.ts";
 import { type FollowedEnd, followEnd } from "../follow-end.ts";
@@ -26,6 +27,7 @@ import { Side } from "./side.tsx";
 import { StatusLine } from "./status-line.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
+import { useKeptFocus } from "./use-kept-focus.ts";
 import { usePlace } from "./use-place.ts";
 import { WithVersions } from "./versions-nav.tsx";
 import { InWorkspace } from "./workspace.tsx";
@@ -57,7 +59,15 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
     if (last && !live.page.run.isActive && may("run")) setRewriting(last);
   }, [live]);
   useKey("e", "rewrite", rewriteLast);
+  // A reload has interrupted it.
+  useEffect(() => {
+    const kept = state === "ready" ? rewriteOf(thread) : undefined;
+    const cell = live.page.lane.cells.find((each) => each.kind === "user" && each.id === kept?.id);
+    if (cell?.kind === "user" && may("run")) setRewriting(cell);
+  }, [state, thread, live]);
   useStopKey(thread, live);
+  const main = useRef<HTMLElement>(null);
+  useKeptFocus(main);
   const onStarted = () => {
     if (state === "missing" || state === "failed") open.again();
     readThreads();
@@ -67,7 +77,12 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
   const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
   return (
     <>
-      <main class="conversation" aria-label={t().conversation.title} {...dropInto(attachments.add)}>
+      <main
+        ref={main}
+        class="conversation"
+        aria-label={t().conversation.title}
+        {...dropInto(attachments.add)}
+      >
         <ThreadHead live={live} onDetails={() => setDrawerOpen(true)} />
         <Log thread={thread} open={open} onRewrite={setRewriting} />
         <div class="foot">

@@ -1,0 +1,42 @@
+// Where the focus goes when the button that has it disappears: to the next open question, else to the field.
+
+import type { RefObject } from "preact";
+import { useEffect } from "preact/hooks";
+import { isTouch } from "../pointer.ts";
+
+/** Parts of a conversation whose buttons disappear with what they do. */
+const PLACES = ".questions, .composer, .status-line";
+const NEXT = ["article.question button:enabled", ".questions button:enabled", ".composer textarea"];
+
+export function useKeptFocus(conversation: RefObject<HTMLElement | null>): void {
+  useEffect(() => {
+    const { current: box } = conversation;
+    if (!box) return;
+    let focused: Element | undefined;
+    const removals = new MutationObserver(() => {
+      if (!focused || focused.isConnected) return;
+      focused = undefined;
+      removals.disconnect();
+      // A finger would open the keyboard of the phone.
+      if (document.activeElement === document.body && !isTouch()) nextIn(box)?.focus();
+    });
+    const onFocus = ({ target }: FocusEvent) => {
+      removals.disconnect();
+      focused = target instanceof Element && target.closest(PLACES) ? target : undefined;
+      if (focused) removals.observe(box, { childList: true, subtree: true });
+    };
+    box.addEventListener("focusin", onFocus);
+    return () => {
+      box.removeEventListener("focusin", onFocus);
+      removals.disconnect();
+    };
+  }, [conversation]);
+}
+
+function nextIn(box: HTMLElement): HTMLElement | null {
+  for (const selector of NEXT) {
+    const found = box.querySelector<HTMLElement>(selector);
+    if (found) return found;
+  }
+  return null;
+}
