@@ -131,7 +131,7 @@ describe("while the agent waits", () => {
     const calls = ["one", "two"].map((word) => execute(`echo ${word}`));
     const page = await asked([{ call: calls }, { say: "Both were run." }]);
     const focused = () =>
-      page.evaluate(() => document.activeElement?.closest("article, .composer")?.className);
+      page.locator("article:focus-within, .composer:focus-within").first().getAttribute("class");
     for (const left of [1, 0]) {
       await page
         .locator("article.question")
