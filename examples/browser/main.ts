@@ -9,8 +9,8 @@ import { createReadStream } from "node:fs";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 
-/** The address of a file of the client: its name is the file's. */
-const CLIENT = /^\/client\/[a-z-]+\.js$/;
+/** The address of a file of the client, or of the protocol that it shares with the server: its name is the file's. */
+const CLIENT = /^\/(?:client|protocol)\/[a-z-]+\.js$/;
 
 function fileAt(address: string): readonly [file: string, type: string] | undefined {
   if (address === "/") return ["index.html", "text/html; charset=utf-8"];

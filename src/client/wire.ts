@@ -1784,6 +1784,15 @@ export interface Operations {
     body: HttpToolRegistration;
     answer: RegisteredHttpTool;
   };
+  /** Call a registered tool once, without a run. */
+  "POST /tools/{name}/try": {
+    path: { name: string };
+    body: {
+      /** Default: `{}`. */
+      args?: Record<string, unknown> | undefined;
+    };
+    answer: TriedTool;
+  };
   /** Change a registered tool, which keeps its secret. */
   "PATCH /tools/{name}": {
     path: { name: string };
@@ -1794,15 +1803,6 @@ export interface Operations {
   "DELETE /tools/{name}": {
     path: { name: string };
     answer: void;
-  };
-  /** Call a registered tool once, without a run. */
-  "POST /tools/{name}/try": {
-    path: { name: string };
-    body: {
-      /** Default: `{}`. */
-      args?: Record<string, unknown> | undefined;
-    };
-    answer: TriedTool;
   };
   /** Deliver a deferred tool result. */
   "POST /tool-results/{token}": {

@@ -38,15 +38,15 @@ await describeEveryConfig((config) => {
 
     const up = { rating: "up" } as const;
     const refused = [
-      [404, as("bob").feedback.put("trip", answer, up)],
-      [404, as("bob").feedback.of("trip")],
-      [404, as("bob").feedback.remove("trip", answer)],
-      [403, as("ada", "read").feedback.put("trip", answer, up)],
-      [404, ada.feedback.put("trip", "msg_unknown", up)],
-      [400, ada.feedback.put("trip", question, up)],
-      [400, ada.feedback.put("trip", answer, { rating: "up", comment: "x".repeat(2_001) })],
+      [404, () => as("bob").feedback.put("trip", answer, up)],
+      [404, () => as("bob").feedback.of("trip")],
+      [404, () => as("bob").feedback.remove("trip", answer)],
+      [403, () => as("ada", "read").feedback.put("trip", answer, up)],
+      [404, () => ada.feedback.put("trip", "msg_unknown", up)],
+      [400, () => ada.feedback.put("trip", question, up)],
+      [400, () => ada.feedback.put("trip", answer, { rating: "up", comment: "x".repeat(2_001) })],
     ] as const;
-    for (const [status, asked] of refused) await expect(asked).rejects.toMatchObject({ status });
+    for (const [status, ask] of refused) await expect(ask()).rejects.toMatchObject({ status });
 
     await ada.feedback.remove("trip", answer);
     expect(await ada.feedback.of("trip")).toEqual([]);

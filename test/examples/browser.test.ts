@@ -1,8 +1,8 @@
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { request } from "node:http";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { app } from "../../examples/browser/main.ts";
@@ -47,14 +47,17 @@ async function load(origin: string) {
   };
   const script = /<script type="module">(.*)<\/script>/s.exec(await get("/"))?.[1] ?? "";
   const folder = await temporaryFolder();
-  const modules = ["client.js"];
+  const modules = ["/client/client.js"];
   for (const module of modules) {
-    const text = await get(`/client/${module}`);
+    const text = await get(module);
+    await mkdir(join(folder, dirname(module)), { recursive: true });
     await writeFile(join(folder, module), text);
-    for (const [, name = ""] of text.matchAll(/from "\.\/([\w-]+\.js)"/g))
-      if (!modules.includes(name)) modules.push(name);
+    for (const [, name = ""] of text.matchAll(/from "(\.[^"]+)"/g)) {
+      const { pathname } = new URL(name, `${origin}${module}`);
+      if (!modules.includes(pathname)) modules.push(pathname);
+    }
   }
-  await writeFile(join(folder, "page.js"), script.replace("/client/client.js", "./client.js"));
+  await writeFile(join(folder, "page.js"), script.replace("/client/client.js", "./client/client.js"));
   await writeFile(join(folder, "package.json"), '{ "type": "module" }');
 
   const byId = new Map<string, ReturnType<typeof element>>();

@@ -132,12 +132,15 @@ describe("while the agent waits", () => {
     const page = await asked([{ call: calls }, { say: "Both were run." }]);
     const focused = () =>
       page.locator("article:focus-within, .composer:focus-within").first().getAttribute("class");
+    await expect.poll(() => page.locator("article.question").count()).toBe(2);
     for (const left of [1, 0]) {
-      await page
+      const allow = page
         .locator("article.question")
         .first()
-        .getByRole("button", { name: "Allow", exact: true })
-        .focus();
+        .getByRole("button", { name: "Allow", exact: true });
+      // It can be pressed once its question was in sight.
+      await expect.poll(() => allow.isEnabled()).toBe(true);
+      await allow.focus();
       await page.keyboard.press("Enter");
       await expect.poll(() => page.locator("article.question").count()).toBe(left);
       await expect.poll(focused).toMatch(left > 0 ? /question/ : /composer/);

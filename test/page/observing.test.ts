@@ -235,6 +235,8 @@ test("the usage is shown by day, agent and model, with what is left of each limi
   expect(row).toMatch(/^\d{4}-\d\d-\d\d,assistant,scripted:test,1,900,0,0,100,1,EUR$/);
   expect(end).toBe("");
 
+  // A table of runs shows costs where it has the room.
+  await page.setViewportSize({ width: 1440, height: 900 });
   await tab.go("#/runs", "€1.00");
   await page.getByRole("cell", { name: "Go.", exact: true }).waitFor();
   await tab.go("#/t/one", "€1.00");

@@ -90,6 +90,27 @@ export function toolRoutes(
     },
   );
 
+  app.post(
+    "/tools/:name/try",
+    {
+      schema: {
+        summary: "Call a registered tool once, without a run",
+        description:
+          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads it and no thread keeps it. The call may not answer later: it has no `result_url`.",
+        tags,
+        params: ToolParams,
+        body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),
+        response: { 200: TriedTool },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const tool = await httpTools.get(owner.tenant, request.params.name);
+      if (!tool) throw noTool(request.params.name);
+      return tryTool(owner, tool, request.body.args, clientDisconnect(reply));
+    },
+  );
+
   app.patch(
     "/tools/:name",
     {
@@ -111,27 +132,6 @@ export function toolRoutes(
       );
       if (!tool) throw noTool(name);
       return httpToolInfo(tool);
-    },
-  );
-
-  app.post(
-    "/tools/:name/try",
-    {
-      schema: {
-        summary: "Call a registered tool once, without a run",
-        description:
-          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads it and no thread keeps it. The call may not answer later: it has no `result_url`.",
-        tags,
-        params: ToolParams,
-        body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),
-        response: { 200: TriedTool },
-      },
-    },
-    async (request, reply) => {
-      const owner = ownerOf(request);
-      const tool = await httpTools.get(owner.tenant, request.params.name);
-      if (!tool) throw noTool(request.params.name);
-      return tryTool(owner, tool, request.body.args, clientDisconnect(reply));
     },
   );
 

@@ -127,9 +127,9 @@ describe("scopes", () => {
     const reading = (path: string) => `post /langgraph/${path}: read`;
     expect(others).toEqual([
       "post /tools: tools",
+      "post /tools/{name}/try: tools",
       "patch /tools/{name}: tools",
       "delete /tools/{name}: tools",
-      "post /tools/{name}/try: tools",
       // Its address is the credential.
       "post /tool-results/{token}: public",
       // `manage` is `admin` within the tenant, or `operator`.
