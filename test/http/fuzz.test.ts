@@ -52,6 +52,7 @@ const LANGGRAPH_RUN = {
 /** Bodies of which a schema alone does not tell that they are good. */
 const BODIES: Readonly<Record<string, readonly object[]>> = {
   "POST /tools": [TOOL],
+  "PATCH /tools/{name}": [{ description: "Looks it up now." }],
   "POST /threads/{thread_id}/runs": [
     { input: "hello" },
     { messages: [{ role: "user", content: [{ type: "text", text: "hello" }] }], metadata: { a: 1 } },
