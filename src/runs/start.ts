@@ -40,7 +40,7 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly metadata?: RunCommand["metadata"];
   /** Empty: continue with the decisions that were made meanwhile. */
   readonly answers: Answer[];
-  /** The thread's open interrupts, if the caller has just read them. */
+  /** The thread's open interrupts, if the caller has just read them. They are read again if another run has begun since. */
   readonly open?: readonly Interrupt[];
   readonly tools?: ClientTool[];
   readonly lineage?: Lineage;
@@ -87,7 +87,9 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         "run_not_active",
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
-    checkAnswers(answers, open ?? (await openOn(runs.stores.threads, owner, thread_id)));
+    // What was read before another run began may be answered since.
+    const isCurrent = open && (await newestRun(runs.stores.runs, owner, thread_id))?.id === run_id;
+    checkAnswers(answers, isCurrent ? open : await openOn(runs.stores.threads, owner, thread_id));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
     const request = { input: [], settings: {}, answers, ...brought };
     return begin(runs, owner, {

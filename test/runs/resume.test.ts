@@ -7,7 +7,7 @@ import type { RunRecord } from "../../src/core/records.ts";
 import type { LogEntry, Stores } from "../../src/core/stores.ts";
 import { defineTool, done, interrupted } from "../../src/core/tool.ts";
 import type { Script, Turn } from "../../src/models/scripted.ts";
-import { endRun, resumeRun, startRun } from "../../src/runs/start.ts";
+import { endRun, openOn, resumeRun, startRun } from "../../src/runs/start.ts";
 import { ADA } from "../stores/fixture.ts";
 import { gate } from "../support/gate.ts";
 import { command, describeEveryStore, managed, settledOf } from "./managed.ts";
@@ -52,6 +52,16 @@ await describeEveryStore("a run that waits", (open) => {
     for (const code of codes) expect(["thread_busy", "interrupt_closed"]).toContain(code);
     await expect.poll(() => statusOf(stores, run)).toBe("idle");
     await expect(resumeRun(runs, ADA, { ...key, answers })).rejects.toMatchObject({
+      code: "interrupt_closed",
+    });
+  });
+
+  test("is not answered again by who read its questions before they were answered", async () => {
+    const { stores, runs, run, key } = await waiting();
+    const open = await openOn(stores.threads, ADA, run.thread_id);
+    await resumeRun(runs, ADA, { ...key, answers, open });
+    await expect.poll(() => statusOf(stores, run)).toBe("idle");
+    await expect(resumeRun(runs, ADA, { ...key, answers, open })).rejects.toMatchObject({
       code: "interrupt_closed",
     });
   });
