@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import {
+  changedHttpTool,
   HttpTool,
   HttpToolRegistration,
   httpToolInfo,
@@ -22,6 +23,14 @@ test("a registration needs four things, and has sensible defaults for the rest",
     ...WEATHER,
     ...{ headers: {}, timeout_ms: 30_000, idempotent: false, annotations: {}, agents: ["*"] },
   });
+});
+
+test("a change keeps the secret, and the headers that it does not name", async () => {
+  const before = await made({ headers: { "x-key": "1", "x-old": "2" } });
+  const checks = { isTaken: () => false, isRefused: async () => false };
+  const headers = { "x-new": "3", "x-old": null };
+  const after = await changedHttpTool(before, { description: "Says it.", headers }, checks);
+  expect(after).toEqual({ ...before, description: "Says it.", headers: { "x-key": "1", "x-new": "3" } });
 });
 
 describe("a registration is refused", () => {
