@@ -11,10 +11,10 @@ import { type Paint, visible } from "./paint.ts";
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
 
-/** What is written at once. */
+/** A piece of the terminal's output. */
 interface Piece {
   readonly text: string;
-  /** What it is a part of, if that comes in parts that may end anywhere in a line. */
+  /** The stream that the piece belongs to, such as a tool's output. Pieces of one stream continue the same line. */
   readonly of?: string;
   /** Ends the line that is open. */
   readonly endsLine?: true;
@@ -60,13 +60,13 @@ function lines(): (piece: Piece) => string {
   };
 }
 
-/** What an agent says: as Markdown where there are styles, else as it is. */
+/** Paints the agent's text as Markdown if the terminal has styles, and returns it unchanged if not. */
 function speechWith(paint: Paint) {
   const hasStyles = paint("bold", "?") !== "?";
   return hasStyles ? markdown(paint) : { write: visible, end: () => "" };
 }
 
-/** What is shown of the calls of any agent. */
+/** Shows the tool calls and warnings of the run's agent and of subagents alike. */
 function callRows(paint: Paint) {
   return {
     toolStart: (name, { args }) => [{ text: callLine({ name, args }, paint) }],

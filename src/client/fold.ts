@@ -61,7 +61,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
       case "on_subagent_end":
         return onSubagentEnd(lane, event);
       default:
-        // What a subagent was asked to do is in the arguments of the call.
+        // The arguments of the call show the subagent's task already.
         if (path.length > 0 && event.event === "on_message" && event.data.message.role === "user") return;
         if (event.event === "on_chat_model_end") count(event.data.usage);
         lane.apply(event);

@@ -220,7 +220,7 @@ function agentMethods({ call }: Pick<Requests, "call">) {
   return {
     list: async (signal?: Signal) => (await call("GET /agents", {}, signal)).items,
     get: (name: string, signal?: Signal) => call("GET /agents/{name}", of(name), signal),
-    /** Those that your runs offer its model, by name. */
+    /** The tools that your runs offer the agent's model, sorted by name. */
     tools: async (name: string, signal?: Signal) =>
       (await call("GET /agents/{name}/tools", of(name), signal)).items,
     /** The blocks of its system prompt, for those who manage the tenant or the server. */

@@ -42,7 +42,7 @@ export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
   }
 }
 
-/** What it waited for has come since. */
+/** The outcome of a run that has ended. A run that waited counts as answered, because its result has come since. */
 const ENDED = {
   asks: "waits",
   waits: "answered",

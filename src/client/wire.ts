@@ -118,7 +118,7 @@ export type Interrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
-  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */
@@ -552,7 +552,7 @@ export type OpenInterrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
-  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */
@@ -1052,7 +1052,7 @@ export type Span = {
   agent?: string | undefined;
   tool?: string | undefined;
   call_id?: string | undefined;
-  /** Of a model call: the message that it wrote, if it wrote one. */
+  /** Id of the message that the model call wrote. Absent if it wrote none. */
   message_id?: string | undefined;
   /** Of a model call: which one of the run's own it is, from 1. */
   number?: number | undefined;
@@ -1200,7 +1200,7 @@ export type UserInterrupt = {
   options?: string[] | undefined;
   /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
   one_of_options?: true | undefined;
-  /** Of an approval: what `remember_as` may be. Absent: `call`. */
+  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
   /** When it is decided automatically. */

@@ -64,7 +64,7 @@ export const Interrupt = z
     remember_options: z
       .array(RememberOption)
       .optional()
-      .describe("Of an approval: what `remember_as` may be. Absent: `call`."),
+      .describe("Values that `remember_as` may have when you answer this approval. Default: `call` only."),
     created_at: z.iso.datetime(),
     expires_at: z.iso.datetime().optional().describe("When it is decided automatically."),
     asked_by: z

@@ -39,14 +39,15 @@ export interface Said {
   readonly idempotency_key?: string | undefined;
 }
 
+/** Answers come before everything else. Without any, `says` begins a run, unless its words answer a question. */
 export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
-  /** The answers among what is sent: they come first. May throw. */
+  /** Returns the answers that the request brings. May throw. */
   readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Without answers, the run that waits continues and asks again. */
   readonly asksAgain?: true;
-  /** What is said where nothing is answered. Absent: the request can only answer. May throw. */
+  /** Returns what the user says. Absent: the request can only answer. May throw. */
   readonly says?: ((thread: FoundThread) => Said | Promise<Said>) | undefined;
-  /** What a new message answers by its words. Default: nothing, so it is a message. */
+  /** Returns what a new message answers by its words. Default: nothing, so it begins a run. */
   readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Default: `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
@@ -137,6 +138,12 @@ async function answering(
   return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
 }
 
+/** A repeated message whose run is not known any more is asked again in its own place. */
+function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
+  if (place.as === "replacement") return place.of;
+  return place.as === "repeat" ? input.at(-1)?.id : undefined;
+}
+
 function saying(
   runs: Runs,
   { owner, idempotency_key, ...caller }: Caller,
@@ -144,8 +151,7 @@ function saying(
   thread: FoundThread,
   { input, place, idempotency_key: key }: Said,
 ): Beginning {
-  const replaces =
-    place.as === "replacement" ? place.of : place.as === "repeat" ? input.at(-1)?.id : undefined;
+  const replaces = replacedBy(place, input);
   const command: RunCommand = {
     ...{ thread_id, metadata, on_busy },
     request: { settings: {}, ...request, ...omitUndefined(caller), input: [...input] },

@@ -33,7 +33,7 @@ export const Span = z
     message_id: z
       .string()
       .optional()
-      .describe("Of a model call: the message that it wrote, if it wrote one."),
+      .describe("Id of the message that the model call wrote. Absent if it wrote none."),
     number: z.int().optional().describe("Of a model call: which one of the run's own it is, from 1."),
     message_count: z.int().optional().describe("Messages that the model was sent."),
     content_length: z.int().optional().describe("Characters of the model's text."),
