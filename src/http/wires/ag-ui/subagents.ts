@@ -9,8 +9,11 @@ import { createSpeaker, type Speaker } from "./speaker.ts";
 interface Subagent {
   /** The client's id of it: no two of a run have the same. */
   readonly runId: string;
+  readonly threadId: string;
   readonly speaker: Speaker;
   readonly reader: AgentReader<AguiEvent>;
+  /** It asks, or its parent runs again: it may continue in this run. If it does not, the client hears so at the run's end. */
+  isSuspended: boolean;
 }
 
 /** How the events of an agent look. */
@@ -30,17 +33,24 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     // The id may have the form of another one's second use.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
-  const create = (runId: string): Subagent => {
+  const create = (runId: string, threadId: string): Subagent => {
     const whose = { subagentRunId: runId };
     const speaker = createSpeaker(whose);
     const table = isCurrent ? tableOf(speaker, whose) : activityTable(runId);
-    return { runId, speaker, reader: readAgent(table) };
+    return { runId, threadId, speaker, reader: readAgent(table), isSuspended: false };
   };
 
   const start = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
+    const suspended = at([...path, data.id]);
+    if (suspended?.threadId !== data.thread_id) return [...finish(suspended), ...begin(path, data)];
+    suspended.isSuspended = false;
+    return isCurrent ? [] : [activity(suspended.runId, { status: "running" })];
+  };
+
+  const begin = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
     const { id, call_id, agent, name, thread_id } = data;
     const parent = at(path);
-    const subagent = create(newId(id));
+    const subagent = create(newId(id), thread_id);
     const { runId } = subagent;
     byThread.set(thread_id, runId);
     byPath.set(JSON.stringify([...path, id]), subagent);
@@ -59,14 +69,31 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     const { id, status, summary } = data;
     const subagent = at([...path, id]);
     if (!subagent) return [];
-    byPath.delete(JSON.stringify([...path, id]));
     const { runId: subagentRunId, speaker } = subagent;
+    subagent.isSuspended = status === "interrupted";
+    if (!subagent.isSuspended) byPath.delete(JSON.stringify([...path, id]));
     if (!isCurrent) return [activity(subagentRunId, { status, summary })];
+    if (subagent.isSuspended) return speaker.close();
     if (status === "failed" || status === "cancelled")
       return [...speaker.close(), { type: "SUBAGENT_ERROR", subagentRunId, message: summary, code: status }];
-    const outcome = { type: status === "interrupted" ? "suspended" : "success" };
-    return [...speaker.close(), { type: "SUBAGENT_FINISHED", subagentRunId, result: summary, outcome }];
+    return [
+      ...speaker.close(),
+      { type: "SUBAGENT_FINISHED", subagentRunId, result: summary, outcome: { type: "success" } },
+    ];
   };
+
+  /** Tells the client that a suspended subagent does not continue in this run. */
+  const finish = (subagent: Subagent | undefined): AguiEvent[] =>
+    isCurrent && subagent?.isSuspended
+      ? [
+          {
+            type: "SUBAGENT_FINISHED",
+            subagentRunId: subagent.runId,
+            result: "",
+            outcome: { type: "suspended" },
+          },
+        ]
+      : [];
 
   return {
     eventsOf(event: StreamEvent, path: readonly string[]): readonly AguiEvent[] {
@@ -74,6 +101,8 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
       if (event.event === "on_subagent_end") return end(path, event.data);
       return at(path)?.reader.see(event) ?? [];
     },
+    /** The events before the run's own end. */
+    end: (): AguiEvent[] => [...byPath.values()].reverse().flatMap(finish),
     /** The subagent that asks, if the client knows it. */
     askerOf({ asked_by }: Interrupt): Attribution {
       const subagentRunId = isCurrent && asked_by ? byThread.get(asked_by.thread_id) : undefined;

@@ -115,7 +115,8 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
 
   /** What one agent, the run's own or a subagent, does. */
   const agentTable = (speaker: Speaker, whose: Attribution): Partial<AgentHandlers<AguiEvent>> => ({
-    step: ({ id }) => speaker.begin(id),
+    // A subagent that is followed again after a take-over tells again what the client has.
+    step: ({ id }) => speaker.begin(known.has(id) ? "" : id),
     delta: (kind, text) => (kind === "text" ? speaker.say(text) : speaker.think(text)),
     callDelta: speaker.call,
     stepEnd: ({ failed }) => (failed ? takeBack(speaker) : speaker.close()),
@@ -198,7 +199,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
         return delta.length === 0 ? [] : [{ type: "STATE_DELTA", delta }];
       },
       subagent: subagents.eventsOf,
-      end: (end) => [...own.close(), ...endOf(end)],
+      end: (end) => [...own.close(), ...subagents.end(), ...endOf(end)],
     },
     { files },
   );
