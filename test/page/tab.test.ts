@@ -3,6 +3,7 @@
 import type { Page } from "playwright-core";
 import { afterAll, expect } from "vitest";
 import { startChromium } from "../support/chromium.ts";
+import { gate } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { runs } from "./seen.ts";
@@ -16,7 +17,8 @@ agents:
   assistant:
     model: "scripted:test"
     backend: { type: local }
-    permissions: { rules: [{ ask: execute }] }
+    tools: [gate]
+    permissions: { rules: [{ allow: gate }, { ask: execute }] }
 `;
 
 /** The browser of the tests has one window: what it says of the tab, and what it would show, is recorded. */
@@ -37,13 +39,16 @@ const BROWSER = `
 const icon = (page: Page) => page.evaluate<string>(`document.querySelector("link[rel=icon]").href`);
 
 test("the tab says what it shows, and that it runs, waits, and has finished until it is seen", async () => {
+  const { tool, open } = gate();
   const { url } = await startServer({
     agents: ASKING,
+    tools: [tool],
     script: (request) => {
+      if (request.messages.at(-1)?.role === "tool") return { say: "Written." };
       const asked = JSON.stringify(request.messages.findLast(({ role }) => role === "user"));
       return asked.includes("May")
         ? { say: "May I?", call: [{ tool: "execute", args: { command: "ls" } }] }
-        : { say: "Written.", delay_ms: asked.includes("slowly") ? 300 : 0 };
+        : { say: "Wait.", call: [{ tool: "gate" }] };
     },
   });
   await fetch(`${url}/threads`, {
@@ -66,9 +71,10 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
   await expect.poll(title).toBe("Quarterly report · Skein");
 
   await page.evaluate("hide(true)");
-  const run = runs(url, "report", { input: "Write it slowly." });
+  const run = runs(url, "report", { input: "Write it." });
   await expect.poll(title).toBe("● Quarterly report · Skein");
   expect(await icon(page)).toContain("data:image/svg+xml");
+  open();
   await run;
   await expect.poll(title).toBe("✓ Quarterly report · Skein");
   await expect.poll(() => page.evaluate("shown")).toEqual(["Quarterly report: Finished"]);
