@@ -32,6 +32,6 @@ export function join(store: string, found: Format | undefined, own: Format): For
     "unavailable",
     version < own.readableFrom
       ? `${store} was last used by a version of Skein that knows formats up to ${version}: reading what this version writes takes format ${own.readableFrom}. Start the version that brought format ${own.readableFrom} in place of the last one, then this one: CHANGELOG.md.`
-      : `${store} was written by a newer version of Skein: reading it takes format ${readableFrom}, and this version knows formats up to ${own.version}. Start the newer version. To go back to this one, restore a backup from before the upgrade, or use another store.`,
+      : `${store} was written by a newer version of Skein, or by one from before the first release: reading it takes format ${readableFrom}, and this version knows formats up to ${own.version}. Start that version. To use this one, restore a backup of a format that it knows, or use another store.`,
   );
 }

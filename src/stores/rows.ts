@@ -44,8 +44,7 @@ export const RUN_COLUMNS =
   "owner, thread_id, id, agent, status, attempt, released, resumes, stop_reason, error, usage, metadata, stop, created_at, ended_at";
 
 /**
- * A run's error as its row has it. The limit at which a run ended stands there as an error too, which the last release shows
- * beside the `stop_reason`.
+ * A run's error as its row has it. The limit at which a run ended is there as well, beside the `stop_reason`.
  */
 export function problemOf({ error, details }: Pick<RunRecord, "error" | "details">): string | null {
   if (error) return JSON.stringify(error);

@@ -53,10 +53,7 @@ needing(postgres, "postgres").describe("servers on PostgreSQL", () => {
   test("refuse a database that only a newer version can read", async () => {
     const env = await place();
     await serveWith({}, { env });
-    await postgres?.ask(
-      env.POSTGRES_URL,
-      "UPDATE skein.schema_version SET version = 99; UPDATE skein.shared SET value = '99' WHERE name = 'readable_from'",
-    );
+    await postgres?.ask(env.POSTGRES_URL, "UPDATE skein.format SET version = 99, readable_from = 99");
     const server = skein(["serve"], { ...env, PORT: "0" });
     expect(await server.exited).toBe(1);
     expect(server.output()).toContain("was written by a newer version of Skein");

@@ -1,13 +1,19 @@
 // Which processes may use a store that others have used: docs/operations.md, "Upgrades".
 
+import { readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { type Format, joined } from "../../src/stores/format.ts";
 import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores, openRedisKeys } from "../../src/stores/redis/index.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
+import { openSqliteKeyFile } from "../../src/stores/sqlite/key-file.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
+import { temporaryFolder } from "../support/server.ts";
 
 /** A release may write what the last one reads, and no release can do without what it writes itself. */
 const release = fc
@@ -79,7 +85,7 @@ afterAll(async () => {
 
 /** What a process says that is refused. */
 const REFUSAL =
-  /was written by a newer version of Skein: reading it takes format 98, and this version knows .*Start the newer version/s;
+  /was written by a newer version of Skein.* reading it takes format 98, and this version knows formats up to 1.*Start that version.*another store/s;
 
 needing(redis, "redis-server").describe("a Redis that a newer version has used", () => {
   const open = () => createRedisStores({ url: redis?.url ?? "" });
@@ -115,36 +121,65 @@ needing(redis, "redis-server").describe("a Redis whose last version cannot read 
   });
 });
 
-needing(postgres, "postgres").describe("a PostgreSQL that a newer version has used", () => {
+needing(postgres, "postgres").describe("a PostgreSQL that another version has used", () => {
   const ask = async (sql: string) => (await postgres?.ask(postgres.url, sql)) ?? [];
   const open = () => createPostgresStores({ url: postgres?.url ?? "", pool: 2 });
-  const record = () =>
-    ask(
-      "SELECT version, value AS readable_from FROM skein.schema_version, skein.shared WHERE name = 'readable_from'",
-    );
-  const change = async (version: number, readableFrom: unknown) => {
-    await ask(`UPDATE skein.schema_version SET version = ${version}`);
-    await ask(`UPDATE skein.shared SET value = '${readableFrom}' WHERE name = 'readable_from'`);
-  };
+  const record = () => ask("SELECT version, readable_from FROM skein.format");
+  const change = (version: number, readableFrom: number) =>
+    ask(`UPDATE skein.format SET version = ${version}, readable_from = ${readableFrom}`);
+  const tables = () => ask("SELECT tablename FROM pg_tables WHERE schemaname = 'skein' ORDER BY tablename");
 
   test("is used by this one, and stays as it is, if this one can read it", async () => {
     await (await open()).close();
-    const [own] = await record();
-    await change(99, own?.version);
+    await change(99, 1);
     await (await open()).close();
-    expect(await record()).toEqual([{ version: 99, readable_from: String(own?.version) }]);
+    expect(await record()).toEqual([{ version: 99, readable_from: 1 }]);
   });
 
   test("is refused, and left alone, if not", async () => {
     await change(99, 98);
     await expect(open()).rejects.toThrow(REFUSAL);
-    expect(await record()).toEqual([{ version: 99, readable_from: "98" }]);
+    expect(await record()).toEqual([{ version: 99, readable_from: 98 }]);
   });
 
-  test("is used by this one if it is the first, which did not say who can read it", async () => {
-    await ask("DROP SCHEMA skein CASCADE");
-    await (await open()).close();
-    await ask("DELETE FROM skein.shared WHERE name = 'readable_from'");
-    await (await open()).close();
+  test("is refused, and left alone, if its last version cannot read what this one writes", async () => {
+    await change(0, 0);
+    await expect(open()).rejects.toThrow(/takes format 1.*Start the version that brought format 1/s);
+    expect(await record()).toEqual([{ version: 0, readable_from: 0 }]);
+  });
+
+  test("is refused, and left alone, if it has tables and says no format", async () => {
+    await ask("DROP TABLE skein.format");
+    const before = await tables();
+    await expect(open()).rejects.toThrow(/from before its first format. Use another database/);
+    expect(await tables()).toEqual(before);
+  });
+});
+
+describe("a data folder of another format", () => {
+  const files = {
+    "skein.db": (dir: string) => createSqliteStores({ dataDir: dir }).close(),
+    "usage.db": (dir: string) => createSqliteStores({ dataDir: dir }).close(),
+    "keys.db": async (dir: string) => openSqliteKeyFile(dir).close(),
+  };
+
+  test.each(Object.entries(files))("is refused, and %s left as it is", async (name, open) => {
+    const path = join(await temporaryFolder(), name);
+    for (const [sql, refusal] of [
+      [
+        "CREATE TABLE theirs (a); PRAGMA user_version = 99",
+        /takes format 99.*knows formats up to 1.*Start that/s,
+      ],
+      ["CREATE TABLE theirs (a); PRAGMA user_version = 1", /another program, or lacks tables of format 1/],
+      ["CREATE TABLE theirs (a)", /another program, or lacks tables of format 1/],
+    ] as const) {
+      rmSync(path, { force: true });
+      const file = new DatabaseSync(path);
+      file.exec(sql);
+      file.close();
+      const before = readFileSync(path);
+      await expect((async () => open(dirname(path)))()).rejects.toThrow(refusal);
+      expect(readFileSync(path).equals(before)).toBe(true);
+    }
   });
 });

@@ -1,7 +1,7 @@
 // Which files are opened as a database, and which are refused and left as they are.
 
 import { spawnSync } from "node:child_process";
-import { rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -12,26 +12,8 @@ import { temporaryDatabase } from "./sqlite-file.ts";
 
 const { dataDir, inFile, path } = temporaryDatabase();
 
-test("a database that a newer version wrote is refused, with the reason", async () => {
-  await createSqliteStores({ path: path() }).close();
-  inFile((file) => file.exec("PRAGMA user_version = 99"));
-  expect(() => createSqliteStores({ path: path() })).toThrow(/newer version.*takes format 99/);
-  inFile((file) => expect(file.prepare("PRAGMA user_version").get()).toEqual({ user_version: 99 }));
-});
-
-test("a database of another program is refused and left unchanged", () => {
-  for (const version of [0, 1]) {
-    rmSync(path(), { force: true });
-    inFile((file) => file.exec(`CREATE TABLE theirs (a); PRAGMA user_version = ${version}`));
-    expect(() => createSqliteStores({ path: path() })).toThrow(/another program/);
-    inFile((file) =>
-      expect(file.prepare("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "theirs" }]),
-    );
-  }
-});
-
 test("a database that lacks a table is refused and not kept open", () => {
-  inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 2"));
+  inFile((file) => file.exec("CREATE TABLE threads (id); PRAGMA user_version = 1"));
   for (let n = 0; n < 2; n++)
     expect(() => createSqliteStores({ path: path() })).toThrow(
       expect.objectContaining({ code: "unavailable", message: expect.not.stringContaining("in use") }),

@@ -1,4 +1,4 @@
-// The releases that this one may be rolled out beside, as programs to start.
+// The releases that this one may be rolled out beside, as programs to start: of the same format, or of the one before.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// The tables, the steps that made them, and the check that a database has them. All are in the schema `skein`, so that a
+// The tables of format 1, and the check that a database has them. All are in the schema `skein`, so that a
 // database may be shared with other programs.
 //
 // `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask
@@ -14,7 +14,8 @@ import { lockNumber } from "./locks.ts";
 // batch that wrote it, and when the thread must be checked. `due` and `turn` order those that wait for a process; `served` is
 // when a thread of each tenant was last taken. `staged` has messages of threads that are being copied, `commits` the changes of
 // the last minute.
-const VERSION_1 = `
+const TABLES = `
+CREATE TABLE format (version integer NOT NULL, readable_from integer NOT NULL);
 CREATE TABLE shared (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 CREATE TABLE commits (id text COLLATE "C" PRIMARY KEY, at bigint NOT NULL);
 CREATE INDEX commits_by_time ON commits (at);
@@ -41,6 +42,7 @@ CREATE TABLE threads (
 CREATE INDEX threads_by_change ON threads (owner, updated_at, id);
 CREATE INDEX threads_by_parent ON threads (owner, parent_thread, updated_at, id);
 CREATE INDEX threads_by_use ON threads (used_at);
+CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted';
 
 CREATE TABLE runs (
   owner text COLLATE "C" NOT NULL,
@@ -211,6 +213,7 @@ CREATE TABLE usage (
   name text COLLATE "C" NOT NULL, day text COLLATE "C" NOT NULL, agent text COLLATE "C" NOT NULL,
   model text COLLATE "C" NOT NULL, calls bigint NOT NULL, input_tokens bigint NOT NULL, output_tokens bigint NOT NULL,
   cache_read_tokens bigint NOT NULL, cache_write_tokens bigint NOT NULL, cost bigint NOT NULL,
+  estimated boolean NOT NULL DEFAULT false,
   PRIMARY KEY (name, day, agent, model)
 );
 -- What each user of a tenant used on a day, and under the name '' what those used who have no row.
@@ -218,23 +221,13 @@ CREATE TABLE usage_of_users (
   tenant text COLLATE "C" NOT NULL, day text COLLATE "C" NOT NULL, "user" text COLLATE "C" NOT NULL,
   calls bigint NOT NULL, input_tokens bigint NOT NULL, output_tokens bigint NOT NULL,
   cache_read_tokens bigint NOT NULL, cache_write_tokens bigint NOT NULL, cost bigint NOT NULL,
+  estimated boolean NOT NULL DEFAULT false,
   PRIMARY KEY (tenant, day, "user")
 );
 `;
 
-const VERSION_2 = `
-CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted';
-`;
-
-const VERSION_3 = `
-ALTER TABLE usage ADD COLUMN estimated boolean NOT NULL DEFAULT false;
-ALTER TABLE usage_of_users ADD COLUMN estimated boolean NOT NULL DEFAULT false;
-`;
-
-/** What each version adds to the one before. A step that was ever released is never edited: databases were made by it. */
-const STEPS = [VERSION_1, VERSION_2, VERSION_3];
-/** `readableFrom` stays until a step takes away what that version reads, or needs what it does not write: CONTRIBUTING.md. */
-const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
+/** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
+const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 /**
  * The oldest major version of PostgreSQL that is accepted. The statements need 11, for `hashtextextended`; 12 is the first one
@@ -243,36 +236,45 @@ const FORMAT: Format = { version: STEPS.length, readableFrom: 1 };
 export const OLDEST_VERSION = 12;
 
 /**
- * Makes the tables in an empty schema, and what is missing in an older version's, one process at a time. What a newer version has
- * changed stays. Throws `unavailable` when this one cannot use it.
+ * Makes the tables in an empty schema, one process at a time, and records the format. Throws `unavailable` for a database of a format
+ * that this process cannot use, and leaves it as it is.
  */
 export async function prepareSchema(client: ClientBase, deadlineMs: number): Promise<void> {
   // A process that starts is busy, and no thread waits for this transaction: it may say nothing for longer than others.
   await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${deadlineMs}`);
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
-    const { rows } = await client.query("SELECT to_regclass('skein.schema_version') IS NOT NULL AS is_there");
-    if (!rows[0]?.is_there) await createSchema(client);
-    if (!rows[0]?.is_there)
-      await client.query(`
-        CREATE TABLE skein.schema_version (version integer NOT NULL);
-        INSERT INTO skein.schema_version VALUES (0)`);
-    const found = await formatOf(client);
-    const { version, readableFrom } = join("The PostgreSQL database", found, FORMAT);
-    const steps = STEPS.slice(found?.version ?? 0, version).join("");
-    if (steps !== "") await client.query(`SET LOCAL search_path = skein; ${steps}`);
-    if (version !== found?.version)
-      await client.query("UPDATE skein.schema_version SET version = $1", [version]);
-    if (readableFrom !== found?.readableFrom)
-      await client.query(
-        `INSERT INTO skein.shared VALUES ('readable_from', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-        [String(readableFrom)],
-      );
+    const { rows } = await client.query(`
+      SELECT to_regclass('skein.format') IS NOT NULL AS has_format, to_regclass('skein.threads') IS NOT NULL AS has_threads`);
+    if (rows[0]?.has_format) await joinDatabase(client);
+    else if (!rows[0]?.has_threads) await makeTables(client);
+    else throw new AppError("unavailable", WITHOUT_FORMAT);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
+}
+
+const WITHOUT_FORMAT =
+  "The schema `skein` of the PostgreSQL database has tables of another program, or of Skein from before its first format. Use another database, or drop the schema if it is not needed: DROP SCHEMA skein CASCADE.";
+
+async function makeTables(client: ClientBase): Promise<void> {
+  await createSchema(client);
+  const { version, readableFrom } = FORMAT;
+  await client.query(
+    `SET LOCAL search_path = skein; ${TABLES} INSERT INTO format VALUES (${version}, ${readableFrom})`,
+  );
+}
+
+async function joinDatabase(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<Format>(
+    'SELECT version, readable_from AS "readableFrom" FROM skein.format',
+  );
+  const found = rows[0];
+  const { version, readableFrom } = join("The PostgreSQL database", found, FORMAT);
+  if (version !== found?.version || readableFrom !== found.readableFrom)
+    await client.query("UPDATE skein.format SET version = $1, readable_from = $2", [version, readableFrom]);
 }
 
 /** Unless it is there: its maker need not be the server's user, who then needs no right on the database. */
@@ -293,12 +295,3 @@ async function createSchema(client: ClientBase): Promise<void> {
 }
 
 const NOT_ALLOWED = "42501";
-
-/** Undefined before there are tables. The first processes said nothing of who can read them. */
-async function formatOf(client: ClientBase): Promise<Format | undefined> {
-  const { rows } = await client.query("SELECT version FROM skein.schema_version");
-  const version = Number(rows[0]?.version);
-  if (version === 0) return undefined;
-  const { rows: said } = await client.query("SELECT value FROM skein.shared WHERE name = 'readable_from'");
-  return { version, readableFrom: Number(said[0]?.value ?? version) };
-}

@@ -4,11 +4,8 @@ import { type Format, join } from "../format.ts";
 import { type Connection, script } from "./connection.ts";
 import { FORMAT_KEY } from "./keys.ts";
 
-/**
- * Version 1 is that of 0.1.0, which left no record. `readableFrom` stays until something is no longer written that this version
- * reads, or is relied on that it does not write: CONTRIBUTING.md.
- */
-const FORMAT: Format = { version: 2, readableFrom: 1 };
+/** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
+const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 /** Records that this process uses the Redis. Throws `unavailable` when it cannot read what is there. */
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {

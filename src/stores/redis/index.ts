@@ -25,7 +25,6 @@ import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
 import { createPages } from "./event-reader.ts";
 import { joinRedis } from "./format.ts";
-import { findOwners, importKeys, importSandboxes } from "./import.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
 import { createLifetime, ignoreErrors } from "./lifetime.ts";
@@ -60,7 +59,7 @@ const PROBE_MS = 1_000;
 const READY_MS = 2_000;
 
 /**
- * Throws `unavailable` when Redis cannot be reached, or has a newer version's format that this one cannot read; `config_invalid` for
+ * Throws `unavailable` when Redis cannot be reached, or has a format that this version cannot use; `config_invalid` for
  * one that would lose data.
  */
 export async function createRedisStores({
@@ -77,7 +76,6 @@ export async function createRedisStores({
     await joinRedis(redis);
     const deployment = await nameOf(redis, DEPLOYMENT, randomId());
     const secret = await nameOf(redis, SECRET, randomId() + randomId());
-    await importSandboxes(clients.commands, redis, redisDocuments({ redis }));
     const replicas = replicasOf(clients, waitReplicas, limits);
     const warnings = await warningsOf(clients);
     const delivery = createChannels(clients, channels);
@@ -159,9 +157,6 @@ function assemble(
     owners,
   };
   const documents = redisDocuments(context);
-  // For a Redis that older versions have used, or still use.
-  const finding = new AbortController();
-  ignoreErrors(findOwners(clients.commands, redis, { owners, signal: finding.signal }));
   const kernel = redisKernel(context);
   return {
     threads: createThreads(kernel, bus),
@@ -192,7 +187,6 @@ function assemble(
   async function end(): Promise<void> {
     // An unreachable Redis delays the end no longer than any other call.
     await withTimeout(clients.deadlineMs, writer.flush()).catch(() => {});
-    finding.abort();
     feeds.close();
     bus.close();
     calls.close();
@@ -235,9 +229,7 @@ export async function openRedisKeys(
   };
   try {
     await joinRedis(redis);
-    const documents = redisDocuments({ redis });
-    await importKeys(redis, documents);
-    return { documents, close };
+    return { documents: redisDocuments({ redis }), close };
   } catch (error) {
     close();
     throw error;

@@ -115,8 +115,6 @@ export const shelvesKey = (owner: Owner) => `sk:{${ownerTag(owner)}}:shelves`;
 
 /** Sorted set: all who have threads, in JSON, by name. */
 export const OWNERS = "sk:{owners}";
-/** Text: when owners of threads of older versions were looked for first, in ms. */
-export const OWNERS_FOUND = "sk:{owners}:found";
 
 /** When threads must be checked. */
 export interface SchedulePlace {
@@ -142,16 +140,10 @@ export const DEFERRED = schedulePlace("deferred");
 /** Text: where the call lies that a token is for, as long as the token is good for anything. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
 
-/** Where version 0.1.0 kept sandboxes and API keys: each by itself, a hash. */
-export const OLD_SANDBOXES = "sk:{sandboxes}:box:";
-export const OLD_KEYS = "sk:{keys}:key:";
-/** Sorted set: the API keys of version 0.1.0. */
-export const OLD_KEY_LIST = "sk:{keys}:all";
-
 /** Text: the name that all processes of the database know. */
 export const DEPLOYMENT = "sk:{deployment}";
 
-/** Text, JSON: the format of what is in the database. Version 0.1.0 wrote none. */
+/** Text, JSON: the format of what is in the database. */
 export const FORMAT_KEY = "sk:{format}";
 
 /** Text: a secret that all of them know. */
@@ -164,8 +156,7 @@ export const PROBE = "sk:{probe}";
 export const REPLICATED = "sk:{replicated}";
 
 /**
- * How the names of channels begin, which belong to the server and not to one of its databases. Earlier releases know the ones
- * beside the keys only. Those under the keys' own prefix are for a user with rights on `sk:*` alone.
+ * How the names of channels begin, which belong to the server and not to one of its databases. Those under the keys' own prefix are for a user with rights on `sk:*` alone.
  */
 export const CHANNELS = {
   beside: (database: number) => `sk${database}`,

@@ -35,7 +35,7 @@ local function expire(ms)
 end`;
 
 /**
- * `message_bytes()`: the bytes of the thread's messages. A thread of version 0.1.0 has no count until messages are added to it.
+ * `message_bytes()`: the bytes of the thread's messages.
  * `texts_from(place)`: the bytes of the messages from a place on. `count_bytes(bytes)`: records them. Uses meta, messages.
  */
 export const MESSAGE_BYTES = `
@@ -47,7 +47,7 @@ local function texts_from(place)
   return bytes
 end
 local function message_bytes()
-  return tonumber(redis.call('HGET', meta, 'bytes') or texts_from(0))
+  return tonumber(redis.call('HGET', meta, 'bytes') or 0)
 end
 local function count_bytes(bytes)
   redis.call('HSET', meta, 'bytes', string.format('%.0f', bytes))

@@ -1,6 +1,5 @@
 // Who has threads in Redis: one sorted set of all owners, by name. An owner is recorded before a thread is created, and again
-// at a later use, so that threads that older versions have created are found as well. An owner without threads is removed when
-// the list is read.
+// at a later use. An owner without threads is removed when the list is read.
 
 import { LRUCache } from "lru-cache";
 import type { Shelf } from "../../core/items.ts";

@@ -293,7 +293,7 @@ export const MARK = "!estimated";
  * rows of both for the day, by agent and model, at most `most_rows` a day; and in the tenant's rows for the day by user, at
  * most `most_users`. What exceeds these limits is counted in one more row. A new day drops the rows from before `first`. A
  * repeated call counts nothing, for as long as `asking`. If it is `estimated`, its rows get a mark: one more field, `!estimated` and
- * the JSON of day and name. The last release reads it as a row of a day long ago.
+ * the JSON of day and name.
  *
  * The unnamed arguments are the numbers of a row: one call, its tokens of each kind, its cost. Without them nothing was used.
  */

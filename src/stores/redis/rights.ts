@@ -60,7 +60,7 @@ export const COMMANDS = [
     "ZREM",
     "ZREMRANGEBYSCORE",
   ],
-  ...["ZREVRANGEBYSCORE", "ZSCORE", "TIME", "PING", "SCAN"],
+  ...["ZREVRANGEBYSCORE", "ZSCORE", "TIME", "PING"],
 ] as const;
 
 /** Names the section that lists the rights. */

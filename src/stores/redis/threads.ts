@@ -29,8 +29,7 @@ export function redisThreads(
 
     async measured(owner, id) {
       const found = await read(owner, id);
-      // A thread of version 0.1.0 has no count until messages are added to it.
-      return found && { thread: found.thread, bytes: found.bytes ?? (await bytesOf(owner, id)) };
+      return found && { thread: found.thread, bytes: found.bytes };
     },
 
     async list(owner, { limit, cursor, ...filter }) {
@@ -47,7 +46,7 @@ export function redisThreads(
       return { items: items.map(({ thread }) => thread), ...next };
     },
 
-    bytes: bytesOf,
+    bytes: (owner, id) => redis.run(readBytes, keysOf(owner, id), {}),
 
     async message(owner, id, messageId) {
       const [text, life] = await redis.runBulk(owner.tenant)(readMessage, keysOf(owner, id), {
@@ -91,8 +90,7 @@ export function redisThreads(
     const found = await redis.run(describeThread, keysOf(owner, id), {});
     if (!found) return undefined;
     const view = headViewOf(id, found[1]);
-    const bytes = found[9];
-    return { thread: threadOf(id, found, view), view, bytes: bytes === null ? undefined : Number(bytes) };
+    return { thread: threadOf(id, found, view), view, bytes: Number(found[9] ?? 0) };
   }
 
   async function read(owner: Owner, id: string): Promise<Described | undefined> {
@@ -101,10 +99,6 @@ export function redisThreads(
     lifetime.used(owner, id, found.view.life);
     onRead(owner, id, found.view);
     return found;
-  }
-
-  function bytesOf(owner: Owner, id: string): Promise<number> {
-    return redis.run(readBytes, keysOf(owner, id), {});
   }
 
   async function look(owner: Owner, place: Listed): Promise<Found | undefined> {
@@ -117,8 +111,8 @@ export function redisThreads(
 interface Described {
   readonly thread: Thread;
   readonly view: RedisView;
-  /** Of its messages, if they are counted. */
-  readonly bytes: number | undefined;
+  /** Of its messages. */
+  readonly bytes: number;
 }
 
 interface Found {

@@ -1,12 +1,12 @@
 // Opens the one file for this process alone: the lock is held until the last connection closes or the process dies, however it dies.
 
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { isBusy, loadSqlite } from "./node-sqlite.ts";
-import { flush, prepareSchema } from "./schema.ts";
+import { checkSchema, prepareSchema } from "./schema.ts";
 
 export interface OpenFile {
   readonly file: DatabaseSync;
@@ -15,7 +15,7 @@ export interface OpenFile {
   close(): void;
 }
 
-/** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
+/** Throws `unavailable` when the file is in use, cannot be opened, or has another format. */
 export function openFile(path: string): OpenFile {
   const opened: { close(): void }[] = [];
   const close = () => {
@@ -28,17 +28,28 @@ export function openFile(path: string): OpenFile {
     opened.push(file);
     if (url) opened.push(holdInProcess(path));
     else file.exec("PRAGMA locking_mode = EXCLUSIVE");
+    // Before anything is changed in it.
+    checkSchema(file, path);
     file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
-    // The name of a new log has to be on disk as well.
-    flush(dirname(path), "r");
+    flushNames(dirname(path));
     url?.searchParams.set("mode", "rw");
     return { file, url, close };
   } catch (error) {
     close();
     throw cannotOpen(path, error);
+  }
+}
+
+/** Returns once the names in a folder, such as that of a new log, are on disk. */
+function flushNames(folder: string): void {
+  const opened = openSync(folder, "r");
+  try {
+    fsyncSync(opened);
+  } finally {
+    closeSync(opened);
   }
 }
 

@@ -7,8 +7,13 @@ import type { SmallFile } from "./small-file.ts";
 /**
  * `tenant` and `user` are the JSON of [tenant] and [tenant, user], `name` is either; `period` is a day or a month.
  * Times are ms since 1970, cost is in millionths.
+ *
+ * `stored` is by thread; the triggers keep `stored_sums` what its rows add up to, by tenant and by user.
+ *
+ * `users` has what each user of a tenant used on a day, and under the name '' what those used who have no row. In `usage`
+ * a tenant has rows as well, under its name in place of a user's. `estimated` is 1 where some of the numbers of a row are estimates.
  */
-const SCHEMA = `
+export const QUOTA_TABLES = `
 CREATE TABLE held (
   thing TEXT NOT NULL, user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, ends INTEGER NOT NULL,
   PRIMARY KEY (thing, user, id)
@@ -27,12 +32,9 @@ CREATE TABLE usage (
   user TEXT NOT NULL, day TEXT NOT NULL, agent TEXT NOT NULL, model TEXT NOT NULL, calls INTEGER NOT NULL,
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
   cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+  estimated INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (user, day, agent, model)
 ) STRICT, WITHOUT ROWID;
-`;
-
-/** `stored` is by thread; the triggers keep `stored_sums` what its rows add up to, by tenant and by user. */
-const STORED = `
 CREATE TABLE stored (
   user TEXT NOT NULL, id TEXT NOT NULL, tenant TEXT NOT NULL, bytes INTEGER NOT NULL, ends INTEGER NOT NULL,
   PRIMARY KEY (user, id)
@@ -50,29 +52,14 @@ CREATE TRIGGER stored_dropped AFTER DELETE ON stored BEGIN
   UPDATE stored_sums SET bytes = bytes - old.bytes WHERE name IN (old.tenant, old.user);
   DELETE FROM stored_sums WHERE bytes = 0 AND name IN (old.tenant, old.user);
 END;
-`;
-
-/**
- * `users` has what each user of a tenant used on a day, and under the name '' what those used who have no row. In `usage`
- * a tenant has rows as well, under its name in place of a user's.
- */
-const USERS = `
 CREATE TABLE users (
   tenant TEXT NOT NULL, day TEXT NOT NULL, user TEXT NOT NULL, calls INTEGER NOT NULL,
   input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
   cache_read_tokens INTEGER NOT NULL, cache_write_tokens INTEGER NOT NULL, cost INTEGER NOT NULL,
+  estimated INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (tenant, day, user)
 ) STRICT, WITHOUT ROWID;
 `;
-
-/** 1 where some of the numbers of a row are estimates. */
-const ESTIMATED = `
-ALTER TABLE usage ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE users ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;
-`;
-
-/** What each version adds to the one before. */
-export const QUOTA_TABLES = [SCHEMA, STORED, USERS, ESTIMATED];
 
 interface Count {
   readonly n: number;

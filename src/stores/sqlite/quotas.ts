@@ -43,7 +43,7 @@ export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_00
 
 function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
   const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
-  const file = openSmallFile({ path, content: "The usage", pragmas, steps: QUOTA_TABLES });
+  const file = openSmallFile({ path, content: "The usage", pragmas, tables: QUOTA_TABLES });
   const { quotas, stop } = quotasIn(file, options);
   return {
     quotas,

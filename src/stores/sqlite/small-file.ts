@@ -7,7 +7,7 @@ import { AppError, messageOf } from "../../core/errors.ts";
 import { storeClosed } from "../errors.ts";
 import { type Database, type Query, queryOf } from "./database.ts";
 import { loadSqlite } from "./node-sqlite.ts";
-import { backUp, joinFile } from "./schema.ts";
+import { checkTables, prepareTables } from "./schema.ts";
 
 /** How long a process waits for one that is just writing, in ms. */
 const BUSY_MS = 2_000;
@@ -19,8 +19,8 @@ interface SmallFileOptions {
   readonly content: string;
   /** SQL that every opening begins with. */
   readonly pragmas: string;
-  /** SQL that makes the tables, version by version. A step that was ever released is never edited. */
-  readonly steps: readonly string[];
+  /** SQL that makes the tables. */
+  readonly tables: string;
 }
 
 /** What the file itself throws becomes `unavailable`. */
@@ -44,34 +44,18 @@ export function openSmallFile(options: SmallFileOptions): SmallFile {
   };
 }
 
-function open({ path, pragmas, steps }: SmallFileOptions): DatabaseSync {
+function open({ path, pragmas, tables }: SmallFileOptions): DatabaseSync {
   if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = new (loadSqlite().DatabaseSync)(path, { timeout: BUSY_MS });
   try {
+    checkTables(file, path, tables);
     if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
     file.exec(pragmas);
-    atOnce(file, () => {
-      const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
-      joinFile(path, version, steps.length);
-      if (version > 0 && version < steps.length) copyFile(path, version);
-      if (version < steps.length)
-        file.exec(`${steps.slice(version).join("")} PRAGMA user_version = ${steps.length}`);
-    });
+    atOnce(file, () => prepareTables(file, path, tables));
     return file;
   } catch (error) {
     file.close();
     throw error;
-  }
-}
-
-/** On a connection of its own: none can copy within a transaction, and this one keeps other processes from copying. */
-function copyFile(path: string, version: number): void {
-  if (path === ":memory:") return;
-  const file = new (loadSqlite().DatabaseSync)(path, { readOnly: true, timeout: BUSY_MS });
-  try {
-    backUp(file, path, version);
-  } finally {
-    file.close();
   }
 }
 
