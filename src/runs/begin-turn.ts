@@ -83,10 +83,40 @@ export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): 
     const at = await thread.newest();
     if (at) return { as: "repeat", thread, at, start: () => turnStart(runs, caller.owner, at) };
   }
-  const inWords = await answersInWords(turn, thread, said);
-  if (inWords.length > 0) return answering(runs, caller, turn, thread, inWords);
-  return saying(runs, caller, turn, thread, said);
+  return (await byWords(runs, caller, turn, thread, said)) ?? saying(runs, caller, turn, thread, said);
 }
+
+/** A new message whose words answer what the thread asks, or answered it when the message was sent before. */
+async function byWords(
+  runs: Runs,
+  caller: Caller,
+  turn: TurnRequest,
+  thread: FoundThread,
+  { input, place, idempotency_key }: Said,
+): Promise<Beginning | undefined> {
+  const newest = input.at(-1);
+  if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
+  const open = await thread.open();
+  const answers = turn.words(textOf(newest.content), open);
+  if (answers.length > 0) return answering(runs, caller, turn, thread, answers, newest);
+  const at = open.length === 0 && idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
+  return at && { as: "repeat", thread, at, start: async () => at };
+}
+
+/** The newest run, if the message has resumed it by its words: the message is sent again, and no thread holds it. */
+async function resumedBy(
+  { stores }: Runs,
+  { owner }: Caller,
+  thread: FoundThread,
+  message: Message,
+): Promise<RunRecord | undefined> {
+  const newest = await thread.newest();
+  if (newest?.resumes === undefined) return undefined;
+  const known = await stores.runs.known(owner, newest.thread_id, keyOfWords(message, newest.resumes));
+  return known?.id === newest.id ? known : undefined;
+}
+
+const keyOfWords = ({ id }: Message, run_id: string) => `words:${id}:${run_id}`;
 
 export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): FoundThread {
   const found: ReadableThread = {
@@ -108,32 +138,24 @@ function once<T>(read: () => Promise<T>): () => Promise<T> {
   };
 }
 
-async function answersInWords(
-  { words }: TurnRequest,
-  thread: FoundThread,
-  { input, place }: Said,
-): Promise<Answer[]> {
-  const newest = input.at(-1);
-  if (!words || place.as !== "new" || newest?.role !== "user") return [];
-  return words(textOf(newest.content), await thread.open());
-}
-
 async function answering(
   runs: Runs,
-  { owner, ...caller }: Caller,
+  { owner, idempotency_key, ...caller }: Caller,
   { thread_id, metadata, request = {} }: TurnRequest,
   thread: FoundThread,
   answers: Answer[],
+  inWords?: Message,
 ): Promise<Beginning> {
   const [open, newest] = await Promise.all([thread.open(), thread.newest()]);
   const run_id = newest?.id ?? open[0]?.run_id ?? "";
   const { tools, unattended } = request;
+  const key = idempotency_key ?? (inWords && keyOfWords(inWords, run_id));
   const command = {
     thread_id,
     run_id,
     answers,
     open,
-    ...omitUndefined({ metadata, tools, unattended, ...caller }),
+    ...omitUndefined({ metadata, tools, unattended, ...caller, idempotency_key: key }),
   };
   return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
 }

@@ -86,6 +86,18 @@ describe("a page with a client before 0.0.51", () => {
     expect(answered.map(({ type }) => type)).toContain("TOOL_CALL_RESULT");
   });
 
+  test("sends its answer again after a lost connection, and it is no message", async () => {
+    let read = "";
+    const { ask, say } = await started(({ messages }, call) => {
+      read = JSON.stringify(messages);
+      return call === 0 ? RUNS : { say: "It ran." };
+    });
+    await say("go");
+    expect(textIn(await say("approve"))).toBe("It ran.");
+    expect(textIn(await ask("run"))).toBe("It ran.");
+    expect(read).not.toContain("approve");
+  });
+
   test("answers a question with one of its options", async () => {
     const args = { question: "Which?", options: ["red", "blue"] };
     const { say } = await started([{ call: [{ tool: "ask_user", args }] }, { say: "Blue it is." }]);
