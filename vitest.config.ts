@@ -33,7 +33,7 @@ const long = [
   "test/http/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
   "test/http/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
   "test/http/wires/{mcp/*,openai/clients}.test.ts",
-  "test/stores/{cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
+  "test/stores/{check,cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
   "test/stores/redis-{bulk,cluster,failover,large,quotas,replays,takeover,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
   "test/tools/mcp/{hostile,published}.test.ts",

@@ -1,16 +1,19 @@
 // The stores that the settings choose.
 
 import type { ServerConfig } from "../config/server.ts";
+import { AppError } from "../core/errors.ts";
 import { createApiKeys } from "../http/auth/api-keys.ts";
 import type { Logger } from "../lib/logger.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { AllStores } from "../stores/all-stores.ts";
+import type { Inspection } from "../stores/check/facts.ts";
 import { markFailures } from "../stores/mark-failures.ts";
 import { createMemoryStores } from "../stores/memory/index.ts";
 import { DEFAULTS } from "../stores/options.ts";
-import { createPostgresStores, openPostgresKeys } from "../stores/postgres/on-demand.ts";
-import { createRedisStores, openRedisKeys } from "../stores/redis/on-demand.ts";
+import { createPostgresStores, inspectPostgres, openPostgresKeys } from "../stores/postgres/on-demand.ts";
+import { createRedisStores, inspectRedis, openRedisKeys } from "../stores/redis/on-demand.ts";
 import { createSqliteStores } from "../stores/sqlite/index.ts";
+import { inspectSqlite } from "../stores/sqlite/inspection.ts";
 import { openSqliteKeyFile } from "../stores/sqlite/key-file.ts";
 import { finishRestore } from "./restore.ts";
 
@@ -53,6 +56,24 @@ async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStore
     return createPostgresStores({ url, leaseMs, pool, ...all });
   }
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
+}
+
+/** How long events are kept where `retention.events` is not set, in ms. */
+const EVENTS_MS = 86_400_000;
+
+/** Reads the store beside a server that uses it, and changes nothing. The caller closes it. Throws `unavailable`. */
+export async function openInspection({
+  store,
+  data_dir,
+  redis,
+  postgres,
+  retention,
+}: ServerConfig): Promise<Inspection> {
+  const options = { eventsMs: retention.events ?? EVENTS_MS };
+  if (store === "redis") return inspectRedis(redis.url, options);
+  if (store === "postgres") return inspectPostgres(postgres.url, options);
+  if (store === "sqlite") return inspectSqlite(data_dir, options);
+  throw new AppError("unavailable", "`STORE=memory` keeps nothing that could be checked.");
 }
 
 /** For the command line and the server. The caller closes them. */

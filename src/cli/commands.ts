@@ -151,6 +151,17 @@ export const COMMANDS: readonly Command[] = [
       show({ output: await (await import("./backup.ts")).backUpTo(dir, serverOf(url)) }),
   }),
   command({
+    name: "store check",
+    about: "read the store and report what contradicts itself; a server may use it meanwhile",
+    options: {
+      json: { about: "print findings as JSON, one a line" },
+      config: FILES.config,
+      data: FILES.data,
+    },
+    run: async ({ json = false, ...values }) =>
+      (await import("./store-check.ts")).storeCheck(environment(values), { json }),
+  }),
+  command({
     name: "restore",
     argument: "DIR",
     about: "put a backup in the place of the data; the server must not run",

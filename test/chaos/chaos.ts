@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";
 import type { SharedStore } from "../support/shared-stores.ts";
+import { contradictionsIn, placeOf } from "../support/store-check.ts";
 import { type Fault, isCalm, strike } from "./faults.ts";
 import { Journal } from "./journal.ts";
 import { keep } from "./keep.ts";
@@ -53,9 +54,10 @@ export async function chaos(options: ChaosOptions): Promise<Outcome> {
   const ledger = join(dir, "ledger");
   const isKept = () => options.keep || journal.faults.length > 0;
   const provider = await startProvider(journal, ledger);
+  const database = await options.shared?.database();
   const replicas = new Replicas({
     ...{ count: options.replicas, dir, journal },
-    env: await configure(dir, provider, options.shared),
+    env: await configure(dir, provider, options.shared && { kind: options.shared.kind, url: database }),
     isCalm: () => isCalm({ journal }),
   });
   const over = new AbortController();
@@ -66,6 +68,8 @@ export async function chaos(options: ChaosOptions): Promise<Outcome> {
     for (const { body } of provider.requests())
       journal.fault(`the provider refused a history: ${JSON.stringify(body).slice(-2_000)}`);
     const times = await judge({ replicas, readers, journal, executions: await linesOf(ledger) });
+    for (const wrong of await contradictionsIn(placeOf(options.shared?.kind, database ?? join(dir, "data"))))
+      journal.fault(`the store contradicts itself: ${wrong}`);
     const { counts, faults } = journal;
     return { counts, times, faults, folder: isKept() ? dir : undefined };
   } finally {
@@ -120,7 +124,7 @@ function startProvider(journal: Journal, ledger: string): Promise<FakeProvider> 
 async function configure(
   dir: string,
   { url }: FakeProvider,
-  shared: SharedStore | undefined,
+  shared: (Pick<SharedStore, "kind"> & { readonly url: string | undefined }) | undefined,
 ): Promise<Record<string, string>> {
   // Each server's key is its name: so the provider knows who asks.
   const models = [
@@ -133,7 +137,7 @@ async function configure(
   const server = {
     streams: { heartbeat: "1s" },
     shutdown: { grace: "1s" },
-    ...(shared ? { [shared.kind]: { url: await shared.database(), lease: `${LEASE_MS / 1000}s` } } : {}),
+    ...(shared ? { [shared.kind]: { url: shared.url, lease: `${LEASE_MS / 1000}s` } } : {}),
   };
   const files = { AGENTS_FILE: join(dir, "agents.yaml"), CONFIG_FILE: join(dir, "server.yaml") };
   // JSON is YAML.

@@ -3,9 +3,11 @@
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { readCall } from "../../src/cli/command.ts";
 import { COMMANDS, HEAD } from "../../src/cli/commands.ts";
+import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { serving, skein } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 
@@ -39,6 +41,61 @@ describe("help", () => {
     });
     const there = COMMANDS.map(({ name, options }) => [name, Object.keys(options)]);
     expect(Object.fromEntries(told)).toEqual(Object.fromEntries(there));
+  });
+});
+
+describe("skein store check", () => {
+  const check = async (dir: string, ...options: string[]) => {
+    const run = skein(["store", "check", "--data", dir, ...options], { STORE: "sqlite" });
+    return { code: await run.exited, lines: run.output().trim().split("\n") };
+  };
+  const damaged = async () => {
+    const dir = await temporaryFolder();
+    const stores = createSqliteStores({ dataDir: dir });
+    await stores.threads.create({ tenant: "acme", user: "ada" }, { id: "t1", metadata: {} });
+    await stores.close();
+    const file = new DatabaseSync(join(dir, "skein.db"));
+    file.exec("UPDATE threads SET message_count = 3");
+    file.close();
+    return dir;
+  };
+
+  test("says what contradicts itself, where, and by exit code 1", async () => {
+    const { code, lines } = await check(await damaged());
+    expect(lines).toEqual([
+      "thread t1 of acme/ada: The thread counts 3 messages, but has 0. [wrong_count]",
+      "1 finding: 1 threads, 0 runs, 0 messages, 0 events.",
+    ]);
+    expect(code).toBe(1);
+  });
+
+  test("says it as JSON, one finding a line, and last what was looked at", async () => {
+    const { lines } = await check(await damaged(), "--json");
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      {
+        rule: "wrong_count",
+        text: "The thread counts 3 messages, but has 0.",
+        owner: { tenant: "acme", user: "ada" },
+        thread: "t1",
+      },
+      { findings: 1, threads: 1, runs: 0, messages: 0, events: 0 },
+    ]);
+  });
+
+  test("ends with 0 for a store that is whole, and with 2 for one that it cannot read", async () => {
+    const dir = await temporaryFolder();
+    expect(await check(dir)).toEqual({
+      code: 2,
+      lines: [`skein: There is no database \`${join(dir, "skein.db")}\`.`],
+    });
+    expect(existsSync(join(dir, "skein.db"))).toBe(false);
+    await createSqliteStores({ dataDir: dir }).close();
+    expect(await check(dir)).toMatchObject({
+      code: 0,
+      lines: [expect.stringMatching(/^Nothing contradicts/)],
+    });
+    await writeFile(join(dir, "skein.db"), "no database at all, but a text");
+    expect(await check(dir)).toMatchObject({ code: 2 });
   });
 });
 

@@ -20,6 +20,7 @@ import {
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES, type SharedStore } from "../support/shared-stores.ts";
 import { post, seenOn, type Viewer, view } from "../support/sse.ts";
+import { contradictionsIn } from "../support/store-check.ts";
 
 const LOCAL = { backend: { type: "local" } };
 const AGENTS: Readonly<Record<string, ScriptedAgent>> = {
@@ -146,6 +147,7 @@ function sqliteTests(old: string) {
     expect(statusOf(await (await start(back, "done", "worker")).ended())).toBe("success");
     await stop(back, "SIGTERM");
     expect(await threadsOf(await launch(dir, MAIN))).toEqual(["active", "asked", "done"]);
+    expect(await contradictionsIn({ sqlite: join(dir, "data") })).toEqual([]);
   });
 }
 

@@ -3,10 +3,11 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFailed } from "vitest";
+import { expect, onTestFailed } from "vitest";
 import { killed, lastingSkein, type ServerProcess, serving } from "./process.ts";
 import { MAIN } from "./program.ts";
 import type { SharedStore } from "./shared-stores.ts";
+import { contradictionsIn, placeOf, type StorePlace } from "./store-check.ts";
 
 /** What the model of an agent says, and more keys of the agent. */
 export interface ScriptedAgent {
@@ -17,6 +18,7 @@ export interface ScriptedAgent {
 export interface Replicas {
   /** Those that other tests have left, and a new one for each that has exited. After a test that failed: on a database of their own. */
   two(): Promise<{ readonly one: ServerProcess; readonly other: ServerProcess }>;
+  /** Fails when what they leave in the store contradicts itself. */
   close(): Promise<void>;
 }
 
@@ -33,13 +35,16 @@ export function replicasOn(
   mains: Readonly<Record<Role, string>> = { one: MAIN, other: MAIN },
 ): Replicas {
   let dir: string | undefined;
+  let place: StorePlace | undefined;
   const running = new Map<Role, ServerProcess>();
 
   const create = async () => {
     if (!store) throw new Error("There is no store to run replicas on.");
     const { kind, database } = store;
     const made = await mkdtemp(join(tmpdir(), "skein-"));
-    const config = { store: kind, [kind]: { url: await database(), lease: "2s" }, ...settings };
+    const url = await database();
+    place = placeOf(kind, url);
+    const config = { store: kind, [kind]: { url, lease: "2s" }, ...settings };
     await writeFile(join(made, "server.yaml"), JSON.stringify(config));
     await writeAgents(made, agents);
     dir = made;
@@ -57,20 +62,26 @@ export function replicasOn(
       throw error;
     }
   };
-  const close = async () => {
+  const end = async () => {
     await Promise.all([...running.values()].map(killed));
     if (dir !== undefined) await rm(dir, { recursive: true, force: true });
     dir = undefined;
+    place = undefined;
   };
   return {
     async two() {
       // It may leave one that is stopped, or at work.
-      onTestFailed(close);
+      onTestFailed(end);
       const folder = dir ?? (await create());
       const server = async (role: Role) => running.get(role) ?? (await start(folder, role));
       return { one: await server("one"), other: await server("other") };
     },
-    close,
+    async close() {
+      await Promise.all([...running.values()].map(killed));
+      const found = place ? await contradictionsIn(place) : [];
+      await end();
+      expect(found).toEqual([]);
+    },
   };
 }
 

@@ -120,7 +120,7 @@ export function statementName(sql: string): string {
 }
 
 /** Without what is secret in it. */
-function placeOf(url: string): string {
+export function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
 

@@ -2,6 +2,7 @@
 
 import type { Documents } from "../../core/documents.ts";
 import type { AllStores } from "../all-stores.ts";
+import type { Inspection } from "../check/facts.ts";
 import type { PostgresStoreOptions } from "./index.ts";
 
 /** As that of `index.ts`. */
@@ -14,4 +15,10 @@ export async function createPostgresStores(options: PostgresStoreOptions): Promi
 export async function openPostgresKeys(url: string): Promise<{ documents: Documents; close(): void }> {
   const postgres = await import("./index.ts");
   return postgres.openPostgresKeys(url);
+}
+
+/** As that of `inspection.ts`. */
+export async function inspectPostgres(url: string, options: { eventsMs: number }): Promise<Inspection> {
+  const postgres = await import("./inspection.ts");
+  return postgres.inspectPostgres(url, options);
 }

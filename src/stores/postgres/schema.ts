@@ -268,13 +268,25 @@ async function makeTables(client: ClientBase): Promise<void> {
 }
 
 async function joinDatabase(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<Format>(
-    'SELECT version, readable_from AS "readableFrom" FROM skein.format',
-  );
-  const found = rows[0];
+  const found = await formatOf(client);
   const { version, readableFrom } = join("The PostgreSQL database", found, FORMAT);
   if (version !== found?.version || readableFrom !== found.readableFrom)
     await client.query("UPDATE skein.format SET version = $1, readable_from = $2", [version, readableFrom]);
+}
+
+async function formatOf(client: ClientBase): Promise<Format | undefined> {
+  const { rows } = await client.query<Format>(
+    'SELECT version, readable_from AS "readableFrom" FROM skein.format',
+  );
+  return rows[0];
+}
+
+/** Throws `unavailable` when there are no tables, or this version cannot read them. Changes nothing. */
+export async function assertFormat(client: ClientBase): Promise<void> {
+  const { rows } = await client.query("SELECT to_regclass('skein.format') IS NOT NULL AS has_format");
+  if (!rows[0]?.has_format)
+    throw new AppError("unavailable", "The PostgreSQL database has no tables of a format of Skein.");
+  join("The PostgreSQL database", await formatOf(client), FORMAT);
 }
 
 /** Unless it is there: its maker need not be the server's user, who then needs no right on the database. */

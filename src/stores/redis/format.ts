@@ -11,12 +11,15 @@ const FORMAT: Format = { version: 1, readableFrom: 1 };
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
   for (;;) {
     const seen = await redis.ask((client) => client.get(FORMAT_KEY));
-    const record = JSON.stringify(
-      join("Redis", seen === null ? undefined : (JSON.parse(seen) as Format), FORMAT),
-    );
+    const record = JSON.stringify(assertFormat(seen));
     if (record === seen) return;
     if ((await redis.run(recordOnce, { key: FORMAT_KEY }, { seen: seen ?? "", record })) === record) return;
   }
+}
+
+/** What the record says once this process has joined. Throws `unavailable` when it cannot read what is there. */
+export function assertFormat(found: string | null): Format {
+  return join("Redis", found === null ? undefined : (JSON.parse(found) as Format), FORMAT);
 }
 
 // The record, which is changed only if it is still as it was seen; empty: not there.

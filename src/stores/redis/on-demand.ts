@@ -2,6 +2,7 @@
 
 import type { Documents } from "../../core/documents.ts";
 import type { AllStores } from "../all-stores.ts";
+import type { Inspection } from "../check/facts.ts";
 import type { RedisStoreOptions } from "./index.ts";
 
 /** As that of `index.ts`. */
@@ -14,4 +15,10 @@ export async function createRedisStores(options: RedisStoreOptions): Promise<All
 export async function openRedisKeys(url: string): Promise<{ documents: Documents; close(): void }> {
   const redis = await import("./index.ts");
   return redis.openRedisKeys(url);
+}
+
+/** As that of `inspection.ts`. */
+export async function inspectRedis(url: string, options: { eventsMs: number }): Promise<Inspection> {
+  const redis = await import("./inspection.ts");
+  return redis.inspectRedis(url, options);
 }

@@ -1,0 +1,76 @@
+// Walks through a store and reports what contradicts itself. Only one thread is in memory at a time.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Inspection, ThreadFacts } from "./facts.ts";
+import { broken, type Finding, LATE_MS, wrongIn, wrongSum, wrongWith } from "./rules.ts";
+
+/** What was looked at. */
+export interface Checked {
+  threads: number;
+  runs: number;
+  messages: number;
+  /** The last entries of the runs' logs. */
+  events: number;
+}
+
+interface Options {
+  readonly signal: AbortSignal;
+  /** How long to wait before what seems wrong in a store in use is read again, in ms. */
+  readonly againMs?: number;
+}
+
+const AGAIN_MS = 1_000;
+
+/** What is found as it is found. Throws what the store throws, and when `signal` aborts. */
+export async function* checkStore(
+  store: Inspection,
+  { signal, againMs = AGAIN_MS }: Options,
+): AsyncGenerator<Finding, Checked, void> {
+  const checked: Checked = { threads: 0, runs: 0, messages: 0, events: 0 };
+  let lastWorked = 0;
+
+  for await (const names of store.threads()) {
+    const wrong = new Map<string, readonly Finding[]>();
+    for (const name of names) {
+      signal.throwIfAborted();
+      const thread = await store.thread(name);
+      if (!thread) continue;
+      count(checked, thread);
+      lastWorked = Math.max(lastWorked, thread.updatedAt);
+      const found = wrongIn(thread);
+      if (found.length > 0) wrong.set(name, found);
+    }
+    yield* lasting(wrong, async (name) => {
+      const thread = await store.thread(name);
+      return thread ? wrongIn(thread) : [];
+    });
+  }
+
+  for await (const text of store.remains())
+    yield* lasting(new Map([[text, [broken(text)]]]), async () =>
+      (await store.remain(text)) ? [broken(text)] : [],
+    );
+  for await (const page of store.due(lastWorked - LATE_MS))
+    for (const each of page) yield* wrongWith(each, lastWorked);
+  for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
+  return checked;
+
+  /** Of a store in use, what is still wrong in the same words a moment later. */
+  async function* lasting(
+    wrong: ReadonlyMap<string, readonly Finding[]>,
+    again: (name: string) => Promise<readonly Finding[]>,
+  ): AsyncGenerator<Finding, void, void> {
+    if (wrong.size > 0 && !store.isOfOneMoment) await sleep(againMs, undefined, { signal });
+    for (const [name, found] of wrong) {
+      const texts = store.isOfOneMoment ? undefined : new Set((await again(name)).map(({ text }) => text));
+      yield* found.filter(({ text }) => texts?.has(text) ?? true);
+    }
+  }
+}
+
+function count(checked: Checked, { runs, messages }: ThreadFacts): void {
+  checked.threads++;
+  checked.runs += runs.length;
+  checked.messages += messages.count;
+  for (const { log } of runs) checked.events += log.last;
+}

@@ -1,0 +1,50 @@
+// What `skein store check` finds in the stores of a test, which a server may still use.
+
+import { type Checked, checkStore } from "../../src/stores/check/check.ts";
+import type { Inspection } from "../../src/stores/check/facts.ts";
+import type { Finding } from "../../src/stores/check/rules.ts";
+import { inspectPostgres } from "../../src/stores/postgres/on-demand.ts";
+import { inspectRedis } from "../../src/stores/redis/on-demand.ts";
+import { inspectSqlite } from "../../src/stores/sqlite/inspection.ts";
+import type { SharedStore } from "./shared-stores.ts";
+
+export type StorePlace =
+  | { readonly sqlite: string }
+  | { readonly redis: string }
+  | { readonly postgres: string };
+
+/** `where`: the url of a database, or a data folder. */
+export const placeOf = (kind: SharedStore["kind"] | undefined, where: string): StorePlace =>
+  kind === undefined ? { sqlite: where } : kind === "redis" ? { redis: where } : { postgres: where };
+
+const DAY = { eventsMs: 86_400_000 };
+
+/** The caller closes it. */
+export const inspectionOf = (place: StorePlace): Promise<Inspection> =>
+  "sqlite" in place
+    ? inspectSqlite(place.sqlite, DAY)
+    : "redis" in place
+      ? inspectRedis(place.redis, DAY)
+      : inspectPostgres(place.postgres, DAY);
+
+/** All findings, and what was looked at. */
+export async function checked(place: StorePlace): Promise<{ findings: Finding[]; checked: Checked }> {
+  const store = await inspectionOf(place);
+  try {
+    const findings: Finding[] = [];
+    const all = checkStore(store, { signal: new AbortController().signal, againMs: 100 });
+    for (;;) {
+      const { value, done } = await all.next();
+      if (done) return { findings, checked: value };
+      findings.push(value);
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+/** What contradicts itself, one a line; nothing in a store that is whole. */
+export async function contradictionsIn(place: StorePlace): Promise<string[]> {
+  const { findings } = await checked(place);
+  return findings.map(({ rule, text, thread = "", run = "" }) => [rule, thread, run, text].join(" "));
+}
