@@ -47,11 +47,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
   const { database, limits, live, queue, writer, lifetime } = context;
   const kernel = sqliteKernel(context);
   const bus = new LocalBus();
-  const findThread = database.query("SELECT 1 FROM threads WHERE owner = ? AND id = ? AND staged IS NULL");
-  const documents = sqliteDocuments(database, limits.now, {
-    visit: lifetime.visit,
-    exists: (thread) => findThread.get(...thread) !== undefined,
-  });
+  const documents = sqliteDocuments(database, limits.now, lifetime);
   const deadlines = new Deadlines(0, limits.leaseMs);
   const stores = {
     threads: patient(createThreads(kernel, bus), deadlines),

@@ -1,0 +1,20 @@
+// Carries out statements of `sql/`: what is asked in one round trip, what is written in another.
+
+import type { Executor, RowsOf } from "../sql/executor.ts";
+import type { Database } from "./database.ts";
+
+/** Changes of one `lock` come one after the other. */
+export function executorOn(database: Database, lock: readonly string[]): Executor {
+  return {
+    clock: () => database.clock(),
+    read: ({ sql, values }) => database.query(sql, values),
+    change: (asked, decide) =>
+      database.transaction(lock, async (tx) => {
+        const rows = asked.map((statement) => (statement ? tx.rows(statement.sql, statement.values) : []));
+        // They are in the order of what was asked.
+        const { writes, result } = decide((await Promise.all(rows)) as RowsOf<typeof asked>);
+        for (const { sql, values } of writes) tx.write(sql, values);
+        return result;
+      }),
+  };
+}

@@ -1,0 +1,28 @@
+// Where the SQL of SQLite and of PostgreSQL differs. Every statement of `sql/` is one text for both, with these parts in it.
+// Parameters are `$1`, `$2` … in both: SQLite's executor prepares them as `?1`, `?2` …
+
+export interface Dialect {
+  /** `column` has one of the values of parameter `n`, which is an array of texts. */
+  among(column: string, n: number): string;
+  /** The time in ms. Parameter `n` is the executor's `clock()`. It is read once, so that an index can be searched for it. */
+  time(n: number): string;
+  /** Condition: no messages are being copied into the thread. PostgreSQL keeps those in a table of their own. */
+  readonly isWhole: string;
+  /** The end of a SELECT. No other transaction deletes its row before this one ends; on SQLite there is no other one. */
+  readonly keepsRow: string;
+}
+
+export const SQLITE: Dialect = {
+  among: (column, n) => `${column} IN (SELECT value FROM json_each($${n}))`,
+  time: (n) => `$${n}`,
+  isWhole: "staged IS NULL",
+  keepsRow: "",
+};
+
+export const POSTGRES: Dialect = {
+  among: (column, n) => `${column} = ANY ($${n}::text[])`,
+  time: (n) =>
+    `(SELECT coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))`,
+  isWhole: "true",
+  keepsRow: "FOR KEY SHARE",
+};

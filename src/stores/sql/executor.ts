@@ -1,0 +1,36 @@
+// How statements are carried out. What is asked and what is written are data, so that SQLite can carry out all of it in one turn
+// of the event loop, and PostgreSQL in two round trips: it is sent all reads at once, and then all writes.
+
+/** A value for one parameter. An array is for `Dialect.among`. */
+export type Value = string | number | null | readonly string[];
+
+/** A statement that returns rows of type `Row`. */
+export interface Statement<Row = unknown> {
+  readonly sql: string;
+  readonly values: readonly Value[];
+  /** Never set. */
+  readonly row?: Row;
+}
+
+/** The rows of each statement; none for those that are not asked. */
+export type RowsOf<A extends Asked> = {
+  [At in keyof A]: A[At] extends Statement<infer Row> | undefined ? Row[] : never;
+};
+
+/** Statements that are asked at once. */
+export type Asked = readonly (Statement | undefined)[];
+
+/** What to write for the rows. It must not wait, and may be called again. */
+export type Decide<A extends Asked, T> = (rows: RowsOf<A>) => {
+  readonly writes: readonly Statement[];
+  readonly result: T;
+};
+
+export interface Executor {
+  /** The parameter of `Dialect.time`: null for the database's own clock. */
+  clock(): number | null;
+  /** The rows of one statement, which only reads. Throws `unavailable`. */
+  read<Row>(statement: Statement<Row>): Promise<Row[]>;
+  /** Writes what `decide` returns for the rows of `asked`, or nothing if it throws. Throws `unavailable`. */
+  change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): Promise<T>;
+}

@@ -1,0 +1,45 @@
+// Carries out statements of `sql/` on a file, all of a change in one turn of the event loop.
+
+import type { SQLInputValue } from "node:sqlite";
+import type { Asked, Decide, RowsOf, Statement, Value } from "../sql/executor.ts";
+import type { Query } from "./database.ts";
+import type { SmallFile } from "./small-file.ts";
+
+/** What an `Executor` does, at once. */
+export interface Turns {
+  read<Row>(statement: Statement<Row>): Row[];
+  change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): T;
+}
+
+/** Statements are prepared when they are needed first, and stay so. */
+export function turnsOn(file: Pick<SmallFile, "query" | "read" | "write">): Turns {
+  const prepared = new Map<string, Query<unknown>>();
+
+  return {
+    read: (statement) => file.read(() => rowsOf(statement)),
+    change: (asked, decide) =>
+      file.write(() => {
+        const rows = asked.map((statement) => (statement ? rowsOf(statement) : []));
+        // They are in the order of what was asked.
+        const { writes, result } = decide(rows as RowsOf<typeof asked>);
+        for (const { sql, values } of writes) queryOf(sql).run(...values.map(inputOf));
+        return result;
+      }),
+  };
+
+  function rowsOf<Row>({ sql, values }: Statement<Row>): Row[] {
+    // The statement says what it returns.
+    return queryOf(sql).all(...values.map(inputOf)) as Row[];
+  }
+
+  function queryOf(sql: string): Query<unknown> {
+    const known = prepared.get(sql);
+    if (known) return known;
+    const query = file.query<unknown>(sql.replace(/\$(?=\d)/g, "?"));
+    prepared.set(sql, query);
+    return query;
+  }
+}
+
+const inputOf = (value: Value): SQLInputValue =>
+  typeof value === "object" && value !== null ? JSON.stringify(value) : value;
