@@ -8,6 +8,7 @@ import type { Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import type { Owner } from "../protocol/ids.ts";
 import type { Answer, Interrupt } from "../protocol/interrupt.ts";
+import { admit } from "../quotas/holds.ts";
 import type { Alignment } from "./align.ts";
 import { newestRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
@@ -57,20 +58,37 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
 }
 
 export interface Beginning {
-  /** `repeat`: the turn of the same request is in progress or has just ended; nothing begins. */
+  /** `repeat`: the same request was sent before, and its turn is in progress or has ended; nothing begins. */
   readonly as: "message" | "answers" | "repeat";
   readonly thread: FoundThread;
-  /** The run that a repeated turn is at. */
+  /** The run that a repeated turn is at; of repeated answers, the run that they began. */
   readonly at?: RunRecord;
   /** The first message that the run takes out of the thread. */
   readonly replaces?: string;
-  /** Starts the run, or finds it; of a repeated turn its first run. `stream`: the id of the place of the stream that shows it. */
+  /** Starts the run, or finds it: of a repeated message the first run of its turn. `stream`: the id of the place of the stream that shows it. */
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
-/** Starts nothing yet. Throws `interrupt_closed` for a request that answers nothing and says nothing. */
+/**
+ * Starts nothing yet. Throws `interrupt_closed` for a request that answers nothing and says nothing. A request with a known
+ * key is a repeat, even if it would be refused now.
+ */
 export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<Beginning> {
   const thread = findThread(runs.stores, caller.owner, turn.thread_id);
+  return beginning(runs, caller, turn, thread).catch(async (error: unknown) => {
+    const { owner, idempotency_key: key } = caller;
+    const known = key === undefined ? undefined : await runs.stores.runs.known(owner, turn.thread_id, key);
+    if (!known) throw error;
+    return repeating(runs, caller, { thread, at: known }, async () => known);
+  });
+}
+
+async function beginning(
+  runs: Runs,
+  caller: Caller,
+  turn: TurnRequest,
+  thread: FoundThread,
+): Promise<Beginning> {
   const answers = turn.answers?.(await thread.open()) ?? [];
   if (answers.length > 0 || turn.asksAgain) return answering(runs, caller, turn, thread, answers);
   if (!turn.says)
@@ -81,7 +99,8 @@ export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): 
   const said = await turn.says(thread);
   if (said.place.as === "repeat") {
     const at = await thread.newest();
-    if (at) return { as: "repeat", thread, at, start: () => turnStart(runs, caller.owner, at) };
+    if (at && !(await hasReadNothing(at, thread)))
+      return repeating(runs, caller, { thread, at }, () => turnStart(runs, caller.owner, at));
   }
   return (await byWords(runs, caller, turn, thread, said)) ?? saying(runs, caller, turn, thread, said);
 }
@@ -100,7 +119,7 @@ async function byWords(
   const answers = turn.words(textOf(newest.content), open);
   if (answers.length > 0) return answering(runs, caller, turn, thread, answers, newest);
   const at = open.length === 0 && idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
-  return at && { as: "repeat", thread, at, start: async () => at };
+  return at && repeating(runs, caller, { thread, at }, async () => at);
 }
 
 /** The newest run, if the message has resumed it by its words: the message is sent again, and no thread holds it. */
@@ -117,6 +136,26 @@ async function resumedBy(
 }
 
 const keyOfWords = ({ id }: Message, run_id: string) => `words:${id}:${run_id}`;
+
+/** Nothing is started, but the stream that shows the run counts. */
+function repeating(
+  { quotas }: Runs,
+  { owner }: Caller,
+  found: Required<Pick<Beginning, "thread" | "at">>,
+  find: () => Promise<RunRecord>,
+): Beginning {
+  const start = async (stream?: string) => {
+    if (quotas && stream !== undefined) await admit(quotas, owner, { stream });
+    return find();
+  };
+  return { as: "repeat", ...found, start };
+}
+
+/** Whether the run only wrote into the thread, which ends with a message that no model was asked about. */
+async function hasReadNothing({ status, usage }: RunRecord, thread: FoundThread): Promise<boolean> {
+  if (status !== "success" || usage.input_tokens + usage.output_tokens > 0) return false;
+  return (await thread.messages()).at(-1)?.role === "user";
+}
 
 export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): FoundThread {
   const found: ReadableThread = {
@@ -160,7 +199,7 @@ async function answering(
   return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
 }
 
-/** A repeated message whose run is not known any more is asked again in its own place. */
+/** A repeated message that no known run has read is asked again in its own place. */
 function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
   if (place.as === "replacement") return place.of;
   return place.as === "repeat" ? input.at(-1)?.id : undefined;

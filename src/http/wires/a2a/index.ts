@@ -143,10 +143,12 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     const caller = { ...callerOf(request), idempotency_key: keyOfMessage(message.messageId) };
     if (message.taskId) {
       const task = await tasks.find(caller.owner, message.taskId, agent);
-      checkAnswered(task, message.contextId);
       const { start } = await beginTurn(runs, caller, {
         thread_id: task.first.thread_id,
-        answers: (open) => answersIn(message, open),
+        answers(open) {
+          checkAnswered(task, message.contextId);
+          return answersIn(message, open);
+        },
       });
       return { task, start };
     }

@@ -50,7 +50,13 @@ export async function beginning(
     words: asksInWords(version) ? answersInWords : undefined,
   });
   const { at } = begun;
-  if (at) return { start: async () => at, before: await beforeRun(stores, caller.owner, at) };
+  if (at) {
+    const start = async (stream: string) => {
+      await begun.start(stream);
+      return at;
+    };
+    return { start, before: await beforeRun(stores, caller.owner, at) };
+  }
   return { start: begun.start, before: await beforeOf(begun, body) };
 }
 

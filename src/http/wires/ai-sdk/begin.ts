@@ -50,8 +50,10 @@ export async function beginning(
   };
   if (sent.role === "assistant") {
     const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
-    const { start, thread } = await beginTurn(runs, caller, { ...turn, answers });
-    const [asked, messages] = await Promise.all([thread.open(), thread.messages()]);
+    const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
+    const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
+    // What a repeat finds open was asked after its answers.
+    const asked = as === "repeat" ? [] : open;
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
   const message = messageOf({ id: sent.id, content: contentOf(sent) });
