@@ -27,7 +27,9 @@ agents:
   brief: { model: $brief, tools: [current_datetime], max_iterations: 1 }
   guarded: { model: $guarded, tools: [current_datetime], hooks: { guardrails: { input: { topics: [plutonium] }, output: { topics: [secret] } } } }
   lead: { model: $lead, tools: [current_datetime], subagents: [helper] }
-  helper: { model: $helper, description: Helps., tools: [execute] }
+  helper: { model: $helper, description: Helps., tools: [execute, current_datetime] }
+  narrow: { model: { $narrow }, context_window: 4000 }
+  mindful: { model: $mindful, memory: { paths: [notes.md] }, tools: [write_file, edit_file] }
 `;
 
 const answer = (...blocks: Block[]): Answer => ({ blocks });
@@ -296,6 +298,53 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
       await client.start({ input: "Do it." });
       await client.called("quote");
       await client.crash();
+    },
+  },
+  "taken-over-in-a-subagent": {
+    agent: "lead",
+    models: {
+      lead: [answer(call("task", brief("helper"), "call_1")), DONE],
+      helper: [answer(say("I look."), now("call_2")), long, answer(completes)],
+    },
+    async drive(client) {
+      const run = await client.start({ input: "Do it." });
+      await run.until(
+        ({ event, path, data }) =>
+          event === "on_chat_model_stream" &&
+          path !== undefined &&
+          "delta" in data &&
+          data.delta.startsWith("word"),
+      );
+      await client.crash();
+    },
+  },
+  summary: {
+    agent: "narrow",
+    models: {
+      narrow: [
+        answer(say(`${"one, ".repeat(400)}done.`)),
+        { blocks: [say("Two.")], usage: { input: 3900 } },
+        answer(say("The user asked twice.")),
+        answer(say("Three.")),
+      ],
+    },
+    async drive(client) {
+      for (const input of ["Count.", "And on.", "And on."]) await client.run({ input });
+    },
+  },
+  memory: {
+    agent: "mindful",
+    models: {
+      mindful: [
+        answer(call("write_file", { path: "notes.md", content: "Ada likes red.\n" }, "call_1")),
+        answer(call("edit_file", { path: "notes.md", old_text: "red", new_text: "blue" }, "call_2")),
+        DONE,
+        DONE,
+      ],
+    },
+    async drive(client) {
+      await client.run({ input: "I like red." });
+      await client.run({ input: "What do I like?" });
     },
   },
 };

@@ -147,6 +147,38 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   return { see: (event) => see(event) ?? NOTHING, close };
 }
 
+/**
+ * As `readAgent`, for the agent of a path. Another process that takes over a run follows its subagents again from their first
+ * event: a message that is there already is not read again.
+ */
+export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
+  const reader = readAgent(on);
+  /** Ids of messages. */
+  const known = new Set<string>();
+  let isStepKnown = false;
+
+  const isKnown = (event: StreamEvent): boolean => {
+    switch (event.event) {
+      case "on_chat_model_start":
+        isStepKnown = known.has(event.data.message_id);
+        return isStepKnown;
+      case "on_chat_model_stream":
+      case "on_chat_model_end":
+      case "message_discard":
+        return isStepKnown;
+      case "on_message": {
+        const { id } = event.data.message;
+        const isThere = known.has(id);
+        known.add(id);
+        return isThere;
+      }
+      default:
+        return false;
+    }
+  };
+  return { see: (event) => (isKnown(event) ? NOTHING : reader.see(event)), close: reader.close };
+}
+
 /** The frames of several handlers as one list; one that exists already, where the others are empty. */
 export function joined<F>(...lists: readonly (Sent<F> | undefined)[]): readonly F[] {
   let all: readonly F[] = NOTHING;

@@ -1,6 +1,6 @@
 // Subagents as the client sees them: from 1.0 on as agents with events of their own, before it as one activity each.
 
-import { type AgentHandlers, type AgentReader, readAgent } from "../../../protocol/agent-reader.ts";
+import { type AgentHandlers, type AgentReader, readSubagent } from "../../../protocol/agent-reader.ts";
 import type { EventData, StreamEvent } from "../../../protocol/event.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
@@ -37,7 +37,7 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     const whose = { subagentRunId: runId };
     const speaker = createSpeaker(whose);
     const table = isCurrent ? tableOf(speaker, whose) : activityTable(runId);
-    return { runId, threadId, speaker, reader: readAgent(table), isSuspended: false };
+    return { runId, threadId, speaker, reader: readSubagent(table), isSuspended: false };
   };
 
   const start = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {

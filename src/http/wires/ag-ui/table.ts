@@ -115,8 +115,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
 
   /** What one agent, the run's own or a subagent, does. */
   const agentTable = (speaker: Speaker, whose: Attribution): Partial<AgentHandlers<AguiEvent>> => ({
-    // A subagent that is followed again after a take-over tells again what the client has.
-    step: ({ id }) => speaker.begin(known.has(id) ? "" : id),
+    step: ({ id }) => speaker.begin(id),
     delta: (kind, text) => (kind === "text" ? speaker.say(text) : speaker.think(text)),
     callDelta: speaker.call,
     stepEnd: ({ failed }) => (failed ? takeBack(speaker) : speaker.close()),

@@ -4,7 +4,7 @@ import type { Message, ToolCall } from "../../../core/message.ts";
 import { inCallOrder } from "../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../core/records.ts";
 import { LARGE_BYTES } from "../../../lib/async.ts";
-import { type AgentHandlers, type AgentReader, readAgent } from "../../../protocol/agent-reader.ts";
+import { type AgentHandlers, type AgentReader, readSubagent } from "../../../protocol/agent-reader.ts";
 import { type End, failureOf } from "../../../protocol/end.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { merge } from "../../../protocol/patch.ts";
@@ -38,7 +38,7 @@ export function project({ modes, subgraphs }: StreamModes, history: History) {
   const children = new Map<string, AgentReader<Shown>>();
   const childAt = (path: readonly string[]): AgentReader<Shown> => {
     const namespace = path.map((id) => `tools:${id}`).join("|");
-    const child = children.get(namespace) ?? readAgent(createAgent(modes, NOTHING, namespace).table);
+    const child = children.get(namespace) ?? readSubagent(createAgent(modes, NOTHING, namespace).table);
     children.set(namespace, child);
     return child;
   };

@@ -3,7 +3,7 @@
 import type { Message } from "../../../../core/message.ts";
 import { inCallOrder } from "../../../../core/open-interrupts.ts";
 import type { RunRecord } from "../../../../core/records.ts";
-import { type AgentHandlers, type AgentReader, readAgent } from "../../../../protocol/agent-reader.ts";
+import { type AgentHandlers, type AgentReader, readSubagent } from "../../../../protocol/agent-reader.ts";
 import type { End } from "../../../../protocol/end.ts";
 import type { EventData, StreamEvent } from "../../../../protocol/event.ts";
 import { readTurn } from "../../../../protocol/turn-reader.ts";
@@ -90,7 +90,7 @@ export function project(thread: ShownThread): ProtocolFold {
   });
 
   const readerOf = (speaker: Speaker): AgentReader<Told> => {
-    const reader = readers.get(speaker) ?? readAgent(agentTable(speaker));
+    const reader = readers.get(speaker) ?? readSubagent(agentTable(speaker));
     readers.set(speaker, reader);
     return reader;
   };
