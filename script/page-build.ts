@@ -7,12 +7,16 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { type BuildResult, build, context, type Metafile } from "esbuild";
-import { iconOf } from "../src/page/mark.ts";
+import { iconOf, markOf } from "../src/page/mark.ts";
 
 const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
 
 const options = {
-  entryPoints: { page: join(PAGE, "main.tsx"), style: join(PAGE, "page.css") },
+  entryPoints: {
+    page: join(PAGE, "main.tsx"),
+    shell: join(PAGE, "shell.css"),
+    style: join(PAGE, "page.css"),
+  },
   entryNames: "[name]-[hash]",
   chunkNames: "[name]-[hash]",
   splitting: true,
@@ -106,8 +110,10 @@ function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: 
     .replace("PAGE_JS", entry)
     .replace(
       "<!-- CHUNKS -->",
-      chunks.map((file) => `<link rel="modulepreload" href="page/${file}">`).join("\n"),
+      chunks.map((file) => `<link rel="modulepreload" href="page/${file}" fetchpriority="low">`).join("\n"),
     )
+    .replace("SHELL_CSS", name("shell-", ".css"))
+    .replace("<!-- MARK -->", markOf())
     .replace("PAGE_CSS", name("style-", ".css"))
     .replace("ICON_SVG", icons.svg.name)
     .replace("ICON_APPLE", icons.apple.name)

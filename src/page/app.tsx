@@ -8,10 +8,9 @@ import { lazy } from "./lazy.tsx";
 import { Navigation } from "./menu.tsx";
 import { followNotifications } from "./notifications.ts";
 import { followQuestions } from "./questions.ts";
-import { go, hashOf, isRunTab, type Route, useRoute } from "./routes.ts";
+import { go, hashOf, isRunTab, type Route, routeOf, useRoute } from "./routes.ts";
 import { session } from "./session.ts";
 import { useTab } from "./tab.ts";
-import { t } from "./texts.ts";
 import { followThreads } from "./threads.ts";
 import { NewConversation } from "./views/new-conversation.tsx";
 import { Skip, useFocusInView } from "./views/skip.tsx";
@@ -34,12 +33,14 @@ const SignIn = lazy(async () => (await import("./views/sign-in.tsx")).SignIn);
 const Tools = lazy(async () => (await import("./views/tools.tsx")).Tools);
 const Usage = lazy(async () => (await import("./views/usage.tsx")).Usage);
 
+// A conversation that the address names is loaded while the server is asked who this is.
+if (routeOf(location.hash).view === "thread") void readConversation().catch(() => {});
+
 export function App() {
   const route = useRoute();
   const { state } = useTouched(session);
   useEffect(() => (state === "signed_in" ? followAll() : undefined), [state]);
   useFocusInView(route);
-  if (state === "asking") return <p class="door">{t().door.connecting}</p>;
   if (state !== "signed_in") return <SignIn />;
   return <Signed route={route} />;
 }

@@ -5,6 +5,7 @@ import { App } from "./app.tsx";
 import { readTexts } from "./language.ts";
 import { takeReturned } from "./oidc.ts";
 import { begin } from "./session.ts";
+import { t } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 const root = document.getElementById("page");
@@ -15,5 +16,9 @@ for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event
 // Before the first view reads the address.
 const returned = takeReturned();
 await readTexts();
+const status = root.querySelector("[role=status]");
+if (status) status.textContent = t().door.connecting;
+// Until the server has said who this is, the shell of index.html stays.
+await begin(returned);
+root.replaceChildren();
 render(<App />, root);
-void begin(returned);

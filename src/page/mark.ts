@@ -16,16 +16,21 @@ export const GROUND = "#3f35a3";
 export type Sign = "running" | "waiting" | "done";
 const DOTS: Readonly<Record<Sign, string>> = { running: "#ff8a66", waiting: "#f3b950", done: "#5fd08a" };
 
+const strokes = (): string =>
+  STROKES.map(({ d, width, colour }) => `<path d="${d}" stroke="${colour}" stroke-width="${width}"/>`).join("");
+
+/** As a part of a page, whose style gives it its size. */
+export const markOf = (): string =>
+  `<svg class="mark-of-skein" viewBox="0 0 32 32" aria-hidden="true">` +
+  `<rect width="32" height="32" rx="8" fill="${GROUND}"/>${strokes()}</svg>`;
+
 /** As an image. `round` is the radius of its corners: systems that cut icons themselves want none. */
 export function iconOf({ round, sign }: { round: number; sign?: Sign | undefined }): string {
-  const strokes = STROKES.map(
-    ({ d, width, colour }) => `<path d="${d}" stroke="${colour}" stroke-width="${width}"/>`,
-  );
   const dot = sign
     ? `<circle cx="24.5" cy="24.5" r="7" fill="${DOTS[sign]}" stroke="#211c16" stroke-width="2"/>`
     : "";
   return (
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32" fill="none" stroke-linecap="round" stroke-linejoin="round">` +
-    `<rect width="32" height="32" rx="${round}" fill="${GROUND}"/>${strokes.join("")}${dot}</svg>`
+    `<rect width="32" height="32" rx="${round}" fill="${GROUND}"/>${strokes()}${dot}</svg>`
   );
 }

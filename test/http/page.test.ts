@@ -21,7 +21,7 @@ describe("the page", () => {
   test("names files that browsers never ask for twice, compressed for those that ask", async () => {
     const { url } = await startServer();
     const names = [...(await (await get(url)).text()).matchAll(/"(page\/[^"]+)"/g)].map(([, name]) => name);
-    expect(names.filter((name) => name?.endsWith(".css"))).toHaveLength(1);
+    expect(names.filter((name) => name?.endsWith(".css"))).toHaveLength(2);
     expect(names.filter((name) => name?.endsWith(".js")).length).toBeGreaterThan(0);
     for (const name of names) {
       const [zipped, plain] = await Promise.all(

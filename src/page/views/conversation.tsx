@@ -79,7 +79,7 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
     <>
       <main
         ref={main}
-        class="conversation"
+        class={state === "loading" ? "conversation is-loading" : "conversation"}
         aria-label={t().conversation.title}
         {...dropInto(attachments.add)}
       >
