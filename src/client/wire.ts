@@ -93,7 +93,7 @@ export type Message = {
   name: string;
   /** Present only when the call failed. */
   error?: string | undefined;
-  /** The call was not run, because a person did not allow it: `error` is why. */
+  /** A person or a rule did not allow the call, and `error` is why; or the user did not want to answer its question. */
   denied?: true | undefined;
 };
 

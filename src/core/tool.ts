@@ -41,7 +41,7 @@ export type ToolResult =
       readonly status: "done";
       readonly output: Content;
       readonly error?: string;
-      /** A person did not allow the call. */
+      /** A person or a rule did not allow the call, or the user did not want to answer its question. */
       readonly denied?: true;
       readonly endsRun?: true;
       /** The id of the message that it becomes: it shows that a delivered result is in the thread. Default: a new one. */
@@ -57,6 +57,7 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
   output,
   error,
 });
+export const denied = (error: string): DoneResult => ({ ...failed(error), denied: true });
 /** The message by which the thread holds a call's result. */
 export function resultMessage(
   call: Pick<ToolCall, "id" | "name">,

@@ -2,6 +2,7 @@
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { followChanges } from "./changes.ts";
+import { followEnds } from "./ends.ts";
 import { useTouched } from "./frame.ts";
 import { followKeys, useKey } from "./keys.ts";
 import { lazy } from "./lazy.tsx";
@@ -120,7 +121,14 @@ function move(step: 1 | -1): void {
 
 /** What the page keeps as the server has it, in every view. Returns the function that ends it. */
 function followAll(): () => void {
-  const ends = [followChanges(), followThreads(), followQuestions(), followKeys(), followNotifications()];
+  const ends = [
+    followChanges(),
+    followThreads(),
+    followEnds(),
+    followQuestions(),
+    followKeys(),
+    followNotifications(),
+  ];
   return () => {
     for (const end of ends) end();
   };

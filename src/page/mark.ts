@@ -17,7 +17,9 @@ export type Sign = "running" | "waiting" | "done";
 const DOTS: Readonly<Record<Sign, string>> = { running: "#ff8a66", waiting: "#f3b950", done: "#5fd08a" };
 
 const strokes = (): string =>
-  STROKES.map(({ d, width, colour }) => `<path d="${d}" stroke="${colour}" stroke-width="${width}"/>`).join("");
+  STROKES.map(({ d, width, colour }) => `<path d="${d}" stroke="${colour}" stroke-width="${width}"/>`).join(
+    "",
+  );
 
 /** As a part of a page, whose style gives it its size. */
 export const markOf = (): string =>

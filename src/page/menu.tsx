@@ -65,7 +65,7 @@ function Whereabouts() {
   return (
     <p class="whereabouts">
       <span title={t().navigation.signedInAs(me.user, me.tenant)}>
-        <bdi>{visible(me.user)}</bdi> · <bdi>{visible(me.tenant)}</bdi>
+        <Who {...me} />
       </span>
       <span title={baseUrl}>
         {location.host} · {me.version}
@@ -74,6 +74,18 @@ function Whereabouts() {
     </p>
   );
 }
+
+/** Without sign-in all people are the default user, whose name says nothing. */
+function Who({ user, tenant }: { user: string; tenant: string }) {
+  if (user === DEFAULT && tenant === DEFAULT) return <>{t().navigation.noSignIn}</>;
+  return (
+    <>
+      <bdi>{visible(user)}</bdi> · <bdi>{visible(tenant)}</bdi>
+    </>
+  );
+}
+
+const DEFAULT = "default";
 
 const Link = ({ to, route, children }: { to: Route; route: Route; children: ComponentChildren }) => (
   <li>

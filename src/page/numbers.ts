@@ -1,6 +1,6 @@
 // Amounts as people read them, in their language.
 
-import { locale, once } from "./texts.ts";
+import { locale, once, t } from "./texts.ts";
 
 const plain = once((locale) => new Intl.NumberFormat(locale));
 const tenths = once(
@@ -38,6 +38,10 @@ export function money(millionths: number): string {
   small ??= new Intl.NumberFormat(locale(), { ...style, maximumSignificantDigits: 3 });
   return small.format(value);
 }
+
+/** Of model calls. Those without a price cost nothing, which is not the same as free. */
+export const costOf = ({ cost, calls }: { readonly cost: number; readonly calls: number }): string =>
+  cost === 0 && calls > 0 ? t().usage.noPrice : money(cost);
 
 /** Of a part from 0 to 1. */
 export const percent = (part: number): string => parts().format(part);

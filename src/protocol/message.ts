@@ -93,7 +93,9 @@ export const ToolMessage = z.object({
   denied: z
     .literal(true)
     .optional()
-    .describe("The call was not run, because a person did not allow it: `error` is why."),
+    .describe(
+      "A person or a rule did not allow the call, and `error` is why; or the user did not want to answer its question.",
+    ),
 });
 
 export const Message = z

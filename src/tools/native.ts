@@ -35,7 +35,8 @@ export const askUser = defineTool({
     );
     if (!answer) return interrupted();
     if (answer.decision === "respond") return done(answer.message ?? "");
-    return done(`The user does not want to answer.${answer.message ? ` ${answer.message}` : ""}`);
+    const words = `The user does not want to answer.${answer.message ? ` ${answer.message}` : ""}`;
+    return { ...done(words), denied: true };
   },
 });
 

@@ -127,6 +127,22 @@ describe("while the agent waits", () => {
     }
   });
 
+  test("a question without an answer, and a call that a rule refuses, did not fail", async () => {
+    const agents = AGENTS.replace("mode: default", "rules: [{ deny: execute, regex: 'rm' }]");
+    const ask = { tool: "ask_user", args: { question: "Which colour?" } };
+    const script = [{ call: [ask, execute("rm all")] }, { say: "Then not." }];
+    const { page } = await seen(chromium, (await startServer({ agents, script })).url);
+    await says(page, "Go.");
+    await page.getByRole("button", { name: "Do not answer" }).click();
+    await sees(page, "Then not.");
+    for (const isAgain of [false, true]) {
+      if (isAgain) await page.reload();
+      await page.locator(".card.denied").getByText("not answered").waitFor();
+      await page.locator(".card.denied").getByText("denied", { exact: true }).waitFor();
+      expect(await page.locator(".card.failed, .card.done").count()).toBe(0);
+    }
+  });
+
   test("the keyboard goes from one question to the next, and then to the field", async () => {
     const calls = ["one", "two"].map((word) => execute(`echo ${word}`));
     const page = await asked([{ call: calls }, { say: "Both were run." }]);

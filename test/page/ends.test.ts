@@ -6,7 +6,7 @@ import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
-import { seen } from "./seen.ts";
+import { runs, seen } from "./seen.ts";
 
 const chromium = await startChromium();
 afterAll(() => chromium?.close());
@@ -37,6 +37,44 @@ describe("the end of a run has one word for eye and ear", () => {
     await sees(page, "No run is like this.");
     await page.getByLabel("Status").selectOption("Stopped");
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
+  });
+
+  test("a stop is said once to the eye, beside the words that were kept", async () => {
+    const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
+    const { page } = await seen(chromium, url);
+    await says(page, "A tale.");
+    await sees(page, "and on");
+    await page.getByRole("button", { name: "Stop", exact: false }).last().click();
+    for (const isAgain of [false, true]) {
+      if (isAgain) await page.reload();
+      await page.getByRole("button", { name: "Continue" }).waitFor();
+      await sees(page, "Stopped here.");
+      await announced(page, "Stopped");
+      expect(await page.locator(".status-line .unseen").count()).toBe(1);
+      expect(await page.locator(".run-note").count()).toBe(0);
+    }
+  });
+
+  test("cut off at its limit, empty or failed: the list of conversations says so as Runs do", async () => {
+    const { url } = await startServer({
+      script: ({ messages }) => {
+        const asked = JSON.stringify(messages.at(-1));
+        if (asked.includes("long")) return { say: "Once upon a", stop_reason: "max_tokens" };
+        if (asked.includes("nothing")) return { usage: { input_tokens: 5 } };
+        return { say: "Yes." };
+      },
+    });
+    for (const input of ["A long tale", "Say nothing", "Well?"])
+      await runs(url, input.replace(/\W/g, ""), { input });
+    const tab = await seen(chromium, url);
+    const { page } = tab;
+    const rowOf = (title: string) => page.locator(".thread", { hasText: title });
+    await rowOf("A long tale").getByText("Cut off").waitFor();
+    await rowOf("Say nothing").getByText("No answer").waitFor();
+    expect(await rowOf("Well?").locator(".status").count()).toBe(0);
+    await tab.go("#/t/Well", "Yes.");
+    await says(page, "Another long one");
+    await rowOf("Well?").getByText("Cut off").waitFor();
   });
 
   test("failed, and empty: what was wrong is readable, and the next attempt is one press away", async () => {

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { growingParts } from "../../src/page/growing-parts.ts";
 import { type Element, growingMarkdown, type Node } from "../../src/page/markdown.ts";
+import { wordsOf } from "../../src/page/markdown-words.ts";
 import { examples, htmlOf, seenOf } from "./gfm.ts";
 
 const whole = (text: string) => growingMarkdown()(text, true);
@@ -191,6 +192,13 @@ test.each([
 ])("%j holds no maths", (text) => {
   expect(elements(whole(text)).filter(({ tag }) => tag === "maths")).toEqual([]);
 });
+
+test.each([
+  ["**Done:** see [the *report*](a.md) and `x`", "Done: see the report and x"],
+  ["# Found\n\n- one\n- two\n\n> three", "Found one two three"],
+  ["```ts\nconst a;\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |", "const a; a b 1 2"],
+  ["**cut in the mid", "**cut in the mid"],
+])("%j is said in one line", (text, words) => expect(wordsOf(text)).toBe(words));
 
 test("a text that grows is cut into parts that stay, and begins again when it is another", () => {
   const lines = Array.from({ length: 1_000 }, (_, at) => `line ${at}\n`);

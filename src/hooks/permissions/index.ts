@@ -7,7 +7,7 @@ import { AppError } from "../../core/errors.ts";
 import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
 import { approvalOf, askFor } from "../../core/open-interrupts.ts";
 import type { Stream } from "../../core/stream.ts";
-import { done, failed, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { denied, done, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
 import { ownTurn, sharedTurn } from "../../lib/async.ts";
 import type { Fault } from "../../lib/check.ts";
 import { sharedRegex } from "../../lib/regex.ts";
@@ -132,13 +132,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           case "edit": // The call is the edited one.
             return yield* next(request);
           case "deny":
-            return {
-              ...failed(
-                answer.message ??
-                  "The user does not allow this call. Do not try to reach the same in another way.",
-              ),
-              denied: true,
-            };
+            return denied(
+              answer.message ??
+                "The user does not allow this call. Do not try to reach the same in another way.",
+            );
           case "respond":
             return done(answer.message ?? "");
         }
@@ -181,7 +178,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           const isAnswered = approvalOf(request.call, run) !== undefined;
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
           const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
-          if (verdict.decision === "deny") return failed(verdict.message ?? refusal(request, verdict));
+          if (verdict.decision === "deny") return denied(verdict.message ?? refusal(request, verdict));
           if (!isAsked) return yield* next(request);
           return answer ? yield* follow(answer, request, next, run) : interrupted();
         },

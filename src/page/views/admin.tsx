@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
 import { outcomeOf } from "../../client/outcome.ts";
 import { Plain, Tabs, Time, useRead } from "../components.tsx";
-import { money, number } from "../numbers.ts";
+import { costOf, money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
@@ -212,7 +212,7 @@ function Usage() {
           { name: words.calls, isNumber: true, cell: ({ totals }) => number(totals.calls) },
           { name: words.tokensIn, isNumber: true, cell: ({ totals }) => number(totals.input_tokens) },
           { name: words.tokensOut, isNumber: true, cell: ({ totals }) => number(totals.output_tokens) },
-          { name: words.cost, isNumber: true, cell: ({ totals }) => money(totals.cost) },
+          { name: words.cost, isNumber: true, cell: ({ totals }) => costOf(totals) },
           { name: words.limits, cell: ({ limits }) => limits.map(limitText).join(" · ") || "–" },
         ]}
       />

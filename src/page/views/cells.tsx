@@ -41,10 +41,22 @@ export function Cells({ lane, reach }: { lane: Lane; reach?: string | undefined 
           {t().messages.earlier}
         </button>
       )}
-      {cells.slice(hidden).map(viewOf)}
+      {cells.map((cell, at) => (at < hidden || isSaidBefore(cell, cells[at - 1]) ? null : viewOf(cell)))}
     </>
   );
 }
+
+/** An answer that was stopped says so itself. */
+const isSaidBefore = (cell: Cell, before: Cell | undefined): boolean =>
+  cell.kind === "note" &&
+  cell.outcome === "stopped" &&
+  STOPS.has(cell.reason) &&
+  before?.kind === "text" &&
+  before.state === "stopped" &&
+  before.isKept === true;
+
+/** The reasons that are no more than that. */
+const STOPS: ReadonlySet<string | undefined> = new Set(["cancelled", "interrupt"]);
 
 const drawLane = (lane: Lane) => <Cells lane={lane} />;
 

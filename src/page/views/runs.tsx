@@ -7,6 +7,7 @@ import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { Action, Empty, Plain, Problem, Time, useRead } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { duration, money, number } from "../numbers.ts";
+import { OUTCOME_MARKS, OUTCOMES } from "../outcome-marks.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
@@ -189,22 +190,8 @@ const STATUS_OF: Readonly<Partial<Record<Outcome, RunRecord["status"]>>> = {
   done: "success",
 };
 
-/** A mark beside the word, so that colour is never all there is. */
-const MARKS: Readonly<Record<Outcome, readonly [mark: string, tone: string]>> = {
-  queued: ["○", ""],
-  running: ["●", "now"],
-  waits: ["?", "warn"],
-  answered: ["✓", ""],
-  stopped: ["⊘", ""],
-  failed: ["✗", "bad"],
-  empty: ["∅", "warn"],
-  cut: ["✂", "warn"],
-  done: ["✓", "good"],
-};
-const OUTCOMES = Object.keys(MARKS) as Outcome[];
-
 export function RunOutcome({ outcome }: { outcome: Outcome }) {
-  const [mark, tone] = MARKS[outcome];
+  const [mark, tone] = OUTCOME_MARKS[outcome];
   return (
     <span class={`run-status ${tone}`}>
       <span aria-hidden="true">{mark}</span> {t().outcomes[outcome]}

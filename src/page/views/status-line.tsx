@@ -2,11 +2,12 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Page } from "../../client/cells.ts";
-import { type Outcome, outcomeOf } from "../../client/outcome.ts";
+import { outcomeOf } from "../../client/outcome.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import type { Live } from "../live.ts";
 import { number } from "../numbers.ts";
+import { ENDED_WELL } from "../outcome-marks.ts";
 import { sendNow, stopRun, takeBack } from "../run-commands.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
@@ -20,6 +21,13 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   const words = t().statusLine;
   const isLost = connection === "reconnecting";
   const isStopping = run.isActive && run.id !== undefined && live.stopping === run.id;
+  // The conversation has a note of it: it is read out here, and seen there.
+  const isNoted =
+    !isLost &&
+    !run.isActive &&
+    asks.length === 0 &&
+    run.ending &&
+    !ENDED_WELL.has(outcomeOf(run.ending, false));
   const text = isLost
     ? words.lost
     : isStopping
@@ -28,7 +36,9 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   return (
     <div class="status-line">
       <p class={isLost ? "lost" : run.isActive ? "active" : asks.length > 0 ? "asking" : ""}>
-        <span role="status">{text}</span>
+        <span role="status" class={isNoted ? "unseen" : undefined}>
+          {text}
+        </span>
         {isStopping && !isLost && may("run") && (
           <Action class="quiet" onClick={() => stopRun(thread, live, "cancel")}>
             {words.stopNow}
@@ -72,9 +82,6 @@ function textOf({ run }: Page, asks: number, wasActive: boolean): string {
   const outcome = outcomeOf(run.ending, false);
   return wasActive || !ENDED_WELL.has(outcome) ? t().outcomes[outcome] : "";
 }
-
-/** Not worth a word about a run that ended before the person came. */
-const ENDED_WELL: ReadonlySet<Outcome> = new Set<Outcome>(["done", "answered"]);
 
 /** A model that is silent for longer is worth a word. */
 const SILENT_S = 20;

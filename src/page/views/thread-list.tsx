@@ -6,7 +6,9 @@ import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { indexIn } from "../../lib/search.ts";
 import { Empty, fullTime, Problem, visible } from "../components.tsx";
 import { deletions, isDeleted } from "../deletions.ts";
+import { ends } from "../ends.ts";
 import { useTouched } from "../frame.ts";
+import { ENDED_WELL, OUTCOME_MARKS } from "../outcome-marks.ts";
 import { questions } from "../questions.ts";
 import { hashOf } from "../routes.ts";
 import { may, messageOf } from "../session.ts";
@@ -18,6 +20,7 @@ import { ThreadMenu } from "./thread-menu.tsx";
 export function ThreadList({ current }: { current?: string | undefined }) {
   const { q, next, isRead, problem, ...read } = useTouched(threads);
   useTouched(deletions);
+  useTouched(ends);
   const items = read.items.filter(({ id }) => !isDeleted(id));
   const asked = useTouched(questions);
   const asking = byThread(asked.items);
@@ -111,9 +114,9 @@ interface ThreadRowProps extends Row {
 function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: ThreadRowProps) {
   const title = titleOfThread(thread);
   const hit = thread.match && { message: thread.match.message_id, words: q.trim() };
-  const outcome = isKnown || asks ? endOf(thread.status, asks !== undefined) : undefined;
-  const [mark, kind] = MARKS[outcome ?? "done"];
-  const word = asks ? wordOf(asks) : mark && outcome && t().outcomes[outcome];
+  const outcome = isKnown || asks ? endOf(thread, asks !== undefined) : "done";
+  const [mark, tone] = OUTCOME_MARKS[outcome];
+  const word = asks ? wordOf(asks) : !ENDED_WELL.has(outcome) && t().outcomes[outcome];
   return (
     <li class={isBranch ? "thread branch" : "thread"}>
       <a
@@ -133,7 +136,7 @@ function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: Th
           {clockOrDay(thread.updated_at)}
         </time>
         {word && (
-          <span class={`status ${kind}`}>
+          <span class={`status ${tone}`}>
             <span aria-hidden="true">{mark}</span> {word}
           </span>
         )}
@@ -175,26 +178,15 @@ function moveInList(event: KeyboardEvent): void {
 /** The words of a thread without a title are its id. */
 export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
 
-/** How the newest run ended, by the phase of its thread: one that waits and asks nothing was stopped. */
-function endOf(status: FoundThread["status"], isAsking: boolean): Outcome {
+/** How the newest run ended: as its record says, which may not be read. One that waits and asks nothing was stopped. */
+function endOf({ id, status }: FoundThread, isAsking: boolean): Outcome {
+  const run = ends.newest.get(id);
   if (status === "busy") return isAsking ? "waits" : "running";
+  if (run) return outcomeOf(run, isAsking);
   if (status === "error") return outcomeOf({ status: "error" }, isAsking);
   if (status === "idle") return "done";
   return outcomeOf({ status: "interrupted", stop_reason: "interrupt" }, isAsking);
 }
-
-/** The mark and the class; what has ended well says nothing. */
-const MARKS: Readonly<Record<Outcome, readonly [string, string]>> = {
-  queued: ["○", "quiet"],
-  running: ["●", "accent"],
-  waits: ["?", "warn"],
-  answered: ["", ""],
-  stopped: ["⊘", "quiet"],
-  failed: ["✗", "bad"],
-  empty: ["", ""],
-  cut: ["", ""],
-  done: ["", ""],
-};
 
 const KINDS: Readonly<Record<OpenInterrupt["kind"], (name: string) => string>> = {
   approval: (name) => t().threadList.approval(visible(name)),

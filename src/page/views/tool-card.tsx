@@ -15,10 +15,12 @@ import { badEndOf, tasksOf, wholeOutputIn, wordsOf } from "../call-words.ts";
 import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
 import { touch, useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
+import { wordsOf as wordsOfMarkdown } from "../markdown-words.ts";
 import { compact, duration } from "../numbers.ts";
 import { openSpan } from "../open-span.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
+import type { Texts } from "../texts/en.ts";
 import { t } from "../texts.ts";
 import { textOf } from "../transcript.ts";
 import { download } from "./download.ts";
@@ -62,11 +64,11 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
     () => (state === "done" ? badEndOf(name, text, t().calls) : undefined),
     [name, state, text],
   );
-  const isDenied = cell.isDenied === true && state === "failed";
+  const isDenied = cell.isDenied === true && (state === "failed" || state === "done");
   const look = isDenied ? "denied" : badEnd === undefined ? state : "odd";
   const isOpen = choice ?? (state === "failed" || badEnd !== undefined || (isGrowing && text !== ""));
-  const time = ms === undefined || state !== "done" ? undefined : duration(ms);
-  const end = [badEnd, time].filter(Boolean).join(" · ") || t().calls.states[isDenied ? "denied" : state];
+  const time = ms === undefined || state !== "done" || isDenied ? undefined : duration(ms);
+  const end = [badEnd, time].filter(Boolean).join(" · ") || wordOf(isDenied ? deniedAs(name) : state);
   const tasks = tasksOf(args);
   return (
     <div class={`card ${look}`} data-message={cell.call}>
@@ -102,6 +104,11 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
     </div>
   );
 }
+
+const wordOf = (state: keyof Texts["calls"]["states"]): string => t().calls.states[state];
+
+/** A question is not a call that people allow. */
+const deniedAs = (tool: string) => (tool === "ask_user" ? "unanswered" : "denied");
 
 /** What the call does: in words for a built-in tool, else its name and what says most of its arguments. */
 function Line({ cell: { name, args, state }, written }: { cell: ToolCell; written: string }) {
@@ -195,6 +202,8 @@ export function AgentCard({ cell, task, drawLane }: AgentCardProps) {
   // Its messages are those of another thread: they are only read here.
   const child = useMemo(() => ({ thread, agent: name }), [thread, name]);
   const state = STATES[status] ?? "stopped";
+  const said = summary || task;
+  const line = useMemo(() => oneLine(said ? wordsOfMarkdown(said) : agent), [said, agent]);
   const tokens = usage && usage.input_tokens + usage.output_tokens;
   return (
     <Foldable
@@ -207,7 +216,7 @@ export function AgentCard({ cell, task, drawLane }: AgentCardProps) {
           <b>
             <Plain>{name}</Plain>
           </b>
-          <span class="line">{oneLine(summary || task || agent)}</span>
+          <span class="line">{line}</span>
           <span class="much">
             {[
               words.statuses[status] ?? status,

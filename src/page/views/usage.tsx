@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
 import { Empty, Problem, Tabs, Time, useRead } from "../components.tsx";
 import { csvOf } from "../csv.ts";
-import { compact, day, money, number, percent } from "../numbers.ts";
+import { compact, costOf, day, money, number, percent } from "../numbers.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { DayBars, NameBars, PartBar } from "./bars.tsx";
@@ -118,7 +118,7 @@ const Totals = ({ totals }: { totals: Used }) => (
       [t().usage.tokensIn, number(totals.input_tokens)],
       [t().usage.cached, totals.input_tokens ? percent(totals.cache_read_tokens / totals.input_tokens) : "–"],
       [t().usage.tokensOut, number(totals.output_tokens)],
-      [t().usage.cost, money(totals.cost)],
+      [t().usage.cost, costOf(totals)],
     ].map(([name, text]) => (
       <div key={name}>
         <dt>{name}</dt>
@@ -142,6 +142,7 @@ function Charts({ report: { items, users }, days, measure: chosen }: ChartsProps
     sums(items.map((item) => ({ name: nameOf(item), value: of(item) })));
   const byDay = new Map(by(({ day }) => day).map(({ name, value }) => [name, value]));
   const shared = { measure, format };
+  if (chosen === "cost" && items.every(({ cost }) => cost === 0)) return <Empty>{words.noPrices}</Empty>;
   return (
     <>
       <DayBars
