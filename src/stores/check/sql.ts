@@ -266,15 +266,14 @@ export async function* sqlDue(ask: Ask, time: number): AsyncGenerator<DueDocumen
     yield rows.map((row) => ({ ...row, exists: true }));
 }
 
-/** `owner`: the column that names a user's JSON. */
-export async function* sqlSums(ask: Ask, owner: string): AsyncGenerator<Sum[], void, void> {
+export async function* sqlSums(ask: Ask): AsyncGenerator<Sum[], void, void> {
   for await (const rows of pages<Sum, string>(
     "",
     (after) =>
       ask(
         `SELECT name, sum(recorded) AS recorded, sum(counted) AS counted FROM (
           SELECT name, bytes AS recorded, 0 AS counted FROM stored_sums
-          UNION ALL SELECT tenant, 0, bytes FROM stored UNION ALL SELECT ${owner}, 0, bytes FROM stored) AS every
+          UNION ALL SELECT tenant, 0, bytes FROM stored UNION ALL SELECT owner, 0, bytes FROM stored) AS every
         WHERE name > ?1 GROUP BY name HAVING sum(recorded) <> sum(counted) ORDER BY name LIMIT ?2`,
         [after, PAGE],
       ),

@@ -41,7 +41,7 @@ export async function inspectPostgres(url: string, { eventsMs }: { eventsMs: num
       async *remains() {},
       remain: async () => false,
       due: (time) => sqlDue(ask, time),
-      sums: () => sqlSums(ask, "owner"),
+      sums: () => sqlSums(ask),
       close: () => client.end(),
     };
   } catch (error) {

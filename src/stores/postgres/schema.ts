@@ -1,14 +1,26 @@
 // The tables of format 1, and the check that a database has them. All are in the schema `skein`, so that a
-// database may be shared with other programs.
-//
-// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask
-// for, so nothing can be found, joined or deleted across owners. Texts that users choose are stored as JSON, which has no NUL
-// characters. Times are milliseconds since 1970.
+// database may be shared with other programs. Texts that users choose are stored as JSON, which has no NUL characters.
 
 import type { ClientBase } from "pg";
 import { AppError } from "../../core/errors.ts";
 import { type Format, join } from "../format.ts";
+import { quotaTables, type Types, threadTables } from "../sql/schema.ts";
 import { lockNumber } from "./locks.ts";
+
+const TYPES: Types = {
+  id: 'text COLLATE "C"',
+  text: "text",
+  whole: "bigint",
+  real: "double precision",
+  flag: (isSet) => `boolean NOT NULL DEFAULT ${isSet}`,
+  rows: "",
+  key: "",
+  columns: {
+    threads: "",
+    runs: "last_seq bigint NOT NULL DEFAULT 0, epochs bigint[] NOT NULL DEFAULT '{}',",
+    calls: 'tenant text COLLATE "C" NOT NULL,',
+  },
+};
 
 // `turns` has a row for each thread with an active or waiting run: the active run, who may write it, its last entry and the
 // batch that wrote it, and when the thread must be checked. `due` and `turn` order those that wait for a process; `served` is
@@ -20,58 +32,9 @@ CREATE TABLE shared (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
 CREATE TABLE commits (id text COLLATE "C" PRIMARY KEY, at bigint NOT NULL);
 CREATE INDEX commits_by_time ON commits (at);
 CREATE SEQUENCE turn_numbers;
-
-CREATE TABLE threads (
-  owner text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  agent text,
-  title text,
-  title_folded text,
-  metadata text NOT NULL,
-  parent text,
-  parent_thread text COLLATE "C",
-  forked_from text,
-  outcome text NOT NULL,
-  message_count bigint NOT NULL DEFAULT 0,
-  bytes bigint NOT NULL DEFAULT 0,
-  created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  used_at bigint NOT NULL,
-  PRIMARY KEY (owner, id)
-);
-CREATE INDEX threads_by_change ON threads (owner, updated_at, id);
-CREATE INDEX threads_by_parent ON threads (owner, parent_thread, updated_at, id);
+${threadTables(TYPES)}
 CREATE INDEX threads_by_use ON threads (used_at);
 CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted';
-
-CREATE TABLE runs (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  number bigint NOT NULL,
-  begun bigint,
-  agent text NOT NULL,
-  status text NOT NULL,
-  attempt integer NOT NULL DEFAULT 1,
-  resumes text,
-  stop_reason text,
-  error text,
-  usage text NOT NULL,
-  metadata text NOT NULL,
-  idempotency_key text COLLATE "C",
-  place bigint,
-  created_at bigint NOT NULL,
-  ended_at bigint,
-  last_seq bigint NOT NULL DEFAULT 0,
-  epochs bigint[] NOT NULL DEFAULT '{}',
-  has_events boolean NOT NULL DEFAULT true,
-  request text,
-  PRIMARY KEY (owner, thread_id, id),
-  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
-);
-CREATE UNIQUE INDEX runs_by_number ON runs (owner, thread_id, number);
-CREATE UNIQUE INDEX runs_by_key ON runs (owner, thread_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE UNIQUE INDEX runs_begun ON runs (owner, thread_id, begun) WHERE begun IS NOT NULL;
 CREATE INDEX runs_waiting ON runs (owner, thread_id, place) WHERE status = 'pending';
 CREATE INDEX runs_ended ON runs (ended_at) WHERE has_events AND ended_at IS NOT NULL;
 
@@ -95,16 +58,6 @@ CREATE TABLE turns (
 CREATE INDEX turns_by_tenant ON turns (tenant, due, turn);
 CREATE TABLE served (tenant text COLLATE "C" PRIMARY KEY, at bigint NOT NULL, turn bigint NOT NULL);
 
-CREATE TABLE messages (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  position bigint NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  body text NOT NULL,
-  PRIMARY KEY (owner, thread_id, position),
-  UNIQUE (owner, thread_id, id),
-  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
-);
 CREATE TABLE staged (
   owner text COLLATE "C" NOT NULL,
   thread_id text COLLATE "C" NOT NULL,
@@ -117,113 +70,8 @@ CREATE TABLE staged (
 );
 CREATE INDEX staged_by_time ON staged (at);
 
-CREATE TABLE state (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  value text NOT NULL,
-  PRIMARY KEY (owner, thread_id, key),
-  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
-);
-
-CREATE TABLE inbox (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  run_id text COLLATE "C" NOT NULL,
-  number bigint NOT NULL,
-  id text COLLATE "C" NOT NULL,
-  body text NOT NULL,
-  PRIMARY KEY (owner, thread_id, run_id, number),
-  FOREIGN KEY (owner, thread_id, run_id) REFERENCES runs ON DELETE CASCADE
-);
-
--- One row holds one entry, or consecutive deltas, one in a line. It is named after its last one.
-CREATE TABLE events (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  run_id text COLLATE "C" NOT NULL,
-  last_seq bigint NOT NULL,
-  epoch bigint NOT NULL,
-  event text NOT NULL,
-  body text NOT NULL,
-  PRIMARY KEY (owner, thread_id, run_id, last_seq),
-  FOREIGN KEY (owner, thread_id, run_id) REFERENCES runs ON DELETE CASCADE
-);
-
-CREATE TABLE deferred_calls (
-  owner text COLLATE "C" NOT NULL,
-  thread_id text COLLATE "C" NOT NULL,
-  tenant text COLLATE "C" NOT NULL,
-  call_id text COLLATE "C" NOT NULL,
-  run_id text NOT NULL,
-  tool text NOT NULL,
-  token_hash text COLLATE "C" NOT NULL,
-  state text NOT NULL,
-  reply text,
-  expires_at bigint NOT NULL,
-  due_at bigint,
-  PRIMARY KEY (owner, thread_id, call_id),
-  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
-);
-CREATE UNIQUE INDEX deferred_calls_by_token ON deferred_calls (token_hash);
-CREATE INDEX deferred_calls_due ON deferred_calls (due_at) WHERE due_at IS NOT NULL;
-
--- Those of a thread name it.
-CREATE TABLE documents (
-  collection text COLLATE "C" NOT NULL,
-  key text COLLATE "C" NOT NULL,
-  version text NOT NULL,
-  body text NOT NULL,
-  due double precision,
-  owner text COLLATE "C",
-  thread_id text COLLATE "C",
-  PRIMARY KEY (collection, key),
-  FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE
-);
-CREATE INDEX documents_due ON documents (collection, due, key) WHERE due IS NOT NULL;
-CREATE INDEX documents_of_thread ON documents (owner, thread_id) WHERE thread_id IS NOT NULL;
-
--- Quotas. \`tenant\` and \`owner\` are the JSON of [tenant] and [tenant, user], \`name\` is either; \`period\` is a day or a month.
--- Cost is in millionths.
+${quotaTables(TYPES)}
 CREATE TABLE rates (name text COLLATE "C" PRIMARY KEY, ends double precision NOT NULL);
-CREATE TABLE held (
-  thing text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL,
-  tenant text COLLATE "C" NOT NULL, ends bigint NOT NULL,
-  PRIMARY KEY (thing, owner, id)
-);
-CREATE INDEX held_by_tenant ON held (tenant, thing);
-CREATE INDEX held_by_end ON held (ends);
-CREATE TABLE stored (
-  owner text COLLATE "C" NOT NULL, id text COLLATE "C" NOT NULL, tenant text COLLATE "C" NOT NULL,
-  bytes bigint NOT NULL, ends bigint NOT NULL,
-  PRIMARY KEY (owner, id)
-);
-CREATE INDEX stored_by_tenant ON stored (tenant, ends);
-CREATE TABLE stored_sums (name text COLLATE "C" PRIMARY KEY, bytes bigint NOT NULL);
-CREATE TABLE reserved (
-  id text COLLATE "C" PRIMARY KEY, tenant text COLLATE "C" NOT NULL, owner text COLLATE "C" NOT NULL,
-  tokens bigint NOT NULL, cost bigint NOT NULL, ends bigint NOT NULL
-);
-CREATE INDEX reserved_by_tenant ON reserved (tenant, ends);
-CREATE TABLE spent (
-  name text COLLATE "C" NOT NULL, period text COLLATE "C" NOT NULL, tokens bigint NOT NULL, cost bigint NOT NULL,
-  PRIMARY KEY (name, period)
-);
-CREATE TABLE usage (
-  name text COLLATE "C" NOT NULL, day text COLLATE "C" NOT NULL, agent text COLLATE "C" NOT NULL,
-  model text COLLATE "C" NOT NULL, calls bigint NOT NULL, input_tokens bigint NOT NULL, output_tokens bigint NOT NULL,
-  cache_read_tokens bigint NOT NULL, cache_write_tokens bigint NOT NULL, cost bigint NOT NULL,
-  estimated boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (name, day, agent, model)
-);
--- What each user of a tenant used on a day, and under the name '' what those used who have no row.
-CREATE TABLE usage_of_users (
-  tenant text COLLATE "C" NOT NULL, day text COLLATE "C" NOT NULL, "user" text COLLATE "C" NOT NULL,
-  calls bigint NOT NULL, input_tokens bigint NOT NULL, output_tokens bigint NOT NULL,
-  cache_read_tokens bigint NOT NULL, cache_write_tokens bigint NOT NULL, cost bigint NOT NULL,
-  estimated boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (tenant, day, "user")
-);
 `;
 
 /** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */

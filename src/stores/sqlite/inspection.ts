@@ -10,7 +10,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
 import { type Ask, type Dialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
 import { Database, type Query } from "./database.ts";
-import { QUOTA_TABLES } from "./quota-tables.ts";
+import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
 import { openTail } from "./tail.ts";
 
@@ -84,7 +84,7 @@ function inspection(
     },
     remain: async () => true,
     due: (time) => sqlDue(ask, time),
-    sums: () => sqlSums(askQuotas, "user"),
+    sums: () => sqlSums(askQuotas),
     close,
   };
 }

@@ -3,20 +3,8 @@
 import { join } from "node:path";
 import type { Documents } from "../../core/documents.ts";
 import { sqliteDocuments } from "./documents.ts";
+import { KEY_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
-
-const TABLES = `
-CREATE TABLE documents (
-  collection TEXT NOT NULL,
-  key TEXT NOT NULL,
-  version TEXT NOT NULL,
-  body TEXT NOT NULL,
-  due REAL,
-  owner TEXT,
-  thread_id TEXT,
-  PRIMARY KEY (collection, key)
-) STRICT;
-`;
 
 export interface OpenDocuments {
   readonly documents: Documents;
@@ -29,7 +17,7 @@ export function openSqliteKeyFile(dataDir: string, now: () => number = Date.now)
     path: join(dataDir, "keys.db"),
     content: "The API keys",
     pragmas: "PRAGMA synchronous = FULL",
-    tables: TABLES,
+    tables: KEY_TABLES,
   });
   return { documents: sqliteDocuments(file, now), close: file.close };
 }

@@ -8,7 +8,8 @@ import type { Owner } from "../../protocol/ids.ts";
 import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
-import { QUOTA_TABLES, quotaStatements } from "./quota-tables.ts";
+import { quotaStatements } from "./quota-tables.ts";
+import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";
 import { type SpendingOptions, sqliteSpending } from "./spending.ts";
 

@@ -126,7 +126,7 @@ export function sqliteSpending(
         const users = sql.usageByUser
           .all(name, first)
           .map(usedIn)
-          .map(({ user, ...used }) => (user === REST ? used : { ...used, user }));
+          .map(({ user, ...used }) => (user === REST ? used : { ...used, user: JSON.parse(user) as string }));
         const rows = sql.usage.all(name, first).map(usedIn);
         return { rows: sortedRows(rows), users: dearestUsers(users) };
       });
@@ -183,13 +183,14 @@ export function sqliteSpending(
   /** Within a change. */
   function countAll(): void {
     if (uncounted.size === 0 || isCounted) return;
-    for (const { owner, day, sum } of uncounted.values()) {
+    for (const spending of uncounted.values()) {
+      const { owner, day, sum } = spending;
       const { tenant, user } = namesOf(owner);
       const month = monthOf(Date.parse(day));
       const spent = [tokensOf(sum.usage), sum.cost];
       sql.spend.run(...[tenant, user].flatMap((name) => [name, day, ...spent, name, month, ...spent]));
       for (const name of [tenant, user]) count(name, day, sum);
-      countUser({ tenant, user: owner.user }, day, sum);
+      countUser(tenant, JSON.stringify(owner.user), spending);
       for (const name of [tenant, user]) remember(name, month);
     }
     isCounted = true;
@@ -204,7 +205,7 @@ export function sqliteSpending(
     sql.count.run(name, day, ...row, ...numbersOf(sum));
   }
 
-  function countUser({ tenant, user }: Owner, day: string, sum: SumOfCalls): void {
+  function countUser(tenant: string, user: string, { day, sum }: Uncounted): void {
     if (sql.countMoreOfUser.run(...numbersOf(sum), tenant, day, user) > 0) return;
     const isOwn = hasOwnRow(false, sql.users.get(tenant, day)?.n ?? 0, MAX_USERS);
     sql.countUser.run(tenant, day, isOwn ? user : REST, ...numbersOf(sum));
