@@ -5,6 +5,7 @@ import { App } from "./app.tsx";
 import { readTexts } from "./language.ts";
 import { takeReturned } from "./oidc.ts";
 import { begin } from "./session.ts";
+import { followPresses } from "./steady-press.ts";
 import { t } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
@@ -13,6 +14,7 @@ if (!root) throw new Error("index.html has no element `page`.");
 applyTheme();
 // A browser opens a file that is dropped where none is taken, in place of the page.
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
+followPresses();
 // Before the first view reads the address.
 const returned = takeReturned();
 await readTexts();

@@ -7,6 +7,7 @@ import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
+import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
 
 const chromium = await startChromium();
@@ -125,6 +126,44 @@ describe("while the agent waits", () => {
       await card.getByText("Too early.").waitFor();
       expect(await card.getByText(/failed|Error/).count()).toBe(0);
     }
+  });
+
+  test("a press counts while the page moves under it, and words are kept while events come", async () => {
+    const script = [{ call: [execute("echo one")] }, { say: "Then not." }];
+    const { url } = await startServer({ agents: AGENTS, script });
+    const { page } = await seen(chromium, url);
+    await says(page, "Go.");
+    const because = page.getByRole("button", { name: "Deny, because…" });
+    await because.waitFor();
+    const [thread] = (await json(`${url}/threads`)).items as { id: string }[];
+    const rename = (title: string) =>
+      fetch(`${url}/threads/${thread?.id}`, {
+        method: "PATCH",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ title }),
+      });
+    const { x, y, width, height } = (await because.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
+    const press = async (release: [number, number]) => {
+      await page.mouse.move(x + width / 2, y + height / 2);
+      await page.mouse.down();
+      await page.evaluate(`document.querySelector(".questions").style.translate = "0 -120px"`);
+      await page.mouse.move(...release);
+      await page.mouse.up();
+      await page.evaluate(`document.querySelector(".questions").style.translate = ""`);
+    };
+    await press([x + width / 2, y + height / 2 + 60]);
+    expect(await because.count()).toBe(1);
+    await press([x + width / 2 + 1, y + height / 2]);
+    const words = page.getByLabel("Why not? The agent reads it.");
+    await words.waitFor();
+    for (const [at, letter] of [..."Too early."].entries()) {
+      await rename(`Title ${at}`);
+      await page.keyboard.type(letter);
+    }
+    await page.getByRole("heading", { name: "Title 9" }).waitFor();
+    expect(await words.inputValue()).toBe("Too early.");
+    await page.keyboard.press("Enter");
+    await sees(page, "Then not.");
   });
 
   test("a question without an answer, and a call that a rule refuses, did not fail", async () => {
