@@ -47,8 +47,10 @@ export interface ToolCell {
   writing: Output;
   output: Output;
   state: CellState;
-  /** A person did not allow it: the output is why. */
+  /** A person or a rule did not allow it: the output is why. */
   isDenied?: boolean;
+  /** A new message came before it was allowed. The output says so, in English. */
+  isWithdrawn?: boolean;
   /** When it started, by the clock of the server. */
   began?: string;
   ms?: number;
@@ -142,10 +144,14 @@ function cut(output: Output): void {
   output.tail = output.tail.slice(-KEPT);
 }
 
-export function shown({ head, tail, dropped }: Output): string {
+/** `gap`: what stands for so many characters that are not kept. */
+export function shown(
+  { head, tail, dropped }: Output,
+  gap = (missing: number) => `… ${missing} characters …`,
+): string {
   const extra = Math.max(0, tail.length - KEPT);
   const missing = dropped + extra;
-  return missing === 0 ? head + tail : `${head}\n… ${missing} characters …\n${tail.slice(extra)}`;
+  return missing === 0 ? head + tail : `${head}\n${gap(missing)}\n${tail.slice(extra)}`;
 }
 
 /** The last characters, for what is still growing. */

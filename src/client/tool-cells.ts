@@ -90,6 +90,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     /** It was not run: its question was withdrawn by a new message. */
     withdraw(call: string, name: string): void {
       const cell = calls.get(call) ?? list.add(make(call, name));
+      cell.isWithdrawn = true;
       cell.output = outputOf("Withdrawn by a new message.");
       setState(cell, "stopped");
     },

@@ -6,6 +6,8 @@ type Schema = Readonly<Record<string, unknown>>;
 
 export interface Field {
   readonly name: string;
+  /** What it is called for people; absent: its name. */
+  readonly title?: string;
   readonly description?: string;
   /** `long`: a text of several lines. `list`: texts, one a line. `pairs`: `Name: value`, one a line. `json`: what has no field of its own. */
   readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "json";
@@ -40,6 +42,7 @@ function fieldOf(name: string, schema: Schema, isRequired: boolean): Field {
     kind: choices ? "choice" : kindOf(schema),
     // With a default nothing is missing, although the schema of what is read back says so.
     required: isRequired && !("default" in schema),
+    ...(typeof schema.title === "string" && schema.title.trim() !== "" && { title: schema.title }),
     ...(typeof schema.description === "string" && { description: schema.description }),
     ...("default" in schema && { standard: schema.default }),
     ...(choices && { choices }),

@@ -2,11 +2,18 @@
 
 import { useEffect } from "preact/hooks";
 import type { Texts } from "./texts/en.ts";
+import { t } from "./texts.ts";
 
 const SETTING = "skein.keys";
 
 export const areKeysOn = (): boolean => localStorage.getItem(SETTING) !== "off";
 export const setKeys = (isOn: boolean): void => localStorage.setItem(SETTING, isOn ? "on" : "off");
+
+/** What stands on the key, on a keyboard for the language of the page. */
+export const nameOfKey = (key: string): string => t().keys.names[key] ?? key;
+
+/** `Alt + Enter`. */
+export const nameOfKeys = (...keys: readonly string[]): string => keys.map(nameOfKey).join(" + ");
 
 /** What a key does, as the list of keys names it in each language. */
 type Command = keyof Texts["keys"]["commands"];

@@ -7,6 +7,8 @@ export interface Outgoing {
   readonly thread: string;
   readonly key: string;
   readonly run: RunOptions;
+  /** The id of a queued run whose place it takes. */
+  readonly instead?: string | undefined;
 }
 
 const NEW = "new";

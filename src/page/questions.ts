@@ -4,6 +4,7 @@ import type { Answer, OpenInterrupt } from "../client/client.ts";
 import { type Kept, keepRead } from "./changes.ts";
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
+import { t } from "./texts.ts";
 
 export interface Questions {
   /** By thread, last changed first. */
@@ -78,7 +79,7 @@ async function read(signal: AbortSignal): Promise<void> {
     const isCut = cursor !== undefined;
     const open = new Set(items.map((each) => keyOf(each.thread_id, each)));
     const gone = questions.items.filter((each) => !open.has(keyOf(each.thread_id, each)));
-    if (gone.length > 0 && !isCut) questions.notice = goneNotice(gone.length);
+    if (gone.length > 0 && !isCut) questions.notice = t().inbox.gone(gone.length);
     for (const key of later.keys) if (!open.has(key)) later.keys.delete(key);
     Object.assign(questions, { items, isCut, isRead: true, problem: undefined });
   } catch (error) {
@@ -87,8 +88,3 @@ async function read(signal: AbortSignal): Promise<void> {
   }
   touch(questions);
 }
-
-const goneNotice = (count: number) =>
-  count === 1
-    ? "A question was answered elsewhere meanwhile, or its run has ended."
-    : `${count} questions were answered elsewhere meanwhile, or their runs have ended.`;

@@ -1,10 +1,9 @@
 // What a person does to the run in progress, and to the messages that wait for it.
 
-import { ProblemError } from "../client/client.ts";
 import { touch } from "./frame.ts";
 import type { Live, Waiting } from "./live.ts";
 import { choiceOf, saveQueued } from "./outbox.ts";
-import { startRun, steer } from "./sending.ts";
+import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
 
 /** Stops the run in progress. What the server says of its end is seen in the stream. */
@@ -44,12 +43,14 @@ export async function sendNow(thread: string, live: Live, { id, text }: Waiting)
   touch(live);
 }
 
-/** Whether a queued run was cancelled, now or before, and did not begin. */
-async function isWithdrawn(thread: string, id: string): Promise<boolean> {
-  try {
-    await client.stop(thread, id, "cancel");
-  } catch (error) {
-    if (!(error instanceof ProblemError && error.code === "run_not_active")) throw error;
-  }
-  return (await client.runs.get(thread, id)).status === "cancelled";
+/** The queued message with other words, at the end of the queue. It is sent once, also when the page is read again meanwhile. */
+export async function changeQueued(thread: string, live: Live, id: string, text: string): Promise<void> {
+  const run = await startRun({
+    ...{ thread, content: text, choice: choiceOf(thread), isQueued: true, instead: id },
+  });
+  saveQueued(id, undefined);
+  saveQueued(run.id, { text });
+  const others = live.waiting.filter((each) => each.id !== id && each.id !== run.id);
+  live.waiting = [...others, { id: run.id, as: "queued", text }];
+  touch(live);
 }

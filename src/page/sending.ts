@@ -3,6 +3,7 @@
 import { type Part, ProblemError, type Run, type RunOptions } from "../client/client.ts";
 import { type Choice, type Outgoing, outgoingOf, randomId, saveOutgoing } from "./outbox.ts";
 import { client } from "./session.ts";
+import { t } from "./texts.ts";
 
 export type Content = string | Part[];
 
@@ -21,10 +22,19 @@ export interface NewRun {
   /** The id of the message that this one replaces. */
   readonly replaces?: string | undefined;
   readonly isQueued: boolean;
+  /** The id of a queued run whose place it takes: that one must not have begun. */
+  readonly instead?: string | undefined;
 }
 
 /** The run that the server has accepted, and its thread. Throws `ProblemError` when the server refuses. */
-export async function startRun({ thread, content, choice, replaces, isQueued }: NewRun): Promise<Run> {
+export async function startRun({
+  thread,
+  content,
+  choice,
+  replaces,
+  isQueued,
+  instead,
+}: NewRun): Promise<Run> {
   const { agent, model } = choice;
   const run: RunOptions = {
     messages: [{ role: "user", content }],
@@ -33,7 +43,7 @@ export async function startRun({ thread, content, choice, replaces, isQueued }: 
     ...(replaces ? { replaces } : {}),
     ...(isQueued ? { on_busy: "enqueue" } : {}),
   };
-  return deliver(thread, { thread: thread ?? `th_${randomId()}`, key: randomId(), run });
+  return deliver(thread, { thread: thread ?? `th_${randomId()}`, key: randomId(), run, instead });
 }
 
 /** What was on its way when the page was closed. Undefined: nothing. */
@@ -42,12 +52,23 @@ export const unfinished = (thread: string | undefined): Outgoing | undefined => 
 /** Repeats the request until the server responds. With the same key it starts nothing twice. */
 export async function deliver(place: string | undefined, outgoing: Outgoing): Promise<Run> {
   saveOutgoing(place, outgoing);
-  const { thread, key, run } = outgoing;
+  const { thread, key, run, instead } = outgoing;
   try {
+    if (instead !== undefined && !(await isWithdrawn(thread, instead))) throw new Error(t().statusLine.begun);
     return await client.start(thread, run, { idempotencyKey: key });
   } finally {
     if (!isLeaving) saveOutgoing(place, undefined);
   }
+}
+
+/** Whether a queued run was cancelled, now or before, and did not begin. */
+export async function isWithdrawn(thread: string, id: string): Promise<boolean> {
+  try {
+    await client.stop(thread, id, "cancel");
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.code === "run_not_active")) throw error;
+  }
+  return (await client.runs.get(thread, id)).status === "cancelled";
 }
 
 /** The page that comes after a reload leads to the run; a reply that arrives while this one is left does not. */

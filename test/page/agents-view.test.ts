@@ -140,7 +140,11 @@ describe("tools and permissions on the page", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({
         ...{ name: "find_order", description: "Finds an order.", headers: { "x-key": "secret" } },
-        parameters: { type: "object", properties: { id: { type: "integer" } }, required: ["id"] },
+        parameters: {
+          type: "object",
+          properties: { id: { type: "integer", title: "Number of the order" } },
+          required: ["id"],
+        },
         callback_url: new URL("/orders?token=hidden", endpoint.url).href,
       }),
     });
@@ -151,7 +155,7 @@ describe("tools and permissions on the page", () => {
     await page.locator("summary", { hasText: "find_order" }).focus();
     await page.keyboard.press("Enter");
     const trial = page.getByRole("region", { name: "Try find_order" });
-    await trial.getByLabel("id (required)").fill("7");
+    await trial.getByLabel("Number of the order id (required)").fill("7");
     await trial.getByRole("button", { name: "Call it" }).press("Enter");
     await trial.getByText("<b>3 left</b>").waitFor();
     for (const width of [1280, 390]) {
@@ -163,7 +167,7 @@ describe("tools and permissions on the page", () => {
     await page.getByRole("textbox", { name: "description (required)" }).fill("Finds an order by its number.");
     await page.getByRole("button", { name: "Save" }).press("Enter");
     await page.locator("summary", { hasText: "by its number" }).waitFor();
-    await trial.getByLabel("id (required)").fill("8");
+    await trial.getByLabel("Number of the order id (required)").fill("8");
     await trial.getByRole("button", { name: "Call it" }).press("Enter");
     await trial.getByText("sold out").waitFor();
     expect(heard).toEqual([

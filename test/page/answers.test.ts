@@ -7,7 +7,6 @@ import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
-import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
 
 const chromium = await startChromium();
@@ -135,9 +134,9 @@ describe("while the agent waits", () => {
     await says(page, "Go.");
     const because = page.getByRole("button", { name: "Deny, because…" });
     await because.waitFor();
-    const [thread] = (await json(`${url}/threads`)).items as { id: string }[];
+    const thread = new URL(page.url()).hash.split("/")[2];
     const rename = (title: string) =>
-      fetch(`${url}/threads/${thread?.id}`, {
+      fetch(`${url}/threads/${thread}`, {
         method: "PATCH",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ title }),

@@ -149,6 +149,12 @@ describe("while a run works", () => {
     await page.getByRole("button", { name: "Queue" }).click();
     await sees(page, "Not this.");
     await page.reload();
+    const second = page.locator(".waiting li", { hasText: "And then this." });
+    await second.getByRole("button", { name: "Change" }).click();
+    await page.getByLabel("The queued message").fill("And then that.");
+    await page.keyboard.press("Enter");
+    await page.locator(".waiting li", { hasText: "And then that." }).waitFor();
+    expect(await second.count()).toBe(0);
     const queued = page.locator(".waiting li", { hasText: "Not this." });
     await queued.getByRole("button", { name: "Take back" }).click();
     await expect.poll(() => queued.count()).toBe(0);
@@ -159,7 +165,7 @@ describe("while a run works", () => {
     await urgent.getByText("Read before the next step").waitFor();
     open();
     await sees(page, "Answer 2.");
-    expect(await said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then this."]);
+    expect(await said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then that."]);
     expect(await page.getByText("Queued").count()).toBe(0);
   });
 

@@ -25,6 +25,9 @@ test("words, numbers and dates have one language, which a person can choose", as
   await page.keyboard.press("?");
   await page.getByText("Nächste Unterhaltung").waitFor();
   expect(await page.locator(".keys dd", { hasText: /\b(the|conversation)\b/ }).count()).toBe(0);
+  expect(await page.locator(".keys kbd").allTextContents()).toEqual(
+    expect.arrayContaining(["Strg", "Umschalt", "Eingabe"]),
+  );
   await page.keyboard.press("Escape");
   await go("#/settings", "Sprache");
   await page.getByLabel("Wie der Browser").click();

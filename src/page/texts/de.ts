@@ -57,6 +57,8 @@ export const de: Texts = {
       unanswered: "nicht beantwortet",
       stopped: "angehalten",
     },
+    withdrawn: "Durch eine neue Nachricht zurückgezogen.",
+    gap: (missing) => `… ${missing} Zeichen …`,
     output: "Ausgabe",
     error: "Fehler",
     reason: "Begründung",
@@ -119,6 +121,10 @@ export const de: Texts = {
     elsewhere: "Eine anderswo geschriebene Nachricht",
     takeBack: "Zurücknehmen",
     sendNow: "Jetzt senden",
+    change: "Ändern",
+    changed: "Die Nachricht in der Warteschlange",
+    save: "Speichern",
+    begun: "Der Agent liest die Nachricht schon. Die Änderung wurde nicht gesendet.",
   },
   runNote: {
     tryAgain: "Noch einmal versuchen",
@@ -581,6 +587,7 @@ export const de: Texts = {
   keys: {
     search: "Alles durchsuchen: Unterhaltungen, Nachrichten, Agenten, Ansichten und Aktionen",
     title: "Tasten",
+    names: { Ctrl: "Strg", Shift: "Umschalt", Enter: "Eingabe" },
     send: "Senden",
     newLine: "Neue Zeile",
     queue: "Die Nachricht einreihen, während ein Lauf arbeitet",
@@ -761,6 +768,10 @@ export const de: Texts = {
     title: "Eingang",
     more: "Es gibt noch mehr. Sie erscheinen, sobald diese beantwortet sind.",
     none: "Nichts wartet auf Sie. Hier stehen Aufrufe, die Ihre Erlaubnis brauchen, und Fragen der Agenten, aus allen Unterhaltungen.",
+    gone: (count) =>
+      count === 1
+        ? "Eine Frage wurde inzwischen anderswo beantwortet, oder ihr Lauf ist zu Ende."
+        : `${count} Fragen wurden inzwischen anderswo beantwortet, oder ihre Läufe sind zu Ende.`,
   },
   writing: {
     message: "Nachricht",

@@ -61,6 +61,8 @@ export const en = {
       waits: "waits",
       stopped: "stopped",
     },
+    withdrawn: "Withdrawn by a new message.",
+    gap: (missing: string) => `… ${missing} characters …`,
     output: "Output",
     error: "Error",
     reason: "Reason",
@@ -122,6 +124,10 @@ export const en = {
     elsewhere: "A message written elsewhere",
     takeBack: "Take back",
     sendNow: "Send now",
+    change: "Change",
+    changed: "The queued message",
+    save: "Save",
+    begun: "The agent reads the message already. What you have changed is not sent.",
   },
   runNote: {
     tryAgain: "Try again",
@@ -563,6 +569,8 @@ export const en = {
   keys: {
     search: "Search everything: conversations, messages, agents, views and actions",
     title: "Keys",
+    /** What stands on a key, where it is something else than its name. */
+    names: {} as Readonly<Record<string, string>>,
     send: "Send",
     newLine: "A new line",
     queue: "Queue the message while a run works",
@@ -739,6 +747,10 @@ export const en = {
     title: "Inbox",
     more: "There are more. They appear as these are answered.",
     none: "Nothing waits for you. Calls that need your permission and questions from agents appear here, from all conversations.",
+    gone: (count: number): string =>
+      count === 1
+        ? "A question was answered elsewhere meanwhile, or its run has ended."
+        : `${count} questions were answered elsewhere meanwhile, or their runs have ended.`,
   },
   writing: {
     message: "Message",

@@ -8,7 +8,7 @@ import { Problem, visible } from "../components.tsx";
 import { draftOf, forgetRewrite, rewriteOf, saveDraft, saveRewrite } from "../drafts.ts";
 import { isComposing, isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
-import { wasByLetter } from "../keys.ts";
+import { nameOfKeys, wasByLetter } from "../keys.ts";
 import type { Live, OpenThread } from "../live.ts";
 import { choiceOf, type Outgoing, saveChoice } from "../outbox.ts";
 import { isTouch } from "../pointer.ts";
@@ -203,7 +203,12 @@ export function Composer(props: ComposerProps) {
               <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
             )}
             {isBusy && !isEmpty && (
-              <button type="button" disabled={isSending} onClick={() => send("queue")} title="Alt + Enter">
+              <button
+                type="button"
+                disabled={isSending}
+                onClick={() => send("queue")}
+                title={nameOfKeys("Alt", "Enter")}
+              >
                 {t().writing.queue}
               </button>
             )}

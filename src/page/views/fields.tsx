@@ -108,12 +108,13 @@ interface ControlProps {
 
 function Control({ field, text, standard, issue, onText }: ControlProps) {
   const id = useId();
-  const { name, description, range } = field;
+  const { name, title, description, range } = field;
   return (
     <div class="field">
       <label for={id}>
         <span>
-          <Plain>{name}</Plain>
+          <Plain>{title ?? name}</Plain>
+          {title !== undefined && <code class="quiet"> {visible(name)}</code>}
           {field.required && <span class="quiet"> {t().form.required}</span>}
         </span>
       </label>
@@ -124,6 +125,7 @@ function Control({ field, text, standard, issue, onText }: ControlProps) {
           id,
           value: text,
           "aria-invalid": issue !== "",
+          "aria-required": field.required,
           "aria-describedby": `${id}-about ${id}-issue`,
         }}
         onText={onText}
@@ -146,6 +148,7 @@ interface InputProps {
     readonly id: string;
     readonly value: string;
     readonly "aria-invalid": boolean;
+    readonly "aria-required": boolean;
     readonly "aria-describedby": string;
   };
   readonly onText: (text: string) => void;

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { Dialog } from "../components.tsx";
-import { areKeysOn, boundKeys, setKeys } from "../keys.ts";
+import { areKeysOn, boundKeys, nameOfKey, setKeys } from "../keys.ts";
 import { t } from "../texts.ts";
 
 function alwaysBound() {
@@ -32,7 +32,9 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
       <dl class="keys">
         {listed().map(({ keys, label }) => (
           <div key={keys}>
-            <dt>{keys.split(" ").map((key) => (key === "+" ? " + " : <kbd key={key}>{key}</kbd>))}</dt>
+            <dt>
+              {keys.split(" ").map((key) => (key === "+" ? " + " : <kbd key={key}>{nameOfKey(key)}</kbd>))}
+            </dt>
             <dd>{label}</dd>
           </div>
         ))}

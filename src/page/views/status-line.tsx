@@ -8,12 +8,13 @@ import { useTouched } from "../frame.ts";
 import type { Live } from "../live.ts";
 import { number } from "../numbers.ts";
 import { ENDED_WELL } from "../outcome-marks.ts";
-import { sendNow, stopRun, takeBack } from "../run-commands.ts";
+import { stopRun } from "../run-commands.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
+import { WaitingMessages } from "./waiting.tsx";
 
 export function StatusLine({ thread, live }: { thread: string; live: Live }) {
-  const { connection, waiting } = useTouched(live);
+  const { connection } = useTouched(live);
   const run = useTouched(live.page.run);
   const { asks } = useTouched(live.page);
   const wasActive = useRef(false);
@@ -48,27 +49,7 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
           <Clock page={live.page} />
         )}
       </p>
-      {waiting.length > 0 && (
-        <ul class="waiting">
-          {waiting.map((each) => (
-            <li key={each.id}>
-              <b>{words[each.as]}</b> <span>{visible(each.text ?? words.elsewhere)}</span>
-              {each.as === "queued" && may("run") && (
-                <>
-                  <Action class="quiet" onClick={() => takeBack(thread, live, each.id)}>
-                    {words.takeBack}
-                  </Action>
-                  {run.isActive && each.text !== undefined && !each.hasFiles && (
-                    <Action class="quiet" onClick={() => sendNow(thread, live, each)}>
-                      {words.sendNow}
-                    </Action>
-                  )}
-                </>
-              )}
-            </li>
-          ))}
-        </ul>
-      )}
+      <WaitingMessages thread={thread} live={live} />
     </div>
   );
 }

@@ -16,7 +16,7 @@ import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from ".
 import { touch, useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
 import { wordsOf as wordsOfMarkdown } from "../markdown-words.ts";
-import { compact, duration } from "../numbers.ts";
+import { compact, duration, number } from "../numbers.ts";
 import { openSpan } from "../open-span.ts";
 import { hashOf } from "../routes.ts";
 import { client } from "../session.ts";
@@ -59,7 +59,11 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
   const [choice, setChoice] = useState<boolean>();
   const isGrowing = state === "open";
   const written = isGrowing ? lastOf(writing, LIVE_CHARACTERS) : "";
-  const text = isGrowing ? lastOf(output, LIVE_CHARACTERS) : shown(output);
+  const text = isGrowing
+    ? lastOf(output, LIVE_CHARACTERS)
+    : cell.isWithdrawn
+      ? t().calls.withdrawn
+      : shown(output, (missing) => t().calls.gap(number(missing)));
   const badEnd = useMemo(
     () => (state === "done" ? badEndOf(name, text, t().calls) : undefined),
     [name, state, text],
