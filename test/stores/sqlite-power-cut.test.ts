@@ -353,6 +353,20 @@ test("what a slow run said is found after a kill among what fast ones said since
   await withFlushes(again.close());
 });
 
+test("what is read after a kill is found again after the power fails: it is on disk before anyone can read it", async () => {
+  const { stores, claim, path } = await open();
+  void stores.events.append(claim.lease, [message("x")]);
+  await expect.poll(() => disk.underWay.length).toBe(1);
+  const copy = await copyOf(afterKill(path));
+  const again = createSqliteStores({ path: copy });
+  const read = async (from: AllStores) => (await from.threads.messages(ADA, "t")).length;
+  const found = await read(again);
+  expect(found).toBeGreaterThan(0);
+  const last = createSqliteStores({ path: await copyOf(afterCut(copy)) });
+  expect(await read(last)).toBe(found);
+  await withFlushes(Promise.all([last.close(), again.close()]));
+});
+
 test("a run can be stopped while it says something that counts in the middle of each flush", async () => {
   const { stores, claim } = await open();
   let isOver = false;

@@ -1,6 +1,5 @@
 // The one file: what is read from it and written to it, and when that is on disk.
 
-import { realpathSync } from "node:fs";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
@@ -52,8 +51,7 @@ export class Database {
   /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
   constructor(path: string, logger: Logger = SILENT) {
     this.#opened = openFile(path);
-    const { file, url } = this.#opened;
-    const log = `${realpathSync(path)}-wal`;
+    const { file, url, log } = this.#opened;
     this.#file = file;
     this.#checkpoints =
       url && new Checkpoints({ file, url, path, log, logger, onLost: (error) => this.#fail(error) });

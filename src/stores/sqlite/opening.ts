@@ -1,6 +1,15 @@
 // Opens the one file for this process alone: the lock is held until the last connection closes or the process dies, however it dies.
 
-import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
@@ -12,10 +21,15 @@ export interface OpenFile {
   readonly file: DatabaseSync;
   /** What other threads of this process may open beside it; undefined when there can be no second connection. */
   readonly url: URL | undefined;
+  /** The path of the write-ahead log. */
+  readonly log: string;
   close(): void;
 }
 
-/** Throws `unavailable` when the file is in use, cannot be opened, or has another format. */
+/**
+ * What was committed before is on disk when this returns. Throws `unavailable` when the file is in use, cannot be opened, or has
+ * another format.
+ */
 export function openFile(path: string): OpenFile {
   const opened: { close(): void }[] = [];
   const close = () => {
@@ -34,20 +48,24 @@ export function openFile(path: string): OpenFile {
     chmodSync(path, 0o600); // also what the journals beside it are created with
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
-    flushNames(dirname(path));
+    const log = `${realpathSync(path)}-wal`;
+    // What a process that was killed has committed is read from now on, and may not be on disk.
+    flush(log, fdatasyncSync);
+    // The names, such as that of a new log.
+    flush(dirname(log), fsyncSync);
     url?.searchParams.set("mode", "rw");
-    return { file, url, close };
+    return { file, url, log, close };
   } catch (error) {
     close();
     throw cannotOpen(path, error);
   }
 }
 
-/** Returns once the names in a folder, such as that of a new log, are on disk. */
-function flushNames(folder: string): void {
-  const opened = openSync(folder, "r");
+/** Brings a file, or the names in a folder, onto the disk. */
+function flush(path: string, sync: (descriptor: number) => void): void {
+  const opened = openSync(path, "r");
   try {
-    fsyncSync(opened);
+    sync(opened);
   } finally {
     closeSync(opened);
   }
