@@ -91,7 +91,7 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 
   const end = (step: StepEnd): readonly F[] => {
     const closed = close();
-    isFailed ||= step.failed;
+    isFailed = step.failed;
     if (step.failed) written = undefined;
     return joined(closed, on.stepEnd?.(step));
   };

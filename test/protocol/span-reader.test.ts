@@ -83,6 +83,25 @@ describe("the spans of a run", () => {
     ]);
   });
 
+  test("of two subagents with one id lie each in its own", () => {
+    const parents: (string | undefined)[] = [];
+    const { see } = readSpans({ model: { opened: ({ parent }) => parents.push(parent && nameOf(parent)) } });
+    const children = ["x", "z"].flatMap((id) => [
+      ...[calls(`c_${id}`), delegates(id, `c_${id}`)],
+      ...[calls("c"), delegates("y", "c")].map((event) => within(event, [id])),
+    ]);
+    const ends = within(delegated("y", "c"), ["z"]);
+    for (const event of [START, ...children, ends, within(asked("1"), ["x", "y"])]) see(event);
+    expect(parents).toEqual(["subagent y"]);
+  });
+
+  test("that a subagent left open are forgotten when it ends", () => {
+    const { see, open } = readSpans({});
+    for (const event of [START, delegates("x", "c"), within(calls("a"), ["x"]), delegated("x", "c")])
+      see(event);
+    expect(open().map(nameOf)).toEqual(["run"]);
+  });
+
   test("close once each, in every legal run, and none is left open", () => {
     fc.assert(
       fc.property(arbitraryRun, (events) => {
@@ -171,6 +190,19 @@ describe("a model call", () => {
     const resumed: StreamEvent = { event: "run_resumed", data: { attempt: 2 } };
     expect(told([asked("1"), resumed, discarded("1"), asked("2")])).toEqual([
       ...["model 1 opened", "model 1 discarded", "model 2 repeats 1"],
+    ]);
+  });
+
+  test("is settled, though an older message is discarded meanwhile", () => {
+    expect(told([asked("1"), discarded("0"), answered("1"), calls("c")])).toEqual([
+      ...["model 1 opened", "an unknown message discarded", "model 1 closed"],
+      ...["model 1 settled with an answer", "tool c opened"],
+    ]);
+  });
+
+  test("of a subagent that has not ended is settled when the run ends", () => {
+    expect(told([within(asked("1"), ["x"]), within(answered("1"), ["x"]), CANCELLED])).toEqual([
+      ...["model 1 opened", "model 1 closed", "model 1 settled with an answer", "an unknown span closed"],
     ]);
   });
 

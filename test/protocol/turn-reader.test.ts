@@ -50,6 +50,7 @@ describe("the end of a run", () => {
     ["asks, while a question is open", [asked("a"), done("interrupted", "tool_use")], "asks"],
     ["waits for the result of a deferred call", [done("interrupted", "tool_use")], "waits"],
     ["is finished after a soft stop", [done("interrupted", "interrupt")], "finished"],
+    ["asks, though it was softly stopped as well", [asked("a"), done("interrupted", "interrupt")], "asks"],
     ["is finished", [done("success")], "finished"],
     ["is cancelled", [asked("a"), done("cancelled", "cancelled")], "cancelled"],
     ["is a limit", [done("error", "max_iterations")], "limit"],
@@ -70,6 +71,22 @@ describe("the end of a run", () => {
     ]);
     expect(first?.questions.map(({ id }) => id)).toEqual(["a", "b", "c"]);
     expect(second?.questions.map(({ id }) => id)).toEqual(["d"]);
+  });
+
+  test("names each question once, in the order in which they were asked first", () => {
+    const [end] = endsOf([start, asked("a"), asked("b"), asked("a"), done("interrupted", "tool_use")]);
+    expect(end?.questions.map(({ id }) => id)).toEqual(["a", "b"]);
+  });
+
+  test("names no question of a call that has its result, however many a subagent asked for it", () => {
+    const ofSubagent = (id: string): StreamEvent => ({
+      event: "on_interrupt",
+      data: { ...question(id), call_id: "task" },
+    });
+    const [end] = endsOf([
+      ...[start, ofSubagent("a"), ofSubagent("b"), result("task"), done("interrupted", "tool_use")],
+    ]);
+    expect(end).toMatchObject({ as: "waits", questions: [] });
   });
 
   test("of a turn that waits after an answered question is no question", () => {
@@ -109,6 +126,17 @@ test("patches of the files are merged, and their handler is given what they chan
 test("a message of the user steers once the agent has begun to work", () => {
   const steering = read<boolean>({ user: (_, isSteering) => [isSteering] }, [
     ...[start, said("before"), step("m1"), said("while")],
+  ]);
+  expect(steering).toEqual([false, true]);
+});
+
+test("a message of the system steers once the agent has begun to work", () => {
+  const told = (id: string): StreamEvent => ({
+    event: "on_message",
+    data: { message: { id, role: "system", content: "Hi", created_at: AT } },
+  });
+  const steering = read<boolean>({ system: (_, isSteering) => [isSteering] }, [
+    ...[start, told("before"), step("m1"), told("while")],
   ]);
   expect(steering).toEqual([false, true]);
 });

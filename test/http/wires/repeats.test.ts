@@ -130,6 +130,15 @@ describe.each(Object.entries(WIRES))("an answer over %s", (_, { ask, answer }) =
   });
 });
 
+test("a message that is sent again after its question was answered gets the whole turn", async () => {
+  const { ask, answer } = WIRES["the AI SDK"] as Wire;
+  const { url } = await serve();
+  await answer(url, await ask(url));
+  const again = await ask(url);
+  expect(again.text).toContain('"delta":"May"');
+  expect(again.text).toContain("Done.");
+});
+
 test("a repeated message counts as one stream more, and is refused beyond the limit", async () => {
   const { url } = await serve({ quotas: { user: { streams: 1 } } }, [{ say: "one two", delay_ms: 60_000 }]);
   const body = { id: "t", messages: [user("go")] };
@@ -157,4 +166,9 @@ test("a message that was written into a thread is answered when it is sent", asy
   expect(sent.text).toContain("Hello.");
   const again = await post(`${url}/ai-sdk/assistant/chat`, { id: "t", messages: [user("Hi")] });
   expect(again.text).toContain("Hello.");
+  const kept = await (await fetch(`${url}/threads/t/messages`)).json();
+  expect((kept as { items: { role: string }[] }).items.map(({ role }) => role)).toEqual([
+    "user",
+    "assistant",
+  ]);
 });

@@ -40,6 +40,25 @@ describe("a page with useChat", () => {
     expect(read).toContain("Not today.");
   });
 
+  test("answers two approvals one after the other: each run resumes the one before, and none asks again", async () => {
+    const execute = (id: string) => ({ tool: "execute", args: { command: `echo ${id}` }, id });
+    const { url, chat } = await started([{ call: [execute("c1"), execute("c2")] }, { say: "Done." }]);
+    await chat.sendMessage({ text: "run both" });
+    const answer = async (id: string) => {
+      const approval = { id: `approval_${id}`, approved: true };
+      const part = { type: "dynamic-tool", toolCallId: id, state: "approval-responded", approval };
+      const message = { id: chat.lastMessage?.id, role: "assistant", parts: [part] };
+      const body = JSON.stringify({ id: "chat1", message });
+      const headers = { "content-type": "application/json" };
+      return (await fetch(`${url}/ai-sdk/assistant/chat`, { method: "POST", headers, body })).text();
+    };
+    expect(await answer("c1")).not.toContain("tool-approval-request");
+    expect(await answer("c2")).toContain("Done.");
+    const listed = await (await fetch(`${url}/threads/chat1/runs`)).json();
+    const { items: runs } = listed as { items: { id: string; resumes?: string }[] };
+    expect(runs.map(({ resumes }) => resumes)).toEqual([runs[1]?.id, runs[2]?.id, undefined]);
+  });
+
   test("answers a question, also after a reload", async () => {
     const { url, chat } = await started([
       { call: [{ tool: "ask_user", args: { question: "Which?", options: ["red", "blue"] } }] },
