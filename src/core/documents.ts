@@ -4,6 +4,7 @@
 import { randomId } from "../lib/random-id.ts";
 import type { AppError } from "./errors.ts";
 import type { Shelf } from "./items.ts";
+import type { Page } from "./stores.ts";
 
 /** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread are deleted with it. */
 export type Collection = Shelf | { readonly kind: string; readonly tenant?: string };
@@ -34,6 +35,59 @@ export interface Found {
   readonly now: number;
 }
 
+/** Collections in which documents are listed in order. Those of shelves are small: `list` returns all of them. */
+export type ListedCollection = Exclude<Collection, Shelf>;
+
+export interface ListedDocument extends Document {
+  /** By the store's clock, in ms since 1970. */
+  readonly created_at: number;
+  /** When it was written last. */
+  readonly updated_at: number;
+}
+
+/**
+ * `key`: in the order of their bytes, which is kept for keys out of `A-Z a-z 0-9 - _ . : /`. `created` and `updated`: newest first;
+ * those of one millisecond by key, backwards.
+ */
+export type ListOrder = "key" | "created" | "updated";
+
+export interface ListQuery {
+  readonly order: ListOrder;
+  /** How the keys begin; only with the order `key`. */
+  readonly prefix?: string;
+  /** 1 or more. */
+  readonly limit: number;
+  /** `next_cursor` of the page before, of a query of the same order. */
+  readonly cursor?: string | undefined;
+  /** In place of a cursor, only with the order `key`: the key, which need not exist, that the page begins behind. */
+  readonly after?: string | undefined;
+}
+
+/** Documents that stay: those that were created within the last `ms`, and of them the newest `count`. */
+export interface Retention {
+  readonly ms?: number;
+  readonly count?: number;
+}
+
+/** A call of `trim` deletes so many documents at most. */
+export const TRIMMED = 1_000;
+/** A call of `pick` returns so many documents at most. */
+export const MAX_PICKED = 100;
+
+export interface PickOptions {
+  readonly limit: number;
+  readonly holdMs: number;
+  /** As for `due`: for documents that are never due later than that from now. */
+  readonly aheadMs?: number | undefined;
+}
+
+/** A document that is due, held for the caller. */
+export interface Picked {
+  readonly collection: { readonly kind: string; readonly tenant: string };
+  readonly key: string;
+  readonly version: string;
+}
+
 export interface Documents {
   read(collection: Collection, keys: readonly string[]): Promise<Found>;
   /** All of a collection, in no order. */
@@ -43,6 +97,19 @@ export interface Documents {
    * that from now, behind the others: they were written before the clock was set back.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
+  /**
+   * A page of a collection. A document that is written between two pages may move in the order `updated`, and come twice or not at
+   * all; in the other orders every document comes once that was there all the time. Throws `invalid_request` for another cursor.
+   */
+  page(collection: ListedCollection, query: ListQuery): Promise<Page<ListedDocument>>;
+  /** Deletes those that were created first, beyond what is to stay: up to `TRIMMED`. Returns how many. */
+  trim(collection: ListedCollection, retention: Retention): Promise<number>;
+  /**
+   * Documents of this kind that are due (see `due`), in the collections of all tenants: up to `limit`, and up to `MAX_PICKED`. Tenants take turns,
+   * and those come first that have waited longest for one; of a tenant those that have been due longest. They are due
+   * again in `holdMs`, and until then no other call returns them. Use `claimDue`, which also fences their writers.
+   */
+  pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
    * Writes all documents or none: `changed` when one of them is not at the version that was seen, `full` when the collection
    * would have more than `limit` documents, `large` when these would have more than `bytes` of bodies. `version` is new, and

@@ -2,17 +2,15 @@
 // was lost gets the same answer. Of a result only a hash is kept.
 
 import { createHash } from "node:crypto";
-import type { Collection, Documents } from "../core/documents.ts";
+import type { Documents, ListedCollection } from "../core/documents.ts";
 import { messageOf } from "../core/errors.ts";
 import type { Logger } from "../lib/logger.ts";
 import { randomId } from "../lib/random-id.ts";
 
-const TAKEN: Collection = { kind: "taken_results" };
+const TAKEN: ListedCollection = { kind: "taken_results" };
 const KEPT_MS = 24 * 3_600_000;
 /** Maximum number of results to remember in a deployment. Further ones are not remembered. */
 const MAX_KEPT = 100_000;
-/** How many are forgotten at a time. */
-const BATCH_SIZE = 100;
 
 type Reply = Record<string, unknown>;
 
@@ -28,11 +26,6 @@ export interface Deliveries {
 }
 
 export function createDeliveries(documents: Documents, logger: Pick<Logger, "warn">): Deliveries {
-  const write = (key: string, body: string | undefined, more: { seen?: string; due?: number }) =>
-    documents.write(TAKEN, [{ key, body, seen: more.seen, due: more.due ?? null }], {
-      version: `v${randomId()}`,
-      limit: MAX_KEPT,
-    });
   const find = async (tokenHash: string) => (await documents.read(TAKEN, [tokenHash])).found[0];
 
   return {
@@ -40,15 +33,15 @@ export function createDeliveries(documents: Documents, logger: Pick<Logger, "war
     isSame: async (tokenHash, reply) => (await find(tokenHash))?.body === digestOf(reply),
     async keep(tokenHash, reply) {
       try {
-        await write(tokenHash, digestOf(reply), { due: Date.now() + KEPT_MS });
+        const write = { key: tokenHash, seen: undefined, body: digestOf(reply) };
+        await documents.write(TAKEN, [write], { version: `v${randomId()}`, limit: MAX_KEPT });
       } catch (error) {
         logger.warn({ reason: messageOf(error) }, "a repeated delivery of a result will not be known again");
       }
     },
     async sweep() {
       try {
-        for (const { key, version } of await documents.due(TAKEN, BATCH_SIZE))
-          await write(key, undefined, { seen: version });
+        await documents.trim(TAKEN, { ms: KEPT_MS });
       } catch (error) {
         logger.warn({ reason: messageOf(error) }, "taken results could not be forgotten");
       }

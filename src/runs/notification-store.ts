@@ -2,11 +2,16 @@
 // it for a short time; after that any other sends it, under the same id.
 
 import { z } from "zod";
+import { claimDue } from "../core/document-claims.ts";
 import { type Collection, change, type Documents, remove } from "../core/documents.ts";
 import { isSettled } from "../core/records.ts";
 import type { RunStore, ThreadStore } from "../core/stores.ts";
 
-const NOTIFICATIONS: Collection = { kind: "notifications" };
+const KIND = "notifications";
+const collectionOf = ({ owner: { tenant } }: Pick<Notification, "owner">): Collection => ({
+  kind: KIND,
+  tenant,
+});
 /** Longer than any process holds a notification, in ms. */
 const NEVER_HELD_MS = 120_000;
 
@@ -27,7 +32,7 @@ export interface NotificationStore {
   keep(notification: Notification, ms: number): Promise<Notification>;
   /** Holds it for `ms` from now. */
   hold(notification: Notification, ms: number): Promise<void>;
-  /** Holds for `ms`, and returns, at most `limit` notifications that no process holds and whose runs still wait. */
+  /** Holds for `ms`, and returns, at most `limit` notifications that no process holds and whose runs still wait, tenants in turn. */
   take(limit: number, ms: number): Promise<Notification[]>;
   /** To be called once it is delivered, or given up. */
   forget(notification: Notification): Promise<void>;
@@ -37,10 +42,9 @@ export function notificationStore(
   documents: Documents,
   { runs, threads }: { readonly runs: Pick<RunStore, "get">; readonly threads: Pick<ThreadStore, "get"> },
 ): NotificationStore {
-  const collection = NOTIFICATIONS;
   const parsed = (body: string) => Notification.parse(JSON.parse(body));
-  const forget = async ({ run_id }: Pick<Notification, "run_id">) => {
-    await remove(documents, collection, run_id);
+  const forget = async (notification: Pick<Notification, "owner" | "run_id">) => {
+    await remove(documents, collectionOf(notification), notification.run_id);
   };
 
   return {
@@ -48,13 +52,16 @@ export function notificationStore(
 
     keep(notification, ms) {
       const key = notification.run_id;
+      const collection = collectionOf(notification);
       return change(documents, { collection, keys: [key] }, ({ found: [before], now }) => {
         const body = before?.body ?? JSON.stringify(notification);
         return { writes: [{ key, seen: before?.version, body, due: now + ms }], result: parsed(body) };
       });
     },
 
-    hold({ run_id: key }, ms) {
+    hold(notification, ms) {
+      const key = notification.run_id;
+      const collection = collectionOf(notification);
       return change(documents, { collection, keys: [key] }, ({ found: [document], now }) => {
         const writes = document ? [{ key, seen: document.version, body: document.body, due: now + ms }] : [];
         return { writes, result: undefined };
@@ -63,14 +70,12 @@ export function notificationStore(
 
     async take(limit, ms) {
       const taken: Notification[] = [];
-      for (const { key, version } of await documents.due(collection, limit, NEVER_HELD_MS)) {
-        const held = await change(documents, { collection, keys: [key] }, ({ found: [document], now }) => {
-          // Another process was faster.
-          if (document?.version !== version) return { result: undefined };
-          const { body } = document;
-          return { writes: [{ key, seen: version, body, due: now + ms }], result: parsed(body) };
-        });
-        if (!held) continue;
+      for (const { body } of await claimDue(documents, KIND, {
+        limit,
+        leaseMs: ms,
+        aheadMs: NEVER_HELD_MS,
+      })) {
+        const held = parsed(body);
         const { owner, thread_id, run_id } = held;
         const run = await runs.get(owner, thread_id, run_id);
         // Its process died before the end of the run was stored: the run will end again.

@@ -1,6 +1,8 @@
 // When documents may be written, once for every store.
 
-import type { Collection, Documents, DocumentWrite } from "../core/documents.ts";
+import type { Collection, Documents, DocumentWrite, ListedDocument, ListQuery } from "../core/documents.ts";
+import type { Page } from "../core/stores.ts";
+import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
 /** What a write is refused for. Of several the first one is the answer. */
 export const REFUSALS = ["none", "changed", "full", "large"] as const;
@@ -50,6 +52,45 @@ export function refusalOf(
   };
   return REFUSALS.find((refusal) => holds[refusal]());
 }
+
+/** Where a page begins: behind the key, or behind the time and the key. */
+export interface Place {
+  readonly time: number;
+  readonly key: string;
+}
+
+/** Undefined for the first page. Throws `invalid_request`. */
+export function placeOf({ order, cursor, after }: ListQuery): Place | undefined {
+  if (cursor === undefined) return after === undefined ? undefined : { time: 0, key: after };
+  const { updatedAt: time, id } = decodePosition(cursor);
+  if (!id.startsWith(`${order} `)) throw badCursor(cursor);
+  return { time, key: id.slice(order.length + 1) };
+}
+
+/** A page of what was found, which is one document more than the limit when there is another page. */
+export const listedPage = (
+  found: readonly ListedDocument[],
+  { order, limit }: ListQuery,
+): Page<ListedDocument> =>
+  pageOf(found, limit, (last) => {
+    const updatedAt = order === "key" ? 0 : last[`${order}_at`];
+    return encodePosition({ updatedAt, id: `${order} ${last.key}` });
+  });
+
+/** One of each tenant, in their order, and again, until there are `limit`. */
+export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {
+  const picked: T[] = [];
+  for (let round = 0; picked.length < limit; round++) {
+    const next = ofTenants.flatMap((of) => of.slice(round, round + 1));
+    if (next.length === 0) break;
+    picked.push(...next.slice(0, limit - picked.length));
+  }
+  return picked;
+}
+
+/** Whose turns are counted: only a tenant's documents are picked. Undefined for other collections. */
+export const tenantOfTurns = (collection: Collection): string | undefined =>
+  "of" in collection ? undefined : collection.tenant;
 
 /** The thread that a collection belongs to; empty for the others. */
 export const threadIdOf = (collection: Collection): string =>

@@ -86,13 +86,36 @@ test("a notification whose process died is sent by another one, unless its run n
   await dying.prepare(interrupted("acme", 2));
   expect(await kept.take(10, 60_000)).toEqual([]);
   for (const run_id of status.keys())
-    await kept.hold({ id: "", owner: { tenant: "", user: "" }, run_id, thread_id: "t", body: "", at: 0 }, 0);
+    await kept.hold(
+      { id: "", owner: { tenant: "acme", user: "ada" }, run_id, thread_id: "t", body: "", at: 0 },
+      0,
+    );
   const taken = await kept.take(10, 60_000);
   expect(taken).toMatchObject([{ id: "msg_acme1", owner: { tenant: "acme", user: "ada" }, thread_id: "t" }]);
   expect(await kept.take(10, 60_000)).toEqual([]);
-  expect(await stores.documents.list({ kind: "notifications" })).toHaveLength(1);
+  expect(await stores.documents.list({ kind: "notifications", tenant: "acme" })).toHaveLength(1);
   // Also when the clock was set back since.
   time -= 3_600_000;
   expect(await kept.take(10, 60_000)).toEqual(taken);
   expect(await kept.take(10, 60_000)).toEqual([]);
+});
+
+test("notifications of one tenant, however many wait, do not keep those of another from being sent", async () => {
+  let time = Date.now();
+  const stores = createMemoryStores({ now: () => time });
+  onTestFinished(() => stores.close());
+  const runs = { get: async () => ({ status: "interrupted" }) as RunRecord };
+  const threads = { get: async () => ({ status: "interrupted" }) as Thread };
+  const kept = notificationStore(stores.documents, { runs, threads });
+  const keep = (tenant: string, run_id: string) =>
+    kept.keep({ id: run_id, owner: { tenant, user: "ada" }, run_id, thread_id: "t", body: "", at: 0 }, 0);
+  for (let each = 0; each < 200; each++) await keep("crowded", `run_${each}`);
+  time += 1;
+  await keep("quiet", "run_quiet");
+  const sent: string[] = [];
+  for (let turn = 0; turn < 2; turn++) {
+    time += 1;
+    sent.push(...(await kept.take(1, 60_000)).map(({ owner }) => owner.tenant));
+  }
+  expect(sent.toSorted()).toEqual(["crowded", "quiet"]);
 });

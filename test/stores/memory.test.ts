@@ -5,6 +5,7 @@ import { busContract } from "../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { documentListsContract } from "../contracts/documents-lists.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { httpToolsContract } from "../contracts/http-tools.ts";
 import { itemsContract } from "../contracts/items.ts";
@@ -75,6 +76,7 @@ test("an idle thread that is kept compressed has the same messages, state, runs 
 
 sandboxesContract(open);
 documentsContract(open);
+documentListsContract(open);
 itemsContract(open);
 httpToolsContract(open);
 busContract(open);

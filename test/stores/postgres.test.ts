@@ -5,6 +5,7 @@ import { busContract } from "../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { documentListsContract } from "../contracts/documents-lists.ts";
 import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
@@ -37,6 +38,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   eventsContract(open);
   eventWritesContract(open, 40);
   documentsContract(open);
+  documentListsContract(open);
   itemLivesContract(open);
   itemsContract(open);
   deferredCallsContract(open);

@@ -8,16 +8,16 @@ const OF_THREAD = new RegExp(String.raw`^sk:\{(${TAG}:.+)\}:([a-z]+)(?::(.+))?$`
 const LIST = new RegExp(String.raw`^sk:\{${TAG}\}:threads$`);
 /** What has no time, because it must outlast all that it knows of. */
 const SHARED = new RegExp(
-  String.raw`^sk:\{(deployment|format|secret|owners)\}$|^sk:\{owners\}:found$|^sk:\{(due|deferred)\}:(tenants|${TAG})$|^sk:\{(sandboxes|boxes|tools|keys)\}:(records|due:records)$`,
+  String.raw`^sk:\{(deployment|format|secret|owners)\}$|^sk:\{owners\}:found$|^sk:\{(due|deferred|turns:\w+)\}:(tenants|${TAG})$|^sk:\{(sandboxes|boxes|tools|keys)\}:((due|names|created|updated):)?records$`,
 );
 /** What stays until its tenant or its user takes it away. */
 const KEPT = new RegExp(
-  String.raw`^sk:\{${TAG}\}:((due:)?tools|(notes|tasks|reflections|settings):.+|shelves)$`,
+  String.raw`^sk:\{${TAG}\}:(((due|names|created|updated):)?(tools|plans|audit)|(notes|tasks|reflections|settings):.+|shelves)$`,
 );
 const CALL = "[A-Za-z0-9]{22}";
 const PASSING = new RegExp(
   [
-    String.raw`^sk:\{(due|deferred)\}:taken:${CALL}$`,
+    String.raw`^sk:\{(due|deferred|turns:\w+)\}:taken:${CALL}$`,
     String.raw`^sk:\{(replicated|probe)\}$|^sk:\{token:[0-9a-f]{64}\}$`,
     String.raw`^sk:\{.+\}:done:\w+$`,
     String.raw`^sk:\{${TAG}\}:(rate|held|spent|reserved|usage|settled)(:|$)`,

@@ -3,6 +3,7 @@ import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { documentListsContract } from "../contracts/documents-lists.ts";
 import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
@@ -42,6 +43,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   eventsContract(open);
   eventWritesContract(open, 60);
   documentsContract(open);
+  documentListsContract(open);
   itemLivesContract(open);
   itemsContract(open);
   deferredCallsContract(open);

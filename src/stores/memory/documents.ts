@@ -1,11 +1,27 @@
 // Documents in memory. Those of a thread weigh on it and leave with it; those of agents have a bound of their own, past
 // which a tenant loses the collection that it used least recently; the rest stays as long as the process.
 
-import type { Collection, Documents, DocumentWrite } from "../../core/documents.ts";
+import {
+  type Collection,
+  type Documents,
+  type DocumentWrite,
+  type ListedDocument,
+  type ListOrder,
+  MAX_PICKED,
+  TRIMMED,
+} from "../../core/documents.ts";
 import type { Shelf } from "../../core/items.ts";
 import { losers } from "../../core/shares.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { refusalOf, threadIdOf } from "../document-rules.ts";
+import {
+  inTurn,
+  listedPage,
+  type Place,
+  placeOf,
+  refusalOf,
+  tenantOfTurns,
+  threadIdOf,
+} from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, type ThreadEntry, weightOf } from "./records.ts";
@@ -24,6 +40,7 @@ export interface MemoryDocuments extends Documents {
 export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
   const ofAgents = new AgentCollections();
   const others = new Map<string, Items>();
+  const turns = new Turns();
 
   return {
     shelves(owner) {
@@ -49,10 +66,55 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
 
     async due(collection, limit, aheadMs = Number.POSITIVE_INFINITY) {
       const now = memory.limits.now();
-      return [...(itemsOf(collection)?.values() ?? [])]
-        .filter(({ due }) => due <= now || (due > now + aheadMs && due < Number.POSITIVE_INFINITY))
-        .sort((a, b) => a.due - b.due || (a.key < b.key ? -1 : 1))
-        .slice(0, limit);
+      return dueOf(collection, (time) => isDueAt(now, aheadMs, time)).slice(0, limit);
+    },
+
+    async page(collection, query) {
+      const place = placeOf(query);
+      const { order, prefix = "", limit } = query;
+      const all = [...(itemsOf(collection)?.values() ?? [])]
+        .filter(({ key }) => order !== "key" || key.startsWith(prefix))
+        .filter((each) => !place || standsAfter(order, place, each))
+        .sort((a, b) => (standsAfter(order, { time: timeOf(order, a), key: a.key }, b) ? -1 : 1));
+      return listedPage(
+        all.slice(0, limit + 1).map(({ due: _, bytes: __, ...document }) => document),
+        query,
+      );
+    },
+
+    async trim(collection, { ms = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY }) {
+      const items = itemsOf(collection);
+      if (!items) return 0;
+      const oldest = memory.limits.now() - ms;
+      const newestFirst = [...items.values()].sort((a, b) =>
+        standsAfter("created", { time: a.created_at, key: a.key }, b) ? -1 : 1,
+      );
+      const gone = newestFirst
+        .filter(({ created_at }, at) => at >= count || created_at < oldest)
+        .slice(-TRIMMED);
+      for (const { key } of gone) items.delete(key);
+      keep(collection, items);
+      return gone.length;
+    },
+
+    async pick(kind, { limit, holdMs, aheadMs = Number.POSITIVE_INFINITY }) {
+      const now = memory.limits.now();
+      const isDue = (time: number) => isDueAt(now, aheadMs, time);
+      const most = Math.min(limit, MAX_PICKED);
+      const waiting = turns.waiting(kind, isDue).slice(0, most);
+      const due = waiting.map((tenant) => dueOf({ kind, tenant }, isDue).slice(0, most));
+      const picked = inTurn(
+        due.map((of, at) => of.map((entry) => ({ entry, tenant: waiting[at] ?? "" }))),
+        most,
+      );
+      for (const { entry, tenant } of picked)
+        itemsOf({ kind, tenant })?.set(entry.key, { ...entry, due: now + holdMs });
+      for (const tenant of waiting) turns.set({ kind, tenant }, nextTurn({ kind, tenant }, now));
+      return picked.map(({ entry: { key, version }, tenant }) => ({
+        collection: { kind, tenant },
+        key,
+        version,
+      }));
     },
 
     async write(collection, writes, { version, ...bounds }) {
@@ -69,15 +131,31 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       if (thread && writes.some(({ body }) => body !== undefined))
         memory.makeRoom(thread.owner.tenant, thread);
       const before = thread ? weightOf(items) : 0;
+      const now = memory.limits.now();
       for (const { key, body, due } of writes) {
+        const created_at = items.get(key)?.created_at ?? now;
         if (body === undefined) items.delete(key);
-        else items.set(key, entryOf({ key, body, version }, due));
+        else items.set(key, entryOf({ key, body, version, created_at, updated_at: now }, due));
+        if (body !== undefined && typeof due === "number") turns.add(collection, Math.max(due, now));
       }
       keep(collection, items);
       if (thread) memory.weigh(thread, weightOf(items) - before);
       return "written";
     },
   };
+
+  function dueOf(collection: Collection, isDue: (time: number) => boolean): DocumentEntry[] {
+    return [...(itemsOf(collection)?.values() ?? [])]
+      .filter(({ due }) => isDue(due))
+      .sort((a, b) => a.due - b.due || (a.key < b.key ? -1 : 1));
+  }
+
+  /** Infinity without anything that will be due. */
+  function nextTurn(collection: Collection, now: number): number {
+    let next = Number.POSITIVE_INFINITY;
+    for (const { due } of itemsOf(collection)?.values() ?? []) next = Math.min(next, due);
+    return Math.max(next, now);
+  }
 
   /** Undefined when the collection's thread does not exist. */
   function itemsOf(collection: Collection): Items | undefined {
@@ -106,6 +184,32 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       if (items.size > 0) thread.collections.set(collection.kind, items);
       else thread.collections.delete(collection.kind);
     }
+  }
+}
+
+/** When documents of a tenant are to be looked for next, by kind. */
+class Turns {
+  readonly #kinds = new Map<string, Map<string, number>>();
+
+  add(collection: Collection, time: number): void {
+    const tenant = tenantOfTurns(collection);
+    if (tenant === undefined) return;
+    const known = this.#kinds.get(collection.kind)?.get(tenant) ?? Number.POSITIVE_INFINITY;
+    this.set({ kind: collection.kind, tenant }, Math.min(known, time));
+  }
+
+  set({ kind, tenant }: { readonly kind: string; readonly tenant: string }, time: number): void {
+    const tenants = this.#kinds.get(kind) ?? new Map<string, number>();
+    if (time < Number.POSITIVE_INFINITY) this.#kinds.set(kind, tenants.set(tenant, time));
+    else tenants.delete(tenant);
+  }
+
+  /** Those first that have waited longest. */
+  waiting(kind: string, isDue: (time: number) => boolean): string[] {
+    return [...(this.#kinds.get(kind) ?? [])]
+      .filter(([, time]) => isDue(time))
+      .sort(([, a], [, b]) => a - b)
+      .map(([tenant]) => tenant);
   }
 }
 
@@ -195,10 +299,20 @@ function partsOf(name: string) {
   return { kind, user, of };
 }
 
-function entryOf(
-  document: { key: string; body: string; version: string },
-  due?: number | null,
-): DocumentEntry {
+const timeOf = (order: ListOrder, document: ListedDocument) =>
+  order === "key" ? 0 : document[`${order}_at`];
+
+const isDueAt = (now: number, aheadMs: number, time: number) =>
+  time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
+
+/** Whether the document is behind the place in this order. */
+function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
+  if (order === "key") return document.key > place.key;
+  const time = timeOf(order, document);
+  return time < place.time || (time === place.time && document.key < place.key);
+}
+
+function entryOf(document: ListedDocument, due?: number | null): DocumentEntry {
   const bytes = DOCUMENT_BYTES + Buffer.byteLength(document.key) + Buffer.byteLength(document.body);
   return { ...document, due: due ?? Number.POSITIVE_INFINITY, bytes };
 }

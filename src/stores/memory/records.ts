@@ -1,7 +1,7 @@
 // Threads and runs as they lie in memory.
 
 import type { DeferredCall } from "../../core/deferred-calls.ts";
-import type { Document } from "../../core/documents.ts";
+import type { ListedDocument } from "../../core/documents.ts";
 import type { Shelf } from "../../core/items.ts";
 import type { Message, UserMessage } from "../../core/message.ts";
 import type { RunRecord, RunRequest, Thread } from "../../core/records.ts";
@@ -98,7 +98,7 @@ export interface DeferredEntry {
   dueAt: number | undefined;
 }
 
-export interface DocumentEntry extends Document {
+export interface DocumentEntry extends ListedDocument {
   /** Infinity: never. */
   readonly due: number;
   readonly bytes: number;

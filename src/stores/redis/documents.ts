@@ -1,12 +1,34 @@
 // Documents in Redis: a hash for each collection, whose fields hold version and body, and a sorted set of what is due.
 // Those of a thread lie in its slot and go with it. A body that was written before documents had versions stands alone.
 
-import type { Collection, Document, Documents } from "../../core/documents.ts";
-import { REFUSALS, type Refusal, roomFor, threadIdOf } from "../document-rules.ts";
+import {
+  type Collection,
+  type Document,
+  type Documents,
+  type DocumentWrite,
+  type ListedDocument,
+  MAX_PICKED,
+  type Picked,
+  TRIMMED,
+} from "../../core/documents.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import {
+  listedPage,
+  placeOf,
+  REFUSALS,
+  type Refusal,
+  roomFor,
+  tenantOfTurns,
+  threadIdOf,
+} from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { LITTLE_BYTES, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
+import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
+import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
+
+/** Behind all characters that the keys of lists are made of. */
+const LAST_CHAR = "\x7f";
 
 /** The version of a body that has none. */
 const OLD = "old";
@@ -70,6 +92,75 @@ if ahead ~= '' then add('(' .. string.format('%.0f', now + ahead), '+inf') end
 return found`,
 });
 
+/** `forget(name)`: a document is listed no longer. `list(name, now)`: it was written. Uses names, created, updated. */
+const ORDER = `
+local function forget(name)
+  for _, set in ipairs({ names, created, updated }) do redis.call('ZREM', set, name) end
+end
+local function list(name, now)
+  redis.call('ZADD', names, 0, name)
+  redis.call('ZADD', created, 'NX', now, name)
+  redis.call('ZADD', updated, now, name)
+end`;
+
+/**
+ * Output: key, text, when it was created, when written, key … of up to `limit` documents. By key from `from` to `to`, as ZRANGE takes
+ * them; or newest first, behind the key `to` of the time `from`, or all when that is empty.
+ */
+const pageOfDocuments = script<string[]>()({
+  kind: "reads",
+  keys: ["items", "names", "created", "updated"],
+  args: ["order", "from", "to", "limit"],
+  lua: `
+local found = {}
+local function add(key)
+  local at = { redis.call('ZSCORE', created, key), redis.call('ZSCORE', updated, key) }
+  for _, each in ipairs({ key, redis.call('HGET', items, key) or '', at[1], at[2] }) do found[#found + 1] = each end
+end
+if order == 'key' then
+  for _, key in ipairs(redis.call('ZRANGEBYLEX', names, from, to, 'LIMIT', 0, limit)) do add(key) end
+  return found
+end
+local set, skip = order == 'created' and created or updated, 0
+repeat
+  local page = redis.call('ZREVRANGEBYSCORE', set, from == '' and '+inf' or from, '-inf', 'WITHSCORES', 'LIMIT', skip, limit)
+  for at = 1, #page, 2 do
+    local is_seen = from ~= '' and tonumber(page[at + 1]) == tonumber(from) and page[at] >= to
+    if not is_seen and #found < 4 * limit then add(page[at]) end
+  end
+  skip = skip + #page / 2
+until #page == 0 or #found == 4 * limit
+return found`,
+});
+
+/** Deletes up to `most` documents that were created first: before the last `ms`, or beyond the newest `count`. Output: how many. */
+const trimDocuments = script<number>()({
+  kind: "always",
+  keys: ["items", "due", "names", "created", "updated"],
+  args: ["ms", "count", "most"],
+  lua: `${ORDER}
+local gone, is_gone = {}, {}
+local function add(keys)
+  for _, key in ipairs(keys) do
+    if not is_gone[key] and #gone < tonumber(most) then
+      is_gone[key] = true
+      gone[#gone + 1] = key
+    end
+  end
+end
+if ms ~= '' then
+  add(redis.call('ZRANGEBYSCORE', created, '-inf', '(' .. string.format('%.0f', time() - ms), 'LIMIT', 0, most))
+end
+local surplus = count ~= '' and math.min(redis.call('ZCARD', created) - count, tonumber(most)) or 0
+if surplus > 0 then add(redis.call('ZRANGE', created, 0, surplus - 1)) end
+for _, key in ipairs(gone) do
+  redis.call('HDEL', items, key)
+  redis.call('ZREM', due, key)
+  forget(key)
+end
+return #gone`,
+});
+
 /**
  * Writes nothing when one of the refusals in `order` applies, and returns the first that does. `documents` and `bytes` limit
  * what may be there already: how many documents, and how many bytes of those that are not written. The unnamed arguments are,
@@ -77,9 +168,9 @@ return found`,
  * same answer.
  */
 const definition = {
-  keys: ["items", "due", "meta", "done"],
-  args: ["order", "documents", "bytes", "asking"],
-  lua: `${LIFE}
+  keys: ["items", "due", "meta", "done", "names", "created", "updated"],
+  args: ["order", "documents", "bytes", "asking", "listed"],
+  lua: `${LIFE}${ORDER}
 local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end
 local function version_of(text) return string.match(text, '^(v%w+) ') or '${OLD}' end
 local holds = {}
@@ -102,8 +193,12 @@ if redis.call('EXISTS', done) == 1 then return { 'written', life() } end
 for refusal in string.gmatch(order, '%a+') do
   if holds[refusal]() then return { refusal, life() } end
 end
+local now = string.format('%.0f', time())
 for at = REST, #ARGV, 4 do
   if ARGV[at + 2] == '' then redis.call('HDEL', items, ARGV[at]) else redis.call('HSET', items, ARGV[at], ARGV[at + 2]) end
+  if listed == '1' then
+    if ARGV[at + 2] == '' then forget(ARGV[at]) else list(ARGV[at], now) end
+  end
   if ARGV[at + 3] == '' then redis.call('ZREM', due, ARGV[at]) else redis.call('ZADD', due, ARGV[at + 3], ARGV[at]) end
 end
 redis.call('SET', done, '', 'PX', asking)
@@ -156,6 +251,46 @@ export function redisDocuments({
       return documentsOf(collection, found);
     },
 
+    async page(collection, query) {
+      const { order, prefix = "", limit } = query;
+      const place = placeOf(query);
+      const range =
+        order === "key"
+          ? { from: place ? `(${place.key}` : `[${prefix}`, to: `(${prefix}${LAST_CHAR}` }
+          : { from: place?.time ?? "", to: place?.key ?? "" };
+      const args = { order, ...range, limit: limit + 1 };
+      const found = await redis.runBulk(tenantOf(collection))(
+        pageOfDocuments,
+        collectionKeys(collection),
+        args,
+      );
+      const documents: ListedDocument[] = [];
+      for (let at = 0; at < found.length; at += 4) {
+        const [key = "", text, created, updated] = found.slice(at, at + 4);
+        const document = documentOf(key, text);
+        if (document)
+          documents.push({ ...document, created_at: Number(created), updated_at: Number(updated) });
+      }
+      return listedPage(documents, query);
+    },
+
+    trim: (collection, { ms = "", count = "" }) =>
+      redis.run(trimDocuments, collectionKeys(collection), { ms, count, most: TRIMMED }),
+
+    async pick(kind, { limit, holdMs, aheadMs }) {
+      const schedule = createSchedule(redis, documentTurns(kind), { holdMs, ...omitUndefined({ aheadMs }) });
+      const most = Math.min(limit, MAX_PICKED);
+      const picked: Picked[] = [];
+      while (picked.length < most) {
+        const entries = await schedule.claim({ limit: most - picked.length, except: [] });
+        if (entries.length === 0) break;
+        // An entry may be stale: it is made before its document, and stays when that changes.
+        const found = await Promise.all(entries.map((entry) => dueAt(kind, entry, { schedule, aheadMs })));
+        picked.push(...found.flatMap((each) => each ?? []));
+      }
+      return picked;
+    },
+
     async write(collection, writes, { version, ...bounds }) {
       const keys = collectionKeys(collection, version);
       const values = writes.flatMap(({ key, seen = "", body, due }) => [
@@ -168,7 +303,9 @@ export function redisDocuments({
       if (isNew && "of" in collection && "agent" in collection.of)
         await owners?.noteShelf(collection, collection.of.agent);
       const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
-      const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS };
+      const listed = "of" in collection ? "" : "1";
+      const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS, listed };
+      await noteTurns(collection, writes);
       const run = redis.runFor(tenantOf(collection));
       const [outcome, life] = await run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
@@ -176,6 +313,48 @@ export function redisDocuments({
       throw noSuchThread(threadIdOf(collection));
     },
   };
+
+  /** What is due is found by those who pick documents, also if this process ends before it is written. */
+  async function noteTurns(collection: Collection, writes: readonly DocumentWrite[]): Promise<void> {
+    const tenant = tenantOfTurns(collection);
+    const due = writes.flatMap(({ key, body, due: time }) =>
+      body !== undefined && typeof time === "number" ? { key, time } : [],
+    );
+    if (tenant === undefined || due.length === 0) return;
+    const schedule = createSchedule(redis, documentTurns(collection.kind), { holdMs: 0 });
+    const now = await clock(collection);
+    await Promise.all(
+      due.map(({ key, time }) =>
+        schedule.add(tenantTag({ tenant }), JSON.stringify([tenant, key]), Math.max(time - now, 0)),
+      ),
+    );
+  }
+
+  async function clock(collection: Collection): Promise<number> {
+    const [, , now = 0] =
+      (await redis.run(readDocuments, collectionKeys(collection), { bytes: "" }, [])) ?? [];
+    return Number(now);
+  }
+
+  /** The document of an entry, if it is due. */
+  async function dueAt(
+    kind: string,
+    entry: ScheduleEntry,
+    { schedule, aheadMs = Number.POSITIVE_INFINITY }: { schedule: Schedule; aheadMs: number | undefined },
+  ): Promise<Picked | undefined> {
+    // `noteTurns` makes them.
+    const [tenant, key] = JSON.parse(entry.thread) as [string, string];
+    const collection = { kind, tenant };
+    const places = collectionKeys(collection);
+    const due = await redis.ask((client) => client.zscore(places.due, key));
+    const [[text], , now] = (await redis.run(readDocuments, places, { bytes: "" }, [key])) ?? [[], "", 0];
+    const document = documentOf(key, text ?? undefined);
+    const [time, at] = [Number(due), Number(now)];
+    if (due !== null && document && (time <= at || time > at + aheadMs))
+      return { collection, key, version: document.version };
+    await schedule.reschedule(entry, due === null ? undefined : Number(due));
+    return undefined;
+  }
 
   function used(collection: Collection, life: string): void {
     if ("of" in collection && "thread" in collection.of)

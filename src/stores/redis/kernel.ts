@@ -36,7 +36,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
       const found: T[] = [];
       // Holders renew their leases first.
       if (graceMs() > 0) return found;
-      const left = except.map((tenant) => tenantTag({ tenant, user: "" }));
+      const left = except.map((tenant) => tenantTag({ tenant }));
       await eachEntry(runSchedule, { limit, except: left }, async (entry) => {
         const looked = await look({ tag: entry.thread, entry });
         if ("until" in looked) await runSchedule.reschedule(entry, looked.until);

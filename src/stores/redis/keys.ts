@@ -16,7 +16,7 @@ const TAG_LENGTH = 22;
 const tag = (value: unknown) => hash("sha256", JSON.stringify(value), "base64url").slice(0, TAG_LENGTH);
 
 export const ownerTag = ({ tenant, user }: Owner) => tag([tenant, user]);
-export const tenantTag = ({ tenant }: Owner) => tag([tenant]);
+export const tenantTag = ({ tenant }: Pick<Owner, "tenant">) => tag([tenant]);
 
 /** Names a thread of all owners'. */
 export const threadTag = (owner: Owner, threadId: string) => `${ownerTag(owner)}:${threadId}`;
@@ -85,12 +85,21 @@ export const eventsKey = (thread: string, runId: string) => `sk:{${thread}}:even
 
 /**
  * `items`: the documents of a collection. `due`: which of them are due, and when. `meta`: what the collection goes with,
- * which is itself where that is nothing. `done`: that a call has changed it, for as long as it may be repeated.
+ * which is itself where that is nothing. `done`: that a call has changed it, for as long as it may be repeated. `names`, `created`,
+ * `updated`: sorted sets of the keys, by bytes and by times, of a collection that is listed in order.
  */
 export function collectionKeys(collection: Collection, call = "") {
   const { place, name, meta } = placeOf(collection);
   const items = `${place}:${name}`;
-  return { items, due: `${place}:due:${name}`, meta: meta ?? items, done: `${place}:done:${call}` };
+  return {
+    items,
+    due: `${place}:due:${name}`,
+    meta: meta ?? items,
+    done: `${place}:done:${call}`,
+    names: `${place}:names:${name}`,
+    created: `${place}:created:${name}`,
+    updated: `${place}:updated:${name}`,
+  };
 }
 
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
@@ -136,6 +145,9 @@ const schedulePlace = (name: string): SchedulePlace => ({
 export const DUE = schedulePlace("due");
 /** Threads with calls that were accepted or delivered. */
 export const DEFERRED = schedulePlace("deferred");
+
+/** Documents of a kind that are due: in place of a thread, tenant and key in JSON. */
+export const documentTurns = (kind: string) => schedulePlace(`turns:${kind}`);
 
 /** Text: where the call lies that a token is for, as long as the token is good for anything. */
 export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;

@@ -145,7 +145,7 @@ CREATE INDEX documents_of_thread ON documents (owner, thread_id) WHERE thread_id
 };
 
 /** collection and key are JSON, so that no two collide. A document of a thread names it. The body of an item is its version, time and value. */
-export const documentTable = ({ id, text, real, rows }: Types, ofThread?: string): string => `
+export const documentTable = ({ id, text, whole, real, rows, key }: Types, ofThread?: string): string => `
 CREATE TABLE documents (
   collection ${id} NOT NULL,
   key ${id} NOT NULL,
@@ -154,9 +154,20 @@ CREATE TABLE documents (
   due ${real},
   owner ${id},
   thread_id ${id},
+  created_at ${whole} NOT NULL,
+  updated_at ${whole} NOT NULL,
   PRIMARY KEY (collection, key)${ofThread ? `,\n  ${ofThread}` : ""}
 )${rows};
 CREATE INDEX documents_due ON documents (collection, due, key) WHERE due IS NOT NULL;
+CREATE INDEX documents_by_creation ON documents (collection, created_at, key);
+CREATE INDEX documents_by_change ON documents (collection, updated_at, key);
+-- When the due documents of a tenant are to be looked for next.
+CREATE TABLE document_turns (
+  collection ${id} NOT NULL PRIMARY KEY,
+  kind ${id} NOT NULL,
+  at ${whole} NOT NULL
+)${key};
+CREATE INDEX document_turns_by_time ON document_turns (kind, at);
 `;
 
 /**

@@ -1,7 +1,13 @@
 // The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
 
 import { LRUCache } from "lru-cache";
-import { type Collection, change, type Document, type Documents, remove } from "../../core/documents.ts";
+import {
+  change,
+  type Document,
+  type Documents,
+  type ListedCollection,
+  remove,
+} from "../../core/documents.ts";
 import { AppError } from "../../core/errors.ts";
 import { ownTurn } from "../../lib/async.ts";
 import { globMatcher } from "../../lib/glob.ts";
@@ -37,7 +43,7 @@ export interface HttpToolStore {
   delete(tenant: string, name: string): Promise<boolean>;
 }
 
-const toolsOf = (tenant: string): Collection => ({ kind: "tools", tenant });
+const toolsOf = (tenant: string): ListedCollection => ({ kind: "tools", tenant });
 
 /** Bytes of the tools that are kept ready for runs. */
 const MAX_READY_BYTES = 64 * 1024 * 1024;
@@ -86,10 +92,10 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
       const [found] = (await documents.read(toolsOf(tenant), [name])).found;
       return found && toolOf(found.body);
     },
-    async list(tenant, { after = "", limit } = {}) {
+    async list(tenant, { after, limit = MAX_HTTP_TOOLS } = {}) {
       const tools: HttpTool[] = [];
-      const rest = (await sorted(documents, tenant)).filter(({ key }) => key > after);
-      for (const document of rest.slice(0, limit)) tools.push((await readyOf(tenant, document)).tool);
+      const { items } = await documents.page(toolsOf(tenant), { order: "key", after, limit });
+      for (const document of items) tools.push((await readyOf(tenant, document)).tool);
       return tools;
     },
     async listFor(tenant, agent) {

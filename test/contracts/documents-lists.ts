@@ -1,0 +1,307 @@
+// What every store promises of documents that are listed in order, are claimed when they are due, or are a log.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type ClaimedDocument, claimDue } from "../../src/core/document-claims.ts";
+import { append, entriesOf, retain } from "../../src/core/document-log.ts";
+import type { Documents, ListedCollection, ListedDocument, ListOrder } from "../../src/core/documents.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { ADA, inWorld, type Open, upTo } from "../stores/fixture.ts";
+
+const PLANS = { kind: "plans", tenant: "acme" } as const;
+const AUDIT = { kind: "audit", tenant: "acme" } as const;
+const NEVER = new AbortController().signal;
+
+let writes = 0;
+async function put(
+  documents: Documents,
+  key: string,
+  { body = key, due = null, of = PLANS }: { body?: string; due?: number | null; of?: ListedCollection } = {},
+): Promise<void> {
+  const [found] = (await documents.read(of, [key])).found;
+  const write = { key, seen: found?.version, body, due };
+  expect(await documents.write(of, [write], { version: `vput${++writes}` })).toBe("written");
+}
+
+async function drop(documents: Documents, key: string, of: ListedCollection = PLANS): Promise<void> {
+  const [found] = (await documents.read(of, [key])).found;
+  const write = { key, seen: found?.version, body: undefined };
+  expect(await documents.write(of, [write], { version: `vdrop${++writes}` })).toBe("written");
+}
+
+/** Page by page. */
+async function all(
+  documents: Documents,
+  order: ListOrder,
+  limit = 2,
+  { prefix, of = PLANS }: { prefix?: string; of?: ListedCollection } = {},
+): Promise<ListedDocument[]> {
+  const found: ListedDocument[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const query = { order, limit, cursor, ...(prefix === undefined ? {} : { prefix }) };
+    const page = await documents.page(of, query);
+    expect(page.items.length).toBeLessThanOrEqual(limit);
+    found.push(...page.items);
+    cursor = page.next_cursor;
+    if (cursor === undefined) return found;
+  }
+}
+const keysOf = (found: readonly { readonly key: string }[]) => found.map(({ key }) => key);
+
+export function documentListsContract(open: Open, numRuns = 15): void {
+  const withDocuments = (body: (documents: Documents, advance: (ms: number) => void) => Promise<void>) =>
+    inWorld(open, ({ stores, advance }) => body(stores.documents, advance));
+
+  describe("a list of documents", () => {
+    test("is in the order of the keys, of all or of those that begin alike, and of one collection", () =>
+      withDocuments(async (documents) => {
+        for (const key of ["b/2", "a", "b/10", "b", "c:1", "b/1", "B"]) await put(documents, key);
+        await put(documents, "b/3", { of: { kind: "plans", tenant: "other" } });
+        expect(keysOf(await all(documents, "key"))).toEqual(["B", "a", "b", "b/1", "b/10", "b/2", "c:1"]);
+        expect(keysOf(await all(documents, "key", 1, { prefix: "b/" }))).toEqual(["b/1", "b/10", "b/2"]);
+        expect(await all(documents, "key", 5, { prefix: "none" })).toEqual([]);
+      }));
+
+    test("is in the order of the times of creation or of change, newest first", () =>
+      withDocuments(async (documents, advance) => {
+        for (const key of ["a", "b", "c", "d"]) {
+          await put(documents, key);
+          if (key !== "b") advance(1);
+        }
+        await put(documents, "a", { body: "new" });
+        expect(keysOf(await all(documents, "created", 1))).toEqual(["d", "c", "b", "a"]);
+        const changed = await all(documents, "updated", 1);
+        expect(keysOf(changed)).toEqual(["a", "d", "c", "b"]);
+        const [first, second] = changed;
+        expect(first).toMatchObject({ body: "new", version: expect.stringMatching(/^v/) });
+        expect((first?.updated_at ?? 0) - (first?.created_at ?? 0)).toBe(3);
+        expect(second?.updated_at).toBe(second?.created_at);
+      }));
+
+    test("has what was there all the time once, though others come and go between its pages", () =>
+      withDocuments(async (documents, advance) => {
+        for (const n of upTo(6)) {
+          await put(documents, `k${n}`);
+          advance(1);
+        }
+        for (const order of ["key", "created"] as const) {
+          const first = await documents.page(PLANS, { order, limit: 3 });
+          await drop(documents, first.items.at(-1)?.key ?? "");
+          await put(documents, "a0");
+          await put(documents, "zz");
+          const rest = await documents.page(PLANS, { order, limit: 10, cursor: first.next_cursor });
+          const seen = keysOf([...first.items, ...rest.items]).filter((key) => key.startsWith("k"));
+          expect(seen.toSorted()).toEqual([...new Set(seen)].toSorted());
+          expect(seen.length).toBe(order === "key" ? 6 : 5);
+        }
+      }));
+
+    test("refuses a cursor of another list, with what was wrong", () =>
+      withDocuments(async (documents) => {
+        for (const key of ["a", "b"]) await put(documents, key);
+        const { next_cursor: cursor = "" } = await documents.page(PLANS, { order: "key", limit: 1 });
+        for (const wrong of [cursor, "nonsense"])
+          await expect(
+            documents.page(PLANS, { order: "created", limit: 1, cursor: wrong }),
+          ).rejects.toMatchObject({
+            code: "invalid_request",
+            message: expect.stringContaining(wrong),
+          });
+      }));
+  });
+
+  const Step = fc.record({
+    key: fc.constantFrom("a", "a/b", "a/c", "b", "c"),
+    what: fc.constantFrom("put", "put", "drop", "trim", "wait"),
+  });
+  test("any changes leave documents in the same orders as in memory", async () => {
+    const play = async (
+      documents: Documents,
+      advance: (ms: number) => void,
+      steps: readonly { key: string; what: string }[],
+    ) => {
+      const of = { kind: "plans", tenant: `t${++writes}` };
+      for (const { key, what } of steps) {
+        const [found] = (await documents.read(of, [key])).found;
+        if (what === "wait") advance(1);
+        else if (what === "trim") await documents.trim(of, { count: 3 });
+        else if (what === "put") await put(documents, key, { of });
+        else if (found) await drop(documents, key, of);
+      }
+      const orders = ["key", "created", "updated"] as const;
+      const lists = await Promise.all(orders.map((order) => all(documents, order, 2, { of })));
+      return [...lists, await all(documents, "key", 2, { of, prefix: "a/" })].map(keysOf);
+    };
+    await fc.assert(
+      fc.asyncProperty(fc.array(Step, { maxLength: 20 }), async (steps) => {
+        let expected: unknown;
+        await inWorld(
+          async (options) => createMemoryStores(options),
+          async ({ stores, advance }) => {
+            expected = await play(stores.documents, advance, steps);
+          },
+        );
+        await withDocuments(async (documents, advance) =>
+          expect(await play(documents, advance, steps)).toEqual(expected),
+        );
+      }),
+      { numRuns },
+    );
+  });
+
+  describe("a log of documents", () => {
+    test("has its entries newest first, in the order in which they were appended", () =>
+      withDocuments(async (documents, advance) => {
+        for (const n of upTo(5)) {
+          await append(documents, AUDIT, `${n}`);
+          if (n === 2) advance(1);
+        }
+        const first = await entriesOf(documents, AUDIT, { limit: 3 });
+        const rest = await entriesOf(documents, AUDIT, { limit: 3, cursor: first.next_cursor });
+        expect([...first.items, ...rest.items].map(({ body }) => body)).toEqual(["5", "4", "3", "2", "1"]);
+        expect(rest.next_cursor).toBeUndefined();
+      }));
+
+    test("keeps the newest, and those that are not too old, and no other's", () =>
+      withDocuments(async (documents, advance) => {
+        const other = { kind: "audit", tenant: "other" };
+        for (const n of upTo(6)) {
+          await append(documents, AUDIT, `${n}`);
+          await append(documents, other, `${n}`);
+          advance(10);
+        }
+        const left = async () =>
+          (await entriesOf(documents, AUDIT, { limit: 10 })).items.map(({ body }) => body);
+        expect(await retain(documents, AUDIT, { ms: 40 }, NEVER)).toBe(2);
+        expect(await left()).toEqual(["6", "5", "4", "3"]);
+        expect(await retain(documents, AUDIT, { count: 2 }, NEVER)).toBe(2);
+        expect(await left()).toEqual(["6", "5"]);
+        expect(await retain(documents, AUDIT, { ms: 1_000, count: 2 }, NEVER)).toBe(0);
+        expect(await documents.list(other)).toHaveLength(6);
+      }));
+  });
+
+  describe("due documents of all tenants", () => {
+    const claim = (documents: Documents, limit: number, leaseMs = 1_000) =>
+      claimDue(documents, "plans", { limit, leaseMs });
+    const of = (tenant: string) => ({ kind: "plans", tenant });
+    const nowOf = async (documents: Documents) => (await documents.read(PLANS, [])).now;
+    const finish = (
+      documents: Documents,
+      { collection, key, version, body }: ClaimedDocument,
+      due: number | null = null,
+    ) => documents.write(collection, [{ key, seen: version, body, due }], { version: `vend${++writes}` });
+    const names = (claims: readonly ClaimedDocument[]) =>
+      claims.map(({ collection, key }) => `${collection.tenant}/${key}`);
+
+    test("are claimed by one of several processes, and by none before their time or once they are finished", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        for (const n of upTo(6)) await put(documents, `k${n}`, { of: of(n % 2 ? "a" : "b"), due: now + 5 });
+        await put(documents, "later", { of: of("a"), due: now + 500_000 });
+        await put(documents, "never", { of: of("b") });
+        expect(await claim(documents, 10)).toEqual([]);
+        advance(5);
+        const claims = (await Promise.all(upTo(4).map(() => claim(documents, 10)))).flat();
+        expect(names(claims).toSorted()).toEqual(["a/k1", "a/k3", "a/k5", "b/k2", "b/k4", "b/k6"]);
+        expect(await claim(documents, 10)).toEqual([]);
+        for (const each of claims) expect(await finish(documents, each)).toBe("written");
+        advance(400_000);
+        expect(await claim(documents, 10)).toEqual([]);
+        advance(100_000);
+        expect(names(await claim(documents, 10))).toEqual(["a/later"]);
+      }));
+
+    test("are due again when a lease ends, and a late write of its holder is refused", () =>
+      withDocuments(async (documents, advance) => {
+        await put(documents, "k", { due: await nowOf(documents) });
+        const [first] = await claim(documents, 1, 100);
+        advance(99);
+        expect(await claim(documents, 1, 100)).toEqual([]);
+        advance(2);
+        const [second] = await claim(documents, 1, 100);
+        if (!first || !second) throw new Error("A document that is due is claimed.");
+        expect(await finish(documents, first)).toBe("changed");
+        expect(await finish(documents, second, (await nowOf(documents)) + 50)).toBe("written");
+        advance(49);
+        expect(await claim(documents, 1, 100)).toEqual([]);
+        advance(200);
+        expect(names(await claim(documents, 1, 100))).toEqual(["acme/k"]);
+      }));
+
+    test("that a user changes or deletes while they are claimed are the user's", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        for (const key of ["changed", "gone"]) await put(documents, key, { due: now });
+        const claims = await claim(documents, 2);
+        expect(claims).toHaveLength(2);
+        await put(documents, "changed", { body: "mine", due: now + 50_000 });
+        await drop(documents, "gone");
+        for (const each of claims) expect(await finish(documents, each)).toBe("changed");
+        advance(10_000);
+        expect(await claim(documents, 2)).toEqual([]);
+        advance(50_000);
+        expect(await claim(documents, 2)).toMatchObject([{ key: "changed", body: "mine" }]);
+      }));
+
+    test("of a tenant with very many do not keep those of another one from being claimed", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        const many = upTo(300).map((n) => ({ key: `k${n}`, seen: undefined, body: "x", due: now - 1_000 }));
+        await documents.write(of("many"), many, { version: "vmany" });
+        advance(1);
+        for (const tenant of ["b", "c"]) await put(documents, "only", { of: of(tenant), due: now + 1 });
+        const turns: string[] = [];
+        for (const _ of upTo(6)) {
+          advance(1);
+          turns.push(...names(await claim(documents, 1)).map((name) => name.replace(/k\d+$/, "k")));
+        }
+        expect(turns.toSorted()).toEqual(["b/only", "c/only", ...Array(4).fill("many/k")]);
+        expect(turns.slice(0, 3).toSorted()).toEqual(["b/only", "c/only", "many/k"]);
+        expect(await claim(documents, 50)).toHaveLength(50);
+      }));
+
+    test("that were held before the clock was set back are due, where none is held for that long", () =>
+      withDocuments(async (documents, advance) => {
+        await put(documents, "k", { due: await nowOf(documents) });
+        expect(await claim(documents, 1, 100)).toHaveLength(1);
+        advance(-10_000);
+        expect(await claim(documents, 1)).toEqual([]);
+        const ahead = { limit: 1, leaseMs: 100, aheadMs: 200 };
+        expect(names(await claimDue(documents, "plans", ahead))).toEqual(["acme/k"]);
+        expect(await claimDue(documents, "plans", ahead)).toEqual([]);
+      }));
+
+    test("are those of one kind", () =>
+      withDocuments(async (documents) => {
+        const due = await nowOf(documents);
+        await put(documents, "k", { of: { kind: "tools", tenant: "acme" }, due });
+        expect(await claim(documents, 10)).toEqual([]);
+        await put(documents, "k", { due });
+        expect(names(await claim(documents, 10))).toEqual(["acme/k"]);
+      }));
+
+    test("are found under every name of a tenant", () =>
+      withDocuments(async (documents) => {
+        const due = await nowOf(documents);
+        const tenants = ["", 'a"b', "a\u0000b", "\ud800", "a:b", "ä"];
+        for (const tenant of tenants) await put(documents, "k", { of: of(tenant), due });
+        const claims = await claim(documents, 10);
+        expect(claims.map(({ collection }) => collection.tenant).toSorted()).toEqual(tenants.toSorted());
+      }));
+  });
+
+  test("listed documents are apart from a user's shelves", () =>
+    withDocuments(async (documents) => {
+      await documents.write(
+        { kind: "notes", owner: ADA, of: { agent: "x" } },
+        [{ key: "k", seen: undefined, body: "x" }],
+        {
+          version: "v1",
+        },
+      );
+      expect(
+        (await documents.page({ kind: "notes", tenant: ADA.tenant }, { order: "key", limit: 5 })).items,
+      ).toEqual([]);
+    }));
+}
