@@ -13,6 +13,8 @@ import { createReplays } from "../shared/event-pages.ts";
 import { Writer } from "../shared/lease-writer.ts";
 import { LiveTails } from "../shared/live-tails.ts";
 import { withTimeout } from "../shared/outages.ts";
+import { POSTGRES } from "../sql/dialect.ts";
+import { sqlOwners } from "../sql/owners.ts";
 import { createThreads } from "../threads.ts";
 import { createBus, createCalls, createRunFeed } from "./bus.ts";
 import { type Access, openPool } from "./client.ts";
@@ -20,10 +22,10 @@ import { createEventCommitter } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { postgresDocuments } from "./documents.ts";
+import { executorOn } from "./executor.ts";
 import { postgresKernel } from "./kernel.ts";
 import { createLifetime } from "./lifetime.ts";
 import { Notifications } from "./notifications.ts";
-import { postgresOwners } from "./owners.ts";
 import { createPages } from "./pages.ts";
 import { postgresQuotas } from "./quotas.ts";
 
@@ -105,7 +107,7 @@ function assemble(
     runs: createRuns(kernel),
     events: kernel.events,
     documents,
-    owners: createOwners(postgresOwners(database)),
+    owners: createOwners(sqlOwners(POSTGRES, executorOn(database, []))),
     deferredCalls: createDeferredCalls(kernel),
     items: createItems(documents),
     quotas: postgresQuotas(database),

@@ -1,7 +1,7 @@
 // Carries out statements of `sql/` on a file, all of a change in one turn of the event loop.
 
 import type { SQLInputValue } from "node:sqlite";
-import type { Asked, Decide, RowsOf, Statement, Value } from "../sql/executor.ts";
+import type { Asked, Decide, Executor, RowsOf, Statement, Value } from "../sql/executor.ts";
 import type { Query } from "./database.ts";
 import type { SmallFile } from "./small-file.ts";
 
@@ -39,6 +39,15 @@ export function turnsOn(file: Pick<SmallFile, "query" | "read" | "write">): Turn
     prepared.set(sql, query);
     return query;
   }
+}
+
+/** Every call is a turn of its own. */
+export function executorOf(turns: Turns, clock: () => number): Executor {
+  return {
+    clock,
+    read: async (statement) => turns.read(statement),
+    change: async (asked, decide) => turns.change(asked, decide),
+  };
 }
 
 const inputOf = (value: Value): SQLInputValue =>

@@ -11,12 +11,14 @@ import { DEFAULTS, type StoreOptions } from "../options.ts";
 import { createOwners } from "../owners.ts";
 import { createRuns } from "../runs.ts";
 import { Deadlines } from "../shared/outages.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { sqlOwners } from "../sql/owners.ts";
 import { createThreads } from "../threads.ts";
 import { createContext, type StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { sqliteDocuments } from "./documents.ts";
+import { executorOf, turnsOn } from "./executor.ts";
 import { sqliteKernel } from "./kernel.ts";
-import { sqliteOwners } from "./owners.ts";
 import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 
@@ -56,7 +58,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
     documents: patient(documents, deadlines),
     deferredCalls: patient(createDeferredCalls(kernel), deadlines),
     items: patient(createItems(documents), deadlines),
-    owners: createOwners(sqliteOwners(database)),
+    owners: createOwners(sqlOwners(SQLITE, executorOf(turnsOn(database), limits.now))),
     quotas: patient(quotas, deadlines),
     bus,
     isDurable: true,
