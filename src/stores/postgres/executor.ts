@@ -3,13 +3,15 @@
 import type { Executor, RowsOf } from "../sql/executor.ts";
 import type { Database } from "./database.ts";
 
-/** Changes of one `lock` come one after the other. */
-export function executorOn(database: Database, lock: readonly string[]): Executor {
+/** Changes of one `lock` come one after the other, and begin with `settings`. */
+export function executorOn(database: Database, lock: readonly string[], settings?: string): Executor {
   return {
     clock: () => database.clock(),
     read: ({ sql, values }) => database.query(sql, values),
+    write: async ({ sql, values }) => void (await database.query(sql, values)),
     change: (asked, decide) =>
       database.transaction(lock, async (tx) => {
+        if (settings !== undefined) void tx.rows(settings);
         const rows = asked.map((statement) => (statement ? tx.rows(statement.sql, statement.values) : []));
         // They are in the order of what was asked.
         const { writes, result } = decide((await Promise.all(rows)) as RowsOf<typeof asked>);

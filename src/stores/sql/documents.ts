@@ -52,7 +52,10 @@ const NEWEST: Place = { time: 8.64e15, key: "" };
 const LAST_CHAR = "\x7f";
 
 /** `at` reads and changes a collection, whose thread, if it has one, is used with that. */
-export function sqlDocuments(dialect: Dialect, at: (key: CollectionKey) => Executor): Documents {
+export function sqlDocuments(
+  dialect: Dialect,
+  at: (key: CollectionKey) => Omit<Executor, "write">,
+): Documents {
   const sql = textsOf(dialect);
 
   return {

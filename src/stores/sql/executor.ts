@@ -20,17 +20,21 @@ export type RowsOf<A extends Asked> = {
 /** Statements that are asked at once. */
 export type Asked = readonly (Statement | undefined)[];
 
-/** What to write for the rows. It must not wait, and may be called again. */
-export type Decide<A extends Asked, T> = (rows: RowsOf<A>) => {
+export interface Decision<T> {
   readonly writes: readonly Statement[];
   readonly result: T;
-};
+}
+
+/** What to write for the rows. It must not wait, and may be called again. */
+export type Decide<A extends Asked, T> = (rows: RowsOf<A>) => Decision<T>;
 
 export interface Executor {
   /** The parameter of `Dialect.time`: null for the database's own clock. */
   clock(): number | null;
   /** The rows of one statement, which only reads. Throws `unavailable`. */
   read<Row>(statement: Statement<Row>): Promise<Row[]>;
+  /** One statement that may be repeated. Throws `unavailable`. */
+  write(statement: Statement): Promise<void>;
   /** Writes what `decide` returns for the rows of `asked`, or nothing if it throws. Throws `unavailable`. */
   change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): Promise<T>;
 }

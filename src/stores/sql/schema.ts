@@ -191,7 +191,7 @@ CREATE TABLE held (
   ends ${whole} NOT NULL,
   PRIMARY KEY (thing, owner, id)
 )${key};
-CREATE INDEX held_by_tenant ON held (tenant, thing);
+CREATE INDEX held_by_tenant ON held (tenant, thing, ends);
 CREATE INDEX held_by_end ON held (ends);
 
 CREATE TABLE stored (

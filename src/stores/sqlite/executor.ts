@@ -8,6 +8,10 @@ import type { SmallFile } from "./small-file.ts";
 /** What an `Executor` does, at once. */
 export interface Turns {
   read<Row>(statement: Statement<Row>): Row[];
+  write(statement: Statement): void;
+  /** The same within a change of the file. */
+  ask<Row>(statement: Statement<Row>): Row[];
+  run(statement: Statement): void;
   change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): T;
 }
 
@@ -16,16 +20,23 @@ export function turnsOn(file: Pick<SmallFile, "query" | "read" | "write">): Turn
   const prepared = new Map<string, Query<unknown>>();
 
   return {
+    ask: rowsOf,
+    run,
     read: (statement) => file.read(() => rowsOf(statement)),
+    write: (statement) => file.write(() => run(statement)),
     change: (asked, decide) =>
       file.write(() => {
         const rows = asked.map((statement) => (statement ? rowsOf(statement) : []));
         // They are in the order of what was asked.
         const { writes, result } = decide(rows as RowsOf<typeof asked>);
-        for (const { sql, values } of writes) queryOf(sql).run(...values.map(inputOf));
+        for (const statement of writes) run(statement);
         return result;
       }),
   };
+
+  function run({ sql, values }: Statement): void {
+    queryOf(sql).run(...values.map(inputOf));
+  }
 
   function rowsOf<Row>({ sql, values }: Statement<Row>): Row[] {
     // The statement says what it returns.
@@ -46,6 +57,7 @@ export function executorOf(turns: Turns, clock: () => number): Executor {
   return {
     clock,
     read: async (statement) => turns.read(statement),
+    write: async (statement) => turns.write(statement),
     change: async (asked, decide) => turns.change(asked, decide),
   };
 }

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { type Logger, SILENT } from "../../lib/logger.ts";
 import { steadyClock } from "../../lib/steady-clock.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { exceeded, heldUntil, takeRequest } from "../../quotas/rules.ts";
-import { type PerScope, type QuotaStore, RESOURCES } from "../../quotas/store.ts";
+import { takeRequest } from "../../quotas/rules.ts";
+import type { QuotaStore } from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
-import { quotaStatements } from "./quota-tables.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { sqlHoldings } from "../sql/quotas.ts";
+import { executorOf, turnsOn } from "./executor.ts";
 import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";
 import { type SpendingOptions, sqliteSpending } from "./spending.ts";
@@ -57,79 +59,15 @@ function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
 
 function quotasIn(file: SmallFile, options: SpendingOptions) {
   const { now } = options;
-  const { read } = file;
-  const change = <T>(work: () => T) => file.write(work);
-  const sql = quotaStatements(file);
+  const turns = turnsOn(file);
   const take = requestRate(steadyClock(now));
-  const { store: spending, stop } = sqliteSpending(file, sql, options);
-
+  const { store: spending, stop } = sqliteSpending(file, options);
   const quotas: QuotaStore = {
     ...spending,
-
-    take: async (owner, perMinute) => read(() => take(owner, perMinute)),
-
-    async hold(owner, { thing, id, longestMs, ...life }, most) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        const time = now();
-        sql.endHeld.run(time);
-        if (longestMs !== undefined) sql.shortenHeld.run(time + longestMs, thing, tenant);
-        const known = sql.findHeld.get(thing, user, id)?.ends;
-        const held = {
-          tenant: sql.heldByTenant.get(thing, tenant)?.n ?? 0,
-          user: sql.heldByUser.get(thing, user)?.n ?? 0,
-        };
-        const full = exceeded(held, known === undefined ? 1 : 0, most);
-        if (full) return full;
-        const { isNew, ends } = heldUntil(known, time, life);
-        sql.hold.run(thing, user, id, tenant, ends);
-        return isNew ? "new" : "kept";
-      });
-    },
-
-    async release(owner, thing, id, makingMs = Number.POSITIVE_INFINITY) {
-      change(() => sql.release.run(thing, namesOf(owner).user, id, now() + makingMs));
-    },
-
-    async setStored(owner, { id, bytes, ms }, most) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        const sums = storedSums(owner);
-        const full = exceeded(sums, bytes - (sql.findStored.get(user, id)?.bytes ?? 0), most);
-        if (full) return full;
-        if (bytes > 0) sql.store.run(user, id, tenant, bytes, now() + ms);
-        else sql.dropStored.run(user, id);
-        return undefined;
-      });
-    },
-
-    stored: async (owner) => change(() => storedSums(owner)),
-
-    async held(owner) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        sql.endHeld.run(now());
-        const [runs, streams, threads] = RESOURCES.map((thing) => ({
-          tenant: Number(sql.heldByTenant.get(thing, tenant)?.n),
-          user: Number(sql.heldByUser.get(thing, user)?.n),
-        }));
-        const at = (level: "tenant" | "user") => ({
-          runs: runs?.[level] ?? 0,
-          streams: streams?.[level] ?? 0,
-          threads: threads?.[level] ?? 0,
-        });
-        return { tenant: at("tenant"), user: at("user") };
-      });
-    },
+    ...sqlHoldings(SQLITE, () => executorOf(turns, now)),
+    take: async (owner, perMinute) => file.read(() => take(owner, perMinute)),
   };
-
   return { quotas, stop };
-
-  function storedSums(owner: Owner): PerScope<number> {
-    sql.endStored.run(now());
-    const { tenant, user } = namesOf(owner);
-    return { tenant: sql.storedSum.get(tenant)?.bytes ?? 0, user: sql.storedSum.get(user)?.bytes ?? 0 };
-  }
 }
 
 /** Past this those go that have a whole minute's share again; then those that were not seen for longest. */

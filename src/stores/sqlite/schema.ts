@@ -43,21 +43,8 @@ CREATE TABLE tail (
 ) STRICT;
 `;
 
-/** The tables of `usage.db`. The triggers keep `stored_sums` what the rows of `stored` add up to. */
-export const QUOTA_TABLES = `${quotaTables(TYPES)}
-CREATE INDEX stored_by_end ON stored (ends);
-CREATE TRIGGER stored_added AFTER INSERT ON stored BEGIN
-  INSERT INTO stored_sums (name, bytes) VALUES (new.tenant, new.bytes), (new.owner, new.bytes)
-    ON CONFLICT DO UPDATE SET bytes = bytes + excluded.bytes;
-END;
-CREATE TRIGGER stored_changed AFTER UPDATE OF bytes ON stored BEGIN
-  UPDATE stored_sums SET bytes = bytes + new.bytes - old.bytes WHERE name IN (new.tenant, new.owner);
-END;
-CREATE TRIGGER stored_dropped AFTER DELETE ON stored BEGIN
-  UPDATE stored_sums SET bytes = bytes - old.bytes WHERE name IN (old.tenant, old.owner);
-  DELETE FROM stored_sums WHERE bytes = 0 AND name IN (old.tenant, old.owner);
-END;
-`;
+/** The tables of `usage.db`. */
+export const QUOTA_TABLES = quotaTables(TYPES);
 
 /** The tables of `keys.db`. */
 export const KEY_TABLES = documentTable(TYPES);

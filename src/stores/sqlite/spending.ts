@@ -4,31 +4,13 @@
 import { addUsage } from "../../core/message.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import {
-  dayOf,
-  firstDay,
-  firstKeptDay,
-  hasOwnRow,
-  hasRoom,
-  monthOf,
-  withReserved,
-} from "../../quotas/rules.ts";
-import {
-  type Account,
-  type Accounts,
-  type Amounts,
-  dearestUsers,
-  MAX_ROWS,
-  MAX_USERS,
-  OTHER,
-  type QuotaStore,
-  type Spending,
-  sortedRows,
-  tokensOf,
-} from "../../quotas/store.ts";
-import { namesOf, tenantText } from "../row-keys.ts";
-import { usedIn } from "../usage-rows.ts";
-import type { QuotaStatements, Sum } from "./quota-tables.ts";
+import { dayOf, firstKeptDay, hasOwnRow, monthOf } from "../../quotas/rules.ts";
+import { MAX_ROWS, MAX_USERS, OTHER, type QuotaStore, type Spending, tokensOf } from "../../quotas/store.ts";
+import { namesOf } from "../row-keys.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import type { Value } from "../sql/executor.ts";
+import { COUNTING, REST, sqlAccounting } from "../sql/spending.ts";
+import { executorOf, turnsOn } from "./executor.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Bounds {
@@ -50,11 +32,9 @@ type SpendingStore = Pick<QuotaStore, "reserve" | "extend" | "settle" | "account
 /** `stop` counts what still waits. */
 export function sqliteSpending(
   file: SmallFile,
-  sql: QuotaStatements,
   { now, logger, bounds }: SpendingOptions,
 ): { readonly store: SpendingStore; stop(): void } {
   const { maxNames, maxUncounted, countMs } = bounds;
-  const { read } = file;
   const change = <T>(work: () => T): T => {
     isCounted = false;
     const result = file.write(work);
@@ -62,6 +42,16 @@ export function sqliteSpending(
     if (isCounted) uncounted.clear();
     return result;
   };
+  /** What waits is counted before anything is read or changed. */
+  const counted = <T>(work: () => T): T =>
+    change(() => {
+      countAll();
+      return work();
+    });
+  const turns = turnsOn({ query: file.query, read: counted, write: counted });
+  const run = (sql: string, ...values: Value[]) => turns.run({ sql, values });
+  const has = (sql: string, ...values: Value[]) => turns.ask({ sql, values }).length > 0;
+  const count = (sql: string, ...values: Value[]) => turns.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
   /** The day on which what is too old was last thrown away. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
@@ -73,31 +63,16 @@ export function sqliteSpending(
   let timer: NodeJS.Timeout | undefined;
 
   const store: SpendingStore = {
-    async reserve(owner, { id, amounts, ms }, budgets) {
-      const { tenant, user } = namesOf(owner);
-      return change(() => {
-        const before = accountsOf(owner);
-        sql.shortenReserved.run(now() + ms);
-        if (!hasRoom(before, budgets, amounts)) return { isGranted: false, accounts: before };
-        sql.reserve.run(id, tenant, user, amounts.tokens, amounts.cost, now() + ms);
-        return { isGranted: true, accounts: withReserved(before, amounts) };
-      });
-    },
-
-    async extend(_, ids, ms) {
-      change(() => {
-        for (const id of ids) sql.extendReserved.run(now() + ms, id, now());
-      });
-    },
+    ...sqlAccounting(SQLITE, () => executorOf(turns, now)),
 
     async settle(owner, id, spending) {
-      const isReserved = read(() => sql.findReserved.get(id)) !== undefined;
+      const isReserved = file.read(() => has(SQL.isReserved, id));
       const forget = spending && remembered(owner, spending);
       const isFull = uncounted.size > maxUncounted;
       try {
         if (isReserved || isFull)
           change(() => {
-            sql.unreserve.run(id);
+            run(COUNTING.unreserve, id);
             // What was reserved is counted as soon as it is not reserved any more.
             if (isFull || countMs !== undefined) countAll();
           });
@@ -107,29 +82,6 @@ export function sqliteSpending(
         throw error;
       }
       if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
-    },
-
-    accounts: async (owner) => change(() => accountsOf(owner)),
-
-    async usage(owner, days) {
-      const rows = change(() => {
-        countAll();
-        return sql.usage.all(namesOf(owner).user, firstDay(now(), days));
-      });
-      return sortedRows(rows.map(usedIn));
-    },
-
-    async tenantUsage(tenant, days) {
-      return change(() => {
-        countAll();
-        const [name, first] = [tenantText(tenant), firstDay(now(), days)];
-        const users = sql.usageByUser
-          .all(name, first)
-          .map(usedIn)
-          .map(({ user, ...used }) => (user === REST ? used : { ...used, user: JSON.parse(user) as string }));
-        const rows = sql.usage.all(name, first).map(usedIn);
-        return { rows: sortedRows(rows), users: dearestUsers(users) };
-      });
     },
   };
 
@@ -163,52 +115,35 @@ export function sqliteSpending(
     }
   }
 
-  function accountsOf(owner: Owner): Accounts {
-    countAll();
-    sql.endReserved.run(now());
-    const [day, month] = [dayOf(now()), monthOf(now())];
-    const { tenant, user } = namesOf(owner);
-    const account = (name: string, reserved: Sum | undefined): Account => ({
-      day: amountsOf(sql.spent.get(name, day)),
-      month: amountsOf(sql.spent.get(name, month)),
-      reserved: amountsOf(reserved),
-    });
-    return {
-      now: now(),
-      tenant: account(tenant, sql.reservedByTenant.get(tenant)),
-      user: account(user, sql.reservedByUser.get(user)),
-    };
-  }
-
   /** Within a change. */
   function countAll(): void {
     if (uncounted.size === 0 || isCounted) return;
-    for (const spending of uncounted.values()) {
-      const { owner, day, sum } = spending;
+    for (const { owner, day, sum } of uncounted.values()) {
       const { tenant, user } = namesOf(owner);
       const month = monthOf(Date.parse(day));
-      const spent = [tokensOf(sum.usage), sum.cost];
-      sql.spend.run(...[tenant, user].flatMap((name) => [name, day, ...spent, name, month, ...spent]));
-      for (const name of [tenant, user]) count(name, day, sum);
-      countUser(tenant, JSON.stringify(owner.user), spending);
-      for (const name of [tenant, user]) remember(name, month);
+      for (const name of [tenant, user]) {
+        for (const period of [day, month]) run(COUNTING.spend, name, period, tokensOf(sum.usage), sum.cost);
+        countRow(name, day, sum);
+        remember(name, month);
+      }
+      countUser(tenant, JSON.stringify(owner.user), { day, sum });
     }
     isCounted = true;
     clear();
   }
 
-  function count(name: string, day: string, sum: SumOfCalls): void {
+  function countRow(name: string, day: string, sum: SumOfCalls): void {
     const { agent, model } = sum;
-    if (sql.countMore.run(...numbersOf(sum), name, day, agent, model) > 0) return;
-    const isOwn = hasOwnRow(false, sql.rows.get(name, day)?.n ?? 0, MAX_ROWS);
+    const isOwn =
+      has(SQL.isCounted, name, day, agent, model) || hasOwnRow(false, count(SQL.rows, name, day), MAX_ROWS);
     const row = isOwn ? [agent, model] : [OTHER, OTHER];
-    sql.count.run(name, day, ...row, ...numbersOf(sum));
+    run(COUNTING.count, name, day, ...row, ...numbersOf(sum));
   }
 
-  function countUser(tenant: string, user: string, { day, sum }: Uncounted): void {
-    if (sql.countMoreOfUser.run(...numbersOf(sum), tenant, day, user) > 0) return;
-    const isOwn = hasOwnRow(false, sql.users.get(tenant, day)?.n ?? 0, MAX_USERS);
-    sql.countUser.run(tenant, day, isOwn ? user : REST, ...numbersOf(sum));
+  function countUser(tenant: string, user: string, { day, sum }: Omit<Uncounted, "owner">): void {
+    const isOwn =
+      has(SQL.isUserCounted, tenant, day, user) || hasOwnRow(false, count(SQL.users, tenant, day), MAX_USERS);
+    run(COUNTING.countUser, tenant, day, isOwn ? user : REST, ...numbersOf(sum));
   }
 
   function remember(name: string, month: string): void {
@@ -222,15 +157,14 @@ export function sqliteSpending(
       return;
     }
     // Several at once: finding them reads what every name has spent.
-    const least = sql.leastSpent.all(month, name, Math.ceil(maxNames / FORGOTTEN_PART));
+    const values = [month, name, Math.ceil(maxNames / FORGOTTEN_PART)];
+    const least = turns.ask<{ name: string }>({ sql: SQL.leastSpent, values });
     for (const each of least) forget(each.name);
   }
 
   function forget(name: string): void {
     names.delete(name);
-    sql.forgetSpentBy.run(name);
-    sql.forgetUsageOf.run(name);
-    sql.forgetUsersOf.run(name);
+    for (const sql of [SQL.forgetSpent, SQL.forgetUsage, SQL.forgetUsers]) run(sql, name);
   }
 
   /** Once a day. */
@@ -239,17 +173,28 @@ export function sqliteSpending(
     if (cleared === today) return;
     cleared = today;
     const first = firstKeptDay(now());
-    sql.forgetUsage.run(first);
-    sql.forgetUsers.run(first);
-    sql.forgetSpent.run(monthOf(now()));
+    run(COUNTING.forgetUsage, first);
+    run(COUNTING.forgetUsers, first);
+    run(COUNTING.forgetSpent, monthOf(now()));
+    run(COUNTING.forgetHeld, now());
   }
 }
 
 /** A hundredth of the names is forgotten at once. */
 const FORGOTTEN_PART = 100;
 
-/** Under it the table of users has those without a row. No user is called that. */
-const REST = "";
+/** What only this store asks: it looks before it counts rows, and forgets names. */
+const SQL = {
+  isReserved: "SELECT 1 FROM reserved WHERE id = $1",
+  isCounted: "SELECT 1 FROM usage WHERE name = $1 AND day = $2 AND agent = $3 AND model = $4",
+  rows: "SELECT count(*) AS n FROM usage WHERE name = $1 AND day = $2",
+  isUserCounted: 'SELECT 1 FROM usage_of_users WHERE tenant = $1 AND day = $2 AND "user" = $3',
+  users: "SELECT count(*) AS n FROM usage_of_users WHERE tenant = $1 AND day = $2",
+  leastSpent: "SELECT name FROM spent WHERE period = $1 AND name <> $2 ORDER BY tokens, cost LIMIT $3",
+  forgetSpent: "DELETE FROM spent WHERE name = $1",
+  forgetUsage: "DELETE FROM usage WHERE name = $1",
+  forgetUsers: "DELETE FROM usage_of_users WHERE tenant = $1",
+};
 
 /** What several calls have spent that are counted in the same rows. */
 interface SumOfCalls extends Spending {
@@ -277,5 +222,3 @@ function numbersOf({ calls, usage, cost }: SumOfCalls): number[] {
   const estimated = usage.estimated ? 1 : 0;
   return [calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost, estimated];
 }
-
-const amountsOf = (row: Sum | undefined): Amounts => ({ tokens: row?.tokens ?? 0, cost: row?.cost ?? 0 });
