@@ -1,7 +1,7 @@
 // Small parts that the views share. Every text from the server is put in as text.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
 import { once, t } from "./texts.ts";
@@ -196,48 +196,6 @@ export function Dialog(props: {
   );
 }
 
-/** Whether the page is being printed. Then it is drawn before the browser looks. */
-function usePrinting(): boolean {
-  const [isPrinting, setPrinting] = useState(false);
-  useEffect(() => {
-    const begin = () => setPrinting(true);
-    const end = () => setPrinting(false);
-    addEventListener("beforeprint", begin);
-    addEventListener("afterprint", end);
-    return () => {
-      removeEventListener("beforeprint", begin);
-      removeEventListener("afterprint", end);
-    };
-  }, []);
-  return isPrinting;
-}
-
-/** Opens and closes by its line. On paper it is open. Who uses it keeps whether it is open, since it may change by itself. */
-export function Foldable(props: {
-  class: string;
-  isOpen: boolean;
-  onToggle: (isOpen: boolean) => void;
-  line: ComponentChildren;
-  children: ComponentChildren;
-}) {
-  const isPrinting = usePrinting();
-  const isOpen = props.isOpen || isPrinting;
-  return (
-    <details class={props.class} open={isOpen}>
-      {/* biome-ignore lint/a11y/noStaticElementInteractions: a summary is a button, which the keyboard presses too. */}
-      <summary
-        onClick={(event) => {
-          event.preventDefault();
-          props.onToggle(!props.isOpen);
-        }}
-      >
-        {props.line}
-      </summary>
-      {isOpen && props.children}
-    </details>
-  );
-}
-
 /** A text as it is, in a box that scrolls. `atEnd`: its end is in sight, for one that grows. */
 export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) => (
   <pre
@@ -248,56 +206,6 @@ export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) 
     {children}
   </pre>
 );
-
-export interface Tab {
-  readonly title: ComponentChildren;
-  readonly body: () => ComponentChildren;
-}
-
-/** One of several parts is shown. The arrow keys go from tab to tab. */
-export function Tabs(props: {
-  label: string;
-  tabs: Readonly<Record<string, Tab>>;
-  current: string;
-  onChange: (name: string) => void;
-}) {
-  const { tabs, onChange } = props;
-  const id = useId();
-  const names = Object.keys(tabs);
-  const current = tabs[props.current] ? props.current : (names[0] ?? "");
-  const move = (event: KeyboardEvent) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (step === undefined) return;
-    event.preventDefault();
-    const next = names[(names.indexOf(current) + step + names.length) % names.length] ?? current;
-    onChange(next);
-    document.getElementById(`${id}-${next}`)?.focus();
-  };
-  return (
-    <>
-      <div role="tablist" aria-label={props.label} class="tabs">
-        {names.map((name) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            id={`${id}-${name}`}
-            aria-selected={name === current}
-            aria-controls={`${id}-panel`}
-            tabIndex={name === current ? 0 : -1}
-            onClick={() => onChange(name)}
-            onKeyDown={move}
-          >
-            {tabs[name]?.title}
-          </button>
-        ))}
-      </div>
-      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${current}`} class="tab-panel">
-        {tabs[current]?.body()}
-      </div>
-    </>
-  );
-}
 
 /** What an effect reads from the server: the value, or why there is none. Read again when a dependency changes or by `reload`. */
 export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: readonly unknown[]) {

@@ -143,6 +143,26 @@ test("arguments are edited as JSON, and an answer is remembered with the agent",
   expect(rules.items).toHaveLength(1);
 });
 
+test("`a command` and `A tool` remember an answer for more than the very same call", async () => {
+  const script = [
+    { call: [execute("echo one")] },
+    { call: [execute("echo two")] },
+    { call: [execute("ls")] },
+    { call: [execute("pwd")] },
+    { say: "All answered." },
+  ];
+  const { url } = await startServer({ script, agents: AGENTS });
+  const { say, ended } = chatting(url);
+  await say("> ", "go");
+  await say("`a command`: what begins with echo, `a tool`: every execute", "a command");
+  const asked = await say("[A]lways with this agent", "A tool");
+  expect(asked).toContain("ls");
+  expect(await say("All answered.", "/quit")).not.toContain("[y]es");
+  expect(await ended).toEqual([0, null]);
+  const rules = (await (await fetch(`${url}/agents/assistant/permissions`)).json()) as { items: unknown[] };
+  expect(rules.items).toHaveLength(1);
+});
+
 test("at a real terminal it has colours; Ctrl-C ends a run after its step, a second one at once", async () => {
   let steps = 0;
   const step = defineTool({

@@ -954,7 +954,6 @@ export const de: Texts = {
   },
   run: {
     title: "Lauf",
-    titleOf: (run) => `Lauf ${run}`,
     again: "Noch einmal…",
     conversation: "Unterhaltung",
     trace: "Trace",

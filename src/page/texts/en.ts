@@ -933,7 +933,6 @@ export const en = {
   },
   run: {
     title: "Run",
-    titleOf: (run: string) => `Run ${run}`,
     again: "Run again…",
     conversation: "Conversation",
     trace: "Trace",

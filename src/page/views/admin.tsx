@@ -3,10 +3,11 @@
 import { useState } from "preact/hooks";
 import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
 import { outcomeOf } from "../../client/outcome.ts";
-import { Plain, Tabs, Time, useRead } from "../components.tsx";
+import { Plain, Time, useRead } from "../components.tsx";
 import { costOf, money, number } from "../numbers.ts";
 import { go } from "../routes.ts";
 import { client, may } from "../session.ts";
+import { Tabs } from "../tabs.tsx";
 import { t } from "../texts.ts";
 import { Keys } from "./admin-keys.tsx";
 import { Confirm } from "./confirm.tsx";

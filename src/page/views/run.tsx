@@ -1,11 +1,14 @@
 // One run, over the whole width: its trace or its events.
 
 import { useState } from "preact/hooks";
-import { Tabs } from "../components.tsx";
+import { visible } from "../components.tsx";
+import { useTouched } from "../frame.ts";
 import { Menu } from "../menu.tsx";
 import { go, hashOf } from "../routes.ts";
 import { may } from "../session.ts";
+import { Tabs } from "../tabs.tsx";
 import { t } from "../texts.ts";
+import { threads } from "../threads.ts";
 import { RawEvents } from "./events.tsx";
 import { RunAgain } from "./run-again.tsx";
 import { Trace } from "./trace.tsx";
@@ -21,19 +24,23 @@ export interface RunProps {
 export function Run({ thread, run, tab, span }: RunProps) {
   const [isAsked, setAsked] = useState(false);
   const words = t().run;
+  const title = useTouched(threads).items.find(({ id }) => id === thread)?.title;
   return (
     <main class="page-view" aria-label={words.title}>
       <header class="head">
         <Menu />
-        <h1>{words.titleOf(run)}</h1>
-        {may("run") && (
-          <button type="button" onClick={() => setAsked(true)}>
-            {words.again}
-          </button>
-        )}
-        <a class="button" href={hashOf({ view: "thread", thread })}>
-          {words.conversation}
-        </a>
+        <h1>{title ? visible(title) : words.title}</h1>
+        <code class="run-id">{visible(run)}</code>
+        <div class="row">
+          {may("run") && (
+            <button type="button" onClick={() => setAsked(true)}>
+              {words.again}
+            </button>
+          )}
+          <a class="button" href={hashOf({ view: "thread", thread })}>
+            {words.conversation}
+          </a>
+        </div>
       </header>
       <div class="body">
         <Tabs

@@ -1,10 +1,11 @@
 // Beside a conversation: its todos, what it asks, its files, and what its runs did.
 
 import type { Page, Todo } from "../../client/cells.ts";
-import { Empty, Tabs, visible } from "../components.tsx";
+import { Empty, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
 import { go } from "../routes.ts";
+import { Tabs } from "../tabs.tsx";
 import { t } from "../texts.ts";
 import { titleOf } from "./question.tsx";
 

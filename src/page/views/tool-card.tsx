@@ -12,7 +12,8 @@ import {
 } from "../../client/cells.ts";
 import { createFold } from "../../client/fold.ts";
 import { badEndOf, tasksOf, wholeOutputIn, wordsOf } from "../call-words.ts";
-import { Action, Copy, Foldable, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
+import { Action, Copy, Plain, Pre, Problem, useRead, visible } from "../components.tsx";
+import { Foldable } from "../foldable.tsx";
 import { touch, useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
 import { wordsOf as wordsOfMarkdown } from "../markdown-words.ts";

@@ -2,10 +2,11 @@
 
 import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
-import { Empty, Problem, Tabs, Time, useRead } from "../components.tsx";
+import { Empty, Problem, Time, useRead } from "../components.tsx";
 import { csvOf } from "../csv.ts";
 import { compact, costOf, day, money, number, percent } from "../numbers.ts";
 import { client, may } from "../session.ts";
+import { Tabs } from "../tabs.tsx";
 import { t } from "../texts.ts";
 import { DayBars, NameBars, PartBar } from "./bars.tsx";
 import { download } from "./download.ts";
