@@ -13,6 +13,7 @@ import type { StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
 import { getRun, keyOf, stopRun } from "../runs/control.ts";
 import { followThread, outputOf, type ThreadCursor } from "../runs/follow.ts";
+import { endRun } from "../runs/start.ts";
 import { isRevoked } from "./auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
 import { bodyIsDone } from "./incoming-bodies.ts";
@@ -83,8 +84,15 @@ async function* finishedParts(tenant: string, { run, messages }: Finished, json:
 }
 
 /** Cancels a run, unless it has ended. */
-export async function cancelIfActive(runs: RouteServices["runs"], key: RunKey): Promise<void> {
-  await stopRun(runs, key, "cancel").catch((error: unknown) => {
+export const cancelIfActive = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
+  unlessEnded(stopRun(runs, key, "cancel"));
+
+/** Cancels the run that a turn is at, also one that waits for an answer or a result, unless the turn has ended. */
+export const cancelTurnAt = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
+  unlessEnded(endRun(runs, key, "cancel"));
+
+async function unlessEnded(cancelling: Promise<unknown>): Promise<void> {
+  await cancelling.catch((error: unknown) => {
     if (!hasCode(error, "run_not_active")) throw error;
   });
 }

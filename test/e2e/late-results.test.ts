@@ -123,6 +123,16 @@ test("a front end that waits for the result of a call sees its turn end when the
   expect(await (await fetch(response)).json()).toMatchObject({ status: "cancelled" });
 });
 
+test("a chat that waits for the result of a call is stopped: its stream ends, and no result is taken", async () => {
+  const { url, call, messages } = await waiting([{ say: "Good." }]);
+  const chat = `${url}/ai-sdk/assistant/chat/t`;
+  const stream = await fetch(`${chat}/stream`, { signal: AbortSignal.timeout(PATIENCE.timeout) });
+  expect((await fetch(`${chat}/stop`, { method: "POST" })).status).toBe(204);
+  expect(await stream.text()).toContain('{"type":"abort","reason":"cancelled"}');
+  expect((await send(call.result_url, { result: 42 })).status).toBe(404);
+  expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled/);
+});
+
 test("a secret of the tool that its late result repeats is masked", async () => {
   const secret = "tok-123456";
   const { url, call, messages } = await waiting([{ say: "Meanwhile." }, { say: "Now I know." }], accept, {

@@ -8,7 +8,7 @@ import { turnInProgress, turnStart } from "../../../runs/turn.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { callerOf } from "../../caller.ts";
 import { inSlices, jsonOf, listOf, payloadOf } from "../../long-answers.ts";
-import { cancelIfActive } from "../../run-stream.ts";
+import { cancelTurnAt } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import { type App, fittingJson } from "../../validation.ts";
 import { threadIdOf } from "../messages.ts";
@@ -117,7 +117,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const owner = ownerOf(request);
       const run = await turnInProgress({ stores }, owner, threadIdOf(request.params.id));
-      if (run) await cancelIfActive(runs, keyOf(owner, run));
+      if (run) await cancelTurnAt(runs, keyOf(owner, run));
       return reply.code(204).send(null);
     },
   );

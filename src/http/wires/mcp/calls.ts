@@ -2,7 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
-import { AppError, type ErrorCode, hasCode } from "../../../core/errors.ts";
+import { AppError, type ErrorCode } from "../../../core/errors.ts";
 import { userMessage } from "../../../core/message.ts";
 import { newThreadId } from "../../../core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../../core/records.ts";
@@ -17,6 +17,7 @@ import { turnNow } from "../../../runs/turn.ts";
 import { ownerOf, principalOf } from "../../auth/guard.ts";
 import { requireScope } from "../../auth/scopes.ts";
 import { callerOf } from "../../caller.ts";
+import { cancelTurnAt } from "../../run-stream.ts";
 import type { RouteServices } from "../../services.ts";
 import type { Frame, Frames, LongFrame } from "../../sse.ts";
 import { foldedFrames } from "../fold.ts";
@@ -262,9 +263,7 @@ export function createCalls(services: RouteServices) {
         const first = await stores.runs.known(owner, thread.id, keyOfCall(session, id));
         if (!first) continue;
         const run = await turnNow({ stores }, owner, first);
-        await endRun(runs, keyOf(owner, run), "cancel").catch((error: unknown) => {
-          if (!hasCode(error, "run_not_active")) throw error;
-        });
+        await cancelTurnAt(runs, keyOf(owner, run));
         return;
       }
     }
