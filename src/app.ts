@@ -47,6 +47,7 @@ import { watchFiles } from "./lib/watch-files.ts";
 import { loadSdks } from "./models/index.ts";
 import type { Plugin } from "./plugins/definition.ts";
 import { createPluginLoader } from "./plugins/load.ts";
+import { countedDocuments } from "./quotas/counted-documents.ts";
 import { createQuotas } from "./quotas/index.ts";
 import { createDeliveries } from "./runs/deliveries.ts";
 import { createEngine } from "./runs/index.ts";
@@ -152,8 +153,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     const traces = await openTraces(env, config.traces, { metrics, logger });
     closers.push(async () => traces?.close());
     for (const warning of stores.warnings ?? []) logger.warn(warning);
-    const httpTools = createHttpToolStore(stores.documents, config.http_tools.bytes);
     const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger });
+    const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
+    const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
     const onStatus = metrics && followBackends(metrics);
     const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
     closers.push(() => pool.close());

@@ -102,6 +102,8 @@ export interface Documents {
    * all; in the other orders every document comes once that was there all the time. Throws `invalid_request` for another cursor.
    */
   page(collection: ListedCollection, query: ListQuery): Promise<Page<ListedDocument>>;
+  /** How many documents a collection has, and how many bytes their bodies. */
+  size(collection: ListedCollection): Promise<{ readonly documents: number; readonly bytes: number }>;
   /** Deletes those that were created first, beyond what is to stay: up to `TRIMMED`. Returns how many. */
   trim(collection: ListedCollection, retention: Retention): Promise<number>;
   /**

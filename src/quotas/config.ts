@@ -15,7 +15,9 @@ export const Quota = z.strictObject({
   concurrent_runs: count.optional().describe("Waiting runs count as well."),
   threads: count.optional(),
   streams: count.optional(),
-  stored_bytes: count.optional().describe("Of the messages of all threads, as JSON."),
+  stored_bytes: count
+    .optional()
+    .describe("Of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
   tokens_per_day: count.optional(),
   tokens_per_month: count.optional(),
   cost_per_day: Money.optional(),

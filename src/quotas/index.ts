@@ -57,6 +57,14 @@ export interface Quotas extends ModelCallQuotas {
   setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
   /** The same for bytes that are stored already, even beyond the limits. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
+  /**
+   * Counts bytes that a tenant has stored under `id`, which is no thread's, in place of those before; no user's limit applies. Throws
+   * `limit_exceeded` when they are more than before and exceed the tenant's, unless they `are_stored` already.
+   */
+  setTenantStored(
+    tenant: string,
+    stored: { readonly id: string; readonly bytes: number; readonly are_stored?: true },
+  ): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. `expected`: the run, if it is known. */
   assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
   /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
@@ -164,6 +172,13 @@ export function createQuotas(
     async recordStored(owner, id, bytes) {
       if (!isLimited("stored_bytes")) return;
       await store.setStored(owner, { id, bytes, ms: threadLife }, { tenant: undefined, user: undefined });
+    },
+
+    async setTenantStored(tenant, { id, bytes, are_stored }) {
+      if (!isLimited("stored_bytes")) return;
+      const limits = { tenant: are_stored ? undefined : config.tenant.stored_bytes, user: undefined };
+      const full = await store.setStored({ tenant, user: "" }, { id, bytes, ms: CENTURY }, limits);
+      if (full) throw exceeded(config, "stored_bytes", full, 0);
     },
 
     async assertFunds(owner, expected) {

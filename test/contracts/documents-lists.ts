@@ -162,6 +162,13 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(rest.next_cursor).toBeUndefined();
       }));
 
+    test("knows how many entries and bytes it has", () =>
+      withDocuments(async (documents) => {
+        expect(await documents.size(AUDIT)).toEqual({ documents: 0, bytes: 0 });
+        for (const body of ["a", "ä", ""]) await append(documents, AUDIT, body);
+        expect(await documents.size(AUDIT)).toEqual({ documents: 3, bytes: 3 });
+      }));
+
     test("keeps the newest, and those that are not too old, and no other's", () =>
       withDocuments(async (documents, advance) => {
         const other = { kind: "audit", tenant: "other" };

@@ -107,6 +107,30 @@ describe("the quota of stored bytes", () => {
     expect(await used()).toBe((all[1] ?? 0) + (all[3] ?? 0));
   });
 
+  test("counts the tenant's HTTP tools, refuses one that would exceed it, and has room again without it", async () => {
+    const { send, url } = await api({
+      script: [{ say: "ok" }],
+      config: { quotas: { tenant: { stored_bytes: 3_000 } } },
+    });
+    const register = (name: string) =>
+      send("/tools", {
+        name,
+        description: "x".repeat(2_000),
+        parameters: { type: "object" },
+        callback_url: "https://tools.example.com/",
+      });
+    expect((await register("one")).status).toBe(201);
+    expect(await register("two")).toMatchObject({
+      status: 429,
+      body: { code: "limit_exceeded", details: { limit: "stored_bytes", of: "tenant", most: 3_000 } },
+    });
+    expect((await send("/threads/a/runs", { input: "x".repeat(1_000) })).status).toBe(429);
+    const { items } = (await (await fetch(`${url}/tools`)).json()) as { items: { name: string }[] };
+    expect(items.map(({ name }) => name)).toEqual(["one"]);
+    expect((await fetch(`${url}/tools/one`, { method: "DELETE" })).status).toBe(204);
+    expect((await register("two")).status).toBe(201);
+  });
+
   test("refuses runs and forks that would exceed it, and counts nothing for them", async () => {
     const { send, used, messages } = await api({ script: [{ say: "ok" }], config: quotas(10_000) });
     expect((await send("/threads/a/runs", { input: "x".repeat(6_000) })).status).toBe(200);

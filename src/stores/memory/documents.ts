@@ -82,6 +82,11 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       );
     },
 
+    async size(collection) {
+      const items = itemsOf(collection) ?? new Map();
+      return { documents: items.size, bytes: bytesOfOthers(items, []) };
+    },
+
     async trim(collection, { ms = Number.POSITIVE_INFINITY, count = Number.POSITIVE_INFINITY }) {
       const items = itemsOf(collection);
       if (!items) return 0;

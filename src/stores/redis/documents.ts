@@ -133,6 +133,20 @@ until #page == 0 or #found == 4 * limit
 return found`,
 });
 
+/** `size(text)`: the bytes of the body. */
+const SIZE = `
+local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end`;
+
+const sizeOfDocuments = script<[documents: number, bytes: number]>()({
+  kind: "reads",
+  keys: ["items"],
+  args: [],
+  lua: `${SIZE}
+local sum = 0
+for _, text in ipairs(redis.call('HVALS', items)) do sum = sum + size(text) end
+return { redis.call('HLEN', items), sum }`,
+});
+
 /** Deletes up to `most` documents that were created first: before the last `ms`, or beyond the newest `count`. Output: how many. */
 const trimDocuments = script<number>()({
   kind: "always",
@@ -170,8 +184,7 @@ return #gone`,
 const definition = {
   keys: ["items", "due", "meta", "done", "names", "created", "updated"],
   args: ["order", "documents", "bytes", "asking", "listed"],
-  lua: `${LIFE}${ORDER}
-local function size(text) return #text - #(string.match(text, '^v%w+ ') or '') end
+  lua: `${LIFE}${ORDER}${SIZE}
 local function version_of(text) return string.match(text, '^(v%w+) ') or '${OLD}' end
 local holds = {}
 function holds.none() return meta ~= items and redis.call('EXISTS', meta) == 0 end
@@ -272,6 +285,12 @@ export function redisDocuments({
           documents.push({ ...document, created_at: Number(created), updated_at: Number(updated) });
       }
       return listedPage(documents, query);
+    },
+
+    async size(collection) {
+      const { items } = collectionKeys(collection);
+      const [documents, bytes] = await redis.run(sizeOfDocuments, { items }, {});
+      return { documents, bytes };
     },
 
     trim: (collection, { ms = "", count = "" }) =>

@@ -103,6 +103,15 @@ export function sqlDocuments(
       );
     },
 
+    async size(collection) {
+      const key = collectionKey(collection);
+      const [found] = await at(key).read<{ documents: number; bytes: number }>({
+        sql: sql.size,
+        values: [key.name],
+      });
+      return found ?? { documents: 0, bytes: 0 };
+    },
+
     async trim(collection, { ms, count }) {
       const key = collectionKey(collection);
       const executor = at(key);
@@ -230,6 +239,7 @@ function textsOf({ among, time, isWhole, keepsRow }: Dialect) {
     keepThread: `${THREAD(1)} ${keepsRow}`,
     versions: `SELECT key, version ${IN_COLLECTION} AND ${among("key", 2)}`,
     count: `SELECT count(*) AS n ${IN_COLLECTION}`,
+    size: `SELECT count(*) AS documents, CAST(coalesce(sum(octet_length(body)), 0) AS bigint) AS bytes ${IN_COLLECTION}`,
     otherBytes: `SELECT CAST(coalesce(sum(octet_length(body)), 0) AS bigint) AS n ${IN_COLLECTION} AND NOT ${among("key", 2)}`,
     put: `
       INSERT INTO documents (collection, key, version, body, due, owner, thread_id, created_at, updated_at)
