@@ -39,9 +39,10 @@ export interface RunRow {
  */
 export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%')`;
 
-/** All of it but the request, which may be long. */
-export const RUN_COLUMNS =
-  "owner, thread_id, id, agent, status, attempt, released, resumes, stop_reason, error, usage, metadata, stop, created_at, ended_at";
+/** What `toRecord` takes of a run. */
+export type RecordRow = Omit<RunRow, "owner" | "released" | "stop">;
+export const RECORD_COLUMNS =
+  "thread_id, id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
 
 /**
  * A run's error as its row has it. The limit at which a run ended is there as well, beside the `stop_reason`.
@@ -61,7 +62,7 @@ function whyEnded({ error, stop_reason }: Pick<RunRow, "error" | "stop_reason">)
   return { details: { ...details, message } as NonNullable<RunRecord["details"]> };
 }
 
-export function toRecord(row: Omit<RunRow, "owner" | "released" | "stop">): RunRecord {
+export function toRecord(row: RecordRow): RunRecord {
   const { id, thread_id, agent, status, attempt, resumes, stop_reason, usage, metadata, ended_at } = row;
   return {
     id,

@@ -7,27 +7,23 @@ import {
   CALL_COLUMNS,
   type CallRow,
   callOf as callOfRow,
+  RECORD_COLUMNS,
+  type RecordRow,
   type RepliedRow,
-  type RunRow,
   repliedOf as repliedOfRow,
   toRecord,
 } from "../rows.ts";
 import { type Lookups, runAhead, type StoredRun, type ThreadHead, type View } from "../thread-head.ts";
 import { type Transaction, timeOf } from "./database.ts";
 
-/** What `toRecord` takes. */
-export type PostgresRun = Omit<RunRow, "owner" | "released" | "stop">;
-export const RUN_COLUMNS =
-  "id, thread_id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
-
-type StoredRow = PostgresRun & { readonly request: string | null };
+type StoredRow = RecordRow & { readonly request: string | null };
 
 interface ViewRow {
   readonly now: number;
   readonly is_there: boolean | null;
   readonly turn: TurnRow | null;
   readonly queue: readonly string[];
-  readonly known: PostgresRun | null;
+  readonly known: RecordRow | null;
   readonly run: StoredRow | null;
   readonly next: StoredRow | null;
   readonly has_message: boolean;
@@ -60,9 +56,9 @@ const SELECT_VIEW = `SELECT ${timeOf(3)} AS now,
   (SELECT true FROM threads WHERE owner = $1 AND id = $2) AS is_there,
   ${one("run_id, epoch, attempt, released, stop, until", "turns", "true")} AS turn,
   ${all("id", "runs", "place")} AND status = 'pending') AS queue,
-  CASE WHEN $4::text IS NOT NULL THEN ${one(RUN_COLUMNS, "runs", "idempotency_key = $4")} END AS known,
-  CASE WHEN $5::text IS NOT NULL THEN ${one(`${RUN_COLUMNS}, request`, "runs", "id = $5")} END AS run,
-  CASE WHEN $6 THEN ${one(`${RUN_COLUMNS}, request`, "runs", NEXT)} END AS next,
+  CASE WHEN $4::text IS NOT NULL THEN ${one(RECORD_COLUMNS, "runs", "idempotency_key = $4")} END AS known,
+  CASE WHEN $5::text IS NOT NULL THEN ${one(`${RECORD_COLUMNS}, request`, "runs", "id = $5")} END AS run,
+  CASE WHEN $6 THEN ${one(`${RECORD_COLUMNS}, request`, "runs", NEXT)} END AS next,
   $7::text IS NOT NULL AND EXISTS (SELECT 1 FROM messages WHERE ${THREAD} AND id = $7) AS has_message,
   CASE WHEN $8 THEN ${all("id", "inbox", "number")}
     AND run_id = (SELECT run_id FROM turns WHERE ${THREAD})) END AS inbox,

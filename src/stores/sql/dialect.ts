@@ -8,6 +8,12 @@ export interface Dialect {
   time(n: number): string;
   /** Condition: no messages are being copied into the thread. PostgreSQL keeps those in a table of their own. */
   readonly isWhole: string;
+  /** Whether a thread is busy, and else what its last run left behind. */
+  readonly status: string;
+  /** A text that a user chose, as its column has it. PostgreSQL's have JSON, because they take no NUL characters. */
+  chosen(text: string): string;
+  /** What `chosen` made a column's text of. */
+  plain(stored: string): string;
   /** The end of a SELECT. No other transaction deletes its row before this one ends; on SQLite there is no other one. */
   readonly keepsRow: string;
 }
@@ -16,6 +22,9 @@ export const SQLITE: Dialect = {
   among: (column, n) => `${column} IN (SELECT value FROM json_each($${n}))`,
   time: (n) => `$${n}`,
   isWhole: "staged IS NULL",
+  status: "status",
+  chosen: (text) => text,
+  plain: (stored) => stored,
   keepsRow: "",
 };
 
@@ -24,5 +33,10 @@ export const POSTGRES: Dialect = {
   time: (n) =>
     `(SELECT coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint))`,
   isWhole: "true",
+  status: `CASE WHEN EXISTS (
+    SELECT 1 FROM turns WHERE turns.owner = threads.owner AND turns.thread_id = threads.id) THEN 'busy' ELSE outcome END`,
+  chosen: (text) => JSON.stringify(text),
+  // Only `chosen` makes these.
+  plain: (stored) => JSON.parse(stored) as string,
   keepsRow: "FOR KEY SHARE",
 };

@@ -8,7 +8,15 @@ import { PAST } from "../fair-queue.ts";
 import type { Due, Kernel, Looked } from "../kernel.ts";
 import { TELLS_OF_CRASHES } from "../outcomes.ts";
 import { ownerOf, ownerText, rowKey, type ThreadKey, threadText } from "../row-keys.ts";
-import { type EventRow, entriesOf, RUN_COLUMNS, type RunRow, statesThat, toRecord } from "../rows.ts";
+import {
+  type EventRow,
+  entriesOf,
+  RECORD_COLUMNS,
+  type RecordRow,
+  type RunRow,
+  statesThat,
+  toRecord,
+} from "../rows.ts";
 import {
   type ActiveRun,
   headAfter,
@@ -43,8 +51,8 @@ export function sqliteKernel(context: StoreContext): Kernel<ThreadKey> {
   const selectQueue = database.query<{ id: string }>(
     `SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place`,
   );
-  const selectRun = database.query<RunRow & { request: string | null }>(
-    `SELECT ${RUN_COLUMNS}, request FROM runs WHERE ${RUN}`,
+  const selectRun = database.query<RecordRow & { request: string | null }>(
+    `SELECT ${RECORD_COLUMNS}, request FROM runs WHERE ${RUN}`,
   );
   const selectMessage = database.query(`SELECT 1 FROM messages WHERE ${THREAD} AND id = ?`);
   const selectLast = database.query<{ id: string }>(
