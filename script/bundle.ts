@@ -2,9 +2,10 @@
 // To find a module takes longer than to run it, and there are hundreds. What the program imports on demand stays so, in chunks of its own;
 // a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
 
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Metafile } from "esbuild";
+import { copyLicences } from "./licences.ts";
 
 /** Packages that are bundled with what they import. The others are found where npm has put them. */
 const BUNDLED = [
@@ -42,7 +43,7 @@ checkPlaces(metafile);
 for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
 importFirst("adapters/index.js", "../lib/node-version.js");
-copyLicences(metafile);
+copyLicences(metafile, dist);
 
 /** Imports one module before all others: esbuild imports chunks in an order of its own. */
 function importFirst(entry: string, module: string): void {
@@ -72,27 +73,6 @@ function checkPlaces({ outputs }: Metafile): void {
         readFileSync(source, "utf8").includes("import.meta.")
       )
         throw new Error(`${source} uses \`import.meta\`, and would lie in ${file}, at another depth.`);
-}
-
-/** Puts the licence of each package that is in the bundle beside the chunks. */
-function copyLicences({ outputs }: Metafile): void {
-  const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs));
-  const folders = new Set(
-    inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
-  );
-  for (const folder of folders) {
-    const file = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
-    const name = folder.replace(/^node_modules\//, "").replaceAll("/", "-");
-    const { license, author } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    const text = file ? readFileSync(join(folder, file), "utf8") : licenceIn(license, author, folder);
-    writeFileSync(join(dist, `chunks/${name}.LICENSE`), text);
-  }
-}
-
-/** Some packages name their licence and author in package.json alone. */
-function licenceIn(license: unknown, author: unknown, folder: string): string {
-  if (typeof license !== "string") throw new Error(`${folder} is bundled and says nothing of its licence.`);
-  return `Licence: ${license}\nAuthor: ${typeof author === "string" ? author : JSON.stringify(author)}\n`;
 }
 
 function depth(path: string): number {

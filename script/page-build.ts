@@ -33,9 +33,11 @@ const options = {
   logLevel: "warning",
 } as const;
 
-/** Throws what esbuild finds wrong. */
-export async function buildPage(out: string): Promise<void> {
-  save(await build(options), out);
+/** Throws what esbuild finds wrong. Returns what the page is made of. */
+export async function buildPage(out: string): Promise<Metafile> {
+  const result = await build(options);
+  save(result, out);
+  return result.metafile;
 }
 
 /** Builds again after each change, and says on standard error what is wrong. The caller ends it by what it returns. */

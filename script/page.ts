@@ -1,5 +1,8 @@
-// Builds the page:  page.ts OUT
+// Builds the page into `page` of a build:  page.ts DIST
 
+import { join } from "node:path";
+import { copyLicences } from "./licences.ts";
 import { buildPage } from "./page-build.ts";
 
-await buildPage(process.argv[2] ?? "dist/page");
+const [dist = "dist"] = process.argv.slice(2);
+copyLicences(await buildPage(join(dist, "page")), dist);

@@ -1,0 +1,27 @@
+// The licences of packages whose code is in a build. They ask for their text beside each copy.
+
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Metafile } from "esbuild";
+
+/** Puts the licence of each package that is in the bundle into `dist`. */
+export function copyLicences({ outputs }: Metafile, dist: string): void {
+  const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs));
+  const folders = new Set(
+    inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+  );
+  mkdirSync(join(dist, "licences"), { recursive: true });
+  for (const folder of folders) {
+    const name = folder.replace(/^.*?node_modules\//, "").replaceAll("/", "-");
+    writeFileSync(join(dist, `licences/${name}.txt`), licenceIn(folder));
+  }
+}
+
+/** With the notices that some licences ask to keep. Some packages name licence and author in package.json alone. */
+function licenceIn(folder: string): string {
+  const files = readdirSync(folder).filter((each) => /^(licen[cs]e|notice)(\.(md|txt))?$/i.test(each));
+  if (files.length > 0) return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n");
+  const { license, author } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  if (typeof license !== "string") throw new Error(`${folder} is bundled and says nothing of its licence.`);
+  return `Licence: ${license}\nAuthor: ${typeof author === "string" ? author : JSON.stringify(author)}\n`;
+}
