@@ -367,6 +367,29 @@ test("what is read after a kill is found again after the power fails: it is on d
   await withFlushes(Promise.all([last.close(), again.close()]));
 });
 
+test("what a run says while two of its messages are on their way to the disk comes after both of them", async () => {
+  const { stores, claim } = await open();
+  const seen: string[] = [];
+  const all = new AbortController();
+  const reading = (async () => {
+    for await (const batch of stores.events.read(keyOf(claim), 0, all.signal))
+      seen.push(...batch.map(({ seq, event }) => `${seq} ${event}`));
+  })();
+  const first = stores.events.append(claim.lease, [message("x")]);
+  await expect.poll(() => disk.underWay.length).toBe(1);
+  const second = stores.events.append(claim.lease, [message("y")]);
+  await nextTurn();
+  endOldest();
+  await first;
+  const said = stores.events.append(claim.lease, [delta("z")]);
+  for (let turn = 0; turn < 5; turn++) await nextTurn();
+  expect(seen).toEqual(["1 on_message"]);
+  await withFlushes(Promise.all([second, said]));
+  await expect.poll(() => seen).toEqual(["1 on_message", "2 on_message", "3 on_chat_model_stream"]);
+  all.abort();
+  await reading.catch(() => {});
+});
+
 test("a run can be stopped while it says something that counts in the middle of each flush", async () => {
   const { stores, claim } = await open();
   let isOver = false;
