@@ -1,7 +1,7 @@
 // Which files are opened as a database, and which are refused and left as they are.
 
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -30,6 +30,21 @@ test("a file that is no database is refused with its path", () => {
 
 test("a database is created together with its folder", async () => {
   const stores = createSqliteStores({ dataDir: join(dataDir(), "a", "b") });
+  await stores.ping();
+  await stores.close();
+});
+
+test("a store whose file was removed or replaced is not ready, and says so", async () => {
+  const stores = createSqliteStores({ path: path() });
+  renameSync(path(), `${path()}.away`);
+  const refusal = {
+    code: "unavailable",
+    message: expect.stringMatching(/removed or replaced.*start the server again/),
+  };
+  await expect(stores.ping()).rejects.toMatchObject(refusal);
+  writeFileSync(path(), "");
+  await expect(stores.ping()).rejects.toMatchObject(refusal);
+  renameSync(`${path()}.away`, path());
   await stores.ping();
   await stores.close();
 });

@@ -117,8 +117,9 @@ export class Database {
     }
   }
 
-  /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`. */
+  /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`, also for a file that was removed. */
   proveWrite(): void {
+    this.#opened.assertInPlace();
     this.write(() => this.#stamp.run());
   }
 

@@ -23,6 +23,8 @@ export interface OpenFile {
   readonly url: URL | undefined;
   /** The path of the write-ahead log. */
   readonly log: string;
+  /** Throws `unavailable` when another file is at the path, or none: what is written is lost with the process. */
+  assertInPlace(): void;
   close(): void;
 }
 
@@ -54,7 +56,11 @@ export function openFile(path: string): OpenFile {
     // The names, such as that of a new log.
     flush(dirname(log), fsyncSync);
     url?.searchParams.set("mode", "rw");
-    return { file, url, log, close };
+    const begun = identityOf(path);
+    const assertInPlace = () => {
+      if (identityOf(path) !== begun) throw notInPlace(path);
+    };
+    return { file, url, log, assertInPlace, close };
   } catch (error) {
     close();
     throw cannotOpen(path, error);
@@ -94,8 +100,7 @@ function urlForThreads(path: string): URL {
 
 /** That lock does not keep this process from opening the file twice. A database in memory does, which all its threads share. */
 function holdInProcess(path: string): DatabaseSync {
-  const { dev, ino } = statSync(path, { bigint: true });
-  const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${dev}-${ino}?vfs=memdb`);
+  const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${identityOf(path)}?vfs=memdb`);
   try {
     lock.exec("BEGIN EXCLUSIVE");
     return lock;
@@ -103,6 +108,19 @@ function holdInProcess(path: string): DatabaseSync {
     lock.close();
     throw error;
   }
+}
+
+/** Which file is at the path; undefined when there is none. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}-${found.ino}`;
+}
+
+function notInPlace(path: string): AppError {
+  return new AppError(
+    "unavailable",
+    `The database \`${path}\` was removed or replaced while this server has it open. What is written now is lost: start the server again.`,
+  );
 }
 
 function cannotOpen(path: string, error: unknown): unknown {
