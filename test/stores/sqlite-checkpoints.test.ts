@@ -12,23 +12,23 @@ import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { threadsCanShare } from "../../src/stores/sqlite/opening.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { ADA, claimed, message } from "./fixture.ts";
-import { MIB, temporaryDatabase } from "./sqlite-file.ts";
+import { descriptorsOf, MIB, temporaryDatabase } from "./sqlite-file.ts";
 
-/** Threads that end at once. */
-const dying = vi.hoisted(() => ({ isOn: false }));
+/** What threads run in place of their code. */
+const other = vi.hoisted((): { code: string | undefined } => ({ code: undefined }));
 
 vi.mock("node:worker_threads", async (original) => {
   const real = await original<typeof threads>();
   class Worker extends real.Worker {
     constructor(code: string, options: threads.WorkerOptions) {
-      super(dying.isOn ? "throw new Error('out of luck')" : code, options);
+      super(other.code ?? code, options);
     }
   }
   return { ...real, Worker };
 });
 
 afterEach(() => {
-  dying.isOn = false;
+  other.code = undefined;
 });
 
 const { path } = temporaryDatabase();
@@ -84,6 +84,7 @@ test("the log is bounded while runs talk without a pause, and closing leaves non
   expect(file()).toBeGreaterThan(8 * MIB);
   await stores.close();
   expect(existsSync(`${path()}-wal`)).toBe(false);
+  expect(descriptorsOf(path())).toBe(0);
   const again = createSqliteStores({ path: path() });
   await expectAll(again, written);
   await again.close();
@@ -157,7 +158,7 @@ test("nothing that was answered is lost when the power fails in the middle of a 
 });
 
 test("when the thread that copies the log dies, the log says so and stays bounded", async () => {
-  dying.isOn = true;
+  other.code = "throw new Error('out of luck')";
   const lines: { readonly details: object; readonly message: string }[] = [];
   const logger: Logger = {
     info() {},
@@ -171,6 +172,17 @@ test("when the thread that copies the log dies, the log says so and stays bounde
   const written = await write(stores, 24 * MIB);
   expect(log()).toBeLessThan(before + 12 * MIB);
   await expectAll(stores, written);
+  await stores.close();
+});
+
+test("when the disk refuses what the thread flushes, the database is closed, and nothing is answered that may be lost", async () => {
+  other.code = `
+    const { parentPort } = require("node:worker_threads");
+    parentPort.on("message", () => parentPort.postMessage({ error: "disk I/O error", isLost: true }));`;
+  const stores = createSqliteStores({ path: path() });
+  const refusal = { code: "unavailable", message: expect.stringMatching(/disk I\/O error.*starts again/) };
+  await expect(write(stores, 64 * MIB)).rejects.toMatchObject(refusal);
+  await expect(stores.ping()).rejects.toMatchObject(refusal);
   await stores.close();
 });
 

@@ -1,6 +1,6 @@
 // A database in a folder of its own for each test of a file, and what tests keep in it.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -54,4 +54,17 @@ export function temporaryDatabase() {
       }
     },
   };
+}
+
+/** How often this process has a file open. */
+export const descriptorsOf = (path: string): number =>
+  readdirSync("/proc/self/fd").filter((each) => targetOf(`/proc/self/fd/${each}`) === path).length;
+
+/** Undefined when the link has gone meanwhile. */
+function targetOf(link: string): string | undefined {
+  try {
+    return readlinkSync(link);
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 // The power fails: of the files on disk there is what was written before the last flush that has ended began, and nothing else.
 
 import * as fs from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import fc from "fast-check";
@@ -12,14 +12,18 @@ import type { Claim, LogEntry, RunKey } from "../../src/core/stores.ts";
 import { withNext } from "../../src/core/stream.ts";
 import { isProgress, type StreamEvent } from "../../src/protocol/event.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
+import { Disk } from "../../src/stores/sqlite/disk.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { ADA, claimed, delta, done, keyOf, message, newRun, note, readSome } from "./fixture.ts";
+import { descriptorsOf } from "./sqlite-file.ts";
 
 /** A disk whose flushes end when the test says so. */
 const disk = vi.hoisted(() => ({
   /** By file: its bytes that survive a cut. */
   kept: new Map<string, Uint8Array>(),
+  /** Folders whose names survive a cut. */
+  named: new Set<string>(),
   /** Ends the flushes under way, in the order in which they began. */
   underWay: [] as (() => void)[],
   fails: false,
@@ -39,6 +43,9 @@ vi.mock("node:fs", async (original) => {
   const broken = () => Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
   return {
     ...real,
+    fsyncSync(descriptor: number) {
+      disk.named.add(real.readlinkSync(`/proc/self/fd/${descriptor}`));
+    },
     fdatasyncSync(descriptor: number) {
       if (disk.fails) throw broken();
       keep(bytesOf(descriptor));
@@ -76,7 +83,8 @@ type Files = ReadonlyMap<string, Uint8Array>;
 
 const ENDS = ["", "-wal"];
 /** What there is of the file in `path` after the power failed, and after the process was killed. */
-const afterCut = (path: string): Files => pick(path, (file) => disk.kept.get(file));
+const afterCut = (path: string): Files =>
+  pick(path, (file) => (disk.named.has(dirname(file)) ? disk.kept.get(file) : undefined));
 const afterKill = (path: string): Files => pick(path, (file) => fs.readFileSync(file));
 
 function pick(path: string, bytesOf: (file: string) => Uint8Array | undefined): Files {
@@ -375,6 +383,7 @@ test("what a run says while two of its messages are on their way to the disk com
     for await (const batch of stores.events.read(keyOf(claim), 0, all.signal))
       seen.push(...batch.map(({ seq, event }) => `${seq} ${event}`));
   })();
+  reading.catch(() => {});
   const first = stores.events.append(claim.lease, [message("x")]);
   await expect.poll(() => disk.underWay.length).toBe(1);
   const second = stores.events.append(claim.lease, [message("y")]);
@@ -435,6 +444,19 @@ test("a delta that comes in between makes no one answer early", async () => {
   for (let turn = 0; turn < 5; turn++) await nextTurn();
   expect(answers).toEqual([]);
   await withFlushes(Promise.all([queued, read]));
+});
+
+test("a file that is closed during a flush stays open until the flush has ended, and no longer", async () => {
+  const log = join(await temporaryFolder(), "skein.db-wal");
+  for (const path of [log, log.slice(0, -"-wal".length)]) fs.writeFileSync(path, "");
+  const closing = new Disk(log, () => false);
+  const flushed = closing.flushed();
+  await expect.poll(() => disk.underWay.length).toBe(1);
+  closing.close();
+  expect(descriptorsOf(log)).toBe(1);
+  endOldest();
+  await flushed;
+  expect(descriptorsOf(log)).toBe(0);
 });
 
 test("closing answers what is committed", async () => {
