@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type ClaimedDocument, claimDue } from "../../src/core/document-claims.ts";
 import { append, entriesOf, retain } from "../../src/core/document-log.ts";
+import { type DocumentSearch, SEARCHED, searchDocuments } from "../../src/core/document-search.ts";
 import type { Documents, ListedCollection, ListedDocument, ListOrder } from "../../src/core/documents.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, inWorld, type Open, upTo } from "../stores/fixture.ts";
@@ -147,6 +148,65 @@ export function documentListsContract(open: Open, numRuns = 15): void {
       }),
       { numRuns },
     );
+  });
+
+  describe("a search in documents", () => {
+    const TEXTS = {
+      "ada/1": "Quarterly report, draft",
+      "ada/2": "Reporting of ÄRGER in Zürich",
+      "ada/3": "re-port",
+      "bob/1": "The report of Bob",
+      "bob/2": "",
+    };
+    const search = (documents: Documents, q: string, more: Partial<DocumentSearch> = {}) =>
+      searchDocuments(documents, PLANS, { q, textOf: ({ body }) => body, limit: 10, ...more });
+    const fill = async (documents: Documents, advance: (ms: number) => void) => {
+      for (const [key, body] of Object.entries(TEXTS)) {
+        await put(documents, key, { body });
+        advance(1);
+      }
+    };
+
+    test.each([
+      ["a word, in any case, that begins words", "REPORT", ["bob/1", "ada/2", "ada/1"]],
+      ["several words, in any order", "draft quart", ["ada/1"]],
+      ["letters with marks, however they are composed", "a\u0308rger zu\u0308r", ["ada/2"]],
+      ["parts of a word with a hyphen", "port re", ["ada/3"]],
+      ["no part within a word", "port of", []],
+      ["signs of a query language as what they are: none", 'report" OR *', []],
+      ["nothing", " - ", ["bob/2", "bob/1", "ada/3", "ada/2", "ada/1"]],
+    ])("finds %s, last written first", (_, q, expected) =>
+      withDocuments(async (documents, advance) => {
+        await fill(documents, advance);
+        expect(keysOf((await search(documents, q)).items)).toEqual(expected);
+      }),
+    );
+
+    test("is in one owner's documents, page by page, each match once", () =>
+      withDocuments(async (documents, advance) => {
+        await fill(documents, advance);
+        const found: string[] = [];
+        for (let cursor: string | undefined; ; ) {
+          const page = await search(documents, "re", { prefix: "ada/", limit: 1, cursor });
+          found.push(...keysOf(page.items));
+          cursor = page.next_cursor;
+          if (cursor === undefined) break;
+        }
+        expect(found).toEqual(["ada/1", "ada/2", "ada/3"]);
+      }));
+
+    test("reads a bounded number of documents in a call, and continues behind them", () =>
+      withDocuments(async (documents) => {
+        const keys = upTo(SEARCHED + 20).map((n) => `k${String(n).padStart(5, "0")}`);
+        const all = keys.map((key) => ({ key, seen: undefined, body: "other" }));
+        await documents.write(PLANS, all, { version: "vmany" });
+        await put(documents, "z", { body: "wanted" });
+        const first = await search(documents, "wanted", { prefix: "" });
+        expect(first.items).toEqual([]);
+        const rest = await search(documents, "wanted", { prefix: "", cursor: first.next_cursor });
+        expect(keysOf(rest.items)).toEqual(["z"]);
+        expect(rest.next_cursor).toBeUndefined();
+      }));
   });
 
   describe("a log of documents", () => {
