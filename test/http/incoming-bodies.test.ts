@@ -89,6 +89,28 @@ describe("large bodies that a tenant sends slowly", () => {
     expect(await run(url, "flood", KIB)).toMatchObject({ status: 200 });
   });
 
+  test("count together over all protocols", async () => {
+    const url = await serve();
+    await answersTo(
+      Array.from({ length: 20 }, () => half(url, "flood")),
+      6,
+    );
+    const overWire = async (tenant: string) => {
+      const response = await fetch(`${url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { ...headersOf(tenant), "content-type": "application/json" },
+        body: JSON.stringify({
+          model: "assistant",
+          messages: [{ role: "user", content: "x".repeat(48 * KIB) }],
+        }),
+      });
+      await response.text();
+      return response.status;
+    };
+    expect(await overWire("flood")).toBe(429);
+    expect(await overWire("other")).toBe(200);
+  });
+
   test("count as the largest when their length is not known", async () => {
     const url = await serve();
     const senders = Array.from({ length: 15 }, () => half(url, "flood", "chunked"));
