@@ -1,8 +1,9 @@
 // Where a turn begins, on every wire: with answers to what the thread asks, with what the user says, or with the turn that
 // the same request began before. The thread is read once.
 
+import { createHash } from "node:crypto";
 import { AppError } from "../core/errors.ts";
-import { type Message, textOf } from "../core/message.ts";
+import { type Message, textOf, type UserMessage } from "../core/message.ts";
 import type { Origin, RunRecord, RunRequest } from "../core/records.ts";
 import type { Stores } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -116,10 +117,11 @@ async function byWords(
   const newest = input.at(-1);
   if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
   const open = await thread.open();
+  const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
+  // What is open now may have been asked after the words were read.
+  if (at) return repeating(runs, caller, { thread, at }, async () => at);
   const answers = turn.words(textOf(newest.content), open);
-  if (answers.length > 0) return answering(runs, caller, turn, thread, answers, newest);
-  const at = open.length === 0 && idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
-  return at && repeating(runs, caller, { thread, at }, async () => at);
+  return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;
 }
 
 /** The newest run, if the message has resumed it by its words: the message is sent again, and no thread holds it. */
@@ -127,7 +129,7 @@ async function resumedBy(
   { stores }: Runs,
   { owner }: Caller,
   thread: FoundThread,
-  message: Message,
+  message: UserMessage,
 ): Promise<RunRecord | undefined> {
   const newest = await thread.newest();
   if (newest?.resumes === undefined) return undefined;
@@ -135,7 +137,9 @@ async function resumedBy(
   return known?.id === newest.id ? known : undefined;
 }
 
-const keyOfWords = ({ id }: Message, run_id: string) => `words:${id}:${run_id}`;
+/** A message that is edited has other words. */
+const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
+  `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
 
 /** Nothing is started, but the stream that shows the run counts. */
 function repeating(
@@ -183,7 +187,7 @@ async function answering(
   { thread_id, metadata, request = {} }: TurnRequest,
   thread: FoundThread,
   answers: Answer[],
-  inWords?: Message,
+  inWords?: UserMessage,
 ): Promise<Beginning> {
   const [open, newest] = await Promise.all([thread.open(), thread.newest()]);
   const run_id = newest?.id ?? open[0]?.run_id ?? "";

@@ -139,6 +139,29 @@ test("a message that is sent again after its question was answered gets the whol
   expect(again.text).toContain("Done.");
 });
 
+test("a word that is sent twice approves one call, and not the next one as well", async () => {
+  const execute = (id: string) => ({ call: [{ tool: "execute", args: { command: `echo ${id}` }, id }] });
+  const { url } = await serve({}, [execute("call_1"), execute("call_2"), { say: "Done." }]);
+  const send = (text: string, id: string) =>
+    post(`${url}/ai-sdk/assistant/chat?v=5`, { id: "t", message: user(text, id) });
+  await send("go", "u1");
+  const first = await send("yes", "u2");
+  expect(first.text).toContain("call_2");
+  expect(await send("yes", "u2")).toEqual(first);
+  const [again, other] = await Promise.all([send("yes", "u3"), send("yes", "u3")]);
+  expect(again.text).toContain("Done.");
+  expect(other).toEqual(again);
+});
+
+test("a word that has approved a call and is then edited is a message", async () => {
+  const { url } = await serve({}, [...SCRIPT, { say: "Looked." }]);
+  const send = (text: string, id: string) =>
+    post(`${url}/ai-sdk/assistant/chat?v=5`, { id: "t", message: user(text, id) });
+  await send("go", "u1");
+  expect((await send("yes", "u2")).text).toContain("Done.");
+  expect((await send("Look again.", "u2")).text).toContain("Looked.");
+});
+
 test("a repeated message counts as one stream more, and is refused beyond the limit", async () => {
   const { url } = await serve({ quotas: { user: { streams: 1 } } }, [{ say: "one two", delay_ms: 60_000 }]);
   const body = { id: "t", messages: [user("go")] };
