@@ -163,6 +163,21 @@ describe("in a file", () => {
     close();
   });
 
+  test("what users of other tenants had stored is deleted after its time, though they never come back", async () => {
+    const dir = await temporaryFolder();
+    let time = 0;
+    const { quotas, close } = openSqliteQuotas(dir, () => time);
+    const stored = { id: "t", bytes: 10, ms: 1000 };
+    for (const tenant of ["a", "b", "c"]) await quotas.setStored({ tenant, user: "u" }, stored, UNLIMITED);
+    time = 1000;
+    for (let n = 0; n < 3; n++) await quotas.setStored(ADA, stored, UNLIMITED);
+    close();
+    const file = new DatabaseSync(join(dir, "usage.db"), { readOnly: true });
+    expect(file.prepare("SELECT tenant FROM stored").all()).toEqual([{ tenant: '["acme"]' }]);
+    expect(file.prepare("SELECT count(*) AS n FROM stored_sums").get()).toEqual({ n: 2 });
+    file.close();
+  });
+
   test("no one else on the machine can read it", async () => {
     const dir = await temporaryFolder();
     const { quotas, close } = openSqliteQuotas(dir);

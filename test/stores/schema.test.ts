@@ -27,7 +27,7 @@ const OWN = new Set([
   ...["tail", "threads.status", "threads.staged", "threads.cut", "runs.stop", "runs.released"],
   ...["format", "shared", "commits", "turns", "served", "staged", "rates"],
   ...["runs.last_seq", "runs.epochs", "deferred_calls.tenant"],
-  ...["one_running", "runs_waiting", "threads_staged", "threads_cut"],
+  ...["one_running", "runs_waiting", "threads_staged", "threads_cut", "stored_by_end"],
   ...["commits_by_time", "turns_by_tenant", "staged_by_time"],
 ]);
 const KINDS: Readonly<Record<string, string>> = {

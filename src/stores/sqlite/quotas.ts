@@ -7,7 +7,7 @@ import { steadyClock } from "../../lib/steady-clock.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { takeRequest } from "../../quotas/rules.ts";
 import type { QuotaStore } from "../../quotas/store.ts";
-import { namesOf } from "../row-keys.ts";
+import { namesOf, ownerOf } from "../row-keys.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { sqlHoldings } from "../sql/quotas.ts";
 import { executorOf, turnsOn } from "./executor.ts";
@@ -62,13 +62,22 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
   const turns = turnsOn(file);
   const take = requestRate(steadyClock(now));
   const { store: spending, stop } = sqliteSpending(file, options);
+  const holdings = sqlHoldings(SQLITE, () => executorOf(turns, now));
   const quotas: QuotaStore = {
     ...spending,
-    ...sqlHoldings(SQLITE, () => executorOf(turns, now)),
+    ...holdings,
+    async setStored(owner, stored, most) {
+      const [expired] = turns.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
+      // Its tenant may never come back.
+      if (expired) await holdings.stored(ownerOf(expired.owner));
+      return holdings.setStored(owner, stored, most);
+    },
     take: async (owner, perMinute) => file.read(() => take(owner, perMinute)),
   };
   return { quotas, stop };
 }
+
+const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
 
 /** Past this those go that have a whole minute's share again; then those that were not seen for longest. */
 const MAX_NAMES = 100_000;

@@ -44,7 +44,9 @@ CREATE TABLE tail (
 `;
 
 /** The tables of `usage.db`. */
-export const QUOTA_TABLES = quotaTables(TYPES);
+export const QUOTA_TABLES = `${quotaTables(TYPES)}
+CREATE INDEX stored_by_end ON stored (ends);
+`;
 
 /** The tables of `keys.db`. */
 export const KEY_TABLES = documentTable(TYPES);
