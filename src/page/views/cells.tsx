@@ -1,7 +1,7 @@
 // The messages, calls and notes of a conversation, in order.
 
 import type { VNode } from "preact";
-import { useContext, useState } from "preact/hooks";
+import { useContext, useEffect, useState } from "preact/hooks";
 import type { Cell, Lane, TextCell, ThoughtCell, UserCell } from "../../client/cells.ts";
 import { blobOf } from "../../client/client.ts";
 import { Action, Copy, Plain } from "../components.tsx";
@@ -21,13 +21,29 @@ import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
 
-/** So many are drawn at first: the newest. */
+/** So many are drawn without being asked for: the newest. */
 const SHOWN = 1_000;
+/** Of a conversation that opens at its end, what fills a screen is drawn first. */
+const FIRST = 40;
+const STEP = 60;
 
-/** `reach`: the id of a message that is shown, however old. */
-export function Cells({ lane, reach }: { lane: Lane; reach?: string | undefined }) {
+interface CellsProps {
+  readonly lane: Lane;
+  /** The id of a message that is shown, however old. */
+  readonly reach?: string | undefined;
+  /** Whether the newest are drawn first, and those above them a little later. */
+  readonly isFromEnd?: boolean;
+}
+
+export function Cells({ lane, reach, isFromEnd = false }: CellsProps) {
   const { cells } = useTouched(lane);
-  const [shown, setShown] = useState(SHOWN);
+  const [shown, setShown] = useState(isFromEnd ? FIRST : SHOWN);
+  const count = cells.length;
+  useEffect(() => {
+    if (count === 0 || shown >= SHOWN) return undefined;
+    const timer = setTimeout(() => setShown(shown + STEP < count ? shown + STEP : SHOWN));
+    return () => clearTimeout(timer);
+  }, [count, shown]);
   const reached = reach
     ? cells.findIndex(
         (cell) => ("id" in cell && cell.id === reach) || (cell.kind === "tool" && cell.call === reach),

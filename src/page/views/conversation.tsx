@@ -11,6 +11,7 @@ import { useTouched } from "../frame.ts";
 import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
 import type { Choice } from "../outbox.ts";
+import { hasPlace } from "../places.ts";
 import { go, hashOf, useRoute } from "../routes.ts";
 import { stopRun } from "../run-commands.ts";
 import { contentOf, startRun } from "../sending.ts";
@@ -146,6 +147,7 @@ function Log({
     return () => followed.close();
   }, []);
   const route = useRoute();
+  const reach = route.view === "thread" ? route.message : undefined;
   usePlace({ thread, route, scroller, end });
   const stay = useCallback(() => end?.leave(), [end]);
   const of = useMemo(() => {
@@ -183,7 +185,11 @@ function Log({
             <WithVersions thread={thread} open={open} onLeave={stay}>
               <InWorkspace agent={info?.agent} lane={page.lane}>
                 <WithRatings thread={thread} isReady={state === "ready"}>
-                  <Cells lane={page.lane} reach={route.view === "thread" ? route.message : undefined} />
+                  <Cells
+                    lane={page.lane}
+                    reach={reach}
+                    isFromEnd={reach === undefined && !hasPlace(thread)}
+                  />
                 </WithRatings>
               </InWorkspace>
             </WithVersions>
