@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { type ServerProcess, serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
-import { numbers, post } from "../support/sse.ts";
+import { numbers, post, view } from "../support/sse.ts";
 
 const WORDS = Array.from({ length: 40 }, (_, n) => `word${n}`).join(" ");
 
@@ -37,6 +37,9 @@ test("a full disk turns the server unready and refuses what is new, and every ru
   expect(numbers(viewer.seen)).toEqual(viewer.seen.map((_, index) => index + 1));
   expect(dataOf(events, "done")).toMatchObject([{ status: "success" }]);
   expect(textSeen(events)).toBe(WORDS);
+  const stored = await view(server.url + viewer.headers.get("location"));
+  await stored.ended();
+  expect(stored.seen).toEqual(viewer.seen);
   await expect.poll(ready).toBe(200);
   expect((await start()).status).toBe(202);
 });
