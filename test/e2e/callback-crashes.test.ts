@@ -17,6 +17,7 @@ import { serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";
 import { post } from "../support/sse.ts";
+import { contradictionsIn, placeOf } from "../support/store-check.ts";
 
 /** Ends what hangs, as the default of one second would on a busy machine. */
 const PATIENCE = { timeout: 60_000 };
@@ -105,7 +106,8 @@ for (const { start: startStore, program } of SHARED_STORES) {
         else accept(call);
       });
       const { kind = "", database = async () => "" } = shared ?? {};
-      const env = { STORE: kind, [`${kind.toUpperCase()}_URL`]: await database() };
+      const url = await database();
+      const env = { STORE: kind, [`${kind.toUpperCase()}_URL`]: url };
       const start = await servers(tool.allow, env);
       const [one, other] = [await start(), await start()];
       await tool.register(one.url);
@@ -136,6 +138,7 @@ for (const { start: startStore, program } of SHARED_STORES) {
         expect(delivered, thread).toBe(204);
         await expect.poll(results, { timeout: 40_000 }).toBe(1);
       }
+      expect(await contradictionsIn(placeOf(shared?.kind, url))).toEqual([]);
     }, 120_000);
   });
 }

@@ -12,6 +12,7 @@ import { type PostgresProxy, postgresProxy, type Trap } from "../support/postgre
 import { startServer } from "../support/server.ts";
 import { type SharedStore, sharedPostgres } from "../support/shared-stores.ts";
 import { numbers, view } from "../support/sse.ts";
+import { contradictionsIn } from "../support/store-check.ts";
 import { cast, completing, delegating } from "../support/team.ts";
 
 /** Servers at once, each with one case at a time, in which so many connections break. */
@@ -52,6 +53,8 @@ const STATEMENTS = [
 interface Cuttable {
   readonly proxy: PostgresProxy;
   readonly url: string;
+  /** The url of its database, past the proxy. */
+  readonly direct: string;
   /** A thread's first run is not over before this is called. */
   open(thread: string): void;
 }
@@ -80,7 +83,7 @@ async function started(postgres: SharedStore): Promise<Cuttable> {
   });
   const config = { store: "postgres", postgres: { url: through.href, lease: "12s" }, quotas: QUOTAS };
   const { url } = await startServer({ script, tools: [wait], agents: AGENTS, config });
-  return { proxy, url, open: (thread) => gateOf(thread).resolve() };
+  return { proxy, url, direct, open: (thread) => gateOf(thread).resolve() };
 }
 
 /** What two runs of a thread leave, of which the second waits for the first. */
@@ -186,5 +189,6 @@ needing(postgres, "postgres").describe("connections to PostgreSQL that break", (
     for (const statement of STATEMENTS)
       for (const lost of ["statement", "answer"])
         expect(met).toContainEqual(expect.objectContaining({ lost, sql: expect.stringMatching(statement) }));
+    for (const { direct } of servers) expect(await contradictionsIn({ postgres: direct })).toEqual([]);
   }, 240_000);
 });

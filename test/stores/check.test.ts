@@ -147,7 +147,8 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: "hole_in_messages",
-    sql: "DELETE FROM messages WHERE thread_id = 'busy' AND position = 1; UPDATE messages SET position = 9 WHERE thread_id = 'asks' AND position = 2",
+    sqlite:
+      "DELETE FROM messages WHERE thread_id = 'busy' AND position = 1; UPDATE messages SET position = 9 WHERE thread_id = 'asks' AND position = 2",
   },
   {
     rule: "call_without_message",

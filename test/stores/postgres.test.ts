@@ -17,6 +17,7 @@ import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
+import { checkedAfter } from "../support/store-check.ts";
 import { ADA, type Open } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
@@ -36,7 +37,10 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
-  eventWritesContract(open, 40);
+  eventWritesContract(
+    checkedAfter(open, () => ({ postgres: postgres?.url ?? "" })),
+    40,
+  );
   documentsContract(open);
   documentListsContract(open);
   itemLivesContract(open);

@@ -15,6 +15,7 @@ import { storesContract } from "../contracts/stores.ts";
 import { threadsContract } from "../contracts/threads.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";
+import { checkedAfter } from "../support/store-check.ts";
 import type { Open } from "./fixture.ts";
 import { audit } from "./redis-audit.ts";
 
@@ -41,7 +42,10 @@ needing(redis, "redis-server").describe("redis stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
-  eventWritesContract(open, 60);
+  eventWritesContract(
+    checkedAfter(open, () => ({ redis: `${redis?.url}/${databases - 1}` })),
+    60,
+  );
   documentsContract(open);
   documentListsContract(open);
   itemLivesContract(open);

@@ -1,11 +1,13 @@
 // What `skein store check` finds in the stores of a test, which a server may still use.
 
+import { expect } from "vitest";
 import { type Checked, checkStore } from "../../src/stores/check/check.ts";
 import type { Inspection } from "../../src/stores/check/facts.ts";
 import type { Finding } from "../../src/stores/check/rules.ts";
 import { inspectPostgres } from "../../src/stores/postgres/on-demand.ts";
 import { inspectRedis } from "../../src/stores/redis/on-demand.ts";
 import { inspectSqlite } from "../../src/stores/sqlite/inspection.ts";
+import type { Open } from "../stores/fixture.ts";
 import type { SharedStore } from "./shared-stores.ts";
 
 export type StorePlace =
@@ -42,6 +44,21 @@ export async function checked(place: StorePlace): Promise<{ findings: Finding[];
     await store.close();
   }
 }
+
+/** As `open`; closing fails when what is left in the store contradicts itself. */
+export const checkedAfter =
+  (open: Open, place: () => StorePlace): Open =>
+  async (options) => {
+    const stores = await open(options);
+    const opened = place();
+    return {
+      ...stores,
+      async close() {
+        await stores.close();
+        expect(await contradictionsIn(opened)).toEqual([]);
+      },
+    };
+  };
 
 /** What contradicts itself, one a line; nothing in a store that is whole. */
 export async function contradictionsIn(place: StorePlace): Promise<string[]> {

@@ -1,6 +1,6 @@
 // What a thread's messages look like from outside: read page by page, kept as a few numbers and the ids of calls.
 
-/** `position`: its number among those of the thread, which begins at any number and has no holes. */
+/** `position`: its number among those of the thread, which begin at any number. */
 export interface MessageFacts {
   readonly position: number;
   readonly bytes: number;

@@ -22,6 +22,8 @@ export interface Dialect {
   readonly callsOf: string;
   /** The first position of messages that are forgotten, but not yet deleted; SQL. */
   readonly cut: string;
+  /** Whether the numbers of a thread's messages have no holes. PostgreSQL counts a message on that comes again and is left out. */
+  readonly isDense: boolean;
   /** A text that a user chose, as its column has it. */
   text(value: string): string;
   /** The id of a call as its column has it. */
@@ -184,7 +186,7 @@ export function sqlThreads(
           calls: calls === null ? [] : (JSON.parse(calls) as string[]),
         })),
       );
-    return messages;
+    return dialect.isDense ? messages : { ...messages, hole: undefined };
   }
 
   async function callsOf(key: ThreadKey): Promise<CallFacts[]> {

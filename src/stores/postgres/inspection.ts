@@ -17,6 +17,7 @@ const DIALECT: Dialect = {
     WHERE threads.owner = ?1 AND id = ?2`,
   callsOf: `(SELECT json_agg(each.call->'id')::text FROM json_array_elements(body::json->'tool_calls') AS each(call))`,
   cut: "9000000000000000",
+  isDense: false,
   text: (value) => JSON.stringify(value),
   callId: (stored) => JSON.parse(stored) as string,
 };

@@ -27,6 +27,7 @@ const DIALECT: Dialect = {
     "SELECT status, message_count, bytes, updated_at FROM threads WHERE owner = ?1 AND id = ?2 AND staged IS NULL",
   callsOf: `(SELECT json_group_array(json_extract(value, '$.id')) FROM json_each(body, '$.tool_calls'))`,
   cut: "coalesce((SELECT cut FROM threads WHERE owner = ?1 AND id = ?2), 9e15)",
+  isDense: true,
   text: (value) => value,
   callId: (stored) => stored,
 };
