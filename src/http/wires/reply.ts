@@ -5,6 +5,7 @@ import { AppError } from "../../core/errors.ts";
 import type { RunRecord } from "../../core/records.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { keyOf } from "../../runs/control.ts";
+import { turnNow } from "../../runs/turn.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
 import { bodyIsDone } from "../incoming-bodies.ts";
 import { cancelIfActive } from "../run-stream.ts";
@@ -34,8 +35,13 @@ export async function streamRun(
   const run = await start(place.id);
   place.keep();
   const end = await place.send(framesOf(run), heartbeat, earlyEnd);
-  if (end === "left" && cancelsOnLeave) await cancelIfActive(runs, keyOf(owner, run));
+  if (end === "left" && cancelsOnLeave) await cancelNow(runs, owner, run);
   return run;
+}
+
+/** The turn that began with the run may be at a later one. */
+async function cancelNow(runs: RouteServices["runs"], owner: Owner, run: RunRecord): Promise<void> {
+  await cancelIfActive(runs, keyOf(owner, await turnNow(runs, owner, run)));
 }
 
 export interface WholeRun extends Omit<StreamedRun, "start" | "earlyEnd" | "heartbeat"> {
@@ -56,7 +62,7 @@ export async function readRun(
   const left = clientDisconnect(reply);
   const over = credentialsEnd(access.credentials, reply);
   for await (const _ of framesOf(run)(AbortSignal.any([left, streams.closing, over])));
-  if ((left.aborted || over.aborted) && cancelsOnLeave) await cancelIfActive(runs, keyOf(owner, run));
+  if ((left.aborted || over.aborted) && cancelsOnLeave) await cancelNow(runs, owner, run);
   if (over.aborted) throw over.reason;
   if (!left.aborted && streams.closing.aborted)
     throw new AppError("shutting_down", "The server is shutting down. Try another replica.");

@@ -139,6 +139,29 @@ test("a message that is sent again after its question was answered gets the whol
   expect(again.text).toContain("Done.");
 });
 
+test("a client that follows its turn again and leaves cancels the run that the turn is at", async () => {
+  const { url } = await serve({}, [SCRIPT[0] as object, { say: "one two", delay_ms: 60_000 }]);
+  const { ask, answer } = WIRES["the AI SDK"] as Wire;
+  const asked = await ask(url);
+  const following = answer(url, asked).catch(() => {});
+  const newest = async () => {
+    const listed = await (await fetch(`${url}/threads/t/runs`)).json();
+    return (listed as { items: { status: string; resumes?: string }[] }).items[0];
+  };
+  await expect.poll(newest).toMatchObject({ status: "running", resumes: expect.any(String) });
+  const left = new AbortController();
+  const again = await fetch(`${url}/ai-sdk/assistant/chat?on_disconnect=cancel`, {
+    ...{ method: "POST", body: JSON.stringify({ id: "t", messages: [user("go")] }), signal: left.signal },
+    headers: { "content-type": "application/json" },
+  });
+  const reader = again.body?.getReader();
+  for (let seen = ""; !seen.includes("start-step"); )
+    seen += Buffer.from((await reader?.read())?.value ?? []);
+  left.abort();
+  await expect.poll(newest, { timeout: 10_000 }).toMatchObject({ status: "cancelled" });
+  await following;
+});
+
 test("a word that is sent twice approves one call, and not the next one as well", async () => {
   const execute = (id: string) => ({ call: [{ tool: "execute", args: { command: `echo ${id}` }, id }] });
   const { url } = await serve({}, [execute("call_1"), execute("call_2"), { say: "Done." }]);
