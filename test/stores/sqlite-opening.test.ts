@@ -34,6 +34,20 @@ test("a database is created together with its folder", async () => {
   await stores.close();
 });
 
+test("nothing follows a transaction whose commit is refused", () => {
+  const database = new Database(path());
+  const followed: string[] = [];
+  const commit = () =>
+    database.write((afterCommit) => {
+      database.query("PRAGMA defer_foreign_keys = ON").run();
+      database.query("INSERT INTO state (owner, thread_id, key, value) VALUES ('o', 'none', 'k', '1')").run();
+      afterCommit(() => followed.push("effect"));
+    });
+  expect(commit).toThrow(expect.objectContaining({ code: "unavailable" }));
+  expect(followed).toEqual([]);
+  database.close();
+});
+
 test("a store whose file was removed or replaced is not ready, and says so", async () => {
   const stores = createSqliteStores({ path: path() });
   renameSync(path(), `${path()}.away`);
