@@ -3,6 +3,7 @@
 
 import { sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
+import { compatibleForm } from "../lib/unicode.ts";
 import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
 import type { Page } from "./stores.ts";
 
@@ -11,7 +12,7 @@ export const SEARCHED = 1_000;
 const PAGE = 100;
 /** Further words of a search are left out. */
 const MAX_WORDS = 16;
-/** Only so much of a text is searched, in characters. */
+/** Only so much of a text is searched, and of a search read, in characters. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
@@ -33,7 +34,7 @@ export async function searchDocuments(
   collection: ListedCollection,
   { q, prefix, textOf, limit, cursor: start }: DocumentSearch,
 ): Promise<Page<ListedDocument>> {
-  const wanted = wordsOf(q).slice(0, MAX_WORDS);
+  const wanted = wordsOf(q.slice(0, SEARCHED_CHARS)).slice(0, MAX_WORDS);
   const order = prefix === undefined ? ({ order: "updated" } as const) : ({ order: "key", prefix } as const);
   const found: ListedDocument[] = [];
   let cursor = start;
@@ -61,8 +62,7 @@ export async function searchDocuments(
 
 /** Letters and digits that stand together, without case and in one form: `É` is `é`, however it is composed. */
 const wordsOf = (text: string): string[] =>
-  text
-    .normalize("NFKC")
+  compatibleForm(text)
     .toLowerCase()
     .match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
 

@@ -230,8 +230,8 @@ export async function questionsIn(
       questions.push({ id, run, wasAsked: undefined });
       continue;
     }
-    const asked = (await askedIn(run)).map((text) => (JSON.parse(text) as { data: { id: string } }).data.id);
-    questions.push({ id, run, wasAsked: asked.includes(id) });
+    const ids = (await askedIn(run)).map((text) => (JSON.parse(text) as { data: { id: string } }).data.id);
+    questions.push({ id, run, wasAsked: ids.includes(id) });
   }
   return questions;
 }
