@@ -41,11 +41,19 @@ needing(redis, "redis-server").describe("in Redis", () => {
     const names = redis?.ask("-n", String(database), "KEYS", "*").split("\n") ?? [];
     expect(names.toSorted()).toEqual([
       "sk:{format}",
+      "sk:{keys}:created:records",
       expect.stringMatching(/^sk:\{keys\}:done:\w{23}$/),
+      "sk:{keys}:names:records",
       "sk:{keys}:records",
+      "sk:{keys}:updated:records",
     ]);
-    const kept = redis?.ask("-n", String(database), "HGETALL", "sk:{keys}:records");
-    expect(kept).toContain(record.id);
-    expect(kept).not.toContain(key.slice(-43));
+    const listed = names.filter((name) => /:(?:created|names|updated):/.test(name));
+    for (const kept of [
+      redis?.ask("-n", String(database), "HGETALL", "sk:{keys}:records"),
+      ...listed.map((name) => redis?.ask("-n", String(database), "ZRANGE", name, "0", "-1")),
+    ]) {
+      expect(kept).toContain(record.id);
+      expect(kept).not.toContain(key.slice(-43));
+    }
   });
 });
