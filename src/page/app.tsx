@@ -14,6 +14,7 @@ import { session } from "./session.ts";
 import { useTab } from "./tab.ts";
 import { followThreads } from "./threads.ts";
 import { NewConversation } from "./views/new-conversation.tsx";
+import { Palette } from "./views/palette.tsx";
 import { Skip, useFocusInView } from "./views/skip.tsx";
 import { Undo } from "./views/undo.tsx";
 
@@ -24,7 +25,6 @@ const readConversation = async () => (await import("./views/conversation.tsx")).
 const Conversation = lazy(readConversation);
 const KeysDialog = lazy(async () => (await import("./views/keys.tsx")).KeysDialog);
 const Inbox = lazy(async () => (await import("./views/inbox.tsx")).Inbox);
-const Palette = lazy(async () => (await import("./views/palette.tsx")).Palette);
 const Missing = lazy(async () => (await import("./views/missing.tsx")).Missing);
 const Run = lazy(async () => (await import("./views/run.tsx")).Run);
 const Runs = lazy(async () => (await import("./views/runs.tsx")).Runs);

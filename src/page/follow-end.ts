@@ -5,6 +5,8 @@ import { afterRedraw, touch } from "./frame.ts";
 
 export interface FollowedEnd {
   isFollowing: boolean;
+  /** Nothing lies above or below what is seen. */
+  isWhole: boolean;
   /** Goes to the end and stays there. */
   goToEnd(): void;
   /** Stays where it is while more comes. */
@@ -16,7 +18,7 @@ export interface FollowedEnd {
 const NEAR_PX = 8;
 const AWAY = ["PageUp", "Home", "ArrowUp"];
 
-/** Touches what it returns when following begins or ends. Closed by the caller. */
+/** Touches what it returns when following begins or ends, and when the whole begins or ceases to fit. Closed by the caller. */
 export function followEnd(scroller: HTMLElement): FollowedEnd {
   const closing = new AbortController();
   const { signal } = closing;
@@ -34,6 +36,7 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
   };
   const followed: FollowedEnd = {
     isFollowing: true,
+    isWhole: true,
     leave: () => set(false),
     goToEnd() {
       set(true);
@@ -58,7 +61,13 @@ export function followEnd(scroller: HTMLElement): FollowedEnd {
     },
     passive,
   );
-  const grown = new ResizeObserver(toEnd);
+  const grown = new ResizeObserver(() => {
+    toEnd();
+    const isWhole = scroller.scrollHeight <= scroller.clientHeight;
+    if (isWhole === followed.isWhole) return;
+    followed.isWhole = isWhole;
+    touch(followed);
+  });
   grown.observe(scroller);
   if (scroller.firstElementChild) grown.observe(scroller.firstElementChild);
   const forget = afterRedraw(toEnd);

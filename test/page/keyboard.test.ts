@@ -87,6 +87,7 @@ describe("without a mouse", () => {
     await runs(url, "two", { input: "Second." });
     const tab = await seen(chromium, url);
     const { page } = tab;
+    await page.getByLabel("Message", { exact: true }).waitFor();
     const focused = () =>
       page.evaluate<string>(
         `document.activeElement.getAttribute("aria-label") || document.activeElement.textContent`,
@@ -171,6 +172,29 @@ describe("without a mouse", () => {
     await page.keyboard.press("Control+K");
     await page.keyboard.press("Escape");
     await field.waitFor({ state: "detached" });
+  });
+
+  test("what is typed after Ctrl+K goes into its field, also while what it finds is still loaded", async () => {
+    const { url } = await startServer({ agents: ASKING });
+    const { page, go } = await seen(chromium, url);
+    const loading = Promise.withResolvers<void>();
+    await page.route(/page\/palette.*\.js$/, async (route) => {
+      await loading.promise;
+      await route.continue();
+    });
+    await go("#/", "New conversation");
+    const message = page.getByLabel("Message", { exact: true });
+    await message.focus();
+    await page.keyboard.press("Control+K");
+    await page.keyboard.type("usage");
+    await page.keyboard.press("Enter");
+    expect(await message.inputValue()).toBe("");
+    expect(await page.evaluate("location.hash")).toBe("#/");
+    loading.resolve();
+    await page.getByRole("option", { name: /^View Usage/, selected: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/#\/usage$/);
+    expect(await page.getByRole("article").count()).toBe(0);
   });
 
   test("what has the focus is seen in every view", async () => {

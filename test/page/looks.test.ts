@@ -122,7 +122,10 @@ test("the side of a conversation takes no room while it has nothing to show", as
 test("what is longer than any line stays within its card, its cell and its window", async () => {
   const long = (of: string) => of.repeat(2000);
   const table = `|${" a |".repeat(40)}\n|${"---|".repeat(40)}\n|${" 1234567 |".repeat(40)}`;
+  const words = `| a | b | c |\n|---|---|---|\n| 1 | ${long("W").slice(0, 90)} | ${long("7").slice(0, 90)} |`;
+  const name = "a".repeat(64);
   const { url } = await startServer({
+    agents: `agents: { assistant: { model: "scripted:test", backend: { type: local } }, ${name}: { model: "scripted:test" } }`,
     script: [
       {
         say: [
@@ -133,6 +136,7 @@ test("what is longer than any line stays within its card, its cell and its windo
           `https://example.com/${long("p")}`,
           "مرحبا بالعالم ".repeat(40),
           table,
+          words,
         ].join("\n\n"),
         call: [
           { tool: long("t").slice(0, 60), args: { [long("k")]: long("v"), "<b>html</b>": "<img src=x>" } },
@@ -140,9 +144,11 @@ test("what is longer than any line stays within its card, its cell and its windo
         ],
       },
       { say: "Done." },
+      { say: "Well", fail: { code: "model_rejected", message: long("E") } },
     ],
   });
   await runs(url, "long", { input: `${long("Q")} مرحبا` });
+  await runs(url, "failed", { input: "Fail." });
   const tab = await seen(chromium, url);
   await tab.go("#/t/long", "Done.");
   await tab.page.evaluate(STILL);
@@ -150,10 +156,40 @@ test("what is longer than any line stays within its card, its cell and its windo
     await tab.look({ theme: "light", width, height });
     await tab.screenshot(`looks-long-${width}`);
     const wide = await tab.page.evaluate<string[]>(
-      `[...document.querySelectorAll(".messages, .messages > *, .card .inside, .arguments")]
+      `[...document.querySelectorAll(".messages, .messages > *, .card .inside, .card b:has(+ .fits), .arguments, .markdown :is(td, th)")]
         .filter((each) => each.scrollWidth > each.clientWidth + 1)
         .map((each) => each.className + " " + each.scrollWidth + " > " + each.clientWidth)`,
     );
     expect({ width, wide, faults: await faults(tab.page) }).toEqual({ width, wide: [], faults: [] });
+    await tab.go("#/runs", "Failed");
+    await tab.page.getByRole("option", { name }).waitFor({ state: "attached" });
+    await tab.screenshot(`looks-long-runs-${width}`);
+    const [problem] = await tab.page.evaluate<number[]>(
+      `[...document.querySelectorAll(".runs .problem")].map((each) => each.clientHeight)`,
+    );
+    expect({ width, isShort: (problem ?? 999) < 90, faults: await faults(tab.page) }).toEqual({
+      width,
+      isShort: true,
+      faults: [],
+    });
+    await tab.go("#/t/long", "Done.");
+    await tab.page.evaluate(STILL);
   }
+});
+
+test("the way to the end is offered only while something lies below what is seen", async () => {
+  const { url } = await startServer({ script: () => ({ say: "Short." }) });
+  await runs(url, "one", { input: "Go." });
+  const { page, go } = await seen(chromium, url);
+  await go("#/t/one", "Short.");
+  await page.getByRole("article", { name: "You" }).hover();
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByText("2/2").waitFor();
+  await page.getByRole("button", { name: "The version before" }).click();
+  await page.getByText("1/2").waitFor();
+  await page.evaluate(STILL);
+  const toEnd = page.getByRole("button", { name: "To the end" });
+  expect(await toEnd.count()).toBe(0);
+  await page.setViewportSize({ width: 1280, height: 260 });
+  await toEnd.waitFor();
 });

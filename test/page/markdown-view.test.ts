@@ -36,6 +36,10 @@ describe("an answer", () => {
       `[...document.querySelectorAll("li.task")].slice(0, 1).map((item) => item.getClientRects()[0].height)`,
     );
     expect(heights[0]).toBeLessThan(32);
+    const [of, part] = await page.evaluate<number[]>(
+      `[...document.querySelectorAll("li.task li.task input, li.task:has(li) > input, li.task:has(li) > p > input")].map((each) => each.getBoundingClientRect().left)`,
+    );
+    expect(part).toBeGreaterThan((of ?? 0) + 10);
   });
 
   test("has tables that scroll by themselves, by keyboard too, and break no word and no number", async () => {

@@ -210,8 +210,8 @@ function Log({
 }
 
 function ToEnd({ end }: { end: FollowedEnd }) {
-  const { isFollowing } = useTouched(end);
-  if (isFollowing) return null;
+  const { isFollowing, isWhole } = useTouched(end);
+  if (isFollowing || isWhole) return null;
   return (
     <button type="button" class="to-end" onClick={end.goToEnd}>
       ↓ {t().conversation.toEnd}

@@ -1,178 +1,35 @@
-// One field for everything: conversations, words in messages, agents, views and actions.
+// The field of the palette. It is part of the first view, so that the first key pressed after Ctrl+K goes into it; what it
+// finds is loaded.
 
-import { useEffect, useId, useState } from "preact/hooks";
-import type { FoundThread } from "../../client/client.ts";
-import { isIn } from "../../lib/search.ts";
-import { Dialog, Problem, useRead, visible } from "../components.tsx";
-import { boundKeys } from "../keys.ts";
-import { go, type Route } from "../routes.ts";
-import { client, may, messageOf } from "../session.ts";
+import { useId, useRef, useState } from "preact/hooks";
+import { Dialog } from "../components.tsx";
+import { lazy } from "../lazy.tsx";
 import { t } from "../texts.ts";
-import { threads } from "../threads.ts";
 
-interface Choice {
-  readonly group: string;
-  readonly name: string;
-  /** Beside the name: words of a message, or a key. */
-  readonly more?: string;
-  readonly act: () => void;
-}
-
-/** Of each group that are shown. */
-const MOST = 8;
-const TYPING_MS = 200;
+const PaletteChoices = lazy(async () => (await import("./palette-choices.tsx")).PaletteChoices);
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const words = t().palette;
-  const [q, setQ] = useState("");
-  const [at, setAt] = useState(0);
   const id = useId();
-  const [actions] = useState(actionChoices);
-  const { value: agents = [] } = useRead(agentChoices, []);
-  const { value: found, problem } = useFound(q);
-  const local = [...threadChoices(threads.items), ...viewChoices(), ...actions, ...agents];
-  const choices = [...grouped(local.filter((choice) => fits(choice, q))), ...(found ?? [])];
-  const current = Math.min(at, choices.length - 1);
-  useEffect(() => {
-    document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest" });
-  }, [current, id]);
-  const choose = (choice: Choice | undefined) => {
-    if (!choice) return;
-    onClose();
-    // The dialog must be closed before anything else has the focus.
-    setTimeout(choice.act);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.key === "Enter" && !event.isComposing) choose(choices[current]);
-    else if (step) setAt((current + step + choices.length) % Math.max(1, choices.length));
-    else return;
-    event.preventDefault();
-  };
+  const [q, setQ] = useState("");
+  const [chosen, setChosen] = useState<string>();
+  const onKey = useRef<((event: KeyboardEvent) => void) | undefined>(undefined);
   return (
     <Dialog title={words.title} class="palette" onClose={onClose}>
       <input
         role="combobox"
         aria-label={words.search}
-        aria-expanded={choices.length > 0}
-        aria-controls={`${id}-list`}
-        aria-activedescendant={choices.length > 0 ? `${id}-${current}` : undefined}
+        aria-expanded={chosen !== undefined}
+        aria-controls={id}
+        aria-activedescendant={chosen}
         placeholder={words.search}
         maxLength={256}
         autoFocus
         value={q}
-        onInput={({ currentTarget }) => {
-          setQ(currentTarget.value);
-          setAt(0);
-        }}
-        onKeyDown={onKeyDown}
+        onInput={({ currentTarget }) => setQ(currentTarget.value)}
+        onKeyDown={(event) => onKey.current?.(event)}
       />
-      <div id={`${id}-list`} role="listbox" aria-label={words.title} class="choices-found" tabIndex={-1}>
-        {choices.map((choice, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field has the focus and its keys choose.
-          <div
-            key={`${choice.group} ${choice.name} ${choice.more}`}
-            id={`${id}-${index}`}
-            role="option"
-            tabIndex={-1}
-            aria-selected={index === current}
-            onClick={() => choose(choice)}
-          >
-            <span class="group">{choice.group}</span> <bdi class="name">{choice.name}</bdi>{" "}
-            {choice.more && <bdi class="more-words">{choice.more}</bdi>}
-          </div>
-        ))}
-      </div>
-      <p role="status" class="quietly">
-        {choices.length === 0 && words.nothing}
-      </p>
-      <Problem>{problem ?? ""}</Problem>
+      <PaletteChoices id={id} q={q} onKey={onKey} onChosen={setChosen} onClose={onClose} />
     </Dialog>
   );
-}
-
-/** What the server finds in messages, once the person stops typing. */
-function useFound(q: string) {
-  const words = q.trim();
-  return useRead(
-    async (signal) => {
-      if (words === "") return [];
-      await new Promise((resolve) => setTimeout(resolve, TYPING_MS));
-      signal.throwIfAborted();
-      const { items } = await client.threads.list({ q: words, in: "messages", limit: MOST }, signal);
-      return items.flatMap((thread) => hitChoice(thread, words));
-    },
-    [words],
-  );
-}
-
-function hitChoice({ id, title, match }: FoundThread, words: string): Choice[] {
-  if (!match) return [];
-  return [
-    {
-      group: t().palette.messages,
-      name: visible(title || id),
-      more: visible(match.text.replace(/\s+/g, " ")),
-      act: () => go({ view: "thread", thread: id, message: match.message_id, words }),
-    },
-  ];
-}
-
-const threadChoices = (items: readonly FoundThread[]): Choice[] =>
-  items.map(({ id, title }) => ({
-    group: t().palette.threads,
-    name: visible(title || id),
-    act: () => go({ view: "thread", thread: id }),
-  }));
-
-function viewChoices(): Choice[] {
-  const { navigation, admin, palette } = t();
-  const views: readonly (readonly [string, Route])[] = [
-    ...(may("run") ? [[navigation.newConversation, { view: "new" }] as const] : []),
-    [navigation.inbox, { view: "inbox" }],
-    [navigation.runs, { view: "runs" }],
-    [navigation.usage, { view: "usage" }],
-    [navigation.agents, { view: "agents" }],
-    [navigation.tools, { view: "tools" }],
-    ...(may("admin") || may("operator") ? [[admin.title, { view: "admin" }] as const] : []),
-    [navigation.settings, { view: "settings" }],
-  ];
-  return views.map(([name, route]) => ({ group: palette.views, name, act: () => go(route) }));
-}
-
-/** What the keys of the view do. */
-const actionChoices = (): Choice[] =>
-  boundKeys().map(({ keys, command, act }) => ({
-    group: t().palette.actions,
-    name: t().keys.commands[command],
-    more: keys,
-    act,
-  }));
-
-async function agentChoices(signal: AbortSignal): Promise<Choice[]> {
-  const agents = await client.agents.list(signal).catch((error) => {
-    throw new Error(messageOf(error));
-  });
-  return agents.map(({ name }) => ({
-    group: t().palette.agents,
-    name: visible(name),
-    act: () => go({ view: "agents", agent: name }),
-  }));
-}
-
-function fits({ group, name }: Choice, q: string): boolean {
-  const text = `${group} ${name}`.toLowerCase();
-  return q
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => isIn(text, word));
-}
-
-function grouped(choices: readonly Choice[]): Choice[] {
-  const counts = new Map<string, number>();
-  return choices.filter(({ group }) => {
-    const count = (counts.get(group) ?? 0) + 1;
-    counts.set(group, count);
-    return count <= MOST;
-  });
 }
