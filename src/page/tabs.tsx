@@ -1,7 +1,7 @@
 // Several parts in one place, of which one is shown.
 
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useId, useLayoutEffect } from "preact/hooks";
 
 export interface Tab {
   readonly title: ComponentChildren;
@@ -19,6 +19,10 @@ export function Tabs(props: {
   const id = useId();
   const names = Object.keys(tabs);
   const current = tabs[props.current] ? props.current : (names[0] ?? "");
+  // On a phone there may be more tabs than fit: that of the address is in sight.
+  useLayoutEffect(() => {
+    document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [id, current]);
   const move = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (step === undefined) return;

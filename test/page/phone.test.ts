@@ -77,6 +77,15 @@ test("on a touch screen Enter makes a new line, fields do not zoom, and a finger
   }
 });
 
+test("the tab that an address names is in sight, also where there are more tabs than fit", async () => {
+  const { url } = await startServer({ agents: AGENTS });
+  const page = await phone(`${url}/#/admin/usage`);
+  const tab = page.getByRole("tab", { name: "Usage", selected: true });
+  await tab.waitFor();
+  const { x = -1, width = 0 } = (await tab.boundingBox()) ?? {};
+  expect([x >= 0, x + width <= 390]).toEqual([true, true]);
+});
+
 test("Back closes a drawer and stays on the page; a link in it leads on from where it was opened", async () => {
   const { url } = await startServer({ agents: AGENTS });
   await runs(url, "said", { input: "Hello." });

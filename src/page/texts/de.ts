@@ -962,7 +962,8 @@ export const de: Texts = {
   again: {
     title: "Noch einmal ausführen und vergleichen",
     reading: "Der Auftrag des Laufs wird gelesen…",
-    unknown: "Der Auftrag dieses Laufs ist nicht mehr gespeichert, oder seine Nachricht wurde ersetzt.",
+    unknown:
+      "Dieser Lauf begann mit Antworten, oder sein Auftrag ist nicht mehr gespeichert oder wurde ersetzt.",
     message: "Nachricht",
     instructions: "Anweisungen für diesen Lauf",
     instructionsHint: "Ergänzen den Prompt des Agenten; dürfen leer bleiben",

@@ -941,7 +941,7 @@ export const en = {
   again: {
     title: "Run again and compare",
     reading: "Reading what the run was asked…",
-    unknown: "What this run was asked is no longer kept, or its message was replaced.",
+    unknown: "This run began with answers, or what it was asked is no longer kept or was replaced.",
     message: "Message",
     instructions: "Instructions for this run",
     instructionsHint: "Added to the agent's prompt; may stay empty",
