@@ -6,7 +6,7 @@ import type { AppError } from "./errors.ts";
 import type { Shelf } from "./items.ts";
 import type { Page } from "./stores.ts";
 
-/** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread are deleted with it. */
+/** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread go when it is cleared or deleted. */
 export type Collection = Shelf | { readonly kind: string; readonly tenant?: string };
 
 export interface Document {

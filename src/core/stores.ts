@@ -269,12 +269,12 @@ export interface Cursor {
 export interface EventLog {
   /**
    * Writes events, in order, and their effects, atomically: `on_message` adds to the thread, `on_state` changes a value,
-   * `done` and `error` settle the run, free its thread and end its log. Events with a `path` belong to another thread
-   * and have no effect. Readers see events only once they are written. Throws `lease_lost` when the lease is old, having
-   * written nothing.
+   * `done` and `error` settle the run, free its thread and end its log; when another run waits, `RunStore.subscribe` hears
+   * `waiting`. Events with a `path` belong to another thread and have no effect. Readers see events only once they are written. Throws
+   * `lease_lost` when the lease is old, having written nothing.
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
-  /** The numbers of the first and the last stored entry; both 0 when there are none. */
+  /** The numbers of the first and the last stored entry; both 0 when there are none, or no such run. */
   bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
    * The number of the last entry of the current log that a reader at `cursor` has seen: the cursor's own, unless the log
@@ -284,14 +284,17 @@ export interface EventLog {
   /**
    * The entries after `after`, in batches, stored ones first, then live; ends after the terminal event or when `signal`
    * aborts. Throws `events_expired` when entries after `after` are no longer stored, when `after` is beyond the end, and
-   * when the log differs from what the reader has seen (see `seen`).
+   * when the log differs from what the reader has seen (see `seen`). Throws `not_found` without such a run.
    */
   read(
     run: RunKey,
     after: number | Cursor,
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[], void, void>;
-  /** Those who read the run in this process and wait for its next entry get \`why\`. The log stays as it is. */
+  /**
+   * Those who read the run in this process and wait for its next entry get `why`. The log stays as it is. Does nothing in a
+   * store whose writes cannot fail.
+   */
   fail(run: RunKey, why: AppError): void;
 }
 

@@ -1,6 +1,13 @@
 // When documents may be written, once for every store.
 
-import type { Collection, Documents, DocumentWrite, ListedDocument, ListQuery } from "../core/documents.ts";
+import type {
+  Collection,
+  Documents,
+  DocumentWrite,
+  ListedDocument,
+  ListOrder,
+  ListQuery,
+} from "../core/documents.ts";
 import type { Page } from "../core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
@@ -67,15 +74,35 @@ export function placeOf({ order, cursor, after }: ListQuery): Place | undefined 
   return { time, key: id.slice(order.length + 1) };
 }
 
+/** Where a document stands in a list of this order. */
+const placeIn = (order: ListOrder, document: ListedDocument): Place => ({
+  time: order === "key" ? 0 : document[`${order}_at`],
+  key: document.key,
+});
+
+/** Whether the document is behind the place in this order. */
+export function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
+  if (order === "key") return document.key > place.key;
+  const { time, key } = placeIn(order, document);
+  return time < place.time || (time === place.time && key < place.key);
+}
+
+/** Sorts as a list of this order has them. */
+export const inOrder = (order: ListOrder) => (a: ListedDocument, b: ListedDocument) =>
+  standsAfter(order, placeIn(order, a), b) ? -1 : 1;
+
+/** Whether a document whose `due` is `time` is due: see `Documents.due`. Infinity never is. */
+export const isDueAt = (now: number, aheadMs: number, time: number): boolean =>
+  time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
+
 /** A page of what was found, which is one document more than the limit when there is another page. */
 export const listedPage = (
   found: readonly ListedDocument[],
   { order, limit }: ListQuery,
 ): Page<ListedDocument> =>
-  pageOf(found, limit, (last) => {
-    const updatedAt = order === "key" ? 0 : last[`${order}_at`];
-    return encodePosition({ updatedAt, id: `${order} ${last.key}` });
-  });
+  pageOf(found, limit, (last) =>
+    encodePosition({ updatedAt: placeIn(order, last).time, id: `${order} ${last.key}` }),
+  );
 
 /** One of each tenant, in their order, and again, until there are `limit`. */
 export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {

@@ -27,8 +27,8 @@ export interface Kernel<Thread> {
    * is changed. Resolves once the writes are as durable as the store promises.
    *
    * After the commit the kernel maintains what follows from the writes: after a `hold_run` only the new epoch may append, for
-   * `leaseMs`; `eachDue` finds a thread whose runs no process holds; `tell` reaches `RunStore.subscribe`. Repeating a commit
-   * whose answer was lost has no second effect.
+   * `leaseMs`; `eachDue` finds a thread whose runs no process holds; `tell` reaches `RunStore.subscribe`, once the change is over. Repeating a
+   * commit whose answer was lost has no second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 

@@ -23,7 +23,7 @@ export interface StoreOptions {
   readonly eventsPerRun?: number;
   /** How long the events of a run can be read after its end. */
   readonly eventRetentionMs?: number;
-  /** A thread not read or written for this long is deleted, unless a run is active or waits. */
+  /** A thread not read or written for this long is deleted, unless a run is active or waits. A list of threads reads none. */
   readonly threadTtlMs?: number;
   /** The same for a thread that waits for a person's answer. */
   readonly interruptedTtlMs?: number;

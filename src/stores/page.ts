@@ -10,11 +10,15 @@ export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (last: T
   return found.length > limit && last !== undefined ? { items, next_cursor: cursorOf(last) } : { items };
 }
 
-/** Where a thread stands among its owner's, newest change first; the id settles equal times. */
+/** Where a thread stands among its owner's, newest change first; at equal times the larger id comes first. */
 export interface Position {
   readonly updatedAt: number;
   readonly id: string;
 }
+
+/** Whether a thread stands behind another one in the list. */
+export const standsBehind = (before: Position, { updatedAt, id }: Position): boolean =>
+  updatedAt < before.updatedAt || (updatedAt === before.updatedAt && id < before.id);
 
 export function encodePosition({ updatedAt, id }: Position): string {
   return Buffer.from(`${updatedAt} ${id}`).toString("base64url");

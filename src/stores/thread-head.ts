@@ -65,7 +65,10 @@ export interface View {
   /** The store's clock. */
   readonly now: number;
   readonly head: ThreadHead | undefined;
-  /** When the active run may be taken over; 0 when no process holds it. */
+  /**
+   * When the active run may be taken over; 0 when no process holds it. A lease that is over is not 0: its holder may write and renew
+   * until another process takes the run.
+   */
   readonly until: number;
   readonly known?: RunRecord | undefined;
   readonly run?: StoredRun | undefined;
@@ -87,7 +90,11 @@ export interface Staged {
   readonly bytes: number;
 }
 
-/** One effect. The effects of a decision are carried out in order and all at once. */
+/**
+ * One effect. The effects of a decision are carried out in order and all at once. `headAfter` says what becomes of the head.
+ * The thread's `updated_at` moves with `add_run`, `cancel_run`, `describe_thread` and `clear_thread`, and with events that change
+ * more than the log (see `EventWrite`).
+ */
 export type Write =
   /**
    * Only when there is no such thread. Messages with the same id count once. `staged`: it begins with what was staged, not
@@ -113,7 +120,7 @@ export type Write =
   /** One `released` more: an earlier attempt of the active run was no crash. */
   | { readonly write: "excuse_run" }
   | { readonly write: "stop_run"; readonly mode: StopMode }
-  /** A waiting run leaves the queue and ends: `pending` are all of its log. */
+  /** A waiting run leaves the queue and ends: `pending` are all of its log, under epoch 1. The thread's settled status stays. */
   | {
       readonly write: "cancel_run";
       readonly run: string;
@@ -132,7 +139,7 @@ export type Write =
       /** Values of the state to delete. */
       readonly forget?: readonly string[] | undefined;
     }
-  /** Forgets messages, state, items and deferred calls. */
+  /** Forgets messages, state, deferred calls, and the documents of the thread; it is `idle`. */
   | { readonly write: "clear_thread" }
   | { readonly write: "delete_thread" }
   /** In place of what was kept of the call. `due_at`: when the thread must be checked for it. */

@@ -6,7 +6,6 @@ import {
   type Documents,
   type DocumentWrite,
   type ListedDocument,
-  type ListOrder,
   MAX_PICKED,
   TRIMMED,
 } from "../../core/documents.ts";
@@ -14,11 +13,13 @@ import type { Shelf } from "../../core/items.ts";
 import { losers } from "../../core/shares.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import {
+  inOrder,
   inTurn,
+  isDueAt,
   listedPage,
-  type Place,
   placeOf,
   refusalOf,
+  standsAfter,
   tenantOfTurns,
   threadIdOf,
 } from "../document-rules.ts";
@@ -75,7 +76,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       const all = [...(itemsOf(collection)?.values() ?? [])]
         .filter(({ key }) => order !== "key" || key.startsWith(prefix))
         .filter((each) => !place || standsAfter(order, place, each))
-        .sort((a, b) => (standsAfter(order, { time: timeOf(order, a), key: a.key }, b) ? -1 : 1));
+        .sort(inOrder(order));
       return listedPage(
         all.slice(0, limit + 1).map(({ due: _, bytes: __, ...document }) => document),
         query,
@@ -91,9 +92,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       const items = itemsOf(collection);
       if (!items) return 0;
       const oldest = memory.limits.now() - ms;
-      const newestFirst = [...items.values()].sort((a, b) =>
-        standsAfter("created", { time: a.created_at, key: a.key }, b) ? -1 : 1,
-      );
+      const newestFirst = [...items.values()].sort(inOrder("created"));
       const gone = newestFirst
         .filter(({ created_at }, at) => at >= count || created_at < oldest)
         .slice(-TRIMMED);
@@ -302,19 +301,6 @@ function partsOf(name: string) {
   // Only `nameOf` makes these.
   const [kind, , user, of] = JSON.parse(name) as [Shelf["kind"], string, string, { agent: string }];
   return { kind, user, of };
-}
-
-const timeOf = (order: ListOrder, document: ListedDocument) =>
-  order === "key" ? 0 : document[`${order}_at`];
-
-const isDueAt = (now: number, aheadMs: number, time: number) =>
-  time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
-
-/** Whether the document is behind the place in this order. */
-function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
-  if (order === "key") return document.key > place.key;
-  const time = timeOf(order, document);
-  return time < place.time || (time === place.time && document.key < place.key);
 }
 
 function entryOf(document: ListedDocument, due?: number | null): DocumentEntry {

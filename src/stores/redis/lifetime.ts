@@ -6,7 +6,7 @@
 import type { ThreadStatus } from "../../core/records.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Limits } from "../options.ts";
-import type { Position } from "../page.ts";
+import { type Position, standsBehind } from "../page.ts";
 import type { Connection } from "./connection.ts";
 import { script } from "./connection.ts";
 import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
@@ -168,7 +168,7 @@ export async function* listed(
         client.zrevrangebyscore(place.key, place.newest, "-inf", "WITHSCORES", "LIMIT", place.skip, CHUNK),
       ),
     );
-    yield found.filter((each) => !before || standsAfter(before, each));
+    yield found.filter((each) => !before || standsBehind(before, each));
     if (found.length < CHUNK) return;
     // Only those that were changed at the same moment as the one before are passed over by number.
     const last = found.at(-1);
@@ -176,9 +176,6 @@ export async function* listed(
     before = last;
   }
 }
-
-const standsAfter = (before: Position, { updatedAt, id }: Position) =>
-  updatedAt < before.updatedAt || (updatedAt === before.updatedAt && id < before.id);
 
 function positions(flat: readonly string[]): Listed[] {
   const found: Listed[] = [];

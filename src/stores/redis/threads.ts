@@ -2,12 +2,11 @@
 
 import type { Message } from "../../core/message.ts";
 import type { Thread } from "../../core/records.ts";
-import type { ThreadQuery } from "../../core/stores.ts";
-import { isIn } from "../../lib/search.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, pageOf } from "../page.ts";
+import { fits } from "../thread-filter.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
@@ -118,15 +117,4 @@ interface Described {
 interface Found {
   readonly thread: Thread;
   readonly place: Listed;
-}
-
-function fits(
-  thread: Thread,
-  { agent, status, q, parent, children }: Omit<ThreadQuery, "limit" | "cursor">,
-): boolean {
-  if (parent !== undefined && thread.parent?.thread_id !== parent) return false;
-  if (parent === undefined && !children && thread.parent) return false;
-  if (agent !== undefined && thread.agent !== agent) return false;
-  if (status !== undefined && thread.status !== status) return false;
-  return q === undefined || isIn(thread.title?.toLowerCase() ?? "", q.toLowerCase());
 }
