@@ -1,0 +1,48 @@
+// A toy store, written from docs/recipes/add-a-store.md alone: everything is JSON texts in one map, which one process has for itself.
+
+import type { AllStores } from "../../../src/stores/all-stores.ts";
+import { createDeferredCalls } from "../../../src/stores/deferred-calls.ts";
+import { createItems } from "../../../src/stores/items.ts";
+import { ControlChannel, LocalBus } from "../../../src/stores/local-bus.ts";
+import type { StoreOptions } from "../../../src/stores/options.ts";
+import { createOwners } from "../../../src/stores/owners.ts";
+import { ownerText } from "../../../src/stores/row-keys.ts";
+import { createRuns } from "../../../src/stores/runs.ts";
+import { openMemoryQuotas } from "../../../src/stores/sqlite/quotas.ts";
+import { createThreads } from "../../../src/stores/threads.ts";
+import { toyDocuments } from "./documents.ts";
+import { Files } from "./files.ts";
+import { toyKernel } from "./kernel.ts";
+
+export function createToyStores(options: StoreOptions = {}): AllStores {
+  const files = new Files(options);
+  const [bus, control] = [new LocalBus(), new ControlChannel()];
+  const kernel = toyKernel(files, control);
+  const { shelves, ...documents } = toyDocuments(files);
+  const counters = openMemoryQuotas(files.limits.now);
+
+  return {
+    threads: createThreads(kernel, bus),
+    runs: createRuns(kernel),
+    events: kernel.events,
+    documents,
+    deferredCalls: createDeferredCalls(kernel),
+    items: createItems(documents),
+    owners: createOwners({
+      shelves,
+      async between(after, before, limit) {
+        const names = new Set(files.threads().map(({ head }) => ownerText(head.owner)));
+        const found = [...names].filter((name) => name > after && name < before);
+        return found.sort().slice(0, limit);
+      },
+    }),
+    quotas: counters.quotas,
+    bus,
+    isDurable: false,
+    inRun: (work) => work(),
+    ping: async () => void files.names(""),
+    async close() {
+      for (const part of [files, counters, bus, control]) part.close();
+    },
+  };
+}
