@@ -61,16 +61,21 @@ describe("limits", () => {
 });
 
 test("streams.stall: a viewer that takes nothing for so long gives its place up", async () => {
+  const said = `say: "${`${"x".repeat(700)} `.repeat(1_200)}"`;
+  const turns = [`- &long { call: [{ tool: write_todos, args: { todos: [] } }], ${said} }`];
   const { url } = await serveWith(
-    { store: "memory", limits: { streams: 1 }, streams: { stall: "0.5s" } },
-    { script: `- { say: "${`${"x".repeat(700)} `.repeat(15_000)}" }` },
+    { store: "memory", limits: { streams: 1 }, streams: { stall: "1s" } },
+    { script: [...turns, ...Array<string>(14).fill("- *long"), "- { say: Done. }"].join("\n") },
   );
   const run = await background(url, "t1");
   const path = `/threads/t1/runs/${run.body.id}/events`;
   // It is never read from.
   const viewer = await fetch(url + path);
   expect(viewer.status).toBe(200);
+  expect(await statusOf(`${url}/events`)).toBe(503);
   await expect.poll(() => statusOf(`${url}/events`)).toBe(200);
+  // An answer that nothing refers to would have been closed by its client.
+  expect(viewer.bodyUsed).toBe(false);
 });
 
 describe("retention", () => {

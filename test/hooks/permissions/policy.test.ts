@@ -70,7 +70,7 @@ describe("the mode, when no rule speaks", () => {
       "a/../.git/config",
       "x\n/../.git/hooks/post-checkout",
       ".git /config",
-      ".g\u200cit/config",
+      "r.g\u200cit/config",
       "git~1/config",
     ],
     ...[
