@@ -14,7 +14,8 @@ export function Drawer(props: {
   const close = useRef(props.onClose);
   close.current = props.onClose;
   useEffect(() => {
-    history.pushState(DRAWER, "");
+    // An address that opens it, and a reload, find it there already.
+    if (!history.state?.isDrawer) history.pushState(DRAWER, "");
     let isLeft = false;
     const onBack = () => {
       isLeft = true;

@@ -21,6 +21,8 @@ export interface Element {
   readonly language?: string;
   /** Of `code-block`: no more will be added to it. */
   readonly isClosed?: boolean;
+  /** Of `code-block`: a text that is too long to be read as Markdown. */
+  readonly isTooLong?: boolean;
   /** Of `checkbox`. */
   readonly isChecked?: boolean;
   /** Of `html` and `maths`: it stands on lines of its own. */
@@ -64,7 +66,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
   let settled: Element[] = [];
   let length = 0;
   return (text, isWhole) => {
-    if (text.length > LONGEST) return [element("code-block", [text])];
+    if (text.length > LONGEST) return [element("code-block", [text], { isTooLong: true })];
     try {
       return isWhole ? whole(text) : grown(text);
     } catch {

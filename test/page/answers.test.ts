@@ -110,6 +110,9 @@ describe("while the agent waits", () => {
     ]);
     await question.getByRole("button", { name: "Deny", exact: true }).click();
     await sees(page, "Done with it.");
+    await page.evaluate(`location.hash = "#/agents/assistant"`);
+    const rule = await page.locator(".rule").innerText();
+    expect(rule.match(/echo 3; touch x/g)).toHaveLength(1);
   });
 
   test("a call that was denied says so, with the reason, also after a reload", async () => {

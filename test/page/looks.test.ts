@@ -107,6 +107,19 @@ test("a conversation that does not exist says so, leads to the start, and offers
   expect(tab.errors.splice(0).join()).toContain("404");
 });
 
+test("a conversation that is first opened without a connection says so, and appears once the server is back", async () => {
+  const { url } = await startServer({ script: () => ({ say: "Short." }) });
+  await runs(url, "one", { input: "First." });
+  await runs(url, "two", { input: "Second." });
+  const { page, go, errors } = await seen(chromium, url);
+  await go("#/t/one", "Short.");
+  await page.context().setOffline(true);
+  await go("#/t/two", "This conversation cannot be loaded without the server.");
+  await page.context().setOffline(false);
+  await page.getByRole("article", { name: "You" }).getByText("Second.").waitFor();
+  expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
+});
+
 test("the side of a conversation takes no room while it has nothing to show", async () => {
   const { url } = await startServer({ script: [{ say: "Short." }] });
   await runs(url, "one", { input: "Go." });

@@ -28,6 +28,11 @@ const TABLE = [
   .join("\n");
 
 describe("an answer", () => {
+  test("is plain text where it is very long, and says why", async () => {
+    const { page } = await saying(`\`\`\`js\n${"const answer_of_all_questions=42;\n".repeat(13_000)}\`\`\``);
+    await page.getByText("Shown as plain text because of its length.").waitFor();
+  });
+
   test("shows each task on one line, with a box that cannot be ticked", async () => {
     const { page } = await saying("- [x] done task\n- [ ] to do\n  - [x] a part of it");
     const box = page.getByRole("checkbox", { name: "Done", exact: true }).first();

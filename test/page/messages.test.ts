@@ -21,16 +21,36 @@ const HANGING = `
   })
 `;
 
-test("the buttons of a message are whole, and a bubble is as wide as its words", async () => {
+/** Words of an answer on which its buttons lie. */
+const COVERED = `
+  [...document.querySelectorAll(".answer:has(> .actions)")].flatMap((answer) => {
+    // What is not in sight has no layout.
+    answer.style.contentVisibility = "visible";
+    const buttons = answer.querySelector(".actions").getBoundingClientRect();
+    const texts = document.createTreeWalker(answer.querySelector(".markdown"), NodeFilter.SHOW_TEXT);
+    const words = document.createRange();
+    const rects = [];
+    while (texts.nextNode()) {
+      words.selectNodeContents(texts.currentNode);
+      rects.push(...words.getClientRects());
+    }
+    return rects.filter(({ left, right, top, bottom }) =>
+      right > buttons.left && left < buttons.right && bottom > buttons.top + 1 && top < buttons.bottom - 1)
+      .map(() => answer.textContent.slice(0, 60));
+  })
+`;
+
+test("the buttons of a message are whole and lie over no words, and a bubble is as wide as its words", async () => {
   const { url } = await startServer({
     agents: "agents: { assistant: { model: 'scripted:test', tools: [ls] } }",
     script: (_, call) =>
       call === 0
         ? { say: "Looking.", call: [{ tool: "ls", args: {} }] }
-        : { say: "A long answer. ".repeat(call * 40) },
+        : { say: `${"A long answer. ".repeat(call * 40)}${call === 2 ? "\n\n- A list at its end" : ""}` },
   });
   await runs(url, "one", { input: "Hi" });
   await runs(url, "one", { input: `At length: ${"word ".repeat(80)}` });
+  await runs(url, "one", { input: "Again" });
   const tab = await seen(chromium, url);
   for (const width of [1440, 1024, 390]) {
     await tab.look({ theme: "light", width, height: 900 });
@@ -38,6 +58,7 @@ test("the buttons of a message are whole, and a bubble is as wide as its words",
     const hanging = await tab.page.evaluate<number[]>(HANGING);
     expect(hanging.length).toBeGreaterThan(8);
     expect(hanging.filter((px) => px > 0)).toEqual([]);
+    expect([width, await tab.page.evaluate(COVERED)]).toEqual([width, []]);
     const [short, long] = await tab.page.evaluate<number[]>(
       `[...document.querySelectorAll(".said > .words")].map((each) => each.getBoundingClientRect().width)`,
     );
@@ -318,7 +339,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
   await ada.page.getByRole("button", { name: "End", exact: true }).click();
   await sees(ada.page, "No link has been created.");
   await bob.page.reload();
-  await sees(bob.page, "or it has ended");
+  await sees(bob.page, "This link leads to no conversation: it has ended");
   bob.errors.length = 0;
 });
 

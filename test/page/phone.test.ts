@@ -113,6 +113,36 @@ test("Back closes a drawer and stays on the page; a link in it leads on from whe
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
 });
 
+test("an address of what belongs to a conversation opens it in the drawer, and Back leads to the conversation", async () => {
+  const { url } = await startServer({ agents: AGENTS });
+  await runs(url, "said", { input: "Hello." });
+  const page = await phone(`${url}/#/t/said/trace`);
+  const drawer = page.getByRole("dialog");
+  const shows = (name: string) => drawer.getByRole("tab", { name, selected: true }).waitFor();
+  await shows("Trace");
+  await page.reload();
+  await shows("Trace");
+  await page.goBack();
+  await drawer.waitFor({ state: "detached" });
+  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  await page.evaluate(`location.hash = "#/t/said/files"`);
+  await shows("Files");
+  await drawer.getByRole("tab", { name: "Events" }).tap();
+  await shows("Events");
+  await page.goBack();
+  await drawer.waitFor({ state: "detached" });
+  expect(await page.evaluate("location.hash")).toBe("#/t/said");
+  const [ring, summary] = await page.evaluate<number[]>(`(() => {
+    const heading = document.querySelector("main h1");
+    heading.tabIndex = -1;
+    heading.focus({ focusVisible: true });
+    const { outlineOffset, outlineWidth } = getComputedStyle(heading);
+    const ring = heading.getBoundingClientRect().bottom + parseFloat(outlineOffset) + parseFloat(outlineWidth);
+    return [ring, document.querySelector("main .summary").getBoundingClientRect().top];
+  })()`);
+  expect(ring).toBeLessThanOrEqual((summary ?? 0) + 0.5);
+});
+
 test("the page can be installed: its manifest and icons are there, behind a path prefix too", async () => {
   const { url } = await startServer();
   const html = await (await fetch(url)).text();

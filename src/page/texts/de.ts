@@ -229,6 +229,7 @@ export const de: Texts = {
     messages: "Nachrichten",
     assistant: "Assistent",
     reading: "Die Unterhaltung wird gelesen…",
+    ended: "Dieser Link führt zu keiner Unterhaltung: Er ist beendet, oder es gab ihn nie.",
   },
   copy: { copy: "Kopieren", copied: "Kopiert", byHand: "Zum Kopieren Strg+C (⌘C) drücken" },
   messages: {
@@ -255,6 +256,7 @@ export const de: Texts = {
   },
   markdown: {
     plainText: "Text",
+    tooLong: "Wegen der Länge als einfacher Text gezeigt.",
     table: "Tabelle",
     task: (isDone: boolean) => (isDone ? "Erledigt" : "Nicht erledigt"),
     picture: (host: string) => `Bild von ${host} öffnen`,
@@ -791,6 +793,8 @@ export const de: Texts = {
     messages: "Nachrichten",
     missing: "Diese Unterhaltung gibt es nicht. Vielleicht wurde sie gelöscht.",
     first: "Schreiben Sie unten die erste Nachricht.",
+    unreachable:
+      "Ohne den Server lässt sich diese Unterhaltung nicht laden. Sie erscheint, sobald er wieder da ist.",
     toEnd: "Zum Ende",
   },
   threadList: {

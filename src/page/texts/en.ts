@@ -218,6 +218,7 @@ export const en = {
     messages: "Messages",
     assistant: "Assistant",
     reading: "Reading the conversation…",
+    ended: "This link leads to no conversation: it has ended, or it was never there.",
   },
   copy: { copy: "Copy", copied: "Copied", byHand: "Press Ctrl+C (⌘C) to copy" },
   messages: {
@@ -244,6 +245,7 @@ export const en = {
   },
   markdown: {
     plainText: "text",
+    tooLong: "Shown as plain text because of its length.",
     table: "Table",
     task: (isDone: boolean): string => (isDone ? "Done" : "Not done"),
     picture: (host: string) => `Open picture from ${host}`,
@@ -770,6 +772,7 @@ export const en = {
     messages: "Messages",
     missing: "There is no such conversation. It may have been deleted.",
     first: "Write the first message below.",
+    unreachable: "This conversation cannot be loaded without the server. It appears once the server is back.",
     toEnd: "To the end",
   },
   threadList: {

@@ -11,12 +11,13 @@ interface CodeBlockProps {
   readonly code: string;
   readonly language: string | undefined;
   readonly isClosed: boolean;
+  readonly isTooLong: boolean;
 }
 
-export const CodeBlock = ({ code, language, isClosed }: CodeBlockProps) => (
+export const CodeBlock = ({ code, language, isClosed, isTooLong }: CodeBlockProps) => (
   <figure class="code-block" dir="ltr">
     <figcaption>
-      <span>{language ?? t().markdown.plainText}</span>
+      <span>{isTooLong ? t().markdown.tooLong : (language ?? t().markdown.plainText)}</span>
       <Copy text={() => code} />
     </figcaption>
     {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}

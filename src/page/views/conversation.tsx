@@ -12,7 +12,7 @@ import { useKey } from "../keys.ts";
 import { type Live, type OpenThread, openThread } from "../live.ts";
 import type { Choice } from "../outbox.ts";
 import { hasPlace } from "../places.ts";
-import { go, hashOf, useRoute } from "../routes.ts";
+import { DRAWER, go, hashOf, useRoute } from "../routes.ts";
 import { stopRun } from "../run-commands.ts";
 import { contentOf, startRun } from "../sending.ts";
 import { client, may } from "../session.ts";
@@ -51,10 +51,16 @@ export function Conversation({ thread, run, tab }: ConversationProps) {
 
 function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThread }) {
   const { live } = open;
-  const { state, problem } = useTouched(live);
+  const { state, problem, connection } = useTouched(live);
   const attachments = useAttachments(thread);
   const [rewriting, setRewriting] = useState<UserCell>();
   const [isDrawerOpen, setDrawerOpen] = useState(false);
+  const isReady = state === "ready";
+  useEffect(() => {
+    if (!isReady || tab === undefined || !isNarrow()) return;
+    keepBelowDrawer(hashOf({ view: "thread", thread, run }));
+    setDrawerOpen(true);
+  }, [isReady, thread, run, tab]);
   const rewriteLast = useCallback(() => {
     const last = live.page.lane.cells.findLast((cell) => cell.kind === "user");
     if (last && !live.page.run.isActive && may("run")) setRewriting(last);
@@ -80,7 +86,9 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
     <>
       <main
         ref={main}
-        class={state === "loading" ? "conversation is-loading" : "conversation"}
+        class={
+          state === "loading" && connection !== "reconnecting" ? "conversation is-loading" : "conversation"
+        }
         aria-label={t().conversation.title}
         {...dropInto(attachments.add)}
       >
@@ -126,6 +134,17 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
   );
 }
 
+/** The side has no column of its own: as in page.css. */
+const isNarrow = (): boolean => matchMedia("(max-width: 60rem)").matches;
+
+/** Back from a drawer that the address opens leads to `hash`, the conversation alone. */
+function keepBelowDrawer(hash: string): void {
+  if (history.state?.isDrawer) return;
+  const beside = location.hash;
+  history.replaceState(null, "", hash);
+  history.pushState(DRAWER, "", beside);
+}
+
 function Log({
   thread,
   open,
@@ -136,7 +155,7 @@ function Log({
   onRewrite: (cell: UserCell) => void;
 }) {
   const { live } = open;
-  const { page, state, info } = useTouched(live);
+  const { page, state, info, connection } = useTouched(live);
   const { asks } = useTouched(page);
   const scroller = useRef<HTMLElement>(null);
   const [end, setEnd] = useState<FollowedEnd>();
@@ -194,7 +213,9 @@ function Log({
               </InWorkspace>
             </WithVersions>
           </ThreadOf.Provider>
-          {state === "loading" && <p class="empty">{t().shared.reading}</p>}
+          {state === "loading" && (
+            <Empty>{connection === "reconnecting" ? t().conversation.unreachable : t().shared.reading}</Empty>
+          )}
           {state === "missing" && (
             <Empty>
               {t().conversation.missing} <a href={hashOf({ view: "new" })}>{t().door.toStart}</a>

@@ -48,6 +48,7 @@ function view(element: Element, dir?: "auto"): VNode {
           code={textOf(element.children)}
           language={element.language}
           isClosed={element.isClosed === true}
+          isTooLong={element.isTooLong === true}
         />
       );
     case "a":

@@ -60,6 +60,7 @@ const MARKS = { allow: "✓", deny: "✗", ask: "?" } as const;
 function Rule({ rule }: { rule: RememberedRule }) {
   const { tool, ...others } = rule.matcher;
   const { decisions, anyTool } = t().permissions;
+  const description = ownWordsOf(rule);
   return (
     <span class="rule">
       <strong class={rule.decision}>{`${MARKS[rule.decision]} ${decisions[rule.decision]}`}</strong>{" "}
@@ -75,14 +76,20 @@ function Rule({ rule }: { rule: RememberedRule }) {
           </code>
         </span>
       ))}
-      {rule.description && (
+      {description !== undefined && (
         <span class="quiet">
           {" "}
-          <Plain>{rule.description}</Plain>
+          <Plain>{description}</Plain>
         </span>
       )}
     </span>
   );
+}
+
+/** The server describes an answer for one call by what its matcher says already. */
+function ownWordsOf({ description, matcher }: RememberedRule): string | undefined {
+  const said = `${String(matcher.tool)} ${JSON.stringify(matcher.arguments)}`;
+  return description && !said.startsWith(description) ? description : undefined;
 }
 
 function saidOf(value: unknown): string {

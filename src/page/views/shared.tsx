@@ -1,7 +1,7 @@
 // A conversation that another user shares: it is read, and nothing can be done with it.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Message, SharedPlace } from "../../client/client.ts";
+import { type Message, ProblemError, type SharedPlace } from "../../client/client.ts";
 import { createFold } from "../../client/fold.ts";
 import { Empty, Problem, useRead, visible } from "../components.tsx";
 import { touch } from "../frame.ts";
@@ -14,7 +14,7 @@ import { ThreadOf } from "./thread-of.ts";
 export function Shared({ user, thread, share }: SharedPlace) {
   const words = t().sharing;
   const { value, problem } = useRead(
-    (signal) => read({ user, thread, share }, signal),
+    (signal) => read({ user, thread, share }, signal).catch(nullIfEnded),
     [user, thread, share],
   );
   const [fold] = useState(() => createFold({ touch }));
@@ -39,12 +39,18 @@ export function Shared({ user, thread, share }: SharedPlace) {
           <ThreadOf.Provider value={{ thread: "", agent: value?.about.agent ?? words.assistant }}>
             <Cells lane={fold.page.lane} />
           </ThreadOf.Provider>
-          {!value && !problem && <Empty>{words.reading}</Empty>}
+          {value === undefined && !problem && <Empty>{words.reading}</Empty>}
+          {value === null && <Empty>{words.ended}</Empty>}
           <Problem>{problem ?? ""}</Problem>
         </div>
       </section>
     </main>
   );
+}
+
+function nullIfEnded(error: unknown): null {
+  if (error instanceof ProblemError && error.status === 404) return null;
+  throw error;
 }
 
 async function read(place: SharedPlace, signal: AbortSignal) {
