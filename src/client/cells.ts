@@ -144,7 +144,7 @@ function cut(output: Output): void {
   output.tail = output.tail.slice(-KEPT);
 }
 
-/** `gap`: what stands for so many characters that are not kept. */
+/** `gap` returns the text that replaces characters that are not kept, given their number. */
 export function shown(
   { head, tail, dropped }: Output,
   gap = (missing: number) => `… ${missing} characters …`,

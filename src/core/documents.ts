@@ -69,9 +69,9 @@ export interface Retention {
   readonly count?: number;
 }
 
-/** A call of `trim` deletes so many documents at most. */
+/** Maximum number of documents that one call of `trim` deletes. */
 export const TRIMMED = 1_000;
-/** A call of `pick` returns so many documents at most. */
+/** Maximum number of documents that one call of `pick` returns. */
 export const MAX_PICKED = 100;
 
 export interface PickOptions {

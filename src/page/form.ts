@@ -6,7 +6,7 @@ type Schema = Readonly<Record<string, unknown>>;
 
 export interface Field {
   readonly name: string;
-  /** What it is called for people; absent: its name. */
+  /** Label that people read. Default: the name. */
   readonly title?: string;
   readonly description?: string;
   /** `long`: a text of several lines. `list`: texts, one a line. `pairs`: `Name: value`, one a line. `json`: what has no field of its own. */

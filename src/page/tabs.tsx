@@ -1,4 +1,4 @@
-// Several parts in one place, of which one is shown.
+// Tabs: one of several parts is shown.
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect } from "preact/hooks";

@@ -17,7 +17,7 @@ export const Quota = z.strictObject({
   streams: count.optional(),
   stored_bytes: count
     .optional()
-    .describe("Of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
+    .describe("Bytes of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
   tokens_per_day: count.optional(),
   tokens_per_month: count.optional(),
   cost_per_day: Money.optional(),

@@ -118,7 +118,7 @@ async function byWords(
   if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
   const open = await thread.open();
   const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
-  // What is open now may have been asked after the words were read.
+  // The run may have asked the open question after it had read these words.
   if (at) return repeating(runs, caller, { thread, at }, async () => at);
   const answers = turn.words(textOf(newest.content), open);
   return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;

@@ -23,7 +23,7 @@ import { VersionsNav } from "./versions-nav.tsx";
 
 /** So many are drawn without being asked for: the newest. */
 const SHOWN = 1_000;
-/** Of a conversation that opens at its end, what fills a screen is drawn first. */
+/** Number of cells that are drawn first when a conversation opens at its end: enough to fill a screen. */
 const FIRST = 40;
 const STEP = 60;
 

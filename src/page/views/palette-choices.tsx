@@ -23,7 +23,7 @@ const MOST = 8;
 const TYPING_MS = 200;
 
 interface Props {
-  /** Of the list. */
+  /** The id of the list element. */
   readonly id: string;
   readonly q: string;
   /** Where the field finds what its keys do. */

@@ -52,7 +52,7 @@ export async function beginning(
     const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
     const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
     const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
-    // What a repeat finds open was asked after its answers.
+    // The run asked the questions that a repeat finds open after it had read these answers.
     const asked = as === "repeat" ? [] : open;
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
