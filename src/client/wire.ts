@@ -35,7 +35,7 @@ export type Part = {
 };
 
 export type ToolCall = {
-  /** Given by the model. Every tool's idempotency key. */
+  /** Given by the model, or by the server. Every tool's idempotency key. */
   id: string;
   name: string;
   args: Record<string, unknown>;
@@ -81,6 +81,8 @@ export type Message = {
   /** provider:model that wrote it. */
   model?: string | undefined;
   usage?: Usage | undefined;
+  /** No model wrote it: a user started a run with these calls. */
+  by_user?: true | undefined;
   /** Present only when the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` is what was said until then. */
   incomplete?: "stopped" | "failed" | undefined;
 } | {
@@ -1255,6 +1257,13 @@ export type InputMessage = {
   content: string | Part[];
 };
 
+export type GivenCall = {
+  /** A tool of the agent, or one that the run brings. */
+  name: string;
+  /** Default: `{}`. */
+  args?: Record<string, unknown> | undefined;
+};
+
 export type StartRun = {
   /** Default: the thread's agent, else the first one configured. */
   agent?: string | undefined;
@@ -1263,6 +1272,8 @@ export type StartRun = {
   messages?: InputMessage[] | undefined;
   /** Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call. */
   continue?: true | undefined;
+  /** The run executes these calls first, as if its model had made them, and then asks the model. Alone, or after the messages. */
+  calls?: GivenCall[] | undefined;
   /** `provider:model` instead of the agent's own. */
   model?: string | undefined;
   temperature?: number | undefined;

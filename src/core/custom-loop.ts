@@ -7,6 +7,7 @@ import { AppError, abortRun, messageOf } from "./errors.ts";
 import type { CallModel, CallTool } from "./hook.ts";
 import {
   assistantMessage,
+  callsByUsers,
   type Message,
   NO_USAGE,
   type ToolCall,
@@ -214,9 +215,14 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
   calls: unanswered(messages),
 });
 
-/** The messages to answer. A resumed run is at the newest message, unless that is already answered. */
+/**
+ * The messages to answer. A run that resumes, or that a user started with calls alone, is at the newest message, unless that is
+ * already answered.
+ */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
-  if (unknownTo(input.messages, input.input).length > 0) return userMessages(input.input);
+  const said = userMessages(input.input);
+  const isCalling = said.length === 0 && callsByUsers(input.input).length > 0;
+  if (!isCalling && unknownTo(input.messages, input.input).length > 0) return said;
   const isAnswered = messages.at(-1)?.role === "assistant" && unanswered(messages).length === 0;
   return isAnswered ? [] : userMessages(messages).slice(-1);
 }

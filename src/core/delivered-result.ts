@@ -15,6 +15,9 @@ const MAX_CHARS = 80_000;
 export const OUTCOME_UNKNOWN =
   "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
 
+/** The result of a call that was not started. */
+export const NOT_RUN = "Not run: the run ended before it.";
+
 export const deliveredResult = (call: DeferredCall): DoneResult => ({
   ...(replyResult(call.reply) ?? failed("The tool's server delivered nothing.")),
   message_id: deliveryId(call),

@@ -10,7 +10,7 @@ import { type StreamEvent, warning } from "../protocol/event.ts";
 import { LimitDetails } from "../protocol/limit-details.ts";
 import { attributeErrors, compose } from "./compose.ts";
 import { type LoopParts, runCustomLoop } from "./custom-loop.ts";
-import { OUTCOME_UNKNOWN } from "./delivered-result.ts";
+import { NOT_RUN, OUTCOME_UNKNOWN } from "./delivered-result.ts";
 import { AppError, endsTheRun, hasCode, hookFailed, isCancellation, messageOf, RunLimit } from "./errors.ts";
 import type { CallModel, CallTool, Hook, ToolRequest } from "./hook.ts";
 import { isIncomplete } from "./incomplete-message.ts";
@@ -359,9 +359,7 @@ function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
 }
 
 function whyNotRun(outcome: Outcome): string {
-  return outcome.status === "cancelled"
-    ? "Cancelled before it was run."
-    : "Not run: the run ended before it.";
+  return outcome.status === "cancelled" ? "Cancelled before it was run." : NOT_RUN;
 }
 
 function opening({ name, model }: Agent, { attempt, replaces }: RunInput): StreamEvent {

@@ -248,6 +248,12 @@ export function unanswered(messages: readonly Message[]): ToolCall[] {
   return assistant.tool_calls.filter((call) => !answered.has(call.id));
 }
 
+/** The calls that users started runs with. */
+export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
+  messages.flatMap((message) =>
+    message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],
+  );
+
 /** The conversation as a person reads it. */
 export function prettyPrint(messages: readonly Message[]): string {
   return messages.map(printed).join("\n\n");

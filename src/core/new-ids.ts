@@ -5,3 +5,4 @@ import { randomId } from "../lib/random-id.ts";
 export const newThreadId = () => `th_${randomId()}`;
 export const newRunId = () => `run_${randomId()}`;
 export const newMessageId = () => `msg_${randomId()}`;
+export const newCallId = () => `call_${randomId()}`;

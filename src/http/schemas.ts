@@ -43,6 +43,13 @@ export const InputMessage = z
   })
   .meta({ id: "InputMessage" });
 
+const GivenCall = z
+  .strictObject({
+    name: z.string().min(1).max(256).describe("A tool of the agent, or one that the run brings."),
+    args: z.record(z.string(), z.unknown()).default({}),
+  })
+  .meta({ id: "GivenCall" });
+
 const ClientTools = boundedList(ClientTool, 64)
   .min(1)
   .optional()
@@ -65,6 +72,12 @@ export const StartRunBody = z
       .optional()
       .describe(
         "Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call.",
+      ),
+    calls: boundedList(GivenCall, 64)
+      .min(1)
+      .optional()
+      .describe(
+        "The run executes these calls first, as if its model had made them, and then asks the model. Alone, or after the messages.",
       ),
     model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
     ...ModelSettings.shape,
@@ -97,8 +110,15 @@ export const StartRunBody = z
       .default(false)
       .describe("Answer 202 at once; follow the run's events at `Location`."),
   })
-  .refine(({ input, messages, continue: goesOn }) => countOf([input, messages, goesOn]) === 1, {
-    error: "give one of `input`, `messages` and `continue`",
+  .refine(
+    ({ input, messages, continue: goesOn, calls }) =>
+      countOf([input, messages, goesOn]) ===
+      (calls && countOf([input, messages]) === 0 ? countOf([goesOn]) : 1),
+    { error: "give one of `input`, `messages` and `continue`, or `calls`" },
+  )
+  .refine(({ continue: goesOn, calls }) => !goesOn || calls === undefined, {
+    path: ["calls"],
+    error: "cannot come with `continue`: leave `continue` out, and the run continues with the calls",
   })
   .refine(({ continue: goesOn, replaces }) => !goesOn || replaces === undefined, {
     path: ["continue"],

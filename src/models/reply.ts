@@ -3,8 +3,8 @@
 import { joinedArguments, MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
 import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply } from "../core/model.ts";
+import { newCallId } from "../core/new-ids.ts";
 import { isNestedDeeper } from "../lib/json.ts";
-import { randomId } from "../lib/random-id.ts";
 import type { StreamEvent } from "../protocol/event.ts";
 
 /** One event of a provider's, of any kind. */
@@ -67,5 +67,3 @@ export function toToolCalls({ id, name, json }: ReadCall, cut: boolean): ToolCal
   const joined = joinedArguments(json);
   return joined?.map((args, at) => ({ id: at === 0 ? id : newCallId(), name, args })) ?? [malformed];
 }
-
-export const newCallId = () => `call_${randomId()}`;

@@ -25,7 +25,7 @@ export type Content = z.infer<typeof Content>;
 
 export const ToolCall = z
   .object({
-    id: z.string().describe("Given by the model. Every tool's idempotency key."),
+    id: z.string().describe("Given by the model, or by the server. Every tool's idempotency key."),
     name: z.string(),
     args: z.record(z.string(), z.unknown()),
     malformed: z
@@ -76,6 +76,7 @@ export const AssistantMessage = z.object({
   reasoning: z.array(Reasoning).optional(),
   model: z.string().optional().describe("provider:model that wrote it."),
   usage: Usage.optional(),
+  by_user: z.literal(true).optional().describe("No model wrote it: a user started a run with these calls."),
   incomplete: z
     .enum(["stopped", "failed"])
     .optional()

@@ -3,10 +3,12 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../core/bus.ts";
+import { NOT_RUN } from "../core/delivered-result.ts";
 import { AppError, type ErrorInfo, hasCode, SERVER_FAILED } from "../core/errors.ts";
 import { runAgent } from "../core/loop.ts";
 import {
   areLong,
+  callsByUsers,
   type Message,
   type ToolCall,
   type Usage,
@@ -289,10 +291,12 @@ async function writeFailure(
   const standIn = withRestored(deferred, restored, restoration);
   const results = await resultsFor(open, standIn, { outcome, isGivenUp: request.cancel ?? false });
   const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
+  const news = unknownTo(messages, request.input);
+  const notRun = callsByUsers(news).map((call) => resultMessage(call, failed(NOT_RUN)));
   await createWriter(events, lease).write(
     ...start,
     ...leftOpen.toReversed().map((span) => failedEnd(span, error)),
-    ...[...(cut ? [cut] : []), ...results, ...unknownTo(messages, request.input)].map(
+    ...[...(cut ? [cut] : []), ...results, ...news, ...notRun].map(
       (message): StreamEvent => ({ event: "on_message", data: { message } }),
     ),
     end,

@@ -1,25 +1,22 @@
-// Prepares a claimed run for the loop: its agent, its thread, its options, and what previous attempts left. Also answers
-// which tools an agent offers, because that depends on the same parts.
+// Prepares a claimed run for the loop: its agent, its thread, its options, and what previous attempts left.
 
 import { keptOverrides } from "../agents/overrides.ts";
 import type { AgentDefinition } from "../core/agent.ts";
-import type { Backend, BackendConfig } from "../core/backend.ts";
+import type { BackendConfig } from "../core/backend.ts";
 import { AppError, hasCode } from "../core/errors.ts";
 import { Message } from "../core/message.ts";
-import { newThreadId } from "../core/new-ids.ts";
 import { OPEN_ENDED, openInterrupts } from "../core/open-interrupts.ts";
 import type { OutputFormat } from "../core/output.ts";
 import { Lineage, RunRequest } from "../core/records.ts";
-import { type RunInput, unrecordedRun } from "../core/run.ts";
-import { type Agent, toolsOffered } from "../core/runnable-agent.ts";
+import type { RunInput } from "../core/run.ts";
+import type { Agent } from "../core/runnable-agent.ts";
 import type { Claim } from "../core/stores.ts";
 import { runTrace, type Tool } from "../core/tool.ts";
-import { freeTurn } from "../lib/async.ts";
 import { fitted } from "../lib/fitted.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../lib/untrusted-schema/index.ts";
-import type { Owner } from "../protocol/ids.ts";
 import { clientTool, createClientTools } from "../tools/client.ts";
+import { unopened } from "./offered-tools.ts";
 import { openCalls } from "./open-calls.ts";
 import type { PreviousAttempt } from "./previous-attempt.ts";
 import type { Agents, Control, RunObserver, RunServices } from "./services.ts";
@@ -120,7 +117,7 @@ function onlyOf({ restores, appends }: RunRequest): RunInput["only"] {
 }
 
 /** The definition of an agent. A subagent may use the backend of another agent. */
-function withBackend(agents: Agents, name: string, lineage: Lineage | undefined): AgentDefinition {
+export function withBackend(agents: Agents, name: string, lineage: Lineage | undefined): AgentDefinition {
   const definition = agents.find(name);
   if (lineage?.backend_of === undefined) return definition;
   const { backend } = agents.find(lineage.backend_of);
@@ -214,48 +211,5 @@ function keepOptions({ settings, ...others }: RunOptions, state: State): RunObse
         ? []
         : [{ event: "on_state", data: { key: OPTIONS_KEY, value } }];
     },
-  };
-}
-
-/**
- * The tools that a user's runs of an agent offer its model, by name. Starts no sandbox. Throws `invalid_request` for an
- * unknown agent.
- */
-export async function offeredTools(
-  { agents, stores: { items }, subagents, tenantTools }: RunServices,
-  owner: Owner,
-  name: string,
-): Promise<Tool[]> {
-  const definition = agents.find(name);
-  const [tools = [], user] = await Promise.all([
-    tenantTools?.(owner, name),
-    keptOverrides(items, owner, name),
-  ]);
-  // They are asked for of every agent at once.
-  await freeTurn(owner.tenant);
-  const backend = definition.backend && unopened(definition.backend);
-  const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
-  const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
-  const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
-  return toolsOffered(agent, run);
-}
-
-/** A backend for tools that are never called. */
-function unopened({ type }: BackendConfig): Backend {
-  const refuse = () => {
-    throw new AppError("unavailable", "This workspace is not open.");
-  };
-  return {
-    type,
-    workdir: "/",
-    exec: refuse,
-    stat: refuse,
-    read: refuse,
-    write: refuse,
-    edit: refuse,
-    list: refuse,
-    glob: refuse,
-    grep: refuse,
-    remove: refuse,
   };
 }

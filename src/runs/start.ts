@@ -19,6 +19,7 @@ import { checkAnswers } from "./answers.ts";
 import { assertNoBranch, type BranchServices, keepBranch } from "./branches.ts";
 import { getRun, newestRun, stopRun } from "./control.ts";
 import type { Runs } from "./executor.ts";
+import { checkCalls, type GivenCall, messageWith } from "./given-calls.ts";
 import type { Agents } from "./services.ts";
 import { bytesWith, recount, storing } from "./thread-bytes.ts";
 
@@ -29,6 +30,8 @@ export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
   readonly on_busy: "reject" | "enqueue" | "interrupt";
   /** Without input: the thread's last answer, which was cut off, is continued, or its last message is answered. */
   readonly continues?: true;
+  /** Calls that the run carries out after its input, before its model is asked. */
+  readonly calls?: readonly GivenCall[];
   /** The id of the event stream that will show the run. Quotas admit both or neither. */
   readonly stream?: string | undefined;
 }
@@ -165,8 +168,9 @@ async function orKnown(
 
 async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<RunRecord> {
   const { agents, quotas, stores, threadBytes } = runs;
-  const { agent: name, on_busy, stream, continues, ...rest } = command;
-  const { thread_id, request, rewind_to } = command;
+  const { agent: name, on_busy, stream, continues, calls, request: asked, ...rest } = command;
+  const { thread_id, rewind_to } = command;
+  const request = calls ? { ...asked, input: [...asked.input, messageWith(calls)] } : asked;
   assertNoBranch(thread_id);
   // A child that its parent waits for is part of the parent's run, which may still be ending.
   if (!isAwaited(request.lineage)) assertOpen(runs);
@@ -177,7 +181,9 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const bytes = isCounted ? await bytesWith(found?.bytes ?? 0, place, request.input, threadBytes) : undefined;
   const agent = agents.find(name ?? found?.thread.agent);
   if (request.model !== undefined) agents.checkModel(agent, request.model);
-  checkNames(agents, request.tools ?? []);
+  const { tools = [] } = request;
+  checkNames(agents, tools);
+  if (calls) await checkCalls(runs, { owner, thread_id, agent: agent.name, tools }, calls);
   const isRefusedBusy = rewind_to !== undefined || (request.tools && on_busy === "reject");
   if (isRefusedBusy) await assertFree(stores, owner, thread_id);
   if (rewind_to !== undefined)
@@ -187,7 +193,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
 
   const run = {
     ...rest,
-    ...(rewind_to === undefined ? {} : { request: { ...request, replaces: rewind_to } }),
+    request: rewind_to === undefined ? request : { ...request, replaces: rewind_to },
     id: newRunId(),
     agent: agent.name,
   };
@@ -201,7 +207,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
     // Last, as it takes long: a run that is refused anyway costs nothing.
-    await checkClientTools(owner.tenant, request.tools ?? []);
+    await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
     if (areLong(request.input)) await ownTurn(owner.tenant);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);

@@ -2,7 +2,15 @@
 
 import { AppError } from "../core/errors.ts";
 import { loggedWords, WORDS } from "../core/incomplete-message.ts";
-import { type Message, NO_USAGE, type ToolMessage, toolMessage, type UserMessage } from "../core/message.ts";
+import {
+  callsByUsers,
+  type Message,
+  NO_USAGE,
+  type ToolCall,
+  type ToolMessage,
+  toolMessage,
+  type UserMessage,
+} from "../core/message.ts";
 import type { RunRecord, RunRequest, ThreadStatus } from "../core/records.ts";
 import type { LogEntry, RunKey } from "../core/stores.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -149,7 +157,7 @@ export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamp
   const cut = words.partial().message("failed");
   return [
     ...endsOf(log, error, stamped.ts),
-    ...[...unread, ...(cut ? [cut] : []), ...answersTo(log, message)].map(
+    ...[...unread, ...(cut ? [cut] : []), ...answersTo(log, unread, message)].map(
       (each): StreamEvent => ({ event: "on_message", ...stamped, data: { message: each } }),
     ),
     { event: "error", ...stamped, data: error },
@@ -165,8 +173,9 @@ export const TELLS_OF_CRASHES: readonly EventName[] = [
 ];
 
 /** A result for each call of the run that has none: no thread is left with one open. */
-function answersTo(entries: readonly LogEntry[], why: string): ToolMessage[] {
+function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why: string): ToolMessage[] {
   const open = new Map<string, { readonly name: string; readonly text: string }>();
+  const notRun = ({ id, name }: ToolCall) => open.set(id, { name, text: `Not run: ${why}` });
   for (const { event, json } of entries) {
     if (!TELLS_OF_CALLS.some((name) => name === event)) continue;
     // Every entry was written from a StreamEvent.
@@ -177,9 +186,9 @@ function answersTo(entries: readonly LogEntry[], why: string): ToolMessage[] {
     if (said.event !== "on_message") continue;
     const { message } = said.data;
     if (message.role === "tool") open.delete(message.tool_call_id);
-    if (message.role === "assistant")
-      for (const { id, name } of message.tool_calls ?? []) open.set(id, { name, text: `Not run: ${why}` });
+    if (message.role === "assistant") message.tool_calls?.forEach(notRun);
   }
+  callsByUsers(unread).forEach(notRun);
   return [...open].map(([id, { name, text }]) => toolMessage({ id, name }, "", text));
 }
 

@@ -1,7 +1,7 @@
 // What every RunStore promises of runs whose process died.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
+import { assistantMessage, userMessage } from "../../src/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
@@ -204,6 +204,22 @@ export function takenOverRunsContract(open: Open): void {
               model: "m:x",
               incomplete: "failed",
             },
+          ]);
+        }));
+
+      test("too often leave no call open that a user started them with", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const call = { id: "call_1", name: "pay", args: {} };
+          const given = { ...assistantMessage("", call), by_user: true as const };
+          const { lease } = await claimed(stores, "t", { request: { settings: {}, input: [given] } });
+          for (let died = 1; died <= 5; died++) {
+            advance(LEASE_MS + 1);
+            await stores.runs.claimAbandoned(100);
+          }
+          expect((await stores.runs.get(ADA, "t", lease.run_id))?.status).toBe("error");
+          expect(await stores.threads.messages(ADA, "t")).toMatchObject([
+            { id: given.id, by_user: true },
+            { role: "tool", tool_call_id: "call_1", error: expect.stringMatching(/^Not run/) },
           ]);
         }));
 

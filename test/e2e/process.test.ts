@@ -93,6 +93,46 @@ describe("kill -9 of a server on sqlite", () => {
     expect(await (await fetch(`${second.url}/threads/t1`)).json()).toMatchObject({ status: "error" });
   });
 
+  test("during a call that the run was started with: its outcome is unknown, and it is not run twice", async () => {
+    const dir = await temporaryFolder();
+    const script = `- { say: I saw it. }`;
+    const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 5" } }];
+    const first = await serve(dir, script);
+    const viewer = await post(`${first.url}/threads/t1/runs`, { calls });
+    await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
+    first.child.kill("SIGKILL");
+    await first.exited;
+    await viewer.ended().catch(() => {});
+
+    const second = await serve(dir, script);
+    const seen = await reconnect(viewer, second.url);
+    expectWhole(seen);
+    const events = seen.map(({ event }) => event);
+    expect(names(events).filter((name) => name === "on_tool_start")).toHaveLength(2);
+    const roles = dataOf(events, "on_message").map(({ message }) => message.role);
+    expect(roles).toEqual(["assistant", "tool", "assistant"]);
+    expect(dataOf(events, "on_tool_end").at(-1)?.error).toMatch(/^Outcome unknown/);
+    const again = [{ name: "execute", args: { command: "cat marks" } }];
+    const look = await (await post(`${second.url}/threads/t2/runs`, { calls: again })).ended();
+    expect(dataOf(look, "on_tool_end")[0]?.output).toBe("once\n[exit_code: 0]");
+  });
+
+  test("while a run with calls is queued: they run once after the restart", async () => {
+    const dir = await temporaryFolder();
+    const script = `- { say: a b c d e f, delay_ms: 30 }`;
+    const first = await serve(dir, script);
+    const running = await post(`${first.url}/threads/t1/runs`, { input: "1" });
+    await running.until((event) => event.event === "on_chat_model_stream");
+    const calls = [{ name: "execute", args: { command: "echo once >> marks; cat marks" } }];
+    const waiting = await post(`${first.url}/threads/t1/runs`, { calls, on_busy: "enqueue" });
+    first.child.kill("SIGKILL");
+    await first.exited;
+
+    const second = await serve(dir, script);
+    const events = await (await view(second.url + waiting.headers.get("location"))).ended();
+    expect(dataOf(events, "on_tool_end").map(({ output }) => output)).toEqual(["once\n[exit_code: 0]"]);
+  });
+
   test("while a run is queued: it runs after the restart", async () => {
     const dir = await temporaryFolder();
     const script = `- { say: a b c d e f, delay_ms: 30 }`;

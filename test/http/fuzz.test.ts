@@ -57,6 +57,7 @@ const BODIES: Readonly<Record<string, readonly object[]>> = {
     { input: "hello" },
     { messages: [{ role: "user", content: [{ type: "text", text: "hello" }] }], metadata: { a: 1 } },
     { input: "hello", tools: [{ name: "ask", description: "Asks.", parameters: { type: "object" } }] },
+    { calls: [{ name: "write_todos", args: { todos: [] } }] },
   ],
   "POST /threads/{thread_id}/runs/{run_id}/resume": [{ answers: [{ id: "x", decision: "approve" }] }],
   "POST /threads/{thread_id}/permissions": [{ allow: "execute", command_prefix: ["git"] }],

@@ -136,7 +136,7 @@ const INPUTS: Readonly<Record<string, Kind | "nothing">> = {
   ...{ title: "nothing", metadata: "nothing", mode: "nothing", input: "nothing", messages: "nothing" },
   ...{ role: "nothing", content: "nothing", type: "nothing", text: "nothing", media_type: "nothing" },
   ...{ data: "nothing", temperature: "nothing", max_tokens: "nothing", thinking: "nothing" },
-  tool_choice: "nothing",
+  ...{ tool_choice: "nothing", calls: "nothing" },
   ...{ on_busy: "nothing", on_disconnect: "nothing", background: "nothing" },
   ...{ answers: "nothing", decision: "nothing", args: "nothing", message: "nothing", remember: "nothing" },
   remember_as: "nothing",

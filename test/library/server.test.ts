@@ -57,6 +57,25 @@ const greeter = (name: string) =>
     ),
   });
 
+test("an own loop carries out the calls that a run is started with, also without a message", async () => {
+  const agent = createAgent({
+    name: "looping",
+    tools: [greet],
+    model: scriptedModel(({ messages }) => ({ say: `After ${messages.at(-1)?.content}` })),
+    async *loop(agent) {
+      while (yield* agent.receive()) {
+        yield* agent.callTools(agent.openCalls());
+        yield* agent.speak();
+      }
+    },
+  });
+  const { server } = await serverOf({ agents: [agent] });
+  const url = await server.listen();
+  const calls = [{ name: "greet", args: { name: "Ada" } }];
+  for (const body of [{ input: "Go.", calls }, { calls }])
+    expect(textSeen(await (await post(`${url}/threads/t1/runs`, body)).ended())).toBe("After Hello, Ada!");
+});
+
 test("a program's agents are served over the native API, the wires and the page", async () => {
   const boss = greeter("boss").with({ subagents: [greeter("helper")], description: "Leads." });
   const { server } = await serverOf({ agents: [greeter("ada"), boss] });

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { AppError } from "../../src/core/errors.ts";
 import type { Hook } from "../../src/core/hook.ts";
 import { isSettled, type RunRecord } from "../../src/core/records.ts";
 import type { Stores } from "../../src/core/stores.ts";
@@ -425,4 +426,27 @@ test("a run that waited and has ended before its start was answered counts no lo
   const waiting = await startRun(runs, owner, { ...command("t", "next"), on_busy: "enqueue" });
   expect((await stores.runs.get(owner, "t", waiting.id))?.status).toBe("cancelled");
   expect((await store.held(owner)).user.runs).toBe(1);
+});
+
+test("a run whose agent cannot be built answers the calls that it was given", async () => {
+  const stores = createMemoryStores();
+  const { runs, agents } = managed(stores);
+  let built = 0;
+  const failing = {
+    build: (...args: Parameters<typeof agents.build>) => {
+      // For the check of the calls first.
+      if (built++ === 0) return { ...agents.build(...args), absence: () => "Not there now." };
+      throw new AppError("invalid_request", "There is no such agent.");
+    },
+  };
+  const engine = managed(stores, { agents: failing }).runs;
+  await engine.open();
+  const { request, ...rest } = command("t", "go");
+  const run = await startRun(engine, ADA, { ...rest, request, calls: [{ name: "pay", args: {} }] });
+  await settledOf(runs, ADA, run, AbortSignal.timeout(5_000));
+  expect(await stores.threads.messages(ADA, "t")).toMatchObject([
+    { role: "user" },
+    { by_user: true, tool_calls: [{ name: "pay" }] },
+    { role: "tool", name: "pay", error: "Not run: the run ended before it." },
+  ]);
 });

@@ -120,8 +120,8 @@ export const Checks = z
   .meta({ id: "GuardrailChecks" });
 type Checks = z.output<typeof Checks>;
 
-/** Returns what is wrong; undefined when the text may pass. */
-export type Guard = (subject: Subject, call: ModelCall) => Stream<Judgement>;
+/** Returns what is wrong; undefined when the text may pass. Without a model call there is no one to ask as a judge. */
+export type Guard = (subject: Subject, call?: ModelCall) => Stream<Judgement>;
 
 export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel }: HookServices): Guard {
   const { deny, topics } = rules;
@@ -140,6 +140,7 @@ export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel
     }
     if (!judge || !whole.trim()) return undefined;
     try {
+      if (!call) throw new Unavailable("No model is being asked.");
       return await judged({ ...judge, model }, { stage, text: whole, ...call });
     } catch (error) {
       if (!(error instanceof Unavailable)) throw error;

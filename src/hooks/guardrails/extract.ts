@@ -2,6 +2,7 @@
 
 import {
   type AssistantMessage,
+  callsByUsers,
   type Message,
   type SystemMessage,
   type ToolCall,
@@ -30,10 +31,21 @@ const isFromOutside = (message: Message): message is FromOutside =>
   message.role === "system" ||
   (message.role === "tool" && message.name === "load_skill");
 
+/** Whether a model said it. Calls that a user made are the user's words. */
+const isFromModel = (message: Message): message is AssistantMessage =>
+  message.role === "assistant" && !message.by_user;
+
+/** Whether the newest calls were made by a user. */
+export function areByUser(messages: readonly Message[]): boolean {
+  const newest = messages.findLast(({ role }) => role === "assistant");
+  return newest !== undefined && !isFromModel(newest);
+}
+
 /** All unanswered input together, so that splitting it over messages, or over the parts of one, hides nothing. */
 export function newInput(messages: readonly Message[]): Subject {
-  const since = messages.findLastIndex(({ role }) => role === "assistant");
-  const input = messages.slice(since + 1).filter(isFromOutside);
+  const unanswered = messages.slice(messages.findLastIndex(isFromModel) + 1);
+  const input = unanswered.filter(isFromOutside);
+  const calls = callsOf(callsByUsers(unanswered));
   const written = input.filter(({ role }) => role !== "tool").map(({ content }) => content);
   const whole = written.map(textOf).join("\n");
   const parts = written.filter((content) => typeof content !== "string");
@@ -48,8 +60,8 @@ export function newInput(messages: readonly Message[]): Subject {
     .flatMap(({ content }) => paragraphs(textOf(content)));
   return {
     texts: [whole],
-    asides: [...names, ...glued, ...skills],
-    whole: [whole, ...names].join("\n").trim(),
+    asides: [...names, ...glued, ...calls.texts, ...skills],
+    whole: [whole, ...names, calls.whole].join("\n").trim(),
   };
 }
 
@@ -101,17 +113,26 @@ export const authorOf = (stage: Stage) => `guardrails:${stage}`;
 const isRefusalOfInput = (message: Message) =>
   message.role === "assistant" && message.model === authorOf("input");
 
-/** Hides refused messages of users, and refused skills. */
+/** Hides refused messages of users, refused skills, and what users called with the results. */
 export function withoutRefused(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isRefusalOfInput)) return messages;
   let refused = false;
+  const called = new Set(callsByUsers(messages).map(({ id }) => id));
+  const isResult = (message: Message) => message.role === "tool" && called.has(message.tool_call_id);
   return messages
     .toReversed()
     .map((message) => {
-      if (message.role === "assistant") refused = isRefusalOfInput(message);
-      return refused && isFromOutside(message) ? { ...message, content: NOT_SHOWN } : message;
+      if (isFromModel(message)) refused = isRefusalOfInput(message);
+      if (!refused) return message;
+      if (message.role === "assistant") return message.by_user ? withoutArguments(message) : message;
+      return isFromOutside(message) || isResult(message) ? { ...message, content: NOT_SHOWN } : message;
     })
     .reverse();
 }
+
+const withoutArguments = ({ tool_calls = [], ...message }: AssistantMessage): AssistantMessage => ({
+  ...message,
+  tool_calls: tool_calls.map((call) => ({ ...call, args: {} })),
+});
 
 const NOT_SHOWN = "[This message was refused and is not shown.]";

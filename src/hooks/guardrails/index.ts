@@ -6,11 +6,12 @@ import { defineHook, type HookServices } from "../../core/hook.ts";
 import { type AssistantMessage, assistantMessage } from "../../core/message.ts";
 import type { Completion } from "../../core/model.ts";
 import type { Stream } from "../../core/stream.ts";
-import type { Run } from "../../core/tool.ts";
+import { denied, type Run } from "../../core/tool.ts";
 import { firstChars } from "../../lib/text.ts";
 import { held, spoken } from "./buffer-until-reviewed.ts";
 import { Checks, guardOf } from "./check.ts";
 import {
+  areByUser,
   authorOf,
   callsOf,
   clientToolsIn,
@@ -48,9 +49,10 @@ export const guardrails = defineHook({
   create({ message: words, ...checks }, services) {
     const guard = (stage: Stage) => checks[stage] && guardOf(stage, checks[stage], services);
     const input = guard("input");
+    const toolArgs = guard("tool_args");
     const reviews = [
       { stage: "output", guard: guard("output"), subjectOf: wordsOf },
-      { stage: "tool_args", guard: guard("tool_args"), subjectOf: callsIn },
+      { stage: "tool_args", guard: toolArgs, subjectOf: callsIn },
     ] as const;
     const isReviewed = reviews.some((review) => review.guard);
     /** The length of the thread when its input was last accepted. */
@@ -83,6 +85,14 @@ export const guardrails = defineHook({
           }
           return completion;
         });
+      },
+
+      async *wrapToolCall(request, next, run) {
+        const isChecked = toolArgs && areByUser(run.messages);
+        const fault = isChecked && (yield* toolArgs(callsOf([request.call])));
+        if (!fault) return yield* next(request);
+        note("tool_args", fault, run, services);
+        return denied(words);
       },
     };
   },

@@ -15,7 +15,7 @@ import { AppError } from "../../core/errors.ts";
 import { UserMay } from "../../core/hook.ts";
 import { mergePatch } from "../../lib/json.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import { offeredTools } from "../../runs/prepare.ts";
+import { offeredTools } from "../../runs/offered-tools.ts";
 import { ownerOf } from "../auth/guard.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";

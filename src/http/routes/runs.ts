@@ -285,6 +285,7 @@ function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBo
     on_busy,
     ...omitUndefined({
       agent,
+      calls: body.calls,
       continues: body.continue,
       rewind_to: body.replaces,
       idempotency_key: idempotencyKey(request),

@@ -3,9 +3,10 @@
 
 import type { ToolCall } from "../../core/message.ts";
 import type { StopReason } from "../../core/model.ts";
+import { newCallId } from "../../core/new-ids.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import { refused } from "../failure.ts";
-import { jsonIn, nameIn, newCallId, toToolCalls } from "../reply.ts";
+import { jsonIn, nameIn, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";
 
 /** More than any model makes in one reply. */

@@ -13,11 +13,11 @@ import {
   userMessage,
 } from "../../../../core/message.ts";
 import type { ModelSettings } from "../../../../core/model.ts";
+import { newCallId } from "../../../../core/new-ids.ts";
 import { Metadata } from "../../../../core/records.ts";
 import { mapInTurns } from "../../../../lib/async.ts";
 import { boundedList } from "../../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../../lib/omit-undefined.ts";
-import { randomId } from "../../../../lib/random-id.ts";
 import type { Answer, Interrupt } from "../../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import {
@@ -241,7 +241,7 @@ const thought = ({ summary }: SentItem): AssistantMessage => ({
 function serverCall(item: SentItem): Message[] {
   const { name = "", error } = item;
   if (name === "" || (item.output === undefined && !error)) return [];
-  const call = { id: `call_${randomId()}`, name, args: argumentsOf(item.arguments ?? "") };
+  const call = { id: newCallId(), name, args: argumentsOf(item.arguments ?? "") };
   return [
     assistantMessage("", call),
     toolMessage(call, outputOf(item, "items"), error ? failureOf(error) : undefined),
