@@ -114,7 +114,7 @@ export async function markUnused(dataDir: string, place: Place): Promise<void> {
   await notePlace(folderOf(dataDir, place), place).catch(unlessMissing);
 }
 
-/** The ids of the owner's workspaces. Those that were last opened by version 0.1.0 do not say whose they are. */
+/** The ids of the owner's workspaces. */
 export async function workspacesOf(dataDir: string, owner: Owner): Promise<string[]> {
   const all = join(dataDir, "workspaces");
   const found: string[] = [];
