@@ -1,7 +1,13 @@
 // Due documents that one process at a time works on, such as schedules that are to start a run.
 
-import { randomId } from "../lib/random-id.ts";
-import type { Document, Documents, Picked, PickOptions } from "./documents.ts";
+import {
+  type Document,
+  type Documents,
+  type DocumentWrite,
+  newVersion,
+  type Picked,
+  type PickOptions,
+} from "./documents.ts";
 
 /** A due document that only its holder may write, with its `version`, until the lease ends. */
 export interface ClaimedDocument extends Document {
@@ -9,13 +15,13 @@ export interface ClaimedDocument extends Document {
 }
 
 export interface ClaimOptions extends Pick<PickOptions, "limit" | "aheadMs"> {
+  /** Time until a claim that is not finished ends, in ms. */
   readonly leaseMs: number;
 }
 
 /**
- * Claims due documents of a kind, tenants in turn, as `Documents.pick` does: up to `limit`. Each is claimed by one process; to finish,
- * write it with its `version` and without a `due`, or with a later one. A process that dies, or does not finish within `leaseMs`,
- * loses the claim: the document is due again, and a late write of it is refused as `changed`. So is one after a user has changed it.
+ * Claims due documents of a kind, tenants in turn, as `Documents.pick` does. Each is claimed by one process, which works on it and then
+ * calls `finish`. When the process dies, or takes longer than `leaseMs`, the document is due again.
  */
 export async function claimDue(
   documents: Documents,
@@ -25,6 +31,19 @@ export async function claimDue(
   const picked = await documents.pick(kind, { limit, holdMs: leaseMs, aheadMs });
   const claims = await Promise.all(picked.map((each) => claim(documents, each, leaseMs)));
   return claims.flatMap((each) => each ?? []);
+}
+
+/**
+ * Ends a claim with the document's next body; undefined deletes it. It is due again at `due`, or never without it. Returns false, having
+ * written nothing, when the claim is over: another process has claimed the document, or a user has changed it.
+ */
+export async function finish(
+  documents: Documents,
+  { collection, key, version }: ClaimedDocument,
+  { body, due = null }: Pick<DocumentWrite, "body" | "due">,
+): Promise<boolean> {
+  const write = { key, seen: version, body, due };
+  return (await documents.write(collection, [write], { version: newVersion() })) === "written";
 }
 
 /** Undefined when it was changed in the meantime. A new version fences the process that claimed it before. */
@@ -37,7 +56,7 @@ async function claim(
   const [document] = found;
   if (document?.version !== seen) return undefined;
   const { body } = document;
-  const version = `v${randomId()}`;
+  const version = newVersion();
   const outcome = await documents.write(collection, [{ key, seen, body, due: now + leaseMs }], { version });
   return outcome === "written" ? { collection, key, body, version } : undefined;
 }

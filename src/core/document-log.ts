@@ -5,8 +5,9 @@ import {
   type Documents,
   type ListedCollection,
   type ListedDocument,
+  newVersion,
   type Retention,
-  TRIMMED,
+  retain,
 } from "./documents.ts";
 import type { Page } from "./stores.ts";
 
@@ -21,10 +22,16 @@ function nextKey(): string {
   return `${time}${appended.toString(36).padStart(COUNT_DIGITS, "0")}${randomId()}`;
 }
 
-/** Appends an entry, and returns its key. */
-export async function append(documents: Documents, list: ListedCollection, body: string): Promise<string> {
+/** Appends an entry, then deletes the entries that `retention` does not keep. Returns the entry's key. */
+export async function append(
+  documents: Documents,
+  list: ListedCollection,
+  body: string,
+  retention?: Retention,
+): Promise<string> {
   const key = nextKey();
-  await documents.write(list, [{ key, seen: undefined, body }], { version: `v${randomId()}` });
+  await documents.write(list, [{ key, seen: undefined, body }], { version: newVersion() });
+  if (retention) await retain(documents, list, retention);
   return key;
 }
 
@@ -34,19 +41,3 @@ export const entriesOf = (
   list: ListedCollection,
   page: { readonly limit: number; readonly cursor?: string | undefined },
 ): Promise<Page<ListedDocument>> => documents.page(list, { order: "created", ...page });
-
-/** Deletes all entries that are not to stay, in slices. Returns how many. */
-export async function retain(
-  documents: Documents,
-  list: ListedCollection,
-  retention: Retention,
-  signal: AbortSignal,
-): Promise<number> {
-  let trimmed = 0;
-  for (;;) {
-    signal.throwIfAborted();
-    const count = await documents.trim(list, retention);
-    trimmed += count;
-    if (count < TRIMMED) return trimmed;
-  }
-}

@@ -1,5 +1,5 @@
 // Search in short texts of documents, such as the names of prompts. It reads documents page by page, so it is the same in every
-// store, and what one call reads is bounded.
+// store, and a call reads a bounded number of them.
 
 import { sharedTurn } from "../lib/async.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -7,28 +7,28 @@ import { compatibleForm } from "../lib/unicode.ts";
 import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
 import type { Page } from "./stores.ts";
 
-/** Documents that one call reads at most. Fewer matches than asked for come with a cursor when there are more to read. */
+/** Maximum number of documents that one call reads. A call that stops there returns a cursor, also with fewer matches than its limit. */
 export const SEARCHED = 1_000;
 const PAGE = 100;
-/** Further words of a search are left out. */
+/** Maximum number of words in a search; further words are ignored. */
 const MAX_WORDS = 16;
-/** Only so much of a text is searched, and of a search read, in characters. */
+/** Characters of a text, and of a search, that are looked at. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
-  /** Words, or beginnings of words, in any case: a text matches that has all of them. Without any, every text matches. */
+  /** Words, or beginnings of words, in any case. A text matches when it has all of them. A search without words matches every text. */
   readonly q: string;
-  /** How the keys begin, such as with their owner: the matches are in the order of keys. Otherwise those written last come first. */
+  /** How the keys begin. With it, matches are in the order of their keys; without it, the last written comes first. */
   readonly prefix?: string;
-  /** The text of a document that is searched. */
+  /** Returns the text of a document to search. */
   readonly textOf: (document: ListedDocument) => string;
-  /** Matches at most, 1 or more. */
+  /** Maximum number of matches, at least 1. */
   readonly limit: number;
   /** `next_cursor` of a search in the same order. */
   readonly cursor?: string | undefined;
 }
 
-/** Throws `invalid_request` for another cursor. */
+/** A page of the documents that match. Throws `invalid_request` for a cursor of another list. */
 export async function searchDocuments(
   documents: Documents,
   collection: ListedCollection,

@@ -6,13 +6,28 @@ import type { AppError } from "./errors.ts";
 import type { Shelf } from "./items.ts";
 import type { Page } from "./stores.ts";
 
-/** The documents of a shelf, of a tenant, or of the whole deployment. Those of a thread go when it is cleared or deleted. */
-export type Collection = Shelf | { readonly kind: string; readonly tenant?: string };
+/** Documents of one kind with one owner. Documents of a thread are deleted when it is cleared or deleted; all others stay until they are deleted. */
+export type Collection = Shelf | ListedCollection;
+
+/**
+ * Documents that are listed in order: a user's (`{ kind, ...owner }`), a tenant's, or the deployment's. A kind consists of letters,
+ * digits and `_`.
+ */
+export type ListedCollection =
+  | { readonly kind: string; readonly tenant?: string; readonly user?: never }
+  | OwnedCollection;
+
+/** A tenant's collection or, with `user`, a user's. Collections of different users never share a document. */
+export interface OwnedCollection {
+  readonly kind: string;
+  readonly tenant: string;
+  readonly user?: string;
+}
 
 export interface Document {
   readonly key: string;
   readonly body: string;
-  /** Changes with every write and never comes back, also after a deletion. Only compared. */
+  /** Changes with every write and is never used again, also after a deletion. Compare it; it has no order. */
   readonly version: string;
 }
 
@@ -22,7 +37,10 @@ export interface DocumentWrite {
   readonly seen: string | undefined;
   /** Undefined deletes the document. */
   readonly body: string | undefined;
-  /** From when on `due` lists it, in ms since 1970. */
+  /**
+   * Time from which `due` and `pick` return the document, in ms since 1970. Every write sets it again: without `due` the document is
+   * never due. No read returns it, so a document that needs it later has it in its body.
+   */
   readonly due?: number | null;
 }
 
@@ -31,23 +49,20 @@ export interface Found {
   readonly found: readonly (Document | undefined)[];
   /** False when the collection's thread does not exist. */
   readonly exists: boolean;
-  /** The store's clock, in ms since 1970. */
+  /** The store's clock, in ms since 1970. Times of documents are compared with it. */
   readonly now: number;
 }
-
-/** Collections in which documents are listed in order. Those of shelves are small: `list` returns all of them. */
-export type ListedCollection = Exclude<Collection, Shelf>;
 
 export interface ListedDocument extends Document {
   /** By the store's clock, in ms since 1970. */
   readonly created_at: number;
-  /** When it was written last. */
+  /** Time of the last write. */
   readonly updated_at: number;
 }
 
 /**
- * `key`: in the order of their bytes, which is kept for keys out of `A-Z a-z 0-9 - _ . : /`. `created` and `updated`: newest first;
- * those of one millisecond by key, backwards.
+ * `key`: in the order of their bytes. Keys of collections that are listed so consist of `A-Z a-z 0-9 - _ . : /`. `created` and
+ * `updated`: newest first; documents of one millisecond by key, backwards.
  */
 export type ListOrder = "key" | "created" | "updated";
 
@@ -55,15 +70,15 @@ export interface ListQuery {
   readonly order: ListOrder;
   /** How the keys begin; only with the order `key`. */
   readonly prefix?: string;
-  /** 1 or more. */
+  /** Maximum number of documents in the page, at least 1. */
   readonly limit: number;
   /** `next_cursor` of the page before, of a query of the same order. */
   readonly cursor?: string | undefined;
-  /** In place of a cursor, only with the order `key`: the key, which need not exist, that the page begins behind. */
+  /** Key behind which the page begins; it need not exist. Only with the order `key`, and without a cursor. */
   readonly after?: string | undefined;
 }
 
-/** Documents that stay: those that were created within the last `ms`, and of them the newest `count`. */
+/** Documents to keep: those created within the last `ms`, and at most the newest `count`. */
 export interface Retention {
   readonly ms?: number;
   readonly count?: number;
@@ -75,48 +90,50 @@ export const TRIMMED = 1_000;
 export const MAX_PICKED = 100;
 
 export interface PickOptions {
+  /** Maximum number of documents to return, up to `MAX_PICKED`. */
   readonly limit: number;
+  /** Time until the documents are due again, in ms. */
   readonly holdMs: number;
-  /** As for `due`: for documents that are never due later than that from now. */
+  /** As for `due`. Leave it out for documents that may be due at any time. */
   readonly aheadMs?: number | undefined;
 }
 
 /** A document that is due, held for the caller. */
 export interface Picked {
-  readonly collection: { readonly kind: string; readonly tenant: string };
+  readonly collection: OwnedCollection;
   readonly key: string;
   readonly version: string;
 }
 
 export interface Documents {
   read(collection: Collection, keys: readonly string[]): Promise<Found>;
-  /** All of a collection, in no order. */
+  /** All documents of a collection, in no order. */
   list(collection: Collection): Promise<Document[]>;
   /**
-   * The documents that are due, those first that have been due longest. With `aheadMs`, also the documents that are due later than
-   * that from now, behind the others: they were written before the clock was set back.
+   * The documents that are due, in the order in which they became due. With `aheadMs`, also documents that are due later than that
+   * from now, last: they were written before the clock was set back.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**
-   * A page of a collection. A document that is written between two pages may move in the order `updated`, and come twice or not at
-   * all; in the other orders every document comes once that was there all the time. Throws `invalid_request` for another cursor.
+   * A page of a collection. In the orders `key` and `created`, the pages contain every document once that exists throughout. In the
+   * order `updated`, a document that is written between two pages may be repeated or left out. Throws `invalid_request` for a cursor
+   * of another list.
    */
   page(collection: ListedCollection, query: ListQuery): Promise<Page<ListedDocument>>;
-  /** How many documents a collection has, and how many bytes their bodies. */
+  /** Number of documents in a collection, and bytes of all their bodies. */
   size(collection: ListedCollection): Promise<{ readonly documents: number; readonly bytes: number }>;
-  /** Deletes those that were created first, beyond what is to stay: up to `TRIMMED`. Returns how many. */
+  /** Deletes the oldest documents that `retention` does not keep, up to `TRIMMED`. Returns how many it deleted. */
   trim(collection: ListedCollection, retention: Retention): Promise<number>;
   /**
-   * Documents of this kind that are due (see `due`), in the collections of all tenants: up to `limit`, and up to `MAX_PICKED`. Tenants take turns,
-   * and those come first that have waited longest for one; of a tenant those that have been due longest. They are due
-   * again in `holdMs`, and until then no other call returns them. Use `claimDue`, which also fences their writers.
+   * Documents of a kind that are due, of all tenants and users. Tenants take turns, longest waiting first; within a tenant, the
+   * document comes first that has been due longest. No other call returns them for `holdMs`; then they are due again. Shelves and
+   * collections of the deployment are left out. Use `claimDue`, which also fences the documents' writers.
    */
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
-   * Writes all documents or none: `changed` when one of them is not at the version that was seen, `full` when the collection
-   * would have more than `limit` documents, `large` when these would have more than `bytes` of bodies. `version` is new, and
-   * becomes the version of everything that is written; a repeated call with it changes nothing more. Throws `not_found` when
-   * the collection's thread does not exist.
+   * Writes all documents or none. Returns `changed` when a document is not at the version that was seen; `full` when the collection
+   * would have more than `limit` documents; `large` when their bodies would have more than `bytes`. `version` is a `newVersion()`; a
+   * repeated call with it changes nothing more. Throws `not_found` when the collection's thread does not exist.
    */
   write(
     collection: Collection,
@@ -129,12 +146,15 @@ export interface Documents {
   ): Promise<"written" | "changed" | "full" | "large">;
 }
 
+/** A version for `write`, which becomes the version of every document that it writes. */
+export const newVersion = () => `v${randomId()}`;
+
 export interface Change {
   readonly collection: Collection;
   readonly keys: readonly string[];
-  /** Documents in the collection at most, and what one more is refused with. */
+  /** Maximum number of documents in the collection, and the error for one more. */
   readonly limit?: { readonly count: number; readonly error: () => AppError };
-  /** Bytes of all bodies in the collection at most, and what a change that would exceed them is refused with. */
+  /** Maximum bytes of all bodies in the collection, and the error for a change that would exceed them. */
   readonly size?: { readonly bytes: number; readonly error: () => AppError };
 }
 
@@ -150,7 +170,7 @@ export async function change<T>(
   decide: (read: Found & { version: string }) => Decision<T> | Promise<Decision<T>>,
 ): Promise<T> {
   for (;;) {
-    const version = `v${randomId()}`;
+    const version = newVersion();
     const { writes = [], result } = await decide({ ...(await documents.read(collection, keys)), version });
     if (writes.length === 0) return result;
     const most = { limit: limit?.count, bytes: size?.bytes };
@@ -168,4 +188,19 @@ export function remove(documents: Documents, collection: Collection, key: string
       ? { writes: [{ key, seen: document.version, body: undefined }], result: true }
       : { result: false },
   );
+}
+
+/** Deletes all documents that `retention` does not keep; `{ count: 0 }` deletes all. Returns how many. */
+export async function retain(
+  documents: Documents,
+  collection: ListedCollection,
+  retention: Retention,
+  signal?: AbortSignal,
+): Promise<number> {
+  for (let deleted = 0; ; ) {
+    signal?.throwIfAborted();
+    const count = await documents.trim(collection, retention);
+    deleted += count;
+    if (count < TRIMMED) return deleted;
+  }
 }

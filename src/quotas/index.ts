@@ -1,6 +1,7 @@
 // Quotas: compares what tenants and users have used with their limits. A refusal is `limit_exceeded`; its details name
 // the limit, its scope (`of`), its value and when to retry.
 
+import type { OwnedCollection } from "../core/documents.ts";
 import { AppError } from "../core/errors.ts";
 import type { ModelCallQuotas } from "../core/hook.ts";
 import { NO_USAGE, type Usage } from "../core/message.ts";
@@ -58,12 +59,13 @@ export interface Quotas extends ModelCallQuotas {
   /** The same for bytes that are stored already, even beyond the limits. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /**
-   * Counts bytes that a tenant has stored under `id`, which is no thread's, in place of those before; no user's limit applies. Throws
-   * `limit_exceeded` when they are more than before and exceed the tenant's, unless they `are_stored` already.
+   * Counts the bytes of a collection of documents, instead of those before, for its tenant and its user, if it has one. Throws
+   * `limit_exceeded` when they are more than before and exceed a limit, unless they are stored already.
    */
-  setTenantStored(
-    tenant: string,
-    stored: { readonly id: string; readonly bytes: number; readonly are_stored?: true },
+  setDocumentsStored(
+    collection: OwnedCollection,
+    bytes: number,
+    options?: { readonly areStored?: boolean },
   ): Promise<void>;
   /** Throws `limit_exceeded` when a run could not call its model even once. `expected`: the run, if it is known. */
   assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
@@ -174,10 +176,14 @@ export function createQuotas(
       await store.setStored(owner, { id, bytes, ms: threadLife }, { tenant: undefined, user: undefined });
     },
 
-    async setTenantStored(tenant, { id, bytes, are_stored }) {
+    async setDocumentsStored({ kind, tenant, user }, bytes, { areStored = false } = {}) {
       if (!isLimited("stored_bytes")) return;
-      const limits = { tenant: are_stored ? undefined : config.tenant.stored_bytes, user: undefined };
-      const full = await store.setStored({ tenant, user: "" }, { id, bytes, ms: CENTURY }, limits);
+      const { tenant: ofTenant, user: ofUser } = most("stored_bytes");
+      const limits = areStored
+        ? { tenant: undefined, user: undefined }
+        : { tenant: ofTenant, user: user === undefined ? undefined : ofUser };
+      const stored = { id: `documents:${kind}`, bytes, ms: CENTURY };
+      const full = await store.setStored({ tenant, user: user ?? "" }, stored, limits);
       if (full) throw exceeded(config, "stored_bytes", full, 0);
     },
 

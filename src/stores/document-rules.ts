@@ -1,4 +1,4 @@
-// When documents may be written, once for every store.
+// When documents may be written, and in which order they are listed and picked: the same in every store.
 
 import type {
   Collection,
@@ -7,17 +7,18 @@ import type {
   ListedDocument,
   ListOrder,
   ListQuery,
+  OwnedCollection,
 } from "../core/documents.ts";
 import type { Page } from "../core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
-/** What a write is refused for. Of several the first one is the answer. */
+/** Reasons to refuse a write. When several apply, the first is returned. */
 export const REFUSALS = ["none", "changed", "full", "large"] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 export type Bounds = Omit<Parameters<Documents["write"]>[2], "version">;
 
-/** What there may be before the writes; undefined: any number. */
+/** Maximum amounts before the writes; undefined: no maximum. */
 export interface Room {
   /** Documents in the collection. */
   readonly documents: number | undefined;
@@ -34,7 +35,7 @@ export function roomFor(writes: readonly DocumentWrite[], { limit, bytes }: Boun
   };
 }
 
-/** A collection before it is written to. The numbers are only asked for when they decide. */
+/** A collection before it is written to. The numbers are computed only when they decide. */
 export interface Collected {
   /** False when its thread does not exist. */
   readonly exists: boolean;
@@ -60,7 +61,7 @@ export function refusalOf(
   return REFUSALS.find((refusal) => holds[refusal]());
 }
 
-/** Where a page begins: behind the key, or behind the time and the key. */
+/** Where a page begins: after the key, or after the time and the key. */
 export interface Place {
   readonly time: number;
   readonly key: string;
@@ -74,28 +75,28 @@ export function placeOf({ order, cursor, after }: ListQuery): Place | undefined 
   return { time, key: id.slice(order.length + 1) };
 }
 
-/** Where a document stands in a list of this order. */
+/** The place of a document in a list of this order. */
 const placeIn = (order: ListOrder, document: ListedDocument): Place => ({
   time: order === "key" ? 0 : document[`${order}_at`],
   key: document.key,
 });
 
-/** Whether the document is behind the place in this order. */
+/** True if the document comes after the place in this order. */
 export function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
   if (order === "key") return document.key > place.key;
   const { time, key } = placeIn(order, document);
   return time < place.time || (time === place.time && key < place.key);
 }
 
-/** Sorts as a list of this order has them. */
+/** Compares two documents for a list of this order. */
 export const inOrder = (order: ListOrder) => (a: ListedDocument, b: ListedDocument) =>
   standsAfter(order, placeIn(order, a), b) ? -1 : 1;
 
-/** Whether a document whose `due` is `time` is due: see `Documents.due`. Infinity never is. */
+/** True if a document whose `due` is `time` is due: see `Documents.due`. Infinity never is. */
 export const isDueAt = (now: number, aheadMs: number, time: number): boolean =>
   time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
 
-/** A page of what was found, which is one document more than the limit when there is another page. */
+/** A page of the documents found: one more than the limit when there is another page. */
 export const listedPage = (
   found: readonly ListedDocument[],
   { order, limit }: ListQuery,
@@ -104,7 +105,7 @@ export const listedPage = (
     encodePosition({ updatedAt: placeIn(order, last).time, id: `${order} ${last.key}` }),
   );
 
-/** One of each tenant, in their order, and again, until there are `limit`. */
+/** Takes one of each tenant, in their order, and again, until there are `limit`. */
 export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {
   const picked: T[] = [];
   for (let round = 0; picked.length < limit; round++) {
@@ -115,10 +116,10 @@ export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): 
   return picked;
 }
 
-/** Whose turns are counted: only a tenant's documents are picked. Undefined for other collections. */
-export const tenantOfTurns = (collection: Collection): string | undefined =>
-  "of" in collection ? undefined : collection.tenant;
+/** True for collections of tenants and users. Only their documents are picked when they are due. */
+export const isOwned = (collection: Collection): collection is OwnedCollection =>
+  !("of" in collection) && collection.tenant !== undefined;
 
-/** The thread that a collection belongs to; empty for the others. */
+/** The id of a shelf's thread; empty for other collections. */
 export const threadIdOf = (collection: Collection): string =>
   "of" in collection && "thread" in collection.of ? collection.of.thread : "";

@@ -45,7 +45,7 @@ export interface CollectionKey {
 }
 
 export function collectionKey(collection: Collection): CollectionKey {
-  if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant]) };
+  if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant, collection.user]) };
   const { owner, of, kind } = collection;
   const text = ownerText(owner);
   if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };

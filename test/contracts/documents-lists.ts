@@ -2,12 +2,19 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ClaimedDocument, claimDue } from "../../src/core/document-claims.ts";
-import { append, entriesOf, retain } from "../../src/core/document-log.ts";
+import { type ClaimedDocument, claimDue, finish } from "../../src/core/document-claims.ts";
+import { append, entriesOf } from "../../src/core/document-log.ts";
 import { type DocumentSearch, SEARCHED, searchDocuments } from "../../src/core/document-search.ts";
-import type { Documents, ListedCollection, ListedDocument, ListOrder } from "../../src/core/documents.ts";
+import {
+  type Documents,
+  type ListedCollection,
+  type ListedDocument,
+  type ListOrder,
+  type OwnedCollection,
+  retain,
+} from "../../src/core/documents.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { ADA, inWorld, type Open, upTo } from "../stores/fixture.ts";
+import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
 
 const PLANS = { kind: "plans", tenant: "acme" } as const;
 const AUDIT = { kind: "audit", tenant: "acme" } as const;
@@ -246,6 +253,16 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(await retain(documents, AUDIT, { ms: 1_000, count: 2 }, NEVER)).toBe(0);
         expect(await documents.list(other)).toHaveLength(6);
       }));
+
+    test("that keeps its last entries keeps them as it grows, and is empty once nothing is kept", () =>
+      withDocuments(async (documents) => {
+        const list = { kind: "history", ...ADA };
+        for (const n of upTo(4)) await append(documents, list, `${n}`, { count: 2 });
+        const entries = await entriesOf(documents, list, { limit: 10 });
+        expect(entries.items.map(({ body }) => body)).toEqual(["4", "3"]);
+        expect(await retain(documents, list, { count: 0 })).toBe(2);
+        expect(await documents.size(list)).toEqual({ documents: 0, bytes: 0 });
+      }));
   });
 
   describe("due documents of all tenants", () => {
@@ -253,13 +270,8 @@ export function documentListsContract(open: Open, numRuns = 15): void {
       claimDue(documents, "plans", { limit, leaseMs });
     const of = (tenant: string) => ({ kind: "plans", tenant });
     const nowOf = async (documents: Documents) => (await documents.read(PLANS, [])).now;
-    const finish = (
-      documents: Documents,
-      { collection, key, version, body }: ClaimedDocument,
-      due: number | null = null,
-    ) => documents.write(collection, [{ key, seen: version, body, due }], { version: `vend${++writes}` });
     const names = (claims: readonly ClaimedDocument[]) =>
-      claims.map(({ collection, key }) => `${collection.tenant}/${key}`);
+      claims.map(({ collection: { tenant, user }, key }) => [tenant, ...(user ? [user] : []), key].join("/"));
 
     test("are claimed by one of several processes, and by none before their time or once they are finished", () =>
       withDocuments(async (documents, advance) => {
@@ -272,7 +284,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         const claims = (await Promise.all(upTo(4).map(() => claim(documents, 10)))).flat();
         expect(names(claims).toSorted()).toEqual(["a/k1", "a/k3", "a/k5", "b/k2", "b/k4", "b/k6"]);
         expect(await claim(documents, 10)).toEqual([]);
-        for (const each of claims) expect(await finish(documents, each)).toBe("written");
+        for (const each of claims) expect(await finish(documents, each, { body: each.body })).toBe(true);
         advance(400_000);
         expect(await claim(documents, 10)).toEqual([]);
         advance(100_000);
@@ -288,8 +300,9 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         advance(2);
         const [second] = await claim(documents, 1, 100);
         if (!first || !second) throw new Error("A document that is due is claimed.");
-        expect(await finish(documents, first)).toBe("changed");
-        expect(await finish(documents, second, (await nowOf(documents)) + 50)).toBe("written");
+        expect(await finish(documents, first, { body: "late" })).toBe(false);
+        const next = { body: second.body, due: (await nowOf(documents)) + 50 };
+        expect(await finish(documents, second, next)).toBe(true);
         advance(49);
         expect(await claim(documents, 1, 100)).toEqual([]);
         advance(200);
@@ -304,7 +317,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(claims).toHaveLength(2);
         await put(documents, "changed", { body: "mine", due: now + 50_000 });
         await drop(documents, "gone");
-        for (const each of claims) expect(await finish(documents, each)).toBe("changed");
+        for (const each of claims) expect(await finish(documents, each, { body: "late" })).toBe(false);
         advance(10_000);
         expect(await claim(documents, 2)).toEqual([]);
         advance(50_000);
@@ -348,15 +361,79 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(names(await claim(documents, 10))).toEqual(["acme/k"]);
       }));
 
-    test("are found under every name of a tenant", () =>
+    test("are found under every name of a tenant and of a user", () =>
       withDocuments(async (documents) => {
         const due = await nowOf(documents);
-        const tenants = ["", 'a"b', "a\u0000b", "\ud800", "a:b", "ä"];
-        for (const tenant of tenants) await put(documents, "k", { of: of(tenant), due });
-        const claims = await claim(documents, 10);
-        expect(claims.map(({ collection }) => collection.tenant).toSorted()).toEqual(tenants.toSorted());
+        const names = ["", 'a"b', "a\u0000b", "\ud800", "a:b", "ä"];
+        const all = [...names.map(of), ...names.map((name) => ({ ...of(name), user: name }))];
+        for (const each of all) await put(documents, "k", { of: each, due });
+        const found = (await claim(documents, 20)).map(({ collection: { tenant, user } }) => [tenant, user]);
+        const sorted = (list: readonly unknown[]) => list.map((each) => JSON.stringify(each)).toSorted();
+        expect(sorted(found)).toEqual(sorted(all.map(({ tenant, user }: OwnedCollection) => [tenant, user])));
+      }));
+
+    test("of many users of a tenant have its turns together, and each is due until it is written or deleted", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        const users = upTo(12).map((n) => ({ ...of("many"), user: `u${n}` }));
+        for (const each of users) await put(documents, "k", { of: each, due: now + 1 });
+        await put(documents, "k", { of: { ...of("one"), user: "ada" }, due: now + 2 });
+        expect(await claim(documents, 20)).toEqual([]);
+        advance(5);
+        const first = await claim(documents, 2);
+        expect(names(first).toSorted()).toEqual([expect.stringMatching(/^many\/u/), "one/ada/k"]);
+        for (const each of first) expect(await finish(documents, each, { body: undefined })).toBe(true);
+        const left = names(await claim(documents, 20));
+        expect(left).toHaveLength(11);
+        expect(left).not.toContain(names(first).find((name) => name.startsWith("many")));
+        const [unread, trimmed] = left.map((name) => ({ ...of("many"), user: name.split("/")[1] ?? "" }));
+        if (!unread || !trimmed) throw new Error("The others are claimed.");
+        await put(documents, "k", { of: unread });
+        await retain(documents, trimmed, { count: 0 });
+        advance(2_000);
+        expect(await claim(documents, 20)).toHaveLength(9);
       }));
   });
+
+  test("documents of a user are the user's alone, with limits of their own", () =>
+    withDocuments(async (documents) => {
+      const owners = [ADA, BOB, { tenant: ADA.tenant, user: "" }];
+      const collections = [
+        { kind: "plans", tenant: ADA.tenant },
+        ...owners.map((each) => ({ kind: "plans", ...each })),
+      ];
+      for (const [at, collection] of collections.entries())
+        for (const key of ["k", "l", "m"]) {
+          const write = { key, seen: undefined, body: String(at) };
+          const outcome = await documents.write(collection, [write], { version: `v${at}${key}`, limit: 2 });
+          expect(outcome).toBe(key === "m" ? "full" : "written");
+        }
+      for (const [at, collection] of collections.entries()) {
+        const { items } = await documents.page(collection, { order: "updated", limit: 5 });
+        expect(items.map(({ key, body }) => `${key}${body}`).toSorted()).toEqual([`k${at}`, `l${at}`]);
+      }
+    }));
+
+  test("documents of any kind are apart from what else a store keeps of a tenant and a user", () =>
+    inWorld(open, async ({ stores }) => {
+      const { documents, quotas, threads } = stores;
+      await threads.create(ADA, { id: "t", metadata: {} });
+      const kinds = "threads shelves rate spent reserved usage stored held settled due names records".split(
+        " ",
+      );
+      for (const kind of kinds)
+        for (const of of [{ kind }, { kind, tenant: ADA.tenant }, { kind, ...ADA }])
+          await put(documents, "k", { body: kind, of });
+      const no = { tenant: undefined, user: undefined };
+      expect(await quotas.take(ADA, { tenant: 10, user: 10 })).toBeUndefined();
+      expect(await quotas.setStored(ADA, { id: "t", bytes: 5, ms: 1_000 }, no)).toBeUndefined();
+      expect(await quotas.hold(ADA, { thing: "runs", id: "r", ms: 1_000 }, no)).toBe("new");
+      expect(await quotas.stored(ADA)).toEqual({ tenant: 5, user: 5 });
+      expect((await threads.list(ADA, { limit: 5 })).items).toHaveLength(1);
+      for (const kind of kinds)
+        for (const of of [{ kind }, { kind, tenant: ADA.tenant }, { kind, ...ADA }])
+          expect(await documents.list(of)).toMatchObject([{ key: "k", body: kind }]);
+    }));
 
   test("listed documents are apart from a user's shelves", () =>
     withDocuments(async (documents) => {

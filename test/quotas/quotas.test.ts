@@ -1,13 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
+import { append } from "../../src/core/document-log.ts";
+import { retain } from "../../src/core/documents.ts";
 import { NO_USAGE, userMessage } from "../../src/core/message.ts";
 import type { Thread } from "../../src/core/records.ts";
 import type { ThreadStore } from "../../src/core/stores.ts";
 import { QuotaConfig } from "../../src/quotas/config.ts";
+import { countedDocuments } from "../../src/quotas/counted-documents.ts";
 import { admit, holdWhile, withHold } from "../../src/quotas/holds.ts";
 import { createQuotas } from "../../src/quotas/index.ts";
 import { createWithMessages } from "../../src/runs/thread-bytes.ts";
+import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { openMemoryQuotas } from "../../src/stores/sqlite/quotas.ts";
 
 const ADA = { tenant: "acme", user: "ada" };
@@ -420,5 +424,30 @@ describe("what is held", () => {
     advance(60_000);
     expect((await store.held(ADA)).user.streams).toBe(0);
     await other.release();
+  });
+});
+
+describe("documents that count", () => {
+  const history = { kind: "history", ...ADA };
+
+  test("do so for their user and tenant until they are deleted, and are refused beyond the limit of either", async () => {
+    const { quotas, store } = world({ user: { stored_bytes: 10 }, tenant: { stored_bytes: 15 } });
+    const documents = countedDocuments(createMemoryStores().documents, quotas, new Set(["history"]));
+    const refusedFor = (of: string) => ({ code: "limit_exceeded", details: { limit: "stored_bytes", of } });
+    await append(documents, history, "12345");
+    await append(documents, { kind: "other", ...ADA }, "not counted");
+    expect(await store.stored(ADA)).toEqual({ tenant: 5, user: 5 });
+    await expect(append(documents, history, "123456")).rejects.toMatchObject(refusedFor("user"));
+    await append(documents, { kind: "history", ...BOB }, "1234567890");
+    await expect(append(documents, history, "1")).rejects.toMatchObject(refusedFor("tenant"));
+    await expect(append(documents, { kind: "history", tenant: "acme" }, "1")).rejects.toMatchObject(
+      refusedFor("tenant"),
+    );
+    expect(await store.stored(ADA)).toEqual({ tenant: 15, user: 5 });
+    await retain(documents, history, { count: 0 });
+    expect(await store.stored(ADA)).toEqual({ tenant: 10, user: 0 });
+    await append(documents, history, "12", { count: 1 });
+    await append(documents, history, "345", { count: 1 });
+    expect(await store.stored(ADA)).toEqual({ tenant: 13, user: 3 });
   });
 });

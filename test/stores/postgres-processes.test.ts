@@ -1,6 +1,7 @@
 // Processes on one PostgreSQL, as stores that share nothing but it; and a PostgreSQL that is killed, silent, or cut off.
 
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import pg from "pg";
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { UserEvent } from "../../src/core/bus.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
@@ -70,6 +71,25 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     const results = await Promise.allSettled(starts);
     const claims = results.filter((each) => each.status === "fulfilled" && each.value.outcome === "claimed");
     expect(claims).toHaveLength(4);
+  });
+
+  test("find a due document that one writes while the other looks for due ones", async () => {
+    const plans = { kind: "plans", tenant: "acme" };
+    const write = { key: "first", seen: undefined, body: "x", due: 0 };
+    await one.documents.write(plans, [write], { version: "vfirst" });
+    const writer = new pg.Client({ connectionString: url });
+    await writer.connect();
+    onTestFinished(() => writer.end());
+    await writer.query(`SET search_path = skein; BEGIN; UPDATE document_turns SET at = at;
+      INSERT INTO documents SELECT collection, '"second"', version, body, due, owner, thread_id, created_at, updated_at FROM documents`);
+    const options = { limit: 10, holdMs: 60_000 };
+    const picked = two.documents.pick("plans", options);
+    const waits =
+      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await expect.poll(async () => (await writer.query(waits)).rowCount).toBeGreaterThan(0);
+    await writer.query("COMMIT");
+    const keys = [...(await picked), ...(await one.documents.pick("plans", options))].map(({ key }) => key);
+    expect(keys.toSorted()).toEqual(["first", "second"]);
   });
 
   test("start one run for an idempotency key", async () => {

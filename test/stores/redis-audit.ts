@@ -8,11 +8,15 @@ const OF_THREAD = new RegExp(String.raw`^sk:\{(${TAG}:.+)\}:([a-z]+)(?::(.+))?$`
 const LIST = new RegExp(String.raw`^sk:\{${TAG}\}:threads$`);
 /** What has no time, because it must outlast all that it knows of. */
 const SHARED = new RegExp(
-  String.raw`^sk:\{(deployment|format|secret|owners)\}$|^sk:\{owners\}:found$|^sk:\{(due|deferred|turns:\w+)\}:(tenants|${TAG})$|^sk:\{(sandboxes|boxes|tools|keys)\}:((due|names|created|updated):)?records$`,
+  String.raw`^sk:\{(deployment|format|secret|owners)\}$|^sk:\{owners\}:found$|^sk:\{(due|deferred|turns:\w+)\}:(tenants|${TAG})$|^sk:\{\w+\}:((due|names|created|updated):)?records$`,
 );
-/** What stays until its tenant or its user takes it away. */
+const COUNTERS = "rate|held|spent|reserved|usage|settled|stored";
+/** What stays until its tenant or its user takes it away: documents of any kind, items, and the names of shelves. */
 const KEPT = new RegExp(
-  String.raw`^sk:\{${TAG}\}:(((due|names|created|updated):)?(tools|plans|audit)|(notes|tasks|reflections|settings):.+|shelves)$`,
+  [
+    String.raw`^sk:\{${TAG}\}:((due|names|created|updated):)?(documents:\w+|(?!(${COUNTERS}|threads)$)\w+)$`,
+    String.raw`^sk:\{${TAG}\}:(notes|tasks|reflections|settings):.+$`,
+  ].join("|"),
 );
 const CALL = "[A-Za-z0-9]{22}";
 const PASSING = new RegExp(
@@ -20,7 +24,7 @@ const PASSING = new RegExp(
     String.raw`^sk:\{(due|deferred|turns:\w+)\}:taken:${CALL}$`,
     String.raw`^sk:\{(replicated|probe)\}$|^sk:\{token:[0-9a-f]{64}\}$`,
     String.raw`^sk:\{.+\}:done:\w+$`,
-    String.raw`^sk:\{${TAG}\}:(rate|held|spent|reserved|usage|settled)(:|$)`,
+    String.raw`^sk:\{${TAG}\}:(${COUNTERS})(:|$)`,
   ].join("|"),
 );
 

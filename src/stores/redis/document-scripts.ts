@@ -1,11 +1,19 @@
-// The scripts of documents. They compare versions and count within limits; which refusal comes first, and what there may be
-// before the writes, is decided by document-rules.ts.
+// The scripts of documents. They compare versions and count within limits; document-rules.ts decides which
+// refusal comes first, and the maximum amounts before the writes.
 
+import type { Document } from "../../core/documents.ts";
 import type { Refusal } from "../document-rules.ts";
 import { script } from "./connection.ts";
 
-/** The version of a body that has none. */
-export const OLD = "old";
+/** The version of a text without one. */
+const OLD = "old";
+
+/** The document of a text that these scripts return. */
+export function documentOf(key: string, text: string | undefined): Document | undefined {
+  if (text === undefined) return undefined;
+  const [, version = OLD, body = text] = /^(v\w+) (.*)$/s.exec(text) ?? [];
+  return { key, version, body };
+}
 
 /** `life()`: how long the collection's thread still stays, in ms (-1: no limit, -2: no thread), and its outcome. */
 const LIFE = `

@@ -1,39 +1,35 @@
-// Documents in Redis: a hash for each collection, whose fields hold version and body, and a sorted set of what is due.
-// Those of a thread lie in its slot and go with it. A body that was written before documents had versions stands alone.
+// Documents in Redis: a hash for each collection, with version and body of each document, and a sorted set of when they are due.
+// Documents of a thread are in its slot and expire with it.
 
 import {
   type Collection,
   type Document,
   type Documents,
-  type DocumentWrite,
   type ListedDocument,
-  MAX_PICKED,
-  type Picked,
   TRIMMED,
 } from "../../core/documents.ts";
-import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { listedPage, placeOf, REFUSALS, roomFor, tenantOfTurns, threadIdOf } from "../document-rules.ts";
+import { listedPage, placeOf, REFUSALS, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import {
   addDocuments,
   changeDocuments,
+  documentOf,
   dueDocuments,
   listDocuments,
-  OLD,
   pageOfDocuments,
   readDocuments,
   sizeOfDocuments,
   trimDocuments,
 } from "./document-scripts.ts";
-import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
-import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
+import { redisTurns } from "./document-turns.ts";
+import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
 /** Behind all characters that the keys of lists are made of. */
 const LAST_CHAR = "\x7f";
 
-/** Of a list that is read beside other commands. */
+/** Maximum number of documents in a list that is read between other commands. */
 const LITTLE_MANY = 256;
 
 export function redisDocuments({
@@ -41,6 +37,8 @@ export function redisDocuments({
   lifetime,
   owners,
 }: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime" | "owners">>): Documents {
+  const turns = redisTurns({ redis });
+
   return {
     async read(collection, keys) {
       const names = keys.map((key) => nameOf(collection, key));
@@ -105,19 +103,7 @@ export function redisDocuments({
     trim: (collection, { ms = "", count = "" }) =>
       redis.run(trimDocuments, collectionKeys(collection), { ms, count, most: TRIMMED }),
 
-    async pick(kind, { limit, holdMs, aheadMs }) {
-      const schedule = createSchedule(redis, documentTurns(kind), { holdMs, ...omitUndefined({ aheadMs }) });
-      const most = Math.min(limit, MAX_PICKED);
-      const picked: Picked[] = [];
-      while (picked.length < most) {
-        const entries = await schedule.claim({ limit: most - picked.length, except: [] });
-        if (entries.length === 0) break;
-        // An entry may be stale: it is made before its document, and stays when that changes.
-        const found = await Promise.all(entries.map((entry) => dueAt(kind, entry, { schedule, aheadMs })));
-        picked.push(...found.flatMap((each) => each ?? []));
-      }
-      return picked;
-    },
+    pick: turns.pick,
 
     async write(collection, writes, { version, ...bounds }) {
       const keys = collectionKeys(collection, version);
@@ -133,7 +119,8 @@ export function redisDocuments({
       const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
       const listed = "of" in collection ? "" : "1";
       const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS, listed };
-      await noteTurns(collection, writes);
+      // Before the documents: if this process ends in between, the entries are stale.
+      await turns.note(collection, writes);
       const run = redis.runFor(tenantOf(collection));
       const [outcome, life] = await run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
@@ -142,55 +129,13 @@ export function redisDocuments({
     },
   };
 
-  /** What is due is found by those who pick documents, also if this process ends before it is written. */
-  async function noteTurns(collection: Collection, writes: readonly DocumentWrite[]): Promise<void> {
-    const tenant = tenantOfTurns(collection);
-    const due = writes.flatMap(({ key, body, due: time }) =>
-      body !== undefined && typeof time === "number" ? { key, time } : [],
-    );
-    if (tenant === undefined || due.length === 0) return;
-    const schedule = createSchedule(redis, documentTurns(collection.kind), { holdMs: 0 });
-    const now = await clock(collection);
-    await Promise.all(
-      due.map(({ key, time }) =>
-        schedule.add(tenantTag({ tenant }), JSON.stringify([tenant, key]), Math.max(time - now, 0)),
-      ),
-    );
-  }
-
-  async function clock(collection: Collection): Promise<number> {
-    const [, , now = 0] =
-      (await redis.run(readDocuments, collectionKeys(collection), { bytes: "" }, [])) ?? [];
-    return Number(now);
-  }
-
-  /** The document of an entry, if it is due. */
-  async function dueAt(
-    kind: string,
-    entry: ScheduleEntry,
-    { schedule, aheadMs = Number.POSITIVE_INFINITY }: { schedule: Schedule; aheadMs: number | undefined },
-  ): Promise<Picked | undefined> {
-    // `noteTurns` makes them.
-    const [tenant, key] = JSON.parse(entry.thread) as [string, string];
-    const collection = { kind, tenant };
-    const places = collectionKeys(collection);
-    const due = await redis.ask((client) => client.zscore(places.due, key));
-    const [[text], , now] = (await redis.run(readDocuments, places, { bytes: "" }, [key])) ?? [[], "", 0];
-    const document = documentOf(key, text ?? undefined);
-    const [time, at] = [Number(due), Number(now)];
-    if (due !== null && document && (time <= at || time > at + aheadMs))
-      return { collection, key, version: document.version };
-    await schedule.reschedule(entry, due === null ? undefined : Number(due));
-    return undefined;
-  }
-
   function used(collection: Collection, life: string): void {
     if ("of" in collection && "thread" in collection.of)
       lifetime?.used(collection.owner, collection.of.thread, life);
   }
 }
 
-/** Empty for what is the whole deployment's. */
+/** Empty for collections of the deployment. */
 const tenantOf = (collection: Collection) =>
   ("of" in collection ? collection.owner.tenant : collection.tenant) ?? "";
 
@@ -206,10 +151,4 @@ function documentsOf(collection: Collection, found: readonly string[]): Document
     if (document) documents.push(document);
   }
   return documents;
-}
-
-function documentOf(key: string, text: string | undefined): Document | undefined {
-  if (text === undefined) return undefined;
-  const [, version = OLD, body = text] = /^(v\w+) (.*)$/s.exec(text) ?? [];
-  return { key, version, body };
 }

@@ -102,13 +102,16 @@ export function collectionKeys(collection: Collection, call = "") {
   };
 }
 
+/** Names of other keys of a tenant: a collection of that kind gets another name. */
+const TAKEN = new Set(["rate", "spent", "reserved", "usage", "stored", "held", "settled", "threads"]);
+
 function placeOf(collection: Collection): { place: string; name: string; meta?: string } {
   const { kind } = collection;
   if (!("of" in collection)) {
-    const { tenant } = collection;
-    return tenant === undefined
-      ? { place: `sk:{${kind}}`, name: "records" }
-      : { place: `sk:{${tag([tenant])}}`, name: kind };
+    const { tenant, user } = collection;
+    if (tenant === undefined) return { place: `sk:{${kind}}`, name: "records" };
+    if (user !== undefined) return { place: `sk:{${ownerTag({ tenant, user })}}`, name: `documents:${kind}` };
+    return { place: `sk:{${tag([tenant])}}`, name: TAKEN.has(kind) ? `documents:${kind}` : kind };
   }
   const { owner, of } = collection;
   if ("agent" in of) return { place: `sk:{${ownerTag(owner)}}`, name: `${kind}:${of.agent}` };
@@ -131,7 +134,7 @@ export interface SchedulePlace {
   readonly tenants: string;
   /** With a tenant's tag behind it: its threads, a sorted set. */
   readonly threads: string;
-  /** What one call took of them, for as long as it may ask again. */
+  /** The entries that one call took, while it may be repeated. */
   taken(call: string): string;
 }
 
@@ -146,7 +149,7 @@ export const DUE = schedulePlace("due");
 /** Threads with calls that were accepted or delivered. */
 export const DEFERRED = schedulePlace("deferred");
 
-/** Documents of a kind that are due: in place of a thread, tenant and key in JSON. */
+/** Documents of a kind that are due. An entry is the JSON of tenant and key, and of the user of a user's document. */
 export const documentTurns = (kind: string) => schedulePlace(`turns:${kind}`);
 
 /** Text: where the call lies that a token is for, as long as the token is good for anything. */
@@ -155,7 +158,7 @@ export const tokenKey = (tokenHash: string) => `sk:{token:${tokenHash}}`;
 /** Text: the name that all processes of the database know. */
 export const DEPLOYMENT = "sk:{deployment}";
 
-/** Text, JSON: the format of what is in the database. */
+/** Text, JSON: the format of the database's data. */
 export const FORMAT_KEY = "sk:{format}";
 
 /** Text: a secret that all of them know. */
@@ -164,11 +167,12 @@ export const SECRET = "sk:{secret}";
 /** Written to see whether anything can be written; gone a second later. */
 export const PROBE = "sk:{probe}";
 
-/** What is written for replicas to have it. */
+/** A value that is written to wait for replicas. */
 export const REPLICATED = "sk:{replicated}";
 
 /**
- * How the names of channels begin, which belong to the server and not to one of its databases. Those under the keys' own prefix are for a user with rights on `sk:*` alone.
+ * How the names of channels begin, which belong to the server and not to one of its databases. Names under the keys' own prefix are
+ * for a user with rights on `sk:*` alone.
  */
 export const CHANNELS = {
   beside: (database: number) => `sk${database}`,
@@ -182,10 +186,10 @@ export const callChannel = (channels: string) => `${channels}:{calls}`;
 export const probeChannel = (channels: string) => `${channels}:{probe}`;
 
 /**
- * What a tenant and one of its users use. All keys of a tenant are in one slot, since they change together. `rate`: text, when
- * all requests so far are worked off. `spent`: hash, what was used in the newest day and month. `reserved`: hash, each
- * reservation and their sums; `due`: sorted set, when they expire. `usage`, `tenant_usage`: hashes, the days of the user and of
- * all users by agent and model. `users`: hash, the days of all users by their names.
+ * Usage of a tenant and one of its users. All keys of a tenant are in one slot, since they change together. `rate`: text, when all
+ * requests so far are worked off. `spent`: hash, what was used in the newest day and month. `reserved`: hash, each reservation and
+ * their sums; `due`: sorted set, when they expire. `usage`, `tenant_usage`: hashes, the days of the user and of all users by agent
+ * and model. `users`: hash, the days of all users by their names.
  */
 export function quotaKeys(owner: Owner) {
   const place = `sk:{${tenantTag(owner)}}`;

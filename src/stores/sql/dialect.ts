@@ -8,14 +8,18 @@ export interface Dialect {
   time(n: number): string;
   /** Condition: no messages are being copied into the thread. PostgreSQL keeps those in a table of their own. */
   readonly isWhole: string;
-  /** Whether a thread is busy, and else what its last run left behind. */
+  /** The status of a thread: `busy`, or else its last run's outcome. */
   readonly status: string;
   /** A text that a user chose, as its column has it. PostgreSQL's have JSON, because they take no NUL characters. */
   chosen(text: string): string;
-  /** What `chosen` made a column's text of. */
+  /** The text that a user chose, from its column's text. */
   plain(stored: string): string;
+  /** A title, or a part of one, in the form in which titles are searched. Neither database folds more than ASCII in every locale. */
+  folded(text: string | undefined): string | null;
   /** The end of a SELECT. No other transaction deletes its row before this one ends; on SQLite there is no other one. */
   readonly keepsRow: string;
+  /** The end of a SELECT: no other transaction changes its rows of `document_turns` before this one ends. */
+  readonly locksTurns: string;
 }
 
 export const SQLITE: Dialect = {
@@ -25,7 +29,9 @@ export const SQLITE: Dialect = {
   status: "status",
   chosen: (text) => text,
   plain: (stored) => stored,
+  folded: (text) => text?.toLowerCase() ?? null,
   keepsRow: "",
+  locksTurns: "",
 };
 
 export const POSTGRES: Dialect = {
@@ -38,5 +44,7 @@ export const POSTGRES: Dialect = {
   chosen: (text) => JSON.stringify(text),
   // Only `chosen` makes these.
   plain: (stored) => JSON.parse(stored) as string,
+  folded: (text) => text?.toLowerCase().replaceAll("\0", "\ufffd").toWellFormed() ?? null,
   keepsRow: "FOR KEY SHARE",
+  locksTurns: "FOR UPDATE OF document_turns",
 };

@@ -71,17 +71,20 @@ export function toyDocuments(files: Files): Documents & Pick<OwnerIndex, "shelve
     async pick(kind, { limit, holdMs, aheadMs }) {
       const ofKind = shelved().filter(({ collection }) => collection.kind === kind);
       const due = ofKind.flatMap(({ collection, documents }) => {
-        const tenant = rules.tenantOfTurns(collection);
-        return tenant === undefined ? [] : [dueIn(documents, aheadMs).map((each) => ({ ...each, tenant }))];
+        if (!rules.isOwned(collection)) return [];
+        return dueIn(documents, aheadMs).map((each) => ({ ...each, collection }));
       });
-      const lastTurn = ([first]: (typeof due)[number]) => turns.get(first?.tenant ?? "") ?? 0;
-      due.sort((a, b) => lastTurn(a) - lastTurn(b));
-      return rules.inTurn(due, Math.min(limit, MAX_PICKED)).map(({ tenant, key, version }) => {
-        const collection = { kind, tenant };
+      const tenants = [...Map.groupBy(due, ({ collection: { tenant } }) => tenant)];
+      tenants.sort(([a], [b]) => (turns.get(a) ?? 0) - (turns.get(b) ?? 0));
+      const inTurn = rules.inTurn(
+        tenants.map(([, documents]) => documents),
+        Math.min(limit, MAX_PICKED),
+      );
+      return inTurn.map(({ collection, key, version }) => {
         const held = files.limits.now() + holdMs;
         const documents = all(collection).map((each) => (each.key === key ? { ...each, due: held } : each));
         save(collection, documents);
-        turns.set(tenant, ++turn);
+        turns.set(collection.tenant, ++turn);
         return { collection, key, version };
       });
     },
