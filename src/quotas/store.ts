@@ -149,6 +149,12 @@ export interface QuotaStore {
   tenantUsage(tenant: string, days: number): Promise<TenantUsage>;
 }
 
+/** The part of the counters that reserves and counts what calls use. */
+export type SpendingStore = Pick<
+  QuotaStore,
+  "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage"
+>;
+
 /** Tokens as budgets count them; cached input counts. */
 export const tokensOf = ({ input_tokens, output_tokens }: Usage) => input_tokens + output_tokens;
 

@@ -54,7 +54,7 @@ export function createCalls(notifications: Notifications): PostgresCalls {
       const call = parsed(Call, text);
       if (call) local.publish(call);
     },
-    // What was missed may have been this. A run that was to stop hears of it when its lease is renewed.
+    // The missed message may have been this. A run that was to stop hears of it when its lease is renewed.
     onGap: () => local.publish(WAITING),
   });
 

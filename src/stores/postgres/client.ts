@@ -12,7 +12,7 @@ export interface Access {
   /** Connections at most, beside the one on which notifications come. */
   readonly pool: number;
   readonly deadlineMs: number;
-  /** A transaction whose process says nothing for so long is rolled back, in ms. */
+  /** Time of silence after which PostgreSQL rolls a transaction back, in ms. */
   readonly silenceMs: number;
 }
 
@@ -119,14 +119,14 @@ export function statementName(sql: string): string {
   return name;
 }
 
-/** Without what is secret in it. */
+/** The address without its secrets. */
 export function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
 
 function ignore(): void {}
 
-// What PostgreSQL answers, by its codes.
+// PostgreSQL's errors, by their codes.
 /**
  * The same may be taken a moment later: it starts or stops, another transaction was in the way, a thread was just deleted, or another
  * connection must be used.
@@ -136,14 +136,17 @@ const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P0
 const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
 /** The statement may succeed on another connection: the server is a replica now, or this one's prepared statements are not its own. */
 const SPOILT = /^(25006|0A000|26000|42P05)/;
-/** What usually passes, and its meaning when it does not. A prepared statement is lost where connections share sessions. */
+/**
+ * Codes of failures that usually pass, with their meaning when they do not. A prepared statement is lost where connections share
+ * sessions.
+ */
 const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
   [/^25006/, "PostgreSQL takes no writes at present. Try again later."],
   [/^(26000|42P05)/, NO_SESSIONS],
 ];
 const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 
-/** What only an operator can fix: the start of the code, and its meaning. */
+/** Failures that only an operator can fix: the start of the code, and its meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^53/, "PostgreSQL is full. Try again later."],
   [/^(28|42501|3D000)/, "PostgreSQL does not let this server in."],
@@ -159,7 +162,7 @@ const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undef
 export const leavesConnection = (error: unknown) =>
   isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
 
-/** When the same may succeed. What is no answer of PostgreSQL is trouble on the way to it. */
+/** When the same may succeed. Any other error is trouble on the way to PostgreSQL. */
 export function chanceOf(error: unknown): Chance {
   const code = codeOf(error);
   if (code === undefined || PASSES.test(code)) return "soon";

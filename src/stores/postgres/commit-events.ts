@@ -27,7 +27,7 @@ import {
   setState,
   stateAfter,
   touch,
-} from "./events-table.ts";
+} from "./event-writes.ts";
 
 interface Services {
   readonly database: Database;
@@ -37,7 +37,7 @@ interface Services {
   readonly feeds: LiveTails;
 }
 
-/** Old rows are deleted each time that so many entries were added. */
+/** Number of added entries after which old rows are deleted. */
 const DROP_EVERY = 1024;
 
 type RunBatch = Batch<undefined>;
@@ -48,7 +48,7 @@ interface TurnRow {
   readonly batch: number;
 }
 
-/** What is in the log now, and the number of its last entry. */
+/** The entries of the log, and the number of its last one. */
 interface Written {
   readonly written: readonly PendingEvent[];
   readonly last: number;

@@ -1,4 +1,4 @@
-// What the stores on one PostgreSQL share.
+// Parts that the stores on one PostgreSQL share.
 
 import type { Limits } from "../options.ts";
 import type { Pages } from "../shared/event-pages.ts";

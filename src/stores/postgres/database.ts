@@ -42,7 +42,7 @@ export interface DatabaseOptions {
   readonly deadlineMs: number;
   /** How long it is waited inside a run. */
   readonly patienceMs: number;
-  /** In place of PostgreSQL's own clock. */
+  /** The clock of all processes, instead of PostgreSQL's own. */
   readonly now: (() => number) | undefined;
 }
 
@@ -160,7 +160,7 @@ export class Database {
     );
   }
 
-  /** What waits for an answer gets `unavailable`. */
+  /** Calls that wait for an answer get `unavailable`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     // A connection that hangs is not waited for.
@@ -241,7 +241,7 @@ export class Database {
   }
 }
 
-/** What the work of a transaction has thrown by itself. */
+/** An error that the work of a transaction has thrown itself. */
 class Thrown extends Error {
   constructor(cause: unknown) {
     super("The transaction was given up.", { cause });
@@ -258,7 +258,7 @@ async function ask<Row>(client: PoolClient, sql: string, values: readonly unknow
 
 const IN_FAILED_TRANSACTION = "25P02";
 
-/** Of a failed transaction only the first failure tells what happened. */
+/** Only the first failure of a transaction is its cause. */
 async function firstOf(sent: readonly Promise<unknown>[]): Promise<unknown> {
   const failed = (await Promise.allSettled(sent)).flatMap((each) =>
     each.status === "rejected" ? [each.reason] : [],

@@ -1,4 +1,4 @@
-// Carries out statements of `sql/`: what is asked in one round trip, what is written in another.
+// Carries out statements of `sql/`: all reads of a change in one round trip, all writes in another.
 
 import type { Executor, RowsOf } from "../sql/executor.ts";
 import type { Database } from "./database.ts";

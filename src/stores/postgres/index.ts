@@ -1,5 +1,5 @@
-// Everything in one PostgreSQL database, for any number of processes. What a method has changed is visible to all of them, and
-// on disk, when it resolves; except the counters of quotas, where a crash of PostgreSQL may cost the last moments.
+// Everything in one PostgreSQL database, for any number of processes. When a method resolves, its changes are on disk and all
+// processes see them. Only the counters of quotas may lose the last moments in a crash of PostgreSQL.
 
 import type { Documents } from "../../core/documents.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -22,11 +22,11 @@ import { createEventCommitter } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { postgresDocuments } from "./documents.ts";
+import { postgresPages } from "./event-pages.ts";
 import { executorOn } from "./executor.ts";
 import { postgresKernel } from "./kernel.ts";
 import { createLifetime } from "./lifetime.ts";
 import { Notifications } from "./notifications.ts";
-import { createPages } from "./pages.ts";
 import { postgresQuotas } from "./quotas.ts";
 
 /** Times are PostgreSQL's own, unless `now` is given: a clock of all processes' own. */
@@ -36,8 +36,8 @@ export interface PostgresStoreOptions extends StoreOptions {
   /** Connections at most, beside the one on which notifications come; default: 10. */
   readonly pool?: number;
   /**
-   * How long PostgreSQL may take, or be away, before what is asked of it is `unavailable`, in ms; default: 3 s. Every call
-   * made inside a run waits as long as a lease lasts: `leaseMs`.
+   * Time after which a call to a slow or unreachable PostgreSQL throws `unavailable`, in ms; default: 3 s. Every call made inside a
+   * run waits as long as a lease lasts: `leaseMs`.
    */
   readonly deadlineMs?: number;
 }
@@ -46,7 +46,7 @@ export interface PostgresStoreOptions extends StoreOptions {
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const POOL = 10;
-/** A process that has stopped in the middle of a transaction holds a thread up for so long at most. */
+/** Maximum time for which a process that stops within a transaction delays others, in ms. */
 const SILENCE_MS = 1_000;
 
 /** Throws `unavailable` when PostgreSQL cannot be reached, or its schema is a newer version's. */
@@ -73,7 +73,7 @@ export async function createPostgresStores({
   }
 }
 
-/** What all processes of a database know: what the first one brought. */
+/** Values that all processes of a database share. The first process sets them. */
 async function namesOf(database: Database): Promise<NonNullable<AllStores["shared"]>> {
   const rows = await database.query<{ name: string; value: string }>(
     `INSERT INTO shared VALUES ('deployment', $1), ('secret', $2)
@@ -93,7 +93,7 @@ function assemble(
   const calls = createCalls(notifications);
   const bus = createBus(notifications);
   const runFeed = createRunFeed(notifications);
-  const pages = createPages(database, limits, lifetime);
+  const pages = postgresPages(database, limits, lifetime);
   const replays = createReplays(pages, database.deadlines);
   const feeds = new LiveTails(pages, runFeed);
   const writer = new Writer(createEventCommitter({ database, limits, calls, runFeed, feeds }));

@@ -6,12 +6,12 @@ import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 
-/** Threads are kept for so much longer, so that not every use of one has to be written down. */
+/** Fraction of their time to live for which threads are kept longer, so that not every use must be written. */
 const RESERVE = 0.1;
 /** Threads that were used recently: they need not be checked. */
 const LATELY_USED = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
-/** Deleted in one go. In between, others get their turn. */
+/** Number of rows to delete in one transaction. */
 const CHUNK = 100;
 /** How long a copy may take for its next slice, and for its end. */
 const STAGED_MS = 600_000;
@@ -24,7 +24,7 @@ export interface Lifetime {
   /** SQL: the time of a thread of `threads` is up. `clock`, `idle` and `interrupted` are the parameters that `times` gives. */
   hasEnded(clock: number, idle: number, interrupted: number): string;
   times(): [clock: number | null, idle: number | null, interrupted: number | null];
-  /** Looks for what is due every `sweepMs`, until `stop`. */
+  /** Deletes expired data now and every `sweepMs`, until `stop`. */
   start(): void;
   stop(): void;
 }

@@ -1,5 +1,5 @@
-// Messages between processes, on one channel of PostgreSQL. At most once: what is sent while the connection is broken is
-// missed, and `onGap` is called when it is back.
+// Messages between processes, on one channel of PostgreSQL. Messages are delivered at most once. Those sent while the connection is
+// broken are missed; `onGap` is called when it is back.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";

@@ -1,5 +1,5 @@
-// Quotas in tables, for all processes that use them. What concerns a tenant is changed by one at a time. What was used
-// survives the death of any process; that of PostgreSQL's machine may cost the last moments.
+// Quotas in tables, for all processes that use them. Changes of one tenant come one after the other. Usage survives the death of
+// any process. A crash of PostgreSQL's machine may lose the last moments.
 
 import { takeRequest } from "../../quotas/rules.ts";
 import { type QuotaStore, SCOPES } from "../../quotas/store.ts";
@@ -7,10 +7,9 @@ import { namesOf } from "../row-keys.ts";
 import { POSTGRES } from "../sql/dialect.ts";
 import type { Statement } from "../sql/executor.ts";
 import { sqlHoldings } from "../sql/quotas.ts";
-import { sqlAccounting } from "../sql/spending.ts";
 import type { Database } from "./database.ts";
 import { executorOn } from "./executor.ts";
-import { settling } from "./spending.ts";
+import { postgresSpending } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
   // A change is over before it is on the disk.
@@ -41,8 +40,7 @@ export function postgresQuotas(database: Database): QuotaStore {
     },
 
     ...sqlHoldings(POSTGRES, of),
-    ...sqlAccounting(POSTGRES, of),
-    settle: settling(database, of),
+    ...postgresSpending(database, of),
   };
 }
 

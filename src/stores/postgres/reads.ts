@@ -12,11 +12,10 @@ import { POSTGRES } from "../sql/dialect.ts";
 import { sqlReads, threadColumns, threadOf } from "../sql/reads.ts";
 import type { StoreContext } from "./context.ts";
 import { momentOf, timeOf } from "./database.ts";
-import { folded } from "./writes.ts";
 
 const THREAD = "owner = $1 AND thread_id = $2";
 
-/** Of a page of messages. */
+/** Maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 /** Before every position there is: no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
@@ -88,7 +87,7 @@ export function postgresReads({
       async list(owner, { limit, cursor, agent, status, q, parent, children }) {
         const { updatedAt, id } = cursor === undefined ? NEWEST : decodePosition(cursor);
         const isAny = children && parent === undefined;
-        const values = [ownerText(owner), updatedAt, id, agent ?? null, status ?? null, folded(q)];
+        const values = [ownerText(owner), updatedAt, id, agent ?? null, status ?? null, POSTGRES.folded(q)];
         const rows = await database.query<ThreadRow>(
           `SELECT ${threadColumns(POSTGRES)} FROM threads
           WHERE owner = $1 AND (updated_at, id) < ($2, $3) AND ($4::text IS NULL OR agent = $4)

@@ -1,4 +1,4 @@
-// Whether PostgreSQL keeps a session for each connection. A pooler that does not gives every transaction another one: settings,
+// Checks that PostgreSQL keeps a session for each connection. A pooler that does not gives every transaction another one: settings,
 // prepared statements and notifications are then lost without a word.
 
 import { once } from "node:events";

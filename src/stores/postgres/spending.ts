@@ -1,11 +1,18 @@
-// Counts at once what a call has used. SQLite counts several calls together: that is where they differ.
+// Budgets and usage in tables. A call is counted at once, where SQLite counts several calls together.
 
 import { dayOf, firstKeptDay, hasOwnRow, monthOf } from "../../quotas/rules.ts";
-import { MAX_ROWS, MAX_USERS, OTHER, type QuotaStore, type Spending, tokensOf } from "../../quotas/store.ts";
+import {
+  MAX_ROWS,
+  MAX_USERS,
+  OTHER,
+  type Spending,
+  type SpendingStore,
+  tokensOf,
+} from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
 import { POSTGRES } from "../sql/dialect.ts";
 import type { Decision, Executor, Statement } from "../sql/executor.ts";
-import { COUNTING, onTheDay, REST } from "../sql/spending.ts";
+import { COUNTING, onTheDay, REST, sqlAccounting } from "../sql/spending.ts";
 import type { Database } from "./database.ts";
 
 interface CountedRow {
@@ -18,9 +25,13 @@ interface Counted {
   readonly day: string;
 }
 
-/** `of` changes what concerns a tenant. */
-export function settling(database: Database, of: (tenant: string) => Executor): QuotaStore["settle"] {
-  /** The day on which what is too old was last thrown away. */
+/** `of` changes the rows of a tenant. */
+export function postgresSpending(database: Database, of: (tenant: string) => Executor): SpendingStore {
+  return { ...sqlAccounting(POSTGRES, of), settle: settling(database, of) };
+}
+
+function settling(database: Database, of: (tenant: string) => Executor): SpendingStore["settle"] {
+  /** The day on which old rows were last deleted. */
   let cleared = "";
 
   return async (owner, id, spending) => {

@@ -48,7 +48,7 @@ const one = (columns: string, table: string, which: string) =>
   `(SELECT row_to_json(found) FROM (SELECT ${columns} FROM ${table} WHERE ${THREAD} AND ${which} LIMIT 1) AS found)`;
 const all = (columns: string, table: string, order: string) =>
   `(SELECT coalesce(json_agg(${columns} ORDER BY ${order}), '[]') FROM ${table} AS found WHERE ${THREAD}`;
-/** Of the next run: the active one, or else the first that waits. */
+/** The next run: the active one, or else the first that waits. */
 const NEXT = `id = coalesce((SELECT run_id FROM turns WHERE ${THREAD}),
   (SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place LIMIT 1))`;
 

@@ -4,9 +4,11 @@ import { NO_USAGE } from "../../core/message.ts";
 import type { RunKey } from "../../core/stores.ts";
 import { ownerOf, type ThreadKey, tenantText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
+import { POSTGRES } from "../sql/dialect.ts";
+import { type SharedWrite, sqlWrites } from "../sql/writes.ts";
 import type { ThreadHead, Write } from "../thread-head.ts";
 import type { Transaction } from "./database.ts";
-import { addMessages, endRun, forgetState, insertEvents, setState, touch } from "./events-table.ts";
+import { addMessages, endRun, insertEvents, setState, touch } from "./event-writes.ts";
 
 const THREAD = "owner = $1 AND thread_id = $2";
 const RUN = `${THREAD} AND id = $3`;
@@ -21,7 +23,7 @@ export interface Step {
 }
 
 export function carryOut(step: Step, write: Write): void {
-  const { tx, thread, head, at } = step;
+  const { tx, thread, at } = step;
   switch (write.write) {
     case "create_thread":
       createThread(step, write);
@@ -54,11 +56,7 @@ export function carryOut(step: Step, write: Write): void {
       cancelRun(step, write);
       return;
     case "leave_message":
-      tx.write(
-        `INSERT INTO inbox (owner, thread_id, run_id, number, id, body)
-        SELECT $1, $2, $3, coalesce(max(number), 0) + 1, $4, $5 FROM inbox WHERE ${THREAD} AND run_id = $3`,
-        [...thread, head?.active?.run, JSON.stringify(write.message.id), JSON.stringify(write.message)],
-      );
+      writeShared(step, write);
       return;
     case "rewind":
       tx.write(
@@ -71,15 +69,12 @@ export function carryOut(step: Step, write: Write): void {
       );
       return;
     case "describe_thread":
-      describeThread(step, write);
+      writeShared(step, write);
+      touch(tx, thread, at);
       return;
     case "clear_thread":
-      for (const table of ["messages", "state", "deferred_calls", "documents"])
-        tx.write(`DELETE FROM ${table} WHERE ${THREAD}`, thread);
-      tx.write(
-        "UPDATE threads SET message_count = 0, bytes = 0, outcome = 'idle' WHERE owner = $1 AND id = $2",
-        thread,
-      );
+      tx.write(`DELETE FROM messages WHERE ${THREAD}`, thread);
+      writeShared(step, write);
       touch(tx, thread, at);
       return;
     case "delete_thread":
@@ -89,12 +84,15 @@ export function carryOut(step: Step, write: Write): void {
       putCall(step, write);
       return;
     case "drop_call":
-      tx.write(`DELETE FROM deferred_calls WHERE ${THREAD} AND call_id = $3`, [
-        ...thread,
-        JSON.stringify(write.call_id),
-      ]);
+      writeShared(step, write);
       return;
   }
+}
+
+const statementsOf = sqlWrites(POSTGRES);
+
+function writeShared({ tx, thread, head }: Step, write: SharedWrite): void {
+  for (const { sql, values } of statementsOf(thread, head, write)) tx.write(sql, values);
 }
 
 type Named<Name extends Write["write"]> = Extract<Write, { write: Name }>;
@@ -109,7 +107,7 @@ function createThread({ tx, thread, at }: Step, { thread: made, staged }: Named<
       ...thread,
       agent ?? null,
       title === undefined ? null : JSON.stringify(title),
-      folded(title),
+      POSTGRES.folded(title),
       JSON.stringify(metadata),
       parent ? JSON.stringify(parent) : null,
       parent?.thread_id ?? null,
@@ -156,7 +154,7 @@ function addRun({ tx, thread, at }: Step, { run, title }: Named<"add_run">): voi
   tx.write(
     `UPDATE threads SET agent = $3, updated_at = $4, used_at = $4, title = coalesce(title, $5),
       title_folded = coalesce(title_folded, $6) WHERE owner = $1 AND id = $2`,
-    [...thread, agent, at, title === undefined ? null : JSON.stringify(title), folded(title)],
+    [...thread, agent, at, title === undefined ? null : JSON.stringify(title), POSTGRES.folded(title)],
   );
 }
 
@@ -203,24 +201,6 @@ function cancelRun({ tx, thread, head, at }: Step, { run, pending, ending }: Nam
   touch(tx, thread, at);
 }
 
-function describeThread(
-  { tx, thread, at }: Step,
-  { title, metadata, forget = [] }: Named<"describe_thread">,
-): void {
-  if (forget.length > 0) forgetState(tx, thread, forget);
-  tx.write(
-    `UPDATE threads SET title = coalesce($3, title), title_folded = coalesce($4, title_folded),
-      metadata = coalesce($5, metadata) WHERE owner = $1 AND id = $2`,
-    [
-      ...thread,
-      title === undefined ? null : JSON.stringify(title),
-      folded(title),
-      metadata ? JSON.stringify(metadata) : null,
-    ],
-  );
-  touch(tx, thread, at);
-}
-
 function putCall({ tx, thread }: Step, { call, due_at }: Named<"put_call">): void {
   tx.write(
     `INSERT INTO deferred_calls
@@ -237,7 +217,3 @@ function putCall({ tx, thread }: Step, { call, due_at }: Named<"put_call">): voi
     ],
   );
 }
-
-/** In which titles are searched. PostgreSQL folds as the database's locale does, and takes no zeros. */
-export const folded = (text: string | undefined) =>
-  text?.toLowerCase().replaceAll("\0", "\ufffd").toWellFormed() ?? null;

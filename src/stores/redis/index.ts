@@ -1,5 +1,5 @@
-// Everything in one Redis, or a cluster, for any number of processes. What a method has changed is visible to all of them when
-// it resolves; how long it outlives Redis is up to Redis's own settings.
+// Everything in one Redis, or a cluster, for any number of processes. When a method resolves, all processes see its changes.
+// Redis's own settings say how long these outlive it.
 
 import { Redis } from "ioredis";
 import type { Documents } from "../../core/documents.ts";
@@ -23,7 +23,7 @@ import { createEventCommitter } from "./commit-events.ts";
 import { Connection, script } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { redisDocuments } from "./documents.ts";
-import { createPages } from "./event-reader.ts";
+import { redisPages } from "./event-pages.ts";
 import { joinRedis } from "./format.ts";
 import { redisKernel } from "./kernel.ts";
 import { DEFERRED, DEPLOYMENT, DUE, PROBE, SECRET } from "./keys.ts";
@@ -37,11 +37,11 @@ import { type Channels, createChannels, Subscriber } from "./subscriber.ts";
 
 /** Times are Redis's own, unless `now` is given: a clock of all processes' own. */
 export interface RedisStoreOptions extends StoreOptions {
-  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. Of a cluster, any of its servers. */
+  /** `redis://user:password@host:port/database`, or `rediss://` for TLS. For a cluster, the address of any of its servers. */
   readonly url: string;
   /**
-   * How long Redis may take, or be away, before what is asked of it is `unavailable`, in ms; default: 3 s. Every call made
-   * inside a run waits as long as a lease lasts: `leaseMs`.
+   * Time after which a call to a slow or unreachable Redis throws `unavailable`, in ms; default: 3 s. Every call made inside a run
+   * waits as long as a lease lasts: `leaseMs`.
    */
   readonly deadlineMs?: number;
   /**
@@ -87,7 +87,7 @@ export async function createRedisStores({
   }
 }
 
-/** What is under `key`; `own`, if nothing is there yet. */
+/** The value of `key`; sets it to `own` if there is none. */
 function nameOf(redis: Connection, key: string, own: string): Promise<string> {
   return redis.run(nameOnce, { key }, { name: own });
 }
@@ -119,7 +119,7 @@ function assemble(
   const runSchedule = createSchedule(redis, DUE, { holdMs: leaseMs, aheadMs: latestLeaseEnd(0, leaseMs) });
   // A deferred call may be due at any time.
   const callSchedule = createSchedule(redis, DEFERRED, { holdMs: leaseMs });
-  const pages = createPages(redis, limits, lifetime);
+  const pages = redisPages(redis, limits, lifetime);
   const replays = createReplays(pages, redis.deadlines);
   const feeds = new LiveTails(pages, createRunFeed(hub, delivery));
   const committer = createEventCommitter({
@@ -206,7 +206,7 @@ redis.call('SET', probe, '', 'PX', ms)
 return redis.call(publish, channel, '')`,
 });
 
-// What all processes of a database know under a key: what the first one brought. Always the same from then on.
+// Returns the value of a key that all processes of a database share. The first process sets it; it never changes.
 const nameOnce = script<string>()({
   kind: "always",
   keys: ["key"],

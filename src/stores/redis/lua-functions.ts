@@ -91,3 +91,10 @@ local function delete_patches(name)
     if string.sub(field, 1, #prefix) == prefix then redis.call('HDEL', patches, field) end
   end
 end`;
+
+/** `shorten(key, latest)`: an entry that would end later was added before the clock was set back, and ends then. */
+export const SHORTEN = `
+local function shorten(key, latest)
+  local ends = string.format('%.0f', latest)
+  for _, each in ipairs(redis.call('ZRANGEBYSCORE', key, '(' .. ends, '+inf')) do redis.call('ZADD', key, ends, each) end
+end`;

@@ -1,14 +1,15 @@
 // Pages of runs' logs, in stores that several processes share.
 
 import type { Cursor, LogEntry, RunKey } from "../../core/stores.ts";
-import type { Held } from "../seen.ts";
+import { firstBatch } from "../log.ts";
+import { assertSeen, type Held } from "../seen.ts";
 import type { Deadlines } from "./outages.ts";
 import { createTurns } from "./turns.ts";
 
 export interface LogState {
   /** The run's last seq. */
   readonly last: number;
-  /** The one that may write. */
+  /** The epoch that may write. */
   readonly epoch: number;
   readonly state: "live" | "ended" | "gone";
   readonly held: Held;
@@ -30,9 +31,52 @@ export interface Pages {
   look(run: RunKey): Promise<LogState | undefined>;
 }
 
-// Pages of logs for the viewers of this process. Only a bounded number of pages is on its way from the store at once, for any
-// number of viewers, so that runs never wait behind more than these; viewers that want the same page at the same time share it.
-// A viewer asks for the next page when it has taken the one before.
+/** Maximum number of entries or rows that a page is made of. */
+const PAGE_ENTRIES = 64;
+/** Bytes of entries or rows after which a page ends. */
+export const PAGE_BYTES = 256 * 1024;
+
+/** What a store reads of a log for one page. */
+export interface StoredPage extends Omit<LogState, "held"> {
+  /** The epochs that wrote something, oldest first, each followed by the seq of its first entry. */
+  readonly epochs: readonly number[];
+  /** They may begin before the position that was asked for. */
+  readonly entries: readonly LogEntry[];
+}
+
+/** `readStored` reads up to `count` entries or rows after `after`; undefined: no such run. Of a log, `kept` entries can be read. */
+export function createPages(
+  kept: number,
+  readStored: (run: RunKey, after: number, count: number) => Promise<StoredPage | undefined>,
+): Pages {
+  return {
+    async read(run, after) {
+      const found = await page(run, after.seq, PAGE_ENTRIES);
+      if (found) assertSeen(found.held, after);
+      return found;
+    },
+    look: (run) => page(run, 0, 0),
+  };
+
+  async function page(run: RunKey, after: number, count: number): Promise<Page | undefined> {
+    const stored = await readStored(run, after, count);
+    if (!stored) return undefined;
+    const { last, epoch, state, epochs, entries } = stored;
+    const first = state === "gone" ? last + 1 : Math.max(1, last - kept + 1);
+    const held = { first, last, epochOf: (seq: number) => epochAt(epochs, seq) };
+    const later = state === "gone" ? [] : entries.filter(({ seq }) => seq > after);
+    return { last, epoch, state, held, entries: firstBatch(later, 0) };
+  }
+}
+
+function epochAt(epochs: readonly number[], seq: number): number | undefined {
+  const at = epochs.findLastIndex((first, index) => index % 2 === 1 && first <= seq);
+  return epochs[at - 1];
+}
+
+// Pages of logs for the viewers of this process. Only `AT_ONCE` pages are read from the store at once, for any number of viewers,
+// so that runs wait behind few reads. Viewers that need the same page share one read. A viewer asks for the next page when it has
+// taken the one before.
 /** Pages on their way at once: about 1 MiB, unless single events are larger. */
 const AT_ONCE = 4;
 

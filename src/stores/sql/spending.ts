@@ -1,4 +1,4 @@
-// What is reserved and what was used, in tables: the accounts that budgets are compared with, and the reports of them.
+// Reserved and used amounts, in tables: the accounts that budgets are compared with, and the reports of them.
 
 import type { Owner } from "../../protocol/ids.ts";
 import { dayOf, firstDay, hasRoom, monthOf, withReserved } from "../../quotas/rules.ts";
@@ -6,7 +6,7 @@ import {
   type Account,
   type Accounts,
   dearestUsers,
-  type QuotaStore,
+  type SpendingStore,
   sortedRows,
   type UsageRow,
   type Used,
@@ -16,14 +16,14 @@ import { type Marked, usedIn } from "../usage-rows.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Decision, Executor, Statement } from "./executor.ts";
 
-type AccountingStore = Pick<QuotaStore, "reserve" | "extend" | "accounts" | "usage" | "tenantUsage">;
+type AccountingStore = Omit<SpendingStore, "settle">;
 
-type Reserved = Awaited<ReturnType<QuotaStore["reserve"]>>;
+type Reserved = Awaited<ReturnType<SpendingStore["reserve"]>>;
 
 /** Under it the table of users has those without a row. No user is called that. */
 export const REST = "";
 
-/** What was reserved has no period. */
+/** Reserved amounts have no period. */
 interface AmountsRow {
   readonly now: number;
   readonly name: string | null;
@@ -168,7 +168,7 @@ function textsOf({ among, time }: Dialect) {
   };
 }
 
-/** What counts the spending of calls. Values: the columns in the order of the table. */
+/** Statements that count the spending of calls. Values: the columns in the order of the table. */
 export const COUNTING = {
   unreserve: "DELETE FROM reserved WHERE id = $1",
   /** In a name's day or month. */
@@ -177,7 +177,7 @@ export const COUNTING = {
     ON CONFLICT (name, period) DO UPDATE SET tokens = spent.tokens + excluded.tokens, cost = spent.cost + excluded.cost`,
   count: addingTo("usage", ["name", "day", "agent", "model"]),
   countUser: addingTo("usage_of_users", ["tenant", "day", '"user"']),
-  /** Of days before $1. */
+  /** Deletes days before $1. */
   forgetUsage: "DELETE FROM usage WHERE day < $1",
   forgetUsers: "DELETE FROM usage_of_users WHERE day < $1",
   // A month comes before all of its days.

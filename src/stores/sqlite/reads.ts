@@ -117,7 +117,7 @@ export function sqliteReads(context: StoreContext): Reads {
 
       async list(owner, { limit, cursor, agent, status, q, parent, children }) {
         const { search, lastSearched } = children && parent === undefined ? all : below;
-        const filter = [agent ?? null, status ?? null, q?.toLowerCase() ?? null];
+        const filter = [agent ?? null, status ?? null, SQLITE.folded(q)];
         const rows: ThreadRow[] = [];
         let start: Position | undefined = cursor === undefined ? NEWEST : decodePosition(cursor);
         while (start) {
@@ -155,7 +155,7 @@ export function sqliteReads(context: StoreContext): Reads {
   };
   return reads;
 
-  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. What is read is on disk. */
+  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. Everything read is on disk. */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     const result = database.read(() => read(thread));
@@ -166,10 +166,10 @@ export function sqliteReads(context: StoreContext): Reads {
   }
 }
 
-/** So many rows of an owner's list are searched in one go. In between, others get their turn. */
+/** Number of rows of an owner's list to search in one turn of the event loop. */
 const SEARCHED_ROWS = 1000;
 
-/** Of a page of messages. */
+/** Maximum number of messages in a page. */
 const MAX_ROWS = 1000;
 
 /** Before every position there is: no date is later. */

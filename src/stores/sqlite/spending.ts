@@ -1,11 +1,18 @@
-// What was used and what is reserved, in `usage.db`: the accounts that budgets are compared with, and the reports of them. What several
-// calls have used waits together for a moment, and is counted in one transaction.
+// Used and reserved amounts, in `usage.db`: the accounts that budgets are compared with, and the reports of them. The usage of
+// several calls waits together for a moment, and is counted in one transaction.
 
 import { addUsage } from "../../core/message.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { dayOf, firstKeptDay, hasOwnRow, monthOf } from "../../quotas/rules.ts";
-import { MAX_ROWS, MAX_USERS, OTHER, type QuotaStore, type Spending, tokensOf } from "../../quotas/store.ts";
+import {
+  MAX_ROWS,
+  MAX_USERS,
+  OTHER,
+  type Spending,
+  type SpendingStore,
+  tokensOf,
+} from "../../quotas/store.ts";
 import { namesOf } from "../row-keys.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import type { Value } from "../sql/executor.ts";
@@ -27,8 +34,6 @@ export interface SpendingOptions {
   readonly bounds: Bounds;
 }
 
-type SpendingStore = Pick<QuotaStore, "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage">;
-
 /** `stop` counts what still waits. */
 export function sqliteSpending(
   file: SmallFile,
@@ -42,7 +47,7 @@ export function sqliteSpending(
     if (isCounted) uncounted.clear();
     return result;
   };
-  /** What waits is counted before anything is read or changed. */
+  /** Waiting sums are counted before anything is read or changed. */
   const counted = <T>(work: () => T): T =>
     change(() => {
       countAll();
@@ -52,13 +57,13 @@ export function sqliteSpending(
   const run = (sql: string, ...values: Value[]) => turns.run({ sql, values });
   const has = (sql: string, ...values: Value[]) => turns.ask({ sql, values }).length > 0;
   const count = (sql: string, ...values: Value[]) => turns.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
-  /** The day on which what is too old was last thrown away. */
+  /** The day on which old rows were last deleted. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
   const names = new Map<string, string>();
   /** Spending that is not in the tables yet, by all that its rows are found by. */
   const uncounted = new Map<string, Uncounted>();
-  /** Whether the change in progress has put all of it into the tables. */
+  /** True if the change in progress has put all of it into the tables. */
   let isCounted = false;
   let timer: NodeJS.Timeout | undefined;
 
@@ -73,7 +78,7 @@ export function sqliteSpending(
         if (isReserved || isFull)
           change(() => {
             run(COUNTING.unreserve, id);
-            // What was reserved is counted as soon as it is not reserved any more.
+            // Reserved amounts are counted as soon as they are released.
             if (isFull || countMs !== undefined) countAll();
           });
       } catch (error) {
@@ -183,7 +188,7 @@ export function sqliteSpending(
 /** A hundredth of the names is forgotten at once. */
 const FORGOTTEN_PART = 100;
 
-/** What only this store asks: it looks before it counts rows, and forgets names. */
+/** Statements of this store alone: it looks before it counts rows, and forgets names. */
 const SQL = {
   isReserved: "SELECT 1 FROM reserved WHERE id = $1",
   isCounted: "SELECT 1 FROM usage WHERE name = $1 AND day = $2 AND agent = $3 AND model = $4",
@@ -196,7 +201,7 @@ const SQL = {
   forgetUsers: "DELETE FROM usage_of_users WHERE tenant = $1",
 };
 
-/** What several calls have spent that are counted in the same rows. */
+/** The spending of several calls that are counted in the same rows. */
 interface SumOfCalls extends Spending {
   readonly calls: number;
 }

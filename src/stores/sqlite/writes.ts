@@ -5,16 +5,18 @@ import { threadExists } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import { callValues } from "../rows.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { type SharedWrite, sqlWrites } from "../sql/writes.ts";
 import type { Staged, ThreadHead, Write } from "../thread-head.ts";
 import type { After } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
+import { turnsOn } from "./executor.ts";
 import { slice } from "./removals.ts";
 
-const THREAD = "owner = ? AND thread_id = ?";
-const RUN = `${THREAD} AND id = ?`;
+const RUN = "owner = ? AND thread_id = ? AND id = ?";
 
 interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
-  /** What to wait for before a thread is created under whose id another one is being copied: that copy gives way. */
+  /** Returns a promise to wait for before a thread is created whose id a copy is using: that copy gives way. */
   dropCopy(thread: ThreadKey, writes: readonly Write[]): Promise<void> | undefined;
   /** `head` is as it was before the write. */
   carryOut(thread: ThreadKey, head: ThreadHead | undefined, write: Write, at: number, after: After): void;
@@ -22,6 +24,8 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
 
 export function sqliteWrites(context: StoreContext): Writes {
   const { database, live, queue, changes, commit, removals } = context;
+  const turns = turnsOn(database);
+  const statementsOf = sqlWrites(SQLITE);
 
   const insertThread = database.query(`
     INSERT INTO threads (owner, id, agent, title, title_folded, metadata, parent, parent_thread, forked_from, status, outcome, message_count, created_at, updated_at, used_at)
@@ -39,16 +43,6 @@ export function sqliteWrites(context: StoreContext): Writes {
     UPDATE threads SET agent = ?3, title = ?4, title_folded = ?5, metadata = ?6, parent = ?7, parent_thread = ?8,
       forked_from = ?9, status = 'idle', created_at = ?10, updated_at = ?10, used_at = ?10, staged = NULL
     WHERE owner = ?1 AND id = ?2 AND staged IS NOT NULL`);
-  const describe = database.query(`
-    UPDATE threads SET title = coalesce(?1, title), title_folded = coalesce(?2, title_folded),
-      metadata = coalesce(?3, metadata) WHERE owner = ?4 AND id = ?5`);
-  const deleteSlot = database.query(`DELETE FROM state WHERE ${THREAD} AND key = ?`);
-  const clearings = ["state", "deferred_calls", "documents"].map((table) =>
-    database.query(`DELETE FROM ${table} WHERE ${THREAD}`),
-  );
-  const reset = database.query(
-    "UPDATE threads SET message_count = 0, bytes = 0, outcome = 'idle' WHERE owner = ? AND id = ?",
-  );
 
   const insertRun = database.query(`
     INSERT INTO runs (owner, thread_id, id, agent, status, attempt, usage, metadata, idempotency_key, resumes, created_at, request, number)
@@ -71,17 +65,12 @@ export function sqliteWrites(context: StoreContext): Writes {
     WHERE owner = ?2 AND thread_id = ?3 AND id = ?4`);
   const countRelease = database.query(`UPDATE runs SET released = released + 1 WHERE ${RUN}`);
   const setStop = database.query(`UPDATE runs SET stop = ? WHERE ${RUN}`);
-  const insertLeft = database.query(`
-    INSERT INTO inbox (owner, thread_id, run_id, number, id, body)
-    SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5 FROM inbox
-    WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3`);
 
   const putCall = database.query(`
     INSERT INTO deferred_calls (owner, thread_id, call_id, run_id, tool, token_hash, state, reply, expires_at, due_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (owner, thread_id, call_id) DO UPDATE SET
       state = excluded.state, reply = excluded.reply, due_at = excluded.due_at`);
-  const dropCall = database.query(`DELETE FROM deferred_calls WHERE ${THREAD} AND call_id = ?`);
 
   return {
     async stage(thread, token, messages) {
@@ -171,22 +160,18 @@ export function sqliteWrites(context: StoreContext): Writes {
         return;
       case "leave_message":
         if (!active) return;
-        insertLeft.run(...thread, active.run, write.message.id, JSON.stringify(write.message));
+        runShared(thread, head, write);
         live.open(keyOf(active.run)).mayHaveLeft = true;
         return;
       case "rewind":
         changes.rewind(thread, write.message, afterCommit);
         return;
-      case "describe_thread": {
-        const { title, metadata, forget = [] } = write;
-        for (const key of forget) deleteSlot.run(...thread, key);
-        describe.run(title ?? null, folded(title), metadata ? JSON.stringify(metadata) : null, ...thread);
+      case "describe_thread":
+        runShared(thread, head, write);
         changes.touchThread(...thread);
         return;
-      }
       case "clear_thread":
-        for (const clearing of clearings) clearing.run(...thread);
-        reset.run(...thread);
+        runShared(thread, head, write);
         removals.removeMessages(thread, 0, afterCommit);
         changes.touchThread(...thread);
         return;
@@ -197,14 +182,18 @@ export function sqliteWrites(context: StoreContext): Writes {
         putCall.run(...thread, write.call.call_id, ...callValues(write.call), write.due_at ?? null);
         return;
       case "drop_call":
-        dropCall.run(...thread, write.call_id);
+        runShared(thread, head, write);
         return;
     }
   }
 
+  function runShared(thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite): void {
+    for (const statement of statementsOf(thread, head, write)) turns.run(statement);
+  }
+
   function createThread(thread: ThreadKey, write: CreateThread, at: number): void {
     const { agent, title, metadata, parent, forked_from, ...begin } = write.thread;
-    const texts = [agent ?? null, title ?? null, folded(title), JSON.stringify(metadata)];
+    const texts = [agent ?? null, title ?? null, SQLITE.folded(title), JSON.stringify(metadata)];
     const above = parent ? [JSON.stringify(parent), parent.thread_id] : [null, null];
     const origin = forked_from ? JSON.stringify(forked_from) : null;
     if (isStaged(write)) assertWhole(thread, write.staged);
@@ -221,18 +210,15 @@ export function sqliteWrites(context: StoreContext): Writes {
     const { id, agent, metadata, idempotency_key: key = null, resumes = null, request } = run;
     const texts = [NO_USAGE, metadata].map((value) => JSON.stringify(value));
     insertRun.run(...thread, id, agent, ...texts, key, resumes, at, JSON.stringify(request));
-    makeBusy.run(agent, at, title ?? null, folded(title), ...thread);
+    makeBusy.run(agent, at, title ?? null, SQLITE.folded(title), ...thread);
   }
 }
 
 type CreateThread = Extract<Write, { write: "create_thread" }>;
 
-/** Whether it begins with messages that were staged. */
+/** True if it begins with staged messages. */
 function isStaged(write: CreateThread): write is CreateThread & { readonly staged: Staged } {
   return write.staged !== undefined && write.staged.count > 0;
 }
 
 type AddRun = Extract<Write, { write: "add_run" }>;
-
-/** The database folds ASCII only. */
-const folded = (text: string | undefined) => text?.toLowerCase() ?? null;

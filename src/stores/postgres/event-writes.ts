@@ -67,7 +67,7 @@ export function setState(tx: Transaction, thread: ThreadKey, slots: ReadonlyMap<
   );
 }
 
-export function forgetState(tx: Transaction, thread: ThreadKey, keys: readonly string[]): void {
+function forgetState(tx: Transaction, thread: ThreadKey, keys: readonly string[]): void {
   tx.write("DELETE FROM state WHERE owner = $1 AND thread_id = $2 AND key = ANY ($3)", [
     ...thread,
     keys.map((key) => JSON.stringify(key)),
@@ -89,7 +89,7 @@ export async function patchedState(
   return new Map(rows.map(({ key, value }) => [JSON.parse(key) as string, JSON.parse(value)]));
 }
 
-/** What the values are after the writes; `before` is what `patchedState` returns. `undefined`: the value is deleted. */
+/** The values after the writes; `before` is what `patchedState` returns. `undefined`: the value is deleted. */
 export function stateAfter(
   before: ReadonlyMap<string, unknown>,
   writes: readonly EventWrite[],
@@ -121,7 +121,7 @@ export function endRun(
   tx.write("DELETE FROM inbox WHERE owner = $1 AND thread_id = $2 AND run_id = $3", rowKey(run));
 }
 
-/** What the thread is at once its active run has ended so. */
+/** The thread's status after its active run has ended so. */
 export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, outcome: ThreadStatus): void {
   tx.write("UPDATE threads SET outcome = $3 WHERE owner = $1 AND id = $2", [
     ownerText(owner),
