@@ -1,4 +1,4 @@
-// What a store of this server offers: what runs need, and what other rooms keep beside it.
+// All ports that a store implements: those of runs, and those of other rooms.
 
 import type { Documents } from "../core/documents.ts";
 import type { Owners } from "../core/owners.ts";
@@ -12,6 +12,6 @@ export interface AllStores extends Stores {
   readonly quotas: QuotaStore;
   /** Copies the database while it is in use. Only of a store that is a file of its own. */
   readonly copyTo?: (path: string) => Promise<void>;
-  /** What an operator should know of what is behind them, found when they were opened. */
+  /** Warnings for operators about the database or server behind the stores, found when they were opened. */
   readonly warnings?: readonly string[];
 }

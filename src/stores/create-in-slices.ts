@@ -1,5 +1,5 @@
-// Threads that begin with many messages: these are staged slice by slice, so that others have turns of the event loop in between,
-// and no read shows the thread before it is whole.
+// Creates threads that begin with many messages. The messages are staged slice by slice, so that others have turns of the event
+// loop in between. No read shows the thread before it is complete.
 
 import { hasCode } from "../core/errors.ts";
 import { areLong, type Message } from "../core/message.ts";
@@ -16,7 +16,7 @@ import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
 import type { Staged } from "./thread-head.ts";
 
-/** Of messages that are written in one turn of the event loop; one turn ends with the message that passes it. */
+/** Bytes of messages to write in one turn of the event loop; the message that passes the limit ends the turn. */
 const SLICE_BYTES = 256 * 1024;
 
 type Slices = AsyncIterable<readonly MessageText[]>;
@@ -25,7 +25,7 @@ export interface SlicedThread {
   readonly id: string;
   /** In turns of their own. */
   readonly slices: Slices;
-  /** The thread without its messages, of which `last` is the id of the last one. */
+  /** Returns the thread without its messages; `last` is the id of the last message. */
   readonly threadOf: (last: string | undefined) => Omit<NewThread, "messages">;
 }
 
@@ -70,11 +70,11 @@ async function stage<Ref>(
   return { token, count, bytes, last };
 }
 
-/** Whether a thread may be created with all of these messages in one turn of the event loop. */
+/** True if a thread may be created with all of these messages in one turn of the event loop. */
 export const isOneSlice = (messages: readonly Message[]) =>
   messages.length <= SLICE_ROWS && !areLong(messages, SLICE_BYTES);
 
-/** Of those with the same id the first one counts. */
+/** Returns the messages in slices. When several have the same id, only the first is returned. */
 export async function* slicesOf(
   messages: readonly Message[],
   tenant: string,

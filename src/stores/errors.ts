@@ -85,7 +85,7 @@ export function grownMeanwhile(threadId: string): AppError {
   );
 }
 
-/** Of a run that is to begin again from there. */
+/** For a run that would begin again from this message. */
 export function cannotRewind(id: string): AppError {
   return new AppError("invalid_request", `There is no message \`${id}\` in this thread to go back to.`);
 }

@@ -1,4 +1,4 @@
-// What a batch of a run's events means: what it adds to the log, and what it changes in the thread. Every store carries it out.
+// Turns a batch of a run's events into writes: entries of the log, and changes of the thread. Every store carries these out.
 
 import type { UserMessage } from "../core/message.ts";
 import type { ThreadStatus } from "../core/records.ts";
@@ -21,7 +21,7 @@ export type EventWrite =
   | { readonly write: "delete_state"; readonly key: string }
   /** Merged into the value: see `merge` in protocol/patch.ts. */
   | { readonly write: "patch_state"; readonly key: string; readonly patch: Record<string, unknown> }
-  /** The last one. `thread`: its status, unless another run is active or waits. What is left in the inbox goes. */
+  /** The last one. `thread`: its status, unless another run is active or waits. The run's inbox is emptied. */
   | {
       readonly write: "end_run";
       readonly outcome: RunOutcome;
@@ -32,15 +32,15 @@ export type StateWrite = Extract<EventWrite, { readonly key: string }>;
 export type RunEnd = Extract<EventWrite, { readonly write: "end_run" }>;
 
 export interface EventWrites {
-  /** What the log gets. */
+  /** Events to append to the log. */
   readonly appended: readonly PendingEvent[];
-  /** What changes besides the log, in order. Empty for a batch that only shows progress. */
+  /** Changes beside the log, in order. Empty for a batch that only shows progress. */
   readonly writes: readonly EventWrite[];
 }
 
-/** What a batch that ends its run finds. */
+/** The state before a batch that ends its run. */
 export interface BeforeEnd {
-  /** Messages that were left for the run. Those that no event takes in join the thread before the end. */
+  /** Messages that were left for the run. Messages that no event takes in are added to the thread before the end. */
   readonly inbox: readonly UserMessage[];
   readonly stamp: Stamp;
 }

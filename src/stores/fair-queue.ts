@@ -14,9 +14,9 @@ export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
   /** All of them, by tenant. */
   readonly #busy = new Map<string, Set<Thread>>();
-  /** Those whose run has a holder, and until when; what ends first comes first. */
+  /** Threads whose run has a holder, with the end of its lease; the earliest end comes first. */
   readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
-  /** Those whose run has none, and since when, by tenant. The tenant whose turn it is comes first. */
+  /** Threads whose run has no holder, with the time since when, by tenant. The tenant whose turn it is comes first. */
   readonly #waiting = new Map<string, Map<Thread, number>>();
 
   constructor(limits: Pick<Limits, "now" | "leaseMs">) {
@@ -35,7 +35,7 @@ export class FairQueue<Thread> {
     this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
   }
 
-  /** Whether a run is active on the thread or waits for it. */
+  /** True if a run is active on the thread or waits for it. */
   isBusy(tenant: string, thread: Thread): boolean {
     return this.#busy.get(tenant)?.has(thread) ?? false;
   }
@@ -61,7 +61,7 @@ export class FairQueue<Thread> {
     remove(this.#waiting, tenant, thread);
   }
 
-  /** Of the threads whose run has no holder. */
+  /** Number of threads whose run has no holder, and the longest wait among them. */
   waiting(): Waiting {
     this.#expireLeases();
     let threads = 0;
@@ -92,7 +92,7 @@ export class FairQueue<Thread> {
     return undefined;
   }
 
-  /** Expires leases that were not renewed in time. Those from before the clock was set back begin again. */
+  /** Expires leases that were not renewed in time. Leases from before the clock was set back begin again. */
   #expireLeases(): void {
     const { leaseMs } = this.#limits;
     const now = this.#limits.now();

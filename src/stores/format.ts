@@ -1,18 +1,18 @@
-// The format of a store's data, and which processes may use it. During an upgrade the last release and this one work on one
-// store, so a release reads what the one before it wrote, and writes what that one can read.
+// The format of a store's data, and which processes may use it. During an upgrade the last release and this one use the same store.
+// So each release can read what the last one wrote, and the other way round.
 
 import { AppError } from "../core/errors.ts";
 
 export interface Format {
-  /** Of the newest process that ever used the store: one more for each change of what is stored. */
+  /** Version of the newest process that ever used the store. Every change of the stored data adds one. */
   readonly version: number;
-  /** A process of this version, or of a newer one, can use what is written. */
+  /** Oldest version that can use the stored data. */
   readonly readableFrom: number;
 }
 
 /**
- * What the store says once a process of the format `own` has joined; undefined when that process cannot read what is there, or none
- * that was there could read what it writes: those may still run.
+ * The format of the store after a process of the format `own` has joined. Undefined when that process cannot read the stored data,
+ * or when older processes, which may still run, could not read its writes.
  */
 export function joined(found: Format | undefined, own: Format): Format | undefined {
   if (!found) return own;

@@ -1,5 +1,6 @@
-// What a store implements for threads, runs and deferred calls. The ports are written once over it (runs.ts, threads.ts,
-// deferred-calls.ts), and so are the rules (rules.ts): a kernel loads what a decision asks for and carries out its writes.
+// The interface that a store implements for threads, runs and deferred calls. The ports (runs.ts, threads.ts, deferred-calls.ts)
+// and the rules (rules.ts) are written once over it. A kernel loads the values that a decision asks for, and carries out its
+// writes.
 
 import type { DeferredCallStore, DueCalls } from "../core/deferred-calls.ts";
 import { AppError } from "../core/errors.ts";
@@ -37,25 +38,25 @@ export interface Kernel<Thread> {
    * Until then no read shows them. Throws `already_exists` when another thread of this id was created or is being copied.
    */
   stage(thread: Thread, token: string, messages: readonly MessageText[]): Promise<void>;
-  /** Drops what was staged. A store drops what its process left behind as well. */
+  /** Deletes the staged messages. A store also deletes messages that a dead process has staged. */
   unstage(thread: Thread, token: string): Promise<void>;
 
   /**
-   * Calls `look` for threads with runs that no process holds, one of each tenant in turn, those first that have waited longest,
-   * until it has found `limit` runs or no thread is left. A thread without a result is looked at again at `until`. The tenants
-   * in `except` are left out, and keep their turn.
+   * Calls `look` for threads with runs that no process holds, until it has found `limit` runs or no thread is left. Tenants take
+   * turns; within a tenant, the longest waiting thread comes first. A thread without a result is looked at again at `until`. The
+   * tenants in `except` are left out, and keep their turn.
    */
   eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 
-  /** What a run has logged, as far as it is needed for its last events: see `failedAfterCrashes`. */
+  /** The entries of a run's log that its last events depend on: see `failedAfterCrashes`. */
   logOf(lease: Lease): Promise<readonly LogEntry[]>;
 
-  /** Where the call lies that a token is for. */
+  /** The thread and the id of the call that a token is for. */
   findCall(tokenHash: string): Promise<{ readonly thread: Thread; readonly call_id: string } | undefined>;
   /** As `DeferredCallStore.due`. */
   dueCalls(limit: number): Promise<DueCalls[]>;
 
-  /** What has no rules: reads, and what the epoch alone fences. */
+  /** Methods without rules: reads, and writes that the epoch alone fences. */
   readonly runs: Pick<
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "place" | "subscribe" | "inbox" | "renew" | "waiting"
@@ -91,8 +92,8 @@ export interface Versioned<V extends View> {
 const MAX_ATTEMPTS = 100;
 
 /**
- * `Kernel.change` by compare-and-set. `guess` is decided on first, in place of a load; a commit finds out when it was
- * wrong, so it must have no other effect. Throws `unavailable` under endless contention.
+ * `Kernel.change` by compare-and-set. With a `guess`, decides on it before loading anything. The commit finds a wrong guess, so
+ * `decide` must have no other effect. Throws `unavailable` under endless contention.
  */
 export async function changeVersioned<V extends View, R>(
   store: Versioned<V>,

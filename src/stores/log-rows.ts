@@ -5,7 +5,7 @@ import type { LogEntry } from "../core/stores.ts";
 import type { EventName } from "../protocol/event.ts";
 import type { PendingEvent } from "./outcomes.ts";
 
-/** What one row holds at most: so many deltas, or so many characters of them. */
+/** Maximum number of deltas in one row, and of their characters. */
 const ROW_ENTRIES = 64;
 const ROW_LENGTH = 16 * 1024;
 const DELTA = "on_chat_model_stream";
@@ -38,14 +38,14 @@ function endOfRow(pending: readonly PendingEvent[], from: number): number {
 
 const isDelta = (pending: PendingEvent | undefined) => pending?.event.event === DELTA;
 
-/** The entries of a row, of which the last has the seq `last`. */
+/** The entries of a row; `last` is the seq of the last one. */
 export function entriesOfRow({ event, body }: LogRow, epoch: number, last: number): LogEntry[] {
   const lines = body.split("\n");
   const first = last - lines.length + 1;
   return lines.map((json, index) => ({ epoch, seq: first + index, event, json }));
 }
 
-/** The entries that pending events become, of which the last gets the seq `last`. */
+/** The entries of pending events; `last` becomes the seq of the last one. */
 export function entriesOfPending(pending: readonly PendingEvent[], epoch: number, last: number): LogEntry[] {
   const first = last - pending.length + 1;
   return pending.map(({ event: { event }, json }, index) => ({ epoch, seq: first + index, event, json }));

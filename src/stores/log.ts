@@ -42,7 +42,7 @@ export class Log {
     return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
   }
 
-  /** Those entries, for readers who come back. */
+  /** The entries that can be read, for readers who return. */
   get held(): Held {
     const held = Math.min(this.#keep, this.#entries.length);
     const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
@@ -53,7 +53,7 @@ export class Log {
     return this.#ended;
   }
 
-  /** What the entries weigh, about. */
+  /** Approximate size of the entries in memory. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -102,7 +102,7 @@ export class Log {
     this.#bytes = 0;
   }
 
-  /** Every reader gets `reason`, also those who wait. */
+  /** All readers get `reason`, including those that wait. */
   close(reason: AppError): void {
     this.#failure = reason;
     this.ring();
@@ -154,7 +154,7 @@ function weightOf({ json }: LogEntry): number {
   return Buffer.byteLength(json) + ENTRY_BYTES;
 }
 
-/** Throws `invalid_request` for what is not the number of an entry, or 0. */
+/** Throws `invalid_request` unless `after` is the number of an entry, or 0. */
 export function cursorOf(after: number | Cursor): Cursor {
   const cursor = typeof after === "number" ? { seq: after } : after;
   if (Number.isSafeInteger(cursor.seq) && cursor.seq >= 0) return cursor;
@@ -178,7 +178,7 @@ export async function* follow(
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
   const opened = open();
-  // What is found at once is read at once.
+  // A log that is found at once is read at once, without an `await`.
   const { log, after, older } = opened instanceof Promise ? await opened : opened;
   if (after.seq > log.last) throw eventsExpired(after.seq);
 

@@ -27,7 +27,7 @@ export interface StoreOptions {
   readonly threadTtlMs?: number;
   /** The same for a thread that waits for a person's answer. */
   readonly interruptedTtlMs?: number;
-  /** How often what is due to go is looked for. It can no longer be reached from the moment it is due. */
+  /** Time between two deletions of expired data. Expired data can no longer be read, also before it is deleted. */
   readonly sweepMs?: number;
   /** Gets the errors that no caller gets, such as those of sweeps. Default: none does. */
   readonly logger?: Logger;

@@ -46,7 +46,7 @@ export function pendingEvent(event: StreamEvent): PendingEvent {
   return { event, json, message: { id: data.message.id, text } };
 }
 
-/** What a thread is at once a run has ended so, and nothing else waits for it. */
+/** Status of a thread after a run has ended so, when no other run waits for it. */
 export const THREAD_STATUS = {
   success: "idle",
   cancelled: "idle",
@@ -57,12 +57,12 @@ export const THREAD_STATUS = {
 /** An event of the run itself. The others belong to threads further down. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
-/** The events that change more than the log, beside those that add a message. */
+/** Events that change more than the log. Messages do as well. */
 export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
 
-/** Whether it changes more than the log. */
+/** True if the event changes more than the log. */
 export const changesThread = ({ event, message }: PendingEvent) =>
   message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
@@ -89,7 +89,7 @@ export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
   return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
 }
 
-/** Whether `pending` end their run. Throws when something would come after the end. */
+/** True if `pending` end their run. Throws when something would come after the end. */
 export function hasEnd(pending: readonly PendingEvent[]): boolean {
   const end = pending.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
   if (end === -1) return false;
@@ -108,10 +108,7 @@ export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number)
   return { run_id, thread_id, ts: new Date(now).toISOString() };
 }
 
-/**
- * `pending` end a run; what was left in its inbox and not taken in joins the thread before the end, so that no
- * message that was accepted is lost.
- */
+/** Adds unread messages of the inbox to `pending`, which end a run, before the end: no accepted message is lost. */
 export function withUnreadInbox(
   pending: readonly PendingEvent[],
   inbox: readonly UserMessage[],
@@ -143,7 +140,7 @@ interface Crashed {
   readonly attempts: number;
   /** Its log so far. */
   readonly entries: Iterable<LogEntry>;
-  /** What it was started with and has not put into its thread: no message that was accepted is lost. */
+  /** Messages of its request that are not in the thread yet: no accepted message is lost. */
   readonly unread: readonly Message[];
 }
 
@@ -164,7 +161,7 @@ export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamp
   ];
 }
 
-/** What tells of the calls of a run, and of their results. */
+/** Events that contain the calls of a run, and their results. */
 const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
 
 /** The events that `failedAfterCrashes` needs to see. */

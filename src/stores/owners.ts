@@ -4,7 +4,7 @@
 import type { Owners } from "../core/owners.ts";
 import type { Owner } from "../protocol/ids.ts";
 
-/** What a store implements. */
+/** The index that a store implements. */
 export interface OwnerIndex extends Pick<Owners, "shelves"> {
   /**
    * Up to `limit` owners of threads, each as the JSON of [tenant, user]: those between `after` and `before`, in the order of

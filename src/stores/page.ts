@@ -16,7 +16,7 @@ export interface Position {
   readonly id: string;
 }
 
-/** Whether a thread stands behind another one in the list. */
+/** True if a thread comes after another one in the list. */
 export const standsBehind = (before: Position, { updatedAt, id }: Position): boolean =>
   updatedAt < before.updatedAt || (updatedAt === before.updatedAt && id < before.id);
 
@@ -34,7 +34,7 @@ export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** So many rows of a thread are copied or deleted in one go. In between, others get their turn. */
+/** Number of a thread's rows to copy or delete in one turn of the event loop. */
 export const SLICE_ROWS = 128;
 
 /** How many of `sizes` fit into `bytes`, in their order: at least one if there is one. */

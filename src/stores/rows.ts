@@ -39,7 +39,7 @@ export interface RunRow {
  */
 export const ASKS_ITSELF = `(parent IS NULL OR parent LIKE '%"background":true%')`;
 
-/** What `toRecord` takes of a run. */
+/** The columns of a run that `toRecord` reads. */
 export type RecordRow = Omit<RunRow, "owner" | "released" | "stop">;
 export const RECORD_COLUMNS =
   "thread_id, id, agent, status, attempt, resumes, stop_reason, error, usage, metadata, created_at, ended_at";
@@ -142,7 +142,7 @@ export function statesThat(fits: (state: CallState) => boolean): string {
     .join(", ");
 }
 
-/** What is stored of a call besides its key, in the order of its columns. */
+/** The columns of a call besides its key, in their order. */
 export const callValues = ({ run_id, tool, token_hash, state, reply, expires_at }: DeferredCall) => [
   run_id,
   tool,

@@ -1,5 +1,5 @@
-// The rules of threads, runs and deferred calls. Each is a pure function from what is stored and what is asked to the
-// effects and the answer; it throws what refuses the command. All stores carry out the same decisions.
+// The rules of threads, runs and deferred calls. Each is a pure function: from a thread and a command to the effects and the
+// answer. It throws the error that refuses the command. All stores carry out the same decisions.
 
 import {
   type CallChange,
@@ -140,7 +140,7 @@ function newRecord({ id, thread_id, agent, resumes, metadata }: NewRun, now: num
   };
 }
 
-/** `spent`: the run's processes died in so many attempts; its holder writes the end. `until`: when to look again. */
+/** `spent`: number of attempts in which the run's process died; its holder writes the end. `until`: when to look again. */
 export type TakeOver =
   | { readonly claim: Claim; readonly spent?: number }
   | { readonly claim?: undefined; readonly until: number | undefined };
@@ -271,7 +271,7 @@ export function createThread({ head }: View, thread: NewThread, staged?: Staged)
   };
 }
 
-/** Whether there is such a thread. Values of its state are forgotten only while it is free. */
+/** True if there is such a thread. Values of its state are forgotten only while it is free. */
 export function updateThread(
   { head }: View,
   { title, metadata, forget }: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },
@@ -293,11 +293,11 @@ function assertFree(head: ThreadHead): void {
   if (ahead !== undefined) throw threadBusy(head.id, ahead);
 }
 
-/** Keeps a new call in place of what was kept of it. Looks up `calls`. */
+/** Replaces the stored call with a new one. Looks up `calls`. */
 export function openCall({ head, now, calls = [] }: View, call: NewDeferredCall): Decision<void> {
   if (!head) throw noSuchThread(call.thread_id);
   const others = calls.filter(({ call_id }) => call_id !== call.call_id);
-  // Those that were never accepted go first.
+  // Calls that were never accepted are deleted first.
   const gone = others.filter((each) => each.state === "sent" && isOver(each, now));
   if (others.length - gone.length >= MAX_DEFERRED_CALLS) throw tooManyDeferredCalls(call.thread_id);
   const put: Write = { write: "put_call", call: { ...call, state: "sent" }, due_at: undefined };
@@ -337,6 +337,6 @@ export function forgetCall({ call }: View): Decision<void> {
 const isOver = ({ expires_at }: Pick<DeferredCall, "expires_at">, now: number) =>
   Date.parse(expires_at) <= now;
 
-/** Whether the thread can continue with a call: its result is there, or it was awaited and has expired. */
+/** True if the thread can continue with a call: its result is there, or it was awaited and has expired. */
 export const canContinue = (call: Pick<DeferredCall, "state" | "expires_at">, now: number): boolean =>
   hasResult(call.state) || (isAwaited(call.state) && isOver(call, now));

@@ -64,7 +64,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     async claimAbandoned(limit, except = [], mostDeaths = Number.POSITIVE_INFINITY) {
-      // Threads may be looked at side by side: what is decided first counts for those that are decided next.
+      // Several threads may be looked at at once: an earlier decision counts for later ones.
       const deaths = new Map<Thread, number>();
       return kernel.eachDue({ limit, except }, (thread) =>
         take(thread, (view) => {
@@ -108,7 +108,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
   };
 
-  /** What a run was started with, as far as it is not in its thread yet. */
+  /** The messages of a run's request that are not in its thread yet. */
   async function unreadOf({ lease: { owner, thread_id }, request: { input } }: Claim) {
     const found = await Promise.all(input.map(({ id }) => kernel.threads.message(owner, thread_id, id)));
     return input.filter((_, at) => !found[at]);

@@ -1,4 +1,4 @@
-// What a returning reader has seen of a log as it is now. A store that was set back (a failover, a power cut) continues
+// Finds how much of the current log a returning reader has seen. A store that was set back (a failover, a power cut) continues
 // under another epoch, and reuses the numbers of the entries that it has lost.
 
 import type { Cursor } from "../core/stores.ts";

@@ -1,4 +1,4 @@
-// What decides about a thread, and the primitive effects of a decision. Both are the same in every store.
+// The part of a thread that decisions are based on, and their primitive effects. Both are the same in every store.
 
 import type { DeferredCall } from "../core/deferred-calls.ts";
 import type { UserMessage } from "../core/message.ts";
@@ -28,13 +28,13 @@ export interface ActiveRun {
 
 export interface StoredRun {
   readonly record: RunRecord;
-  /** Of a run that has not ended. */
+  /** Undefined when the run has ended. */
   readonly request: RunRequest | undefined;
 }
 
 export type CallHead = Omit<DeferredCall, "reply">;
 
-/** What a decision has to know beside the head. */
+/** Values that a decision needs beside the head. */
 export interface Lookups {
   /** An idempotency key: `View.known`. */
   readonly key?: string | undefined;
@@ -86,7 +86,7 @@ export interface View {
 export interface Staged {
   readonly token: string;
   readonly count: number;
-  /** Of their texts. */
+  /** Bytes of the messages as JSON. */
   readonly bytes: number;
 }
 
@@ -131,7 +131,7 @@ export type Write =
   | { readonly write: "leave_message"; readonly message: UserMessage }
   /** Forgets this message and all after it. */
   | { readonly write: "rewind"; readonly message: string }
-  /** What is not given stays as it is. */
+  /** Values that are not given stay as they are. */
   | {
       readonly write: "describe_thread";
       readonly title?: string | undefined;
@@ -142,7 +142,7 @@ export type Write =
   /** Forgets messages, state, deferred calls, and the documents of the thread; it is `idle`. */
   | { readonly write: "clear_thread" }
   | { readonly write: "delete_thread" }
-  /** In place of what was kept of the call. `due_at`: when the thread must be checked for it. */
+  /** Replaces the stored call. `due_at`: when the thread must be checked for it. */
   | { readonly write: "put_call"; readonly call: DeferredCall; readonly due_at: number | undefined }
   | { readonly write: "drop_call"; readonly call_id: string; readonly token_hash: string };
 
@@ -190,7 +190,7 @@ const without = (queue: readonly string[], run: string) => queue.filter((id) => 
 /** The run that a new one would have to wait for. */
 export const runAhead = ({ active, queue }: ThreadHead): string | undefined => active?.run ?? queue[0];
 
-/** Whether an effect takes room, so that a store that is full refuses it. */
+/** True if an effect takes room: a full store refuses it. */
 export function needsRoom(write: Write): boolean {
   switch (write.write) {
     case "create_thread":

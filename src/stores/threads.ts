@@ -13,7 +13,7 @@ import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-i
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";
 
-/** Of messages that are parsed in one turn of the event loop. */
+/** Bytes of messages to parse in one turn of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
 type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];

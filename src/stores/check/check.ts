@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Inspection, ThreadFacts } from "./facts.ts";
 import { broken, type Finding, LATE_MS, wrongIn, wrongSum, wrongWith } from "./rules.ts";
 
-/** What was looked at. */
+/** Number of things that were checked. */
 export interface Checked {
   threads: number;
   runs: number;
@@ -21,7 +21,7 @@ interface Options {
 
 const AGAIN_MS = 1_000;
 
-/** What is found as it is found. Throws what the store throws, and when `signal` aborts. */
+/** Yields findings as they are found. Throws what the store throws, and when `signal` aborts. */
 export async function* checkStore(
   store: Inspection,
   { signal, againMs = AGAIN_MS }: Options,
@@ -55,7 +55,7 @@ export async function* checkStore(
   for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
   return checked;
 
-  /** Of a store in use, what is still wrong in the same words a moment later. */
+  /** Yields the findings that a store in use has in the same words a moment later. */
   async function* lasting(
     wrong: ReadonlyMap<string, readonly Finding[]>,
     again: (name: string) => Promise<readonly Finding[]>,

@@ -1,5 +1,5 @@
-// What the check of a store reads: outlines of threads without their texts, and what lies beside threads. Each store fills these
-// in; rules.ts judges them.
+// The facts that the check of a store reads: outlines of threads without their texts, and data beside threads. Each store fills
+// these in; rules.ts judges them.
 
 import type { CallState } from "../../core/deferred-calls.ts";
 import type { RunStatus, ThreadStatus } from "../../core/records.ts";
@@ -12,7 +12,7 @@ export interface ThreadFacts {
   readonly id: string;
   /** As clients see it. */
   readonly status: ThreadStatus;
-  /** What the store has counted. Undefined: it keeps no such count. */
+  /** Numbers that the store keeps. Undefined: it keeps no such count. */
   readonly counted: { readonly messages: number; readonly bytes: number | undefined };
   readonly messages: MessagesOutline;
   /** The run that a process may write; `last`: the number of its last entry, where the store keeps it apart from the log. */
@@ -24,9 +24,9 @@ export interface ThreadFacts {
   /** The runs for which messages were left. */
   readonly inbox: readonly string[];
   readonly questions: readonly Question[];
-  /** Whether the owner's list has the thread, and the list of owners the owner. */
+  /** True if the owner's list has the thread, and the list of owners the owner. */
   readonly isListed: boolean;
-  /** Whether a process that looks for work finds the thread: for its runs, for its deferred calls. */
+  /** True if a process that looks for work finds the thread: for its runs, for its deferred calls. */
   readonly isFound: { readonly runs: boolean; readonly calls: boolean };
   /** When it changed last, in ms since 1970. */
   readonly updatedAt: number;
@@ -38,7 +38,7 @@ export interface RunFacts {
   readonly hasRequest: boolean;
   /** The number of the last entry as the run's end has it. */
   readonly last: number | undefined;
-  /** Whether its events are still to be there. */
+  /** True if its events must still exist. */
   readonly keepsLog: boolean;
   readonly log: LogOutline;
 }
@@ -73,17 +73,17 @@ export interface Sum {
   readonly counted: number;
 }
 
-/** What a store hands out. It only reads, in pages. Every method may throw what the store throws. */
+/** The facts that a store provides. It only reads, in pages. Every method may throw what the store throws. */
 export interface Inspection {
-  /** Whether all of it is of one moment. Otherwise what seems wrong is read again before it is reported. */
+  /** True if all facts are of one moment. Otherwise a finding is read again before it is reported. */
   readonly isOfOneMoment: boolean;
   /** The names of all threads, in pages. One may come twice. */
   threads(): AsyncIterable<readonly string[]>;
   /** Undefined: there is no such thread any more. */
   thread(name: string): Promise<ThreadFacts | undefined>;
-  /** What the database itself says is broken, and rows of threads that are not there. */
+  /** Damage that the database itself reports, and rows whose threads do not exist. */
   remains(): AsyncIterable<string>;
-  /** Whether one of those is still there. */
+  /** True if such damage still exists. */
   remain(text: string): Promise<boolean>;
   /** Documents that were due at `time` or that are not there, in pages. */
   due(time: number): AsyncIterable<readonly DueDocument[]>;

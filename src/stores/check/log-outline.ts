@@ -1,4 +1,4 @@
-// What a run's log looks like from outside: read row by row, kept as a few numbers.
+// The outline of a run's log: read row by row, kept as a few numbers.
 
 import type { EventName } from "../../protocol/event.ts";
 

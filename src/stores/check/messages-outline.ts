@@ -1,4 +1,4 @@
-// What a thread's messages look like from outside: read page by page, kept as a few numbers and the ids of calls.
+// The outline of a thread's messages: read page by page, kept as a few numbers and the ids of calls.
 
 /** `position`: its number among those of the thread, which begin at any number. */
 export interface MessageFacts {

@@ -1,4 +1,4 @@
-// What contradicts itself in a store. Each rule stands here once, is pure, and holds for every store at every moment.
+// Rules that find contradictions in a store. Each rule stands here once, is pure, and holds for every store at every moment.
 
 import { hasResult } from "../../core/deferred-calls.ts";
 import { isSettled } from "../../core/records.ts";
@@ -8,7 +8,7 @@ import type { DueDocument, RunFacts, Sum, ThreadFacts } from "./facts.ts";
 
 export interface Finding {
   readonly rule: RuleName;
-  /** What is wrong, as a sentence. */
+  /** The contradiction, as a sentence. */
   readonly text: string;
   /** Where, if it lies in a thread. */
   readonly owner?: Owner;
@@ -16,7 +16,7 @@ export interface Finding {
   readonly run?: string;
 }
 
-/** What a rule says about a thread, or about one of its runs. */
+/** A rule about a thread, or about one of its runs. */
 interface Wrong {
   readonly text: string;
   readonly run?: string;
@@ -24,7 +24,7 @@ interface Wrong {
 
 type ThreadRule = (thread: ThreadFacts) => Iterable<Wrong>;
 
-/** A document that was due for so long while the server worked has been forgotten, in ms. */
+/** Time after which a due document counts as forgotten, if the server worked since, in ms. */
 export const LATE_MS = 3_600_000;
 
 const THREAD_RULES = {

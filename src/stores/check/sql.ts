@@ -12,7 +12,7 @@ import { type MessagesOutline, NO_MESSAGES, withMessages } from "./messages-outl
 /** Asks for rows; `?1` is the first value. */
 export type Ask = <Row>(sql: string, values?: readonly (string | number)[]) => Promise<Row[]>;
 
-/** What the two databases say differently. */
+/** Differences between the two databases. */
 export interface Dialect {
   /** A page of keys behind an owner and an id. */
   readonly threads: string;
@@ -22,7 +22,7 @@ export interface Dialect {
   readonly callsOf: string;
   /** The first position of messages that are forgotten, but not yet deleted; SQL. */
   readonly cut: string;
-  /** Whether the numbers of a thread's messages have no holes. PostgreSQL counts a message on that comes again and is left out. */
+  /** True if the numbers of a thread's messages have no holes. PostgreSQL counts a message on that comes again and is left out. */
   readonly isDense: boolean;
   /** A text that a user chose, as its column has it. */
   text(value: string): string;

@@ -42,14 +42,14 @@ function slotAfter(before: Slot | undefined, write: StateWrite): Slot | undefine
   return { value: merge(before?.value, patch), bytes: (before?.bytes ?? 0) + growth(before?.value, patch) };
 }
 
-/** What a new thread begins with is the thread's from then on. */
+/** The thread owns its first messages from then on. */
 export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
   for (const message of messages ?? []) addMessage(memory, thread, message, sizeOf(message));
   for (const [key, value] of Object.entries(state ?? {}))
     setSlot(memory, thread, { write: "set_state", key, value });
 }
 
-/** Gives a new thread its messages, which are frozen and have so many bytes. */
+/** Gives a new thread its messages, which are frozen; `bytes` is their size. */
 export function adopt(memory: MemoryThreads, thread: ThreadEntry, messages: Message[], bytes: number): void {
   thread.messages = messages;
   thread.messageCount = messages.length;
@@ -76,7 +76,7 @@ export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
 
 export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");
 
-/** What a patch adds to a value's weight; it costs what the patch weighs, not what the value does. */
+/** The bytes that a patch adds to a value. Its cost depends on the patch, not on the value. */
 function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
   const old: object = Object(value);
   let bytes = 0;

@@ -15,11 +15,11 @@ interface Head {
 
 interface CompressedRun {
   readonly run: Omit<RunEntry, "thread" | "work" | "log">;
-  /** Of its entries; absent when they have gone. */
+  /** Epoch and event of its entries; absent when they were dropped. */
   readonly marks?: Pick<LogEntry, "epoch" | "event">[];
 }
 
-/** What `thread`, on which no run is active or waits, holds. Changes nothing. */
+/** The content of `thread`, on which no run is active or waits, as one text. Changes nothing. */
 export function compress({ messages, state, runs }: ThreadEntry): string {
   const head: Head = { messages, state: [...(state ?? [])], runs: runs.map(compressRun) };
   const events = runs.flatMap(({ log }) => log?.entries.map(({ json }) => json) ?? []);

@@ -16,12 +16,12 @@ import { memoryOwners } from "./owners.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
-   * Roughly how many bytes all threads together may take. At the limit the least recently used thread is dropped, never one
-   * with an active or waiting run. When no thread can be dropped, every addition is refused with `unavailable`; only the end of
-   * a run is always written. What users store with agents has a limit of its own.
+   * Roughly how many bytes all threads together may take. At the limit the least recently used thread is dropped, never one with an
+   * active or waiting run. When no thread can be dropped, every addition is refused with `unavailable`; only the end of a run is
+   * always written. Documents of users and their agents have a limit of their own.
    */
   readonly maxBytes?: number;
-  /** What idle threads may weigh as they are. Those that were not used for longer are kept compressed. */
+  /** Maximum bytes of idle threads that are not compressed. The least recently used are compressed. */
   readonly uncompressedBytes?: number;
 }
 

@@ -1,8 +1,8 @@
 // Every thread in memory: its owner, its size, and which one is compressed or dropped when memory is full or its time is over.
 //
-// A thread with an active or waiting run is never dropped. A tenant that has a quarter of the memory loses its own threads when
-// it needs more; otherwise the tenant that has the most does. Of a tenant's threads the least recently used go first; those
-// that wait for a person's answer go last.
+// A thread with an active or waiting run is never dropped. A tenant that has a quarter of the memory loses its own threads when it
+// needs more; otherwise the tenant that has the most does. Within a tenant, the least recently used threads go first, and threads
+// that wait for a person's answer last.
 
 import { AppError } from "../../core/errors.ts";
 import { losers } from "../../core/shares.ts";
@@ -27,19 +27,19 @@ import {
 import { ThreadLists } from "./thread-lists.ts";
 
 export interface Bounds {
-  /** Of all threads. */
+  /** Bytes of all threads. */
   readonly maxBytes: number;
-  /** Of threads that are idle and not compressed. */
+  /** Bytes of idle threads that are not compressed. */
   readonly uncompressedBytes: number;
 }
 
 /** A thread that weighs more is not compressed: it would keep everybody waiting. */
 const MAX_COMPRESSED_BYTES = 256 * 1024;
 
-/** What a tenant has here. */
+/** The threads of a tenant. */
 interface TenantEntry {
   bytes: number;
-  /** What may be dropped, least recently used first. */
+  /** Threads that may be dropped, least recently used first. */
   readonly idle: Set<ThreadEntry>;
   readonly interrupted: Set<ThreadEntry>;
 }
@@ -51,11 +51,11 @@ export class MemoryThreads {
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
   readonly #lists = new ThreadLists();
-  /** What may be dropped, least recently used first. */
+  /** Threads that may be dropped, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
   readonly #tenants = new Map<string, TenantEntry>();
-  /** Those of them that are not compressed, in the same order, and what they weigh. */
+  /** Droppable threads that are not compressed, in the same order, and their bytes. */
   readonly #uncompressed = new Set<ThreadEntry>();
   #uncompressedBytes = 0;
   /** By the hashes of their tokens. */
@@ -142,7 +142,7 @@ export class MemoryThreads {
     this.#count(thread, -thread.bytes);
   }
 
-  /** Those that wait for an answer, and whose parent does not wait with them. */
+  /** Number of threads that wait for an answer, and whose parent does not wait with them. */
   countInterrupted(): number {
     const asking = [...this.#interrupted].filter(({ parent }) => parent?.background ?? true);
     return asking.length;
@@ -209,7 +209,7 @@ export class MemoryThreads {
     run.log = undefined;
   }
 
-  /** In place of what was kept of the call. */
+  /** Replaces the stored call. */
   keepCall(entry: DeferredEntry): void {
     const { thread, call, bytes } = entry;
     const old = thread.deferred?.get(call.call_id);
@@ -231,7 +231,7 @@ export class MemoryThreads {
     for (const call of thread.deferred?.values() ?? []) this.forgetCall(call);
   }
 
-  /** Lets go what is due. Costs what goes, not what is here. */
+  /** Deletes expired threads and events. Its cost depends on these alone. */
   sweep(): void {
     for (const run of this.#ended) {
       if (!this.eventsAreDue(run)) break;

@@ -28,7 +28,7 @@ export interface ThreadEntry {
   agent: string | undefined;
   title: string | undefined;
   metadata: Thread["metadata"];
-  /** What it is at when no run is active or waits. */
+  /** Its status when no run is active or waits. */
   outcome: Exclude<Thread["status"], "busy">;
   updatedAt: number;
   /** Last read or written. */
@@ -41,7 +41,7 @@ export interface ThreadEntry {
   /** Oldest first. */
   runs: RunEntry[];
   head: ThreadHead;
-  /** Whether a process may write the active run. */
+  /** True if a process may write the active run. */
   isHeld: boolean;
   /** How many of its runs were ever begun. */
   begunCount: number;
@@ -50,20 +50,20 @@ export interface ThreadEntry {
   /** They are never compressed either. */
   collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
-  /** Of the messages as JSON, also when they are compressed. */
+  /** Bytes of the messages as JSON, also when they are compressed. */
   messageBytes: number;
-  /** What it weighs now; and of that, its messages and state when they are not compressed. */
+  /** Its bytes now, and the part of its messages and state when they are not compressed. */
   bytes: number;
   contentBytes: number;
   /** In place of `messages`, `state` and `runs`; with what it weighs without it. */
   compressed: { readonly text: string; readonly bytes: number } | undefined;
 }
 
-/** What only a run that has not ended needs. */
+/** Values that only a run needs that has not ended. */
 export interface Work {
   readonly request: RunRequest;
   readonly requestBytes: number;
-  /** Empty when the run ends: what is left joins the thread. */
+  /** Empty when the run ends: its unread messages are added to the thread. */
   inbox: UserMessage[];
 }
 
@@ -135,7 +135,7 @@ export function toRecord(run: RunEntry): RunRecord {
   };
 }
 
-/** What lies on a thread's collections weighs. */
+/** Bytes of a thread's documents. */
 export function collectionBytes({ collections }: ThreadEntry): number {
   let bytes = 0;
   for (const items of collections?.values() ?? []) bytes += weightOf(items);

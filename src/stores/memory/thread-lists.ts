@@ -1,5 +1,5 @@
-// The lists of threads in memory: of each owner by their newest change, and of the owners by name. A place in one is found by
-// halving, so a list of very many costs what is read of it.
+// The lists of threads in memory: of each owner by their newest change, and of the owners by name. Positions are found by binary
+// search, so the cost of a list depends on what is read of it.
 
 import type { Owner } from "../../protocol/ids.ts";
 import type { Position } from "../page.ts";
@@ -10,7 +10,7 @@ import type { ThreadEntry } from "./records.ts";
 export class ThreadLists {
   /** By `ownerText`, of owners who have threads. */
   readonly #ofOwners = new Map<string, OwnList>();
-  /** Those owners, in order. */
+  /** The same owners, in order. */
   readonly #owners: string[] = [];
 
   add(thread: ThreadEntry): void {
@@ -58,7 +58,7 @@ export class ThreadLists {
 /** The threads of one owner, oldest change first. */
 class OwnList {
   readonly #all: ThreadEntry[] = [];
-  /** Those below each thread. */
+  /** The children of each thread. */
   readonly #below = new Map<string, ThreadEntry[]>();
 
   get isEmpty(): boolean {

@@ -1,4 +1,4 @@
-// Threads in memory. What is returned is a copy: nothing a caller does to it reaches the store.
+// Threads in memory. Returned values are copies: no caller can change the stored ones.
 
 import type { Thread } from "../../core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../core/stores.ts";

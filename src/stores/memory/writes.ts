@@ -1,4 +1,4 @@
-// Carries out the writes of a decision, and keeps what is staged for one.
+// Carries out the writes of a decision, and keeps staged messages.
 
 import { type Message, NO_USAGE } from "../../core/message.ts";
 import type { NewRun } from "../../core/stores.ts";
@@ -12,7 +12,7 @@ import type { MemoryThreads } from "./memory-threads.ts";
 import { collectionBytes, isLive, type LiveRun, runOf, type ThreadEntry } from "./records.ts";
 import { describe, newThread } from "./threads.ts";
 
-/** What a run weighs beside its request and its events, about, in bytes. */
+/** Approximate bytes of a run beside its request and its events. */
 const RUN_BYTES = 600;
 
 interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {

@@ -68,7 +68,7 @@ export function createCalls(notifications: Notifications): PostgresCalls {
   };
 }
 
-/** What is written of a run: up to which entry, by which epoch, and whether that is its end. */
+/** News of a run's log: its last entry, its epoch, and if it has ended. */
 export interface RunNews {
   readonly run: RunKey;
   readonly last: number;

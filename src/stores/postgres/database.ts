@@ -19,7 +19,7 @@ const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 const PING_MS = 1_000;
 
-/** What is in the place of PostgreSQL's clock as a statement's parameter `n`, if anything, or else its clock. */
+/** The time: parameter `n` of a statement, or PostgreSQL's clock when that is null. */
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
@@ -197,7 +197,7 @@ export class Database {
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
-        // What PostgreSQL has said last tells most: a failure without an answer may only say that the time is over.
+        // PostgreSQL's last answer says most: a failure without an answer may only mean that the time is over.
         if (told === undefined || isAnswer(error)) told = error;
         const left = until === undefined ? 0 : until - performance.now();
         if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(told);

@@ -112,8 +112,8 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
 const NOW = momentOf(1);
 
 /**
- * The thread of each tenant that waits longest; the tenant first that waits longest since it was served. What is due later than
- * anything can be, `$5` ms from now, or was served later than now, comes first: the clock was set back.
+ * The thread of each tenant that waits longest; the tenant first that waits longest since it was served. A thread that is due later
+ * than `$5` ms from now comes first, as does a tenant that was served later than now: the clock was set back.
  */
 const CLAIM = `
 WITH first AS (

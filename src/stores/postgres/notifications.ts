@@ -1,5 +1,5 @@
-// Messages between processes, on one channel of PostgreSQL. Messages are delivered at most once. Those sent while the connection is
-// broken are missed; `onGap` is called when it is back.
+// Messages between processes, on one channel of PostgreSQL. Messages are delivered at most once. Messages that are sent while the
+// connection is broken are missed; `onGap` is called when it is back.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
@@ -15,7 +15,7 @@ const PART_BYTES = 7_000;
 const PROBE_MS = 5_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** Texts that wait to be told. What comes then is not told at all. */
+/** Texts that wait to be told. Later messages are dropped. */
 const MAX_WAITING = 10_000;
 
 export interface Listener {

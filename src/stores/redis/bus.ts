@@ -47,7 +47,7 @@ export function createBus(redis: Connection, hub: Subscriber, { channelOfUser }:
 export interface RedisCalls {
   /** Publishes to all processes. Does not wait. */
   publish(call: ControlMessage): void;
-  /** Tells that runs wait to be executed. */
+  /** Announces that runs wait to be executed. */
   waiting(): void;
   subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;
@@ -66,7 +66,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
     waiting: () => calls.publish(WAITING),
     subscribe(listener) {
       local.subscribe(listener);
-      // What was missed may have been this. A run that was to stop hears of it when its lease is renewed.
+      // The missed message may have been this. A run that was to stop hears of it when its lease is renewed.
       void hub.join(channelOfCalls, { onMessage: hear, onGap: () => local.publish(WAITING) });
     },
     close: () => local.close(),
@@ -79,7 +79,7 @@ export function createCalls(redis: Connection, hub: Subscriber, { channelOfCalls
   }
 }
 
-/** What runs say, as it comes on their channels. */
+/** The events of runs, from their channels. */
 export function createRunFeed(hub: Subscriber, delivery: Channels): RunFeed {
   const channelOf = ({ owner, thread_id, run_id }: RunKey) =>
     delivery.channelOf(threadTag(owner, thread_id), run_id);

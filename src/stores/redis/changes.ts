@@ -1,6 +1,6 @@
-// How a decision about a thread reaches Redis: one script loads the thread, and another carries out the writes if the thread
-// has not changed since. What is not in the thread's slot (its schedule, its place in the owner's list, a call's token) is
-// written before the thread refers to it, or removed after the thread no longer does.
+// How a decision about a thread reaches Redis: one script loads the thread, and another carries out the writes if the thread has
+// not changed since. Data outside of the thread's slot (its schedule, its place in the owner's list, a call's token) is written
+// before the thread refers to it, and removed after it no longer does.
 
 import { LRUCache } from "lru-cache";
 import type { DeferredCall } from "../../core/deferred-calls.ts";
@@ -37,7 +37,7 @@ export interface ThreadRef {
   readonly tag: string;
   /** Known unless the thread comes from a schedule or a token. */
   readonly owner?: Owner | undefined;
-  /** Of a thread that was claimed from the schedule. */
+  /** The entry of a thread that was claimed from the schedule. */
   readonly entry?: ScheduleEntry | undefined;
 }
 
@@ -49,7 +49,7 @@ export interface Changes {
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
   /** A thread was read: a run that is started on it soon is decided on this view. */
   keep(tag: string, view: RedisView): void;
-  /** How much longer than their time leases last: none could be renewed while Redis was away. Those that were over stay so. */
+  /** How much longer than their time leases last: none could be renewed while Redis was away. Leases that were over stay so. */
   graceMs(): number;
 }
 
@@ -170,7 +170,7 @@ export function createChanges(context: StoreContext): Changes {
     return { at };
   }
 
-  /** What must be written before the thread says so. */
+  /** Writes what must be there before the thread refers to it. */
   async function prepare(
     { owner, tag, id, writes, view }: Change,
     { busyThreads }: Lookups,
@@ -190,7 +190,7 @@ export function createChanges(context: StoreContext): Changes {
     return { noted };
   }
 
-  /** What follows from the writes elsewhere. */
+  /** Writes that follow elsewhere. */
   async function followUp({ owner, tag, id, writes }: Change, at: number): Promise<void> {
     const put = find(writes, "put_call");
     if (find(writes, "add_run")) {

@@ -107,7 +107,7 @@ async function openCluster(first: Redis, deadlineMs: number): Promise<Cluster> {
   }
 }
 
-/** What Redis says of itself, once it can be asked. */
+/** Redis's description of itself, once it can be asked. */
 async function whenUp(commands: Redis, url: string, deadlineMs: number): Promise<Record<string, string>> {
   let last: unknown;
   commands.on("error", (error) => {
@@ -155,7 +155,7 @@ function check({
     );
 }
 
-/** What an operator should know of this Redis. One that does not tell its settings, as managed ones do, gives no reason to warn. */
+/** Warnings for operators about this Redis. One that does not tell its settings, as managed ones do, gives no reason to warn. */
 export async function warningsOf({ commands, deadlineMs }: Clients): Promise<string[]> {
   const read = async (name: string) => {
     // To a pair of texts; the client's types leave it open.
@@ -181,7 +181,7 @@ function placeOf(url: string): string {
 /** Callers get the error of their command; the client reconnects by itself. */
 function ignore(): void {}
 
-// What it means when Redis refuses, or does not answer.
+// Errors for refusals of Redis, and for missing answers.
 /** Redis will take the same a moment later: it loads its data, or another of its servers has just become the first. */
 const PASSES =
   /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|UNBLOCKED) |^ERR max number of clients/;
@@ -209,7 +209,7 @@ export const isUnknownScript = (error: unknown) => isReply(error) && error.messa
 /** The server on the other end is a replica now. */
 export const isReplica = (error: unknown) => isReply(error) && error.message.startsWith("READONLY");
 
-/** When the same command may succeed. What is no answer of Redis is trouble on the way to it. */
+/** When the same command may succeed. Any other error is trouble on the way to Redis. */
 export function chanceOf(error: unknown): Chance {
   if (!isReply(error) || PASSES.test(error.message)) return "soon";
   return MISTAKES.test(error.message) ? "never" : "later";

@@ -1,7 +1,7 @@
-// Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`,
-// within its deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is
-// as long as a lease lasts, and a refusal that may pass is repeated as well; elsewhere it is short. What asks for much data or brings it has a connection of its own, on which
-// tenants take turns: other commands never wait behind it.
+// Commands to Redis, as scripts whose keys and arguments have names. Every call is answered, or throws `unavailable`, within its
+// deadline: what fails on the way is repeated until then, which every script allows. Inside a run the deadline is as long as a
+// lease lasts, and a refusal that may pass is repeated as well; elsewhere it is short. Commands with much data have a connection of
+// their own, on which tenants take turns: other commands never wait behind them.
 
 import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,7 +15,7 @@ import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, 
 const PING_MS = 2_000;
 /** Scripts with much data that are on their way at once: about 0.5 MiB, unless single messages are larger. */
 const BULK_AT_ONCE = 2;
-/** What is read beside other commands. More has the connection for much data. */
+/** Bytes to read at most between other commands. More has the connection for much data. */
 export const LITTLE_BYTES = 32 * 1024;
 /** From so many characters of arguments on a script goes with those that have much data. */
 const BULK_CHARS = 64 * 1024;
@@ -64,7 +64,7 @@ export class Connection {
       const values = this.#valuesOf(script, keys, args, rest);
       return isLarge(rest) ? this.#evaluateBulk(script, values, tenant) : this.#evaluate(script, values);
     };
-    // What brings much data without a tenant is written by runs, which do not wait for turns.
+    // Large writes without a tenant come from runs, which do not wait for turns.
     this.run = this.runFor("");
     this.runBulk = (tenant) => (script, keys, args, rest) =>
       this.#evaluateBulk(script, this.#valuesOf(script, keys, args, rest), tenant);
@@ -106,7 +106,7 @@ export class Connection {
     }
   }
 
-  /** What waits for an answer gets `unavailable`. */
+  /** Calls that wait for an answer get `unavailable`. */
   close(): void {
     this.#isClosed = true;
     this.#up.resolve();
@@ -186,7 +186,7 @@ export class Connection {
         // The last one may only say that the time is over.
         first ??= error;
         if (performance.now() + pause >= until) {
-          // What is asked next must not wait for the rest of an answer that no one takes.
+          // The next command must not wait for the rest of an answer that no caller takes.
           if (client === this.#bulk && !isReply(error)) this.#bulk.disconnect(true);
           throw chance === "later" ? refusal(error) : noAnswer(this.#trouble ?? first);
         }
@@ -198,7 +198,7 @@ export class Connection {
   }
 }
 
-/** Whether a script with these arguments goes with those that have much data: later than what was sent before it. */
+/** True if a script with these arguments goes to the connection for much data: commands that were sent before it may be answered later. */
 export const isLarge = (rest: readonly string[] = []) =>
   rest.reduce((length, value) => length + value.length, 0) > BULK_CHARS;
 

@@ -1,4 +1,4 @@
-// What the stores on one Redis share.
+// Parts that the stores on one Redis share.
 
 import type { Limits } from "../options.ts";
 import type { Pages } from "../shared/event-pages.ts";
@@ -29,6 +29,6 @@ export interface StoreContext {
   readonly replays: Pick<Pages, "read">;
   readonly feeds: LiveTails;
   readonly writer: Writer<ScheduleEntry>;
-  /** What scripts need to know to deliver what a run says. */
+  /** Values that scripts need to deliver a run's events. */
   readonly delivery: Channels;
 }

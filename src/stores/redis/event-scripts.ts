@@ -5,7 +5,7 @@ import { script } from "./connection.ts";
 import { THREAD } from "./keys.ts";
 import { APPEND, DELETE_PATCHES, END_RUN, LIFETIME, MESSAGE_BYTES, TTL } from "./lua-functions.ts";
 
-/** What every script that writes events is given. */
+/** Arguments of every script that writes events. */
 const BATCH = ["run", "epoch", "batch", "confirmed", "kept", "publish", "channel"] as const;
 
 /**
@@ -147,8 +147,8 @@ return { 'ended', seq, waiting }`,
 
 /**
  * `last` is the run's last seq. `state` says whether the run has ended, or is `gone` when its events have expired. Nothing when
- * there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the oldest first, each followed
- * by the seq of its first entry; `epoch` is the one that may write.
+ * there is no such run. Rows are id, text, id, text … `epochs` are those that wrote something, the oldest first, each followed by
+ * the seq of its first entry; `epoch` is the epoch that may write.
  */
 export type EventsReply = [
   last: number,

@@ -7,7 +7,7 @@ import { FORMAT_KEY } from "./keys.ts";
 /** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
-/** Records that this process uses the Redis. Throws `unavailable` when it cannot read what is there. */
+/** Records that this process uses the Redis. Throws `unavailable` when this process cannot read its format. */
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
   for (;;) {
     const seen = await redis.ask((client) => client.get(FORMAT_KEY));
@@ -17,7 +17,7 @@ export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise
   }
 }
 
-/** What the record says once this process has joined. Throws `unavailable` when it cannot read what is there. */
+/** The record after this process has joined. Throws `unavailable` when this process cannot read the format. */
 export function assertFormat(found: string | null): Format {
   return join("Redis", found === null ? undefined : (JSON.parse(found) as Format), FORMAT);
 }

@@ -40,7 +40,7 @@ const PAGE = 32;
 /** Members of a sorted set. */
 const MEMBERS = 500;
 
-/** A key of a thread, but its `meta`. What is staged and what says that it was deleted outlive no thread. */
+/** A key of a thread, other than its `meta`. Staged messages and marks of deletions are left out: they expire by themselves. */
 const PART = new RegExp(
   `^sk:\\{([\\w-]{22}:[\\w-]+)\\}:(?:(?:${THREAD.filter((each) => each !== "meta").join("|")})$|events:)`,
 );
@@ -161,7 +161,7 @@ async function threadOf(
       id: each,
       status,
       hasRequest: requests.includes(each),
-      // Of the end: attempt, time, last entry.
+      // The end's attempt, time and last entry.
       last: isSettled(status) ? Number(end?.split(" ", 3)[2]) : undefined,
       keepsLog: ended_at === undefined || Date.parse(ended_at) > Date.now() - eventsMs,
       log: await logOf(redis, eventsKey(tag, each)),
@@ -294,7 +294,7 @@ async function* dueIn(redis: Redis | Cluster, key: string, time: number): AsyncG
   }
 }
 
-/** Of a tenant and its users, by their tags. */
+/** The sums of a tenant and its users, by their tags. */
 async function sumsIn(redis: Redis | Cluster, key: string): Promise<Sum[]> {
   const recorded = new Map<string, number>();
   const counted = new Map<string, number>();

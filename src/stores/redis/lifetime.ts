@@ -15,11 +15,11 @@ import type { RedisOwners } from "./owners.ts";
 
 /** Threads are kept for so much longer, so that not every use of one has to be written down. */
 const RESERVE = 1.1;
-/** A list outlasts what is in it. */
+/** A list outlasts its entries. */
 const LIST_RESERVE = 2;
 /** Creating a listed thread takes less time than this. */
 const YOUNG_MS = 60_000;
-/** What Redis answers for the time to live of a key that does not exist. */
+/** Redis's reply for the time to live of a key that does not exist. */
 const NO_THREAD = "-2";
 /** Threads of the list that are checked with each addition. */
 const SAMPLE = 2;
@@ -27,7 +27,7 @@ const SAMPLE = 2;
 export interface Lifetime {
   /** How long a thread stays that is left at `outcome`, as scripts take it. */
   ttlOf(outcome: ThreadStatus): string;
-  /** How long the events of an ended run stay, in ms. Those of a thread that has expired do not stay without end. */
+  /** How long the events of an ended run stay, in ms. Events of an expired thread expire as well. */
   readonly eventsMs: number;
   /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
   used(owner: Owner, id: string, life: string): void;
@@ -106,7 +106,7 @@ export function createLifetime(
 /** A time as scripts take it; empty: no limit. */
 export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(ms)) : "");
 
-/** What can wait for the next one who comes by. */
+/** Ignores the errors of work that the next caller repeats. */
 export function ignoreErrors(work: Promise<unknown>): void {
   void work.catch(() => {});
 }
@@ -154,7 +154,7 @@ export interface Listed extends Position {
   readonly seen: string;
 }
 
-/** What stands after `start`, newest change first, in chunks. Threads may be listed that are not there any more. */
+/** The entries after `start`, newest change first, in chunks. Threads may be listed that are not there any more. */
 export async function* listed(
   redis: Connection,
   owner: Owner,

@@ -9,7 +9,7 @@ import type { Connection } from "./connection.ts";
 import { OWNERS, shelvesKey, threadsKey } from "./keys.ts";
 import { ownerOf, ownerText } from "./records.ts";
 
-/** An owner who was noted is not noted again for so long, in ms, if not too many others were meanwhile. */
+/** Time for which a noted owner is not noted again, in ms, unless too many others were noted meanwhile. */
 const NOTED_MS = 60_000;
 const MAX_NOTED = 10_000;
 

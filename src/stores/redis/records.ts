@@ -1,5 +1,4 @@
-// Threads, runs and what is in them, read from what the scripts return. What is JSON in there was written by this
-// folder, from values of the types that it is read as.
+// Threads, runs and their content, from the scripts' output. Its JSON was written by this folder, from values of the same types.
 
 import type { DeferredCall, NewDeferredCall } from "../../core/deferred-calls.ts";
 import { NO_USAGE, type UserMessage } from "../../core/message.ts";
@@ -26,7 +25,7 @@ export interface RedisView extends View {
   readonly life: string;
 }
 
-/** What is decided on in place of a load when the thread is probably new. */
+/** The guess to decide on before a load, when the thread is probably new. */
 export const NO_THREAD: RedisView = { now: 0, head: undefined, until: 0, seen: "", heldUntil: "", life: "" };
 
 /** `graceMs`: how much longer than its time the lease lasts. */
@@ -104,7 +103,7 @@ export function threadOf(id: string, reply: DescribeReply, { head, life }: Redis
   };
 }
 
-/** What is fixed when a run is created. */
+/** The part of a run that never changes. */
 export type Made = Pick<RunRecord, "agent" | "metadata" | "resumes">;
 
 export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): RunRecord {
@@ -128,7 +127,7 @@ export function ownerOf(text: string): Owner {
   return { tenant, user };
 }
 
-/** What was left for a run, oldest first: each a number and a message. */
+/** Messages that were left for a run, oldest first: each a number and a message. */
 export function inboxOf(left: readonly string[]): UserMessage[] {
   return left
     .map((entry) => split(entry, 1))

@@ -37,7 +37,7 @@ export function createReplicas(client: Redis, count: number, patienceMs: number)
     },
   };
 
-  /** Whether a round that began later has found enough. */
+  /** True if a later round has found enough replicas. */
   function joined(): Promise<boolean> {
     next ??= (round ?? Promise.resolve()).then(() => {
       next = undefined;

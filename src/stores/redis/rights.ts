@@ -1,4 +1,4 @@
-// What Redis must let its user do: tried at the start, so that no run fails for a right that is missing.
+// Rights that Redis's user needs. They are tried at the start, so that no run fails for a missing right.
 
 import { AppError } from "../../core/errors.ts";
 import { isReply } from "./client.ts";

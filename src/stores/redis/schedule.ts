@@ -1,6 +1,6 @@
-// When threads must be checked, tenant by tenant: those with runs (`DUE`, once their lease would be over) and those with
-// deferred calls (`DEFERRED`). A schedule lies in another cluster slot than the threads, so an entry is made before its
-// thread is changed and removed only as it was claimed: it may be stale, but no thread with work is missing.
+// When threads must be checked, tenant by tenant: those with runs (`DUE`, once their lease would be over) and those with deferred
+// calls (`DEFERRED`). A schedule lies in another cluster slot than the threads. So an entry is made before its thread is changed,
+// and removed only if it is still as it was claimed. It may be stale, but no thread with work is missing.
 
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -37,8 +37,8 @@ export interface Schedule {
 }
 
 /**
- * Claimed threads are held for `holdMs`. What is due more than `aheadMs` from now, if that is given, was added before Redis's clock
- * was set back, and is due.
+ * Claimed threads are held for `holdMs`. An entry that is due later than `aheadMs` from now, if that is given, counts as due: it
+ * was added before Redis's clock was set back.
  */
 export function createSchedule(
   redis: Connection,
@@ -126,7 +126,7 @@ if redis.call('ZADD', threads, 'NX', due, thread) == 1 then redis.call('ZADD', t
 return 1`,
 });
 
-/** `far`: after this score nothing is added, or false. `first_due(set)`: what is to be claimed next of a tenant's threads. */
+/** `far`: after this score nothing is added, or false. `first_due(set)`: the next of a tenant's threads to claim. */
 const DUE_NOW = `
 local now = time()
 local far = ahead ~= '' and '(' .. string.format('%.0f', now + ahead)

@@ -11,7 +11,7 @@ export type OtherDay = [now: string];
 
 /**
  * Begins a script that counts by days: returns OtherDay, or continues with `now`. `counts(period, this, next)`: whether what was
- * counted in a day or month is of this one. What was counted in the next one is as well: the clock was set back a little.
+ * counted in a day or month is of this one. Amounts of the next one count as well: the clock was set back a little.
  */
 const ON_DAY = `
 local function counts(period, this, next) return period and period >= this and period <= next end
@@ -45,8 +45,8 @@ local function lapse()
 end`;
 
 /**
- * `accounts()`: the time, then of the tenant and of the user: tokens and cost of the day, of the month, and reserved.
- * What is void must have lapsed. Uses spent, own_spent, reserved; user.
+ * `accounts()`: the time, then of the tenant and of the user: tokens and cost of the day, of the month, and reserved. Expired
+ * reservations must have lapsed. Uses spent, own_spent, reserved; user.
  */
 const ACCOUNTS = `
 local function accounts()
@@ -114,7 +114,7 @@ end
 return 1`,
 });
 
-/** What a tenant and a user have used, and what is reserved for them. Expired reservations are removed first. */
+/** Amounts that a tenant and a user have used and reserved. Expired reservations are removed first. */
 export const readAccounts = script<AccountsReply | OtherDay>()({
   kind: "always",
   keys: ["spent", "own_spent", "reserved", "due"],

@@ -97,7 +97,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
     },
 
     async tenantUsage(tenant, days) {
-      // Those of the tenant are the same for all of its users.
+      // The tenant's keys are the same for all of its users.
       const { tenant_usage, users } = quotaKeys({ tenant, user: "" });
       const [rows, byUser] = await Promise.all([usageIn(tenant_usage, days), usageIn(users, days)]);
       return { rows: sortedRows(rows.map(rowOf)), users: dearestUsers(usersOf(byUser)) };

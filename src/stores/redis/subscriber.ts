@@ -54,7 +54,7 @@ export class Subscriber {
     this.#client.disconnect();
   }
 
-  /** Joins what is still listened to. A cluster's connections have joined their channels themselves, if they could. */
+  /** Joins the channels that have listeners. A cluster's connections have joined their channels themselves, if they could. */
   async #restore(channels: readonly string[]): Promise<void> {
     const wanted = channels.filter((channel) => this.#listeners.has(channel));
     const size = this.#isCluster ? 1 : CHUNK;
@@ -86,7 +86,7 @@ export interface Channels {
   readonly publish: "PUBLISH" | "SPUBLISH";
   channelOf(thread: string, runId: string): string;
   channelOfUser(owner: Owner): string;
-  /** What is asked of all processes comes here. */
+  /** Messages to all processes come here. */
   readonly channelOfCalls: string;
   readonly channelOfProbe: string;
 }

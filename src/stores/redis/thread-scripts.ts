@@ -43,7 +43,7 @@ export type ThreadReply = [
   isLast?: 0 | 1 | null,
 ];
 
-/** What a thread is loaded with. An empty argument is not looked up. */
+/** Keys and arguments of a thread's load. An empty argument is not looked up. */
 export const LOOKUPS = [
   ...["key", "run", "wants_next", "message"],
   ...["wants_inbox", "call", "wants_calls", "last"],

@@ -110,7 +110,7 @@ export function redisThreads(
 interface Described {
   readonly thread: Thread;
   readonly view: RedisView;
-  /** Of its messages. */
+  /** Bytes of its messages. */
   readonly bytes: number;
 }
 

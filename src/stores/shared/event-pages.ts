@@ -36,7 +36,7 @@ const PAGE_ENTRIES = 64;
 /** Bytes of entries or rows after which a page ends. */
 export const PAGE_BYTES = 256 * 1024;
 
-/** What a store reads of a log for one page. */
+/** The part of a log that a store reads for one page. */
 export interface StoredPage extends Omit<LogState, "held"> {
   /** The epochs that wrote something, oldest first, each followed by the seq of its first entry. */
   readonly epochs: readonly number[];
@@ -44,7 +44,10 @@ export interface StoredPage extends Omit<LogState, "held"> {
   readonly entries: readonly LogEntry[];
 }
 
-/** `readStored` reads up to `count` entries or rows after `after`; undefined: no such run. Of a log, `kept` entries can be read. */
+/**
+ * `readStored` reads up to `count` entries or rows after `after`; undefined: no such run. `kept` is the number of a log's entries
+ * that can be read.
+ */
 export function createPages(
   kept: number,
   readStored: (run: RunKey, after: number, count: number) => Promise<StoredPage | undefined>,

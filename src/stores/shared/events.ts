@@ -54,7 +54,7 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
           }
           return;
         } catch (error) {
-          // What each reader has seen is held against the log as it is now.
+          // Compares what each reader has seen with the current log.
           if (!feed.isStale) throw error;
         } finally {
           feeds.leave(feed);

@@ -1,5 +1,5 @@
-// Batches the appends of runs to a store that several processes share. Of each run one batch is on its way at a time, so the
-// order is kept; what the run emits in the meantime goes into the next one.
+// Batches the appends of runs to a store that several processes share. A run has one batch in flight at a time, which keeps the
+// order. Events that it emits in the meantime go into the next batch.
 //
 // Progress events wait for more, up to WINDOW_MS after the last of them was sent, so that the store sees a bounded rate of each
 // run. Every other event is sent in the same turn of the event loop, with all that waits before it. When a batch fails, so does
@@ -24,7 +24,7 @@ export interface Batch<Note> {
   /** The last seq that the store has confirmed. */
   readonly confirmed: number;
   readonly pending: readonly PendingEvent[];
-  /** What the store keeps with the lease. */
+  /** The position that the store keeps with a lease. */
   readonly note: Note | undefined;
 }
 
@@ -36,7 +36,10 @@ export interface EventCommitter<Note> {
   assertOpen(): void;
   /** Resolves with the run's last seq. Throws `lease_lost`, `unavailable`. */
   commit(batch: Batch<Note>): Promise<number>;
-  /** Of a lease that another process was given, or this one in another life. Throws `lease_lost`, `unavailable`. */
+  /**
+   * Reads the confirmed position of a lease that this process acquired before a restart, or that another process acquired. Throws
+   * `lease_lost`, `unavailable`.
+   */
   positionOf(lease: Lease): Promise<LeasePosition>;
 }
 
@@ -50,7 +53,7 @@ interface Waiting {
 interface LeaseWriter<Note> {
   readonly lease: Lease;
   readonly note: Note | undefined;
-  /** How far the store is; undefined as long as it has to be asked. */
+  /** The store's position in the log; undefined until the store was asked. */
   position: { readonly batch: number; confirmed: number } | undefined;
   waiting: Waiting | undefined;
   /** Settles when the batch does that is on its way. */

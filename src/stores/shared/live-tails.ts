@@ -11,10 +11,10 @@ import type { PendingEvent } from "../outcomes.ts";
 import { OwnerMap } from "../owner-map.ts";
 import type { LogState, Pages } from "./event-pages.ts";
 
-/** What is kept of a run for those who follow closely: so many entries, so many bytes. */
+/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
-/** A run that was silent for so long is looked at, in case a message was lost on a connection that seemed whole. */
+/** Time of silence after which a run is looked at: a message may have been lost. */
 const SILENCE_MS = 5_000;
 
 /** How what other processes write of a run comes to this one. It may be missed. */
@@ -25,7 +25,7 @@ export interface RunFeed {
 }
 
 export interface RunListener {
-  /** Whether entries up to `last`, the newest of them by `epoch`, are news. */
+  /** True if entries up to `last`, the newest of them by `epoch`, are news. */
   wants(last: number, epoch: number): boolean;
   onEntries(entries: readonly LogEntry[]): void;
   /** Entries up to `last` are written, the newest of them by `epoch`; `ends`: it is the run's last one. */
@@ -36,10 +36,10 @@ export interface RunListener {
 
 export interface LiveTail {
   readonly run: RunKey;
-  /** The one that may write. */
+  /** The epoch that may write. */
   readonly epoch: number;
   readonly log: Log;
-  /** Whether the run continues under another epoch, or the store was set back: readers must read the stream again. */
+  /** True if the run continues under another epoch, or the store was set back: readers must read the stream again. */
   isStale: boolean;
   readers: number;
   heardAt: number;
@@ -70,7 +70,7 @@ export class LiveTails {
     return feed;
   }
 
-  /** What this process has just written, up to `last`: who follows it here does not wait for it to come back. */
+  /** Entries that this process has just written, up to `last`. Readers in this process get them without waiting for the message. */
   hear(lease: Lease, pending: readonly PendingEvent[], last: number): void {
     const feed = this.#feeds.get(lease.owner, place(lease));
     if (feed) this.#take(feed, entriesOfPending(pending, lease.epoch, last));
@@ -118,7 +118,7 @@ export class LiveTails {
     };
     const heardAt = performance.now();
     const feed: LiveTail = { run, epoch, log, isStale: false, readers: 0, heardAt };
-    // What is written before it is joined is found by a look; what is written after it comes.
+    // A look finds entries that were written before the channel was joined; later entries are sent on it.
     void this.#source.join(run, listener).then(() => this.#check(feed));
     if (this.#isClosed) log.close(storeClosed());
     this.#feeds.set(run.owner, place(run), feed);
@@ -129,7 +129,7 @@ export class LiveTails {
     const { log } = feed;
     feed.heardAt = performance.now();
     for (const entry of entries) {
-      // What came before it may not be what is known here.
+      // Earlier entries may differ from the known ones.
       if (entry.epoch > feed.epoch) {
         this.#expire(feed);
         return;
@@ -152,7 +152,7 @@ export class LiveTails {
     else log.ringSoon();
   }
 
-  /** Looks at the stored log for what was missed. What cannot be looked at now will be later. */
+  /** Looks at the stored log for what was missed. A run that cannot be looked at now is looked at later. */
   async #check(feed: LiveTail): Promise<void> {
     const { run, log } = feed;
     feed.heardAt = performance.now();
@@ -177,7 +177,7 @@ export class LiveTails {
 
 const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 
-/** Whether it is the run's own last event, and not that of a thread further down. */
+/** True if it is the run's own last event, and not that of a thread further down. */
 function isEnd({ event, json }: LogEntry): boolean {
   if (!isTerminal(event)) return false;
   // Every entry was written from a StreamEvent.

@@ -1,5 +1,5 @@
-// For a store on another machine: whether it answers, and how long calls wait for it: inside a run as long as a lease lasts,
-// elsewhere a short time.
+// For a store on another machine: if it answers now, and how long calls wait for it. Calls inside a run wait as long as a lease
+// lasts, all others a short time.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 
@@ -25,12 +25,12 @@ export class Deadlines {
     return this.isInRun ? this.#inRunMs : this.#shortMs;
   }
 
-  /** Whether the caller works for a run. */
+  /** True if the caller works for a run. */
   get isInRun(): boolean {
     return this.#run.getStore() === true;
   }
 
-  /** Whether the caller tries again what has failed with this chance, while its time is not over. */
+  /** True if a failure with this chance is worth a retry by the caller. */
   isWorthwhile(chance: Chance): boolean {
     return chance === "soon" || (chance === "later" && this.isInRun);
   }
@@ -45,7 +45,7 @@ export class Outages {
   #since: number | undefined;
   #last = { ms: 0, end: Number.NEGATIVE_INFINITY };
 
-  /** Whether the store does not answer now. */
+  /** True if the store does not answer now. */
   get isOut(): boolean {
     return this.#since !== undefined;
   }
@@ -72,8 +72,8 @@ export class Outages {
 const SLICE_MS = 250;
 
 /**
- * What `work` resolves with, unless it takes longer: then throws, while `work` continues. What holds this process up does not
- * count beyond a slice: the answer may have come meanwhile.
+ * Resolves as `work` does. Throws when it takes longer, while `work` continues. Time in which this process is blocked counts as one
+ * slice at most: the answer may have come meanwhile.
  */
 export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -83,7 +83,7 @@ export function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout;
   const wait = (left: number) => {
     const slice = Math.min(left, SLICE_MS);
-    // What has arrived is heard before a promise is broken: after the timers, what sockets have is read.
+    // An answer that has arrived comes before the timeout: sockets are read after the timers.
     timer = setTimeout(() => (left > slice ? wait(left - slice) : setImmediate(late)), slice);
   };
   // The moment may have passed already.

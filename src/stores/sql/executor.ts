@@ -1,5 +1,5 @@
-// How statements are carried out. What is asked and what is written are data, so that SQLite can carry out all of it in one turn
-// of the event loop, and PostgreSQL in two round trips: it is sent all reads at once, and then all writes.
+// How statements are carried out. Reads and writes are data. SQLite carries out all of them in one turn of the event loop.
+// PostgreSQL does in two round trips: all reads are sent at once, then all writes.
 
 /** A value for one parameter. An array is for `Dialect.among`. */
 export type Value = string | number | null | readonly string[];
@@ -12,7 +12,7 @@ export interface Statement<Row = unknown> {
   readonly row?: Row;
 }
 
-/** The rows of each statement; none for those that are not asked. */
+/** The rows of each statement; none for an undefined one. */
 export type RowsOf<A extends Asked> = {
   [At in keyof A]: A[At] extends Statement<infer Row> | undefined ? Row[] : never;
 };
@@ -25,7 +25,7 @@ export interface Decision<T> {
   readonly result: T;
 }
 
-/** What to write for the rows. It must not wait, and may be called again. */
+/** Returns the writes for the rows. It must not wait, and may be called again. */
 export type Decide<A extends Asked, T> = (rows: RowsOf<A>) => Decision<T>;
 
 export interface Executor {

@@ -1,4 +1,4 @@
-// What tenants and users hold and have stored, in tables. What concerns a tenant is changed by one at a time.
+// The holds and the stored bytes of tenants and users, in tables. Changes of one tenant come one after the other.
 
 import { exceeded, heldUntil } from "../../quotas/rules.ts";
 import { type PerScope, type QuotaStore, RESOURCES, type Resource } from "../../quotas/store.ts";
@@ -108,7 +108,7 @@ export function sqlHoldings(dialect: Dialect, of: (tenant: string) => Executor):
     },
   };
 
-  /** What was stored for its time does not count any more. */
+  /** Stored bytes whose time is over are no longer counted. */
   function ended(tenant: string, gone: readonly ExpiredRow[]): Statement[] {
     const rows = gone.flatMap(({ owner, bytes }) =>
       owner === null || bytes === null ? [] : { owner, bytes },

@@ -1,7 +1,7 @@
-// The tables that SQLite and PostgreSQL have in common: format 1. What only one of them has is in its own schema.ts.
+// The tables that SQLite and PostgreSQL have in common: format 1. Tables of only one database are in its own schema.ts.
 //
-// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask
-// for, so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
+// `owner` is the JSON of [tenant, user], so no two owners share one. It is the first column of every key that a user can ask for,
+// so nothing can be found, joined or deleted across owners. Times are milliseconds since 1970.
 
 /** Types of columns, and the columns of shared tables that only this database has. */
 export interface Types {
@@ -20,7 +20,10 @@ export interface Types {
   readonly columns: Readonly<Record<"threads" | "runs" | "calls", string>>;
 }
 
-/** Of threads and all that goes with them. `parent` and `forked_from` are JSON; `parent_thread` is the thread that `parent` names. */
+/**
+ * Tables of threads, and of data that is deleted with them. `parent` and `forked_from` are JSON; `parent_thread` is the thread that
+ * `parent` names.
+ */
 export const threadTables = (types: Types): string => {
   const { id, text, whole, flag, rows, key, columns } = types;
   const ofThread = "FOREIGN KEY (owner, thread_id) REFERENCES threads ON DELETE CASCADE";
@@ -171,9 +174,9 @@ CREATE INDEX document_turns_by_time ON document_turns (kind, at);
 `;
 
 /**
- * What tenants and users use. `tenant` and `owner` are the JSON of [tenant] and [tenant, user], `name` is either; `period` is a day or a
- * month. Cost is in millionths. In `usage_of_users`, `user` is JSON, or empty for the users without a row. `stored_sums` adds up
- * `stored`, by tenant and by owner.
+ * Tables of what tenants and users use. `tenant` and `owner` are the JSON of [tenant] and [tenant, user], `name` is either;
+ * `period` is a day or a month. Cost is in millionths. In `usage_of_users`, `user` is JSON, or empty for the users without a row.
+ * `stored_sums` adds up `stored`, by tenant and by owner.
  */
 export const quotaTables = ({ id, whole, flag, key }: Types): string => {
   const counted = [

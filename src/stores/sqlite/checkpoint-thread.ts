@@ -1,6 +1,6 @@
-// What the thread runs that copies the write-ahead log into the file.
+// The code of the thread that copies the write-ahead log into the file.
 
-/** What the thread is given. */
+/** Input of the thread. */
 export interface CheckpointData {
   /** Where it finds the file. */
   readonly href: string;
@@ -10,7 +10,7 @@ export interface CheckpointData {
   readonly state: Int32Array;
 }
 
-/** What it answers to each message. */
+/** Its reply to each message. */
 export interface CheckpointOutcome {
   readonly error?: string;
   /** The disk has refused to keep what was written. */
@@ -33,7 +33,7 @@ export function copyLog(): void {
     try {
       file ??= open();
       if (copyWith(file)) return {};
-      // SQLite flushes the file only when it has copied everything. What is done now is not to be waited for.
+      // SQLite flushes the file only when it has copied everything. The quiet that follows has less to wait for.
       fdatasyncSync(descriptor);
       Atomics.store(state, QUIET, 1);
       copyWith(file);
@@ -51,7 +51,7 @@ export function copyLog(): void {
     return opened;
   }
 
-  /** Whether nothing was committed meanwhile. Then all is copied and flushed. */
+  /** True if nothing was committed meanwhile. Then all is copied and flushed. */
   function copyWith(connection: InstanceType<typeof DatabaseSync>): boolean {
     const checkpoint = connection.prepare("PRAGMA wal_checkpoint(PASSIVE)");
     let before: unknown;

@@ -31,7 +31,7 @@ const WAIT_MS = 10_000;
 const BUSY_MS = 5_000;
 /** Milliseconds between two log lines about a checkpoint that failed. */
 const TELL_MS = 10_000;
-/** Of the log, after which SQLite copies it within a commit where there is no thread any more. */
+/** Size of the log after which SQLite copies it within a commit, where the thread has ended. */
 const PAGES = 1_000;
 /** Numbers that the thread has in common with the event loop. */
 const [WORKING, QUIET] = [0, 1];
@@ -74,12 +74,12 @@ export class Checkpoints {
     );
   }
 
-  /** Whether the thread writes to the disk now. */
+  /** True if the thread writes to the disk now. */
   get isWorking(): boolean {
     return this.#isWorking;
   }
 
-  /** Whether a commit that can wait should: the log is about to begin again. */
+  /** True if a commit that can wait should wait: the log is about to begin again. */
   get wantsQuiet(): boolean {
     if (Atomics.load(this.#state, QUIET) === 0) {
       this.#quietUntil = undefined;
@@ -102,7 +102,7 @@ export class Checkpoints {
       Atomics.wait(this.#state, WORKING, 1, WAIT_MS);
       this.#copyRest();
     } else return;
-    // What could not be copied, or did not begin again, is tried when as much has come.
+    // A failed copy or restart of the log is tried again when the log has grown as much.
     this.#bound = length + ASIDE_BYTES;
   }
 

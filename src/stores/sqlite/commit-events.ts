@@ -17,7 +17,7 @@ import type { Tail } from "./tail.ts";
 const RUN = "owner = ? AND thread_id = ? AND run_id = ?";
 const THREAD = "owner = ? AND thread_id = ?";
 
-/** What a run adds to its thread. */
+/** The writes that a run makes to its thread. */
 interface Growth {
   messages: number;
   bytes: number;
@@ -40,9 +40,9 @@ export interface Changes {
   rewind(thread: ThreadKey, messageId: string, afterCommit: AfterCommit): void;
   /** Brings a thread's status and times up to date. Inside a transaction. */
   touchThread(owner: string, threadId: string): void;
-  /** Whether a run is active on a thread, or else waits for it. */
+  /** `active` if a run is active on the thread, else `waiting` if one waits for it. */
   busyWith(owner: string, threadId: string): "active" | "waiting" | undefined;
-  /** What was left for a run and is not in the thread yet, oldest first. */
+  /** Messages that were left for a run and are not in the thread yet, oldest first. */
   inbox(key: RowKey): UserMessage[];
 }
 
@@ -171,10 +171,10 @@ export function createChanges(database: Database, removals: Removals, { now }: L
   }
 }
 
-/** Old rows are deleted each time that so many entries were added. */
+/** Number of added entries after which old rows are deleted. */
 const DROP_EVERY = 1024;
 
-/** What follows a transaction; nothing does if it fails. */
+/** Work that follows a transaction; none does if it fails. */
 export interface After {
   /** Keeps `effect` for the moment when it is committed: this process continues from it. */
   readonly afterCommit: AfterCommit;

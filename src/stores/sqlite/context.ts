@@ -1,4 +1,4 @@
-// What the stores of one file share.
+// Parts that the stores of one file share.
 
 import type { Limits } from "../options.ts";
 import { type Changes, createChanges, createEventCommitter, type EventCommitter } from "./commit-events.ts";

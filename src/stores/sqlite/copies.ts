@@ -43,7 +43,7 @@ export async function copySmallFile(from: string, to: string): Promise<boolean> 
   }
 }
 
-/** Whether a server has the file. One that is broken is in no use. */
+/** True if a server has the file. A broken file is not in use. */
 export function isInUse(path: string): boolean {
   if (!existsSync(path)) return false;
   const file = new (loadSqlite().DatabaseSync)(path);

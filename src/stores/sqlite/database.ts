@@ -1,4 +1,4 @@
-// The one file: what is read from it and written to it, and when that is on disk.
+// The one file: reads, writes, and when these are on disk.
 
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import { AppError, messageOf } from "../../core/errors.ts";
@@ -80,8 +80,8 @@ export class Database {
   }
 
   /**
-   * Commits all that `work` changes, or nothing if it throws. What is committed survives the process; it survives the machine when
-   * `flushed` has resolved. `work` cannot be nested and must not wait.
+   * Commits all that `work` changes, or nothing if it throws. Commits survive the process at once, and the machine when `flushed`
+   * has resolved. `work` cannot be nested and must not wait.
    */
   write<T>(work: (afterCommit: AfterCommit) => T): T {
     const effects: (() => void)[] = [];
@@ -103,7 +103,7 @@ export class Database {
     }
   }
 
-  /** Whether what can be committed later should be, for a moment. */
+  /** True if a commit that can wait should wait a moment. */
   get wantsQuiet(): boolean {
     return this.#checkpoints?.wantsQuiet === true;
   }

@@ -11,9 +11,9 @@ const SHORT_MS = 0.5;
 export class Disk {
   readonly #file: number;
   #isOpen = true;
-  /** Whether a flush is under way: it may have begun before what is asked for now was written. */
+  /** True if a flush is under way. It may have begun before the writes of a new request. */
   #isBusy = false;
-  /** Those who ask meanwhile share the next one. */
+  /** Requests that come meanwhile share the next one. */
   #next: PromiseWithResolvers<void> | undefined;
   #lastMs = Number.POSITIVE_INFINITY;
   #lastEnd = 0;
@@ -41,7 +41,7 @@ export class Disk {
     return this.#next.promise;
   }
 
-  /** Those who wait get `unavailable`. */
+  /** Callers that wait get `unavailable`. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;

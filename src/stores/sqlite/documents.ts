@@ -1,4 +1,4 @@
-// Documents in the file of threads, or in a file of their own. What a caller is answered is on disk.
+// Documents in the file of threads, or in a file of their own. Every answer to a caller is on disk.
 
 import type { Documents } from "../../core/documents.ts";
 import type { CollectionKey } from "../row-keys.ts";

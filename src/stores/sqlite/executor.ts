@@ -5,7 +5,7 @@ import type { Asked, Decide, Executor, RowsOf, Statement, Value } from "../sql/e
 import type { Query } from "./database.ts";
 import type { SmallFile } from "./small-file.ts";
 
-/** What an `Executor` does, at once. */
+/** An `Executor` that does not wait. */
 export interface Turns {
   read<Row>(statement: Statement<Row>): Row[];
   write(statement: Statement): void;

@@ -13,7 +13,7 @@ export class Flights {
     this.#flights.set(key, flight);
   }
 
-  /** What to wait for; undefined when all of it is on disk. Never rejects: when the disk has failed, the file is closed. */
+  /** A promise to wait for; undefined when everything is on disk. Never rejects: when the disk has failed, the file is closed. */
   of(key: string): Promise<void> | undefined {
     return this.#flights.get(key);
   }

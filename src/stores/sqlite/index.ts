@@ -1,6 +1,6 @@
-// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. What a method has changed survives the death
-// of the process, and of the machine as well, except for events that nothing relies on (deltas, progress, the spans of model
-// calls): those are on disk with the next event that counts.
+// Everything in one SQLite file, for one process; quotas in `usage.db` beside it. Changes of a method survive the death of the
+// process and of the machine. Only events that nothing relies on (deltas, progress, the spans of model calls) reach the disk later,
+// with the next event that counts.
 
 import { dirname, join } from "node:path";
 import type { AllStores } from "../all-stores.ts";
@@ -22,7 +22,7 @@ import { sqliteKernel } from "./kernel.ts";
 import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
 
-/** The file itself, or the folder in which it is called `skein.db`. What is missing of either is created. */
+/** The file itself, or the folder in which it is called `skein.db`. A missing file or folder is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
 
 /** Threads stay until they are deleted, unless `threadTtlMs` is given; events stay for a day. */

@@ -120,7 +120,7 @@ async function copyOfOneMoment(path: string, copy: string): Promise<void> {
   );
 }
 
-/** What a checkpoint changes, and the head of the log, which names each beginning. */
+/** The parts that a checkpoint changes, and the head of the log, which names each beginning. */
 async function stateOf(path: string) {
   const { mtimeNs, size } = await stat(path, { bigint: true });
   const isFresh = Date.now() - Number(mtimeNs / 1_000_000n) < TICK_MS;

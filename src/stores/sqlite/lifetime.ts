@@ -7,7 +7,7 @@ import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 import { type Removals, slice } from "./removals.ts";
 
-/** So many threads or runs are looked for in one go. In between, others get their turn. */
+/** Number of threads or runs to look for in one turn of the event loop. */
 const CHUNK = 100;
 
 /** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
@@ -22,7 +22,7 @@ export interface Lifetime {
   visit(owner: string, threadId: string): Promise<void> | undefined;
   /** Threads last used at the first time or before have ended; interrupted ones at the second. */
   ended(): [number, number];
-  /** Looks for what is due, now and every `sweepMs`, until `stop`. */
+  /** Deletes expired data now and every `sweepMs`, until `stop`. */
   start(): void;
   stop(): void;
 }
@@ -91,7 +91,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     }
   }
 
-  /** Whether there may be more. */
+  /** True if there may be more. */
   function dropSomeThreads(): boolean {
     if (!isLimited) return false;
     const room = slice();
@@ -104,7 +104,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
     });
   }
 
-  /** Whether there may be more. */
+  /** True if there may be more. */
   function dropSomeEvents(): boolean {
     return database.write(() => {
       let room = SLICE_ROWS;

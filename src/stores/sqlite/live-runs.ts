@@ -1,5 +1,5 @@
-// What only this process knows of runs that have not ended: who may write them, the newest of their events, and whose
-// turn it is. The file belongs to one process: when it dies, no run is held.
+// State of unfinished runs that only this process knows: who may write them, their newest events, and whose turn it is. The file
+// belongs to one process: when it dies, no run is held.
 
 import type { ControlMessage, Lease, RunKey, StopMode, Waiting } from "../../core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
@@ -11,7 +11,7 @@ import { OwnerMap } from "../owner-map.ts";
 import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 
-/** What is kept of a run for viewers who follow closely: so many entries, so many bytes. All others read the table. */
+/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. All others read the table. */
 const TAIL = 64;
 const TAIL_BYTES = 256 * 1024;
 
@@ -22,11 +22,11 @@ export interface Hold {
 
 export interface LiveRun {
   readonly key: RunKey;
-  /** What readers may get. */
+  /** The entries that readers may get. */
   readonly log: Log;
   /** The number of the last event that is committed; readers get it once it is on disk, where it has to be. */
   written: number;
-  /** Whether its end is committed. */
+  /** True if its end is committed. */
   hasEnded: boolean;
   /** Absent while no process executes the run. */
   hold: Hold | undefined;
@@ -75,7 +75,7 @@ export class LiveRuns {
     return run;
   }
 
-  /** Whether a process may write the run. */
+  /** True if a process may write the run. */
   isHeld(key: RunKey): boolean {
     return this.epochOf(key) !== undefined;
   }
@@ -118,7 +118,7 @@ function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
 export interface Queue {
   /** On how many threads of the owner's tenant runs are active or wait. */
   count(owner: string): number;
-  /** Whether a run is active on the thread or waits for it. */
+  /** True if a run is active on the thread or waits for it. */
   isBusy(thread: ThreadKey): boolean;
   /** When the lease of the thread's run is over, unless it is already. */
   heldUntil(thread: ThreadKey): number | undefined;

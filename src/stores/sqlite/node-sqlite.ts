@@ -21,13 +21,13 @@ export function isSqlite(error: unknown): error is Error & { readonly errcode: n
   return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
 }
 
-/** Whether another connection has what was asked for. */
+/** True if another connection has the lock. */
 export const isBusy = (error: unknown): boolean => isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY;
 
-/** Whether the disk has refused to keep what was written. A flush that is tried again may succeed without it. */
+/** True if the disk has refused to keep what was written. A flush that is tried again may succeed without it. */
 export const isLost = (error: unknown): boolean => isSqlite(error) && error.errcode === SQLITE_IOERR_FSYNC;
 
-/** Whether the same may succeed once the disk or the memory has room again. */
+/** True if the same may succeed once the disk or the memory has room again. */
 export function mayPass(error: unknown): boolean {
   const cause = error instanceof AppError ? error.cause : error;
   return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);

@@ -19,7 +19,7 @@ import { checkSchema, prepareSchema } from "./schema.ts";
 
 export interface OpenFile {
   readonly file: DatabaseSync;
-  /** What other threads of this process may open beside it; undefined when there can be no second connection. */
+  /** The file as other threads of this process may open it; undefined when there can be no second connection. */
   readonly url: URL | undefined;
   /** The path of the write-ahead log. */
   readonly log: string;
@@ -29,8 +29,8 @@ export interface OpenFile {
 }
 
 /**
- * What was committed before is on disk when this returns. Throws `unavailable` when the file is in use, cannot be opened, or has
- * another format.
+ * Everything that was committed before is on disk when this returns. Throws `unavailable` when the file is in use, cannot be
+ * opened, or has another format.
  */
 export function openFile(path: string): OpenFile {
   const opened: { close(): void }[] = [];
@@ -51,7 +51,7 @@ export function openFile(path: string): OpenFile {
     prepareSchema(file, path);
     file.exec("PRAGMA synchronous = NORMAL");
     const log = `${realpathSync(path)}-wal`;
-    // What a process that was killed has committed is read from now on, and may not be on disk.
+    // Commits of a killed process are read from now on, and may not be on disk.
     flush(log, fdatasyncSync);
     // The names, such as that of a new log.
     flush(dirname(log), fsyncSync);
@@ -80,7 +80,7 @@ function flush(path: string, sync: (descriptor: number) => void): void {
 /** Until 3.51.3 SQLite could lose pages where one connection copied the log while another one began it again. */
 const SAFE_FOR_THREADS = [3, 51, 3];
 
-/** Whether two threads may have the file open at once. */
+/** True if two threads may have the file open at once. */
 export function threadsCanShare(platform: string, sqlite = "0"): boolean {
   if (platform === "win32") return false;
   const version = sqlite.split(".").map(Number);

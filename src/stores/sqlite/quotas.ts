@@ -1,5 +1,6 @@
-// Quotas in a file of their own, `usage.db`. What counts for a budget survives the death of the process; other spending of its
-// last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's own.
+// Quotas in a file of their own, `usage.db`. Spending that counts for a budget survives the death of the process; other spending of
+// its last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's
+// own.
 
 import { join } from "node:path";
 import { type Logger, SILENT } from "../../lib/logger.ts";
@@ -34,8 +35,8 @@ export function openSqliteQuotas(
 }
 
 /**
- * Lost when it is closed. Of more than `maxNames` tenants and users it forgets some: first those that were last counted
- * before this month, then those that have spent least in it.
+ * Lost when it is closed. Beyond `maxNames` tenants and users, it forgets those that were last counted before this month, then
+ * those that have spent least in it.
  */
 export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
   openQuotas(":memory:", {
@@ -79,7 +80,7 @@ function quotasIn(file: SmallFile, options: SpendingOptions) {
 
 const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
 
-/** Past this those go that have a whole minute's share again; then those that were not seen for longest. */
+/** Maximum number of names. Beyond it, names with a whole minute's share are dropped, then the least recently seen. */
 const MAX_NAMES = 100_000;
 
 /** How many requests a minute, in this process only. Keeps of each name what `takeRequest` needs. */

@@ -1,9 +1,9 @@
-// Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a
-// slice, and others have turns of the event loop in between.
+// Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a slice,
+// and others have turns of the event loop in between.
 //
-// What does not fit into the transaction that decides is marked in it: a thread is hidden from every query, or has the position
-// from which on its messages are forgotten. A request for such a thread waits until the deletion is complete. What one process
-// leaves undone, the next one deletes.
+// The transaction that decides marks what it cannot delete itself: it hides a thread from every query, or records the position from
+// which on its messages are forgotten. A request for such a thread waits until the deletion is complete. The next process deletes
+// what one leaves undone.
 
 import type { SQLInputValue } from "node:sqlite";
 import { ownTurn } from "../../lib/async.ts";
@@ -12,7 +12,7 @@ import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
 import type { AfterCommit, Database } from "./database.ts";
 
-/** What one transaction deletes has so many bytes of text at most, except that of one row. */
+/** Maximum bytes of text to delete in one transaction; a single row may have more. */
 const SLICE_BYTES = 512 * 1024;
 
 const THREAD = "owner = ? AND thread_id = ?";
@@ -31,11 +31,11 @@ export interface Removals {
   all(): Promise<void>;
   /** Continues what an earlier process has left. */
   start(): void;
-  /** Those who wait get `unavailable`. */
+  /** Callers that wait get `unavailable`. */
   stop(): void;
 }
 
-/** What a transaction may still delete. */
+/** The amounts that a transaction may still delete. */
 export interface Room {
   rows: number;
   bytes: number;
@@ -45,7 +45,7 @@ export const slice = (): Room => ({ rows: SLICE_ROWS, bytes: SLICE_BYTES });
 
 interface Removal {
   readonly thread: ThreadKey;
-  /** Of messages, where they begin that are forgotten; undefined for the whole thread. */
+  /** Position of the first message to forget; undefined for the whole thread. */
   readonly from: number | undefined;
   readonly done: PromiseWithResolvers<void>;
 }
@@ -53,7 +53,7 @@ interface Removal {
 export function createRemovals(database: Database): Removals {
   const of = (table: string, key: PartOptions["key"], text: string) =>
     createPart(database, { table, where: THREAD, key, text });
-  // What belongs to a row comes before it.
+  // Rows that refer to another one come before it.
   const parts = [
     of("events", ["run_id", "last_seq"], "body"),
     of("inbox", ["run_id", "number"], "body"),
@@ -167,7 +167,7 @@ export function createRemovals(database: Database): Removals {
     return done;
   }
 
-  /** What is left is tried again when someone asks for it. */
+  /** The rest is deleted when someone asks for the thread. */
   function fail(error: unknown): void {
     isRunning = false;
     for (const [text, { thread, from, done }] of left) {
@@ -188,7 +188,7 @@ interface PartOptions {
   readonly table: string;
   /** Takes the owner and the thread first. */
   readonly where: string;
-  /** What comes after the owner and the thread in an index. The rows go in its order. */
+  /** The column after the owner and the thread in an index. The rows go in its order. */
   readonly key: readonly string[];
   /** The column that may be long. */
   readonly text: string;

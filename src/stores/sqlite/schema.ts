@@ -9,8 +9,8 @@ import { documentTable, quotaTables, type Types, threadTables } from "../sql/sch
 export const VERSION = 1;
 
 /**
- * A thread whose messages are being copied has a token in `staged` until it is whole. From position `cut` on, messages are forgotten that
- * are still to be deleted. `released` counts the attempts of a run that ended because it was given back.
+ * A thread whose messages are being copied has a token in `staged` until it is whole. Messages from position `cut` on are
+ * forgotten, and not yet deleted. `released` counts the attempts of a run that ended because it was given back.
  */
 const TYPES: Types = {
   id: "TEXT",

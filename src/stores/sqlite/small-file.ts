@@ -15,7 +15,7 @@ const BUSY_MS = 2_000;
 interface SmallFileOptions {
   /** `:memory:` for none. */
   readonly path: string;
-  /** What it holds, for error messages: `The API keys`. */
+  /** Its content, for error messages: `The API keys`. */
   readonly content: string;
   /** SQL that every opening begins with. */
   readonly pragmas: string;
@@ -23,7 +23,7 @@ interface SmallFileOptions {
   readonly tables: string;
 }
 
-/** What the file itself throws becomes `unavailable`. */
+/** Errors of the file itself become `unavailable`. */
 export interface SmallFile extends Pick<Database, "query" | "read"> {
   /** All that `work` changes, or nothing. It must not wait. */
   write<T>(work: () => T): T;
@@ -64,7 +64,7 @@ const transactionsOf = (file: DatabaseSync) => ({
   commit: file.prepare("COMMIT"),
 });
 
-/** Of two processes the second one waits. */
+/** When two processes do so at once, the second one waits. */
 function atOnce<T>(
   file: DatabaseSync,
   work: () => T,

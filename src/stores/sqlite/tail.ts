@@ -1,6 +1,6 @@
-// What runs have said last and nothing relies on. One row holds a batch of all runs: the tokens of a hundred runs change one page
-// of the file, not a hundred. A run's part moves to its own log with the next event that counts, or before it is long or old;
-// until then readers get it from memory. A process that opens the file moves what the one before it has left.
+// The last events of runs, on which nothing relies. One row holds a batch of all runs: the tokens of a hundred runs change one page
+// of the file, not a hundred. A run's part moves to its own log with the next event that counts, or before it is long or old; until
+// then readers get it from memory. A process that opens the file moves what the one before it has left.
 
 import { rowsOf } from "../log-rows.ts";
 import type { PendingEvent } from "../outcomes.ts";
@@ -12,17 +12,17 @@ import { mayPass } from "./node-sqlite.ts";
 /** The most that is kept of one run. Its log in memory keeps more. */
 const MOST_EVENTS = 48;
 const MOST_CHARS = 64 * 1024;
-/** A run moves when so many rows were added since its oldest event here. */
+/** Number of added rows after which a run's oldest events here move to its log. */
 const MOST_ROWS = 128;
 
-/** What a run says in one batch. */
+/** The events of a run in one batch. */
 export interface Said {
   readonly run: LiveRun;
   readonly epoch: number;
   readonly pending: readonly PendingEvent[];
 }
 
-/** What is kept of one run. */
+/** The kept events of one run. */
 interface Kept extends Said {
   readonly pending: PendingEvent[];
   readonly firstRow: number;
@@ -41,15 +41,15 @@ export type EventColumns = readonly [
 ];
 
 export interface Tail {
-  /** Whether it takes more of the run: not what would be too much, nor what another attempt says. */
+  /** True if it takes these events of the run: there is room, and they are of the same attempt. */
   hasRoomFor(said: Said): boolean;
-  /** Adds a row with what is said, before readers get it. Within a transaction. */
+  /** Adds a row with these events, before readers get them. Within a transaction. */
   keep(all: readonly Said[], afterCommit: AfterCommit): void;
-  /** What is kept of a run, which its log in the file lacks. */
+  /** The kept events of a run, which its log in the file lacks. */
   of(run: LiveRun): Said | undefined;
-  /** Drops what is kept of a run, whose log has it now. Within a transaction. */
+  /** Drops the kept events of a run, whose log has them now. Within a transaction. */
   forget(run: LiveRun, afterCommit: AfterCommit): void;
-  /** The runs that are to be moved to their logs. */
+  /** The runs to move to their logs. */
   old(): readonly Said[];
 }
 
@@ -57,7 +57,7 @@ export interface Tail {
 export function openTail(database: Database): Tail {
   const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
   const drop = database.query("DELETE FROM tail WHERE id < ?");
-  /** Those first that have waited longest. */
+  /** The longest waiting come first. */
   const kept = new Map<LiveRun, Kept>();
   let rows = 0;
   /** The first row that is still there. */
@@ -104,7 +104,7 @@ export function openTail(database: Database): Tail {
     });
   }
 
-  /** When several runs have moved at once. What cannot be dropped now is dropped with the next one. */
+  /** When several runs have moved at once. A row that cannot be dropped now is dropped with the next one. */
   function dropAllBefore(row: number): void {
     try {
       database.write((afterCommit) => dropBefore(row, afterCommit));

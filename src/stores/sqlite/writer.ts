@@ -28,14 +28,14 @@ const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
 /** Between two looks at whether the log has begun again. */
 const QUIET_MS = 1;
-/** Of what is written in one turn of the event loop; one turn ends with the run that passes it. */
+/** Characters to write in one turn of the event loop; the run that passes the limit ends the turn. */
 const TURN_CHARS = 256 * 1024;
 /** Runs whose kept events are moved to their logs in one turn. */
 const MOVES = 16;
 /** Milliseconds between two log lines about a move that failed. */
 const TELL_MS = 10_000;
 
-/** What waits of one run. */
+/** The waiting events of one run. */
 interface Waiting {
   readonly run: LiveRun;
   readonly epoch: number;
@@ -80,7 +80,7 @@ export class Writer {
   #pausesUntil = 0;
   #isClosed = false;
 
-  /** What the file may take later waits for `patienceMs`. */
+  /** Events that the file refuses for now wait for `patienceMs`. */
   constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
     this.#patienceMs = patienceMs;
     this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
