@@ -1,5 +1,8 @@
-// The arguments of a call as a person edits them: texts as they are, everything else as JSON.
+// The arguments of a call as a person edits them: one by one, texts as they are and everything else as JSON; or all of them as one
+// JSON object.
 
+import type { ToolCall } from "../client/client.ts";
+import { isObject } from "./form.ts";
 import { t } from "./texts.ts";
 
 export interface Field {
@@ -14,6 +17,23 @@ export const fieldsOf = (args: Readonly<Record<string, unknown>>): Field[] =>
     isJson: typeof value !== "string",
     text: typeof value === "string" ? value : JSON.stringify(value, null, 2),
   }));
+
+/** The text of a call's arguments: those that are no JSON object as the model wrote them. */
+export const jsonOf = ({ args, malformed }: ToolCall): string => malformed ?? JSON.stringify(args, null, 2);
+
+/** Reads all arguments of a call, or says what is wrong with the text. Blank text: none. */
+export function readObject(
+  text: string,
+): { readonly args: Record<string, unknown> } | { readonly fault: string } {
+  const words = t().again;
+  if (text.trim() === "") return { args: {} };
+  try {
+    const args: unknown = JSON.parse(text);
+    return isObject(args) ? { args } : { fault: words.noObject };
+  } catch (error) {
+    return { fault: t().question.noJson(error instanceof Error ? error.message : String(error)) };
+  }
+}
 
 /** The arguments, or for each field that is no JSON what is wrong with it. */
 export function argumentsOf(

@@ -1,7 +1,8 @@
-// Runs what a run was asked, or one of its steps, once more, with another model or other words: in a fork, so that the conversation stays as it is.
+// Runs what a run was asked, or one of its steps, once more, with another model, other words or other arguments: in a fork, so that
+// the conversation stays as it is.
 
 import type { Cell, UserCell } from "../client/cells.ts";
-import type { Run, RunOptions } from "../client/client.ts";
+import { ProblemError, type Run, type RunOptions, type ToolCall } from "../client/client.ts";
 import { createFold } from "../client/fold.ts";
 import { type Choice, randomId } from "./outbox.ts";
 import { contentOf } from "./sending.ts";
@@ -13,6 +14,14 @@ export interface Asked {
   readonly message: UserCell;
   /** The message before it; absent for the first one of the thread. */
   readonly before?: string | undefined;
+}
+
+/** A step of the conversation. */
+export interface Step {
+  /** The id of the message before it. */
+  readonly before: string;
+  /** The calls of its answer. */
+  readonly calls: readonly ToolCall[];
 }
 
 export interface Again {
@@ -37,21 +46,46 @@ export async function askedOf(thread: string, run: string, signal: AbortSignal):
   return undefined;
 }
 
-/** Runs a step once more, with what the model had read before it, in a thread of its own. Throws what the server says. */
+/** `cell`: the id of the step's answer, or of one of its calls. Throws when the conversation no longer has it. */
+export async function stepOf(thread: string, cell: string, signal: AbortSignal): Promise<Step> {
+  const { messages } = await client.threads.state(thread, signal);
+  const at = messages.findLastIndex(
+    (each) =>
+      each.id === cell || (each.role === "assistant" && each.tool_calls?.some(({ id }) => id === cell)),
+  );
+  const [before, answer] = [messages[at - 1], messages[at]];
+  if (!before || answer?.role !== "assistant") throw new Error(t().again.stepGone);
+  return { before: before.id, calls: answer.tool_calls ?? [] };
+}
+
+/**
+ * Runs a step once more, with what the model had read before it, in a thread of its own. `calls`: run in place of asking the model
+ * first. Throws what the server says.
+ */
 export async function runStepAgain(
   thread: string,
-  answer: string,
+  { before }: Step,
   { choice, instructions, temperature }: Omit<Again, "text">,
+  calls?: RunOptions["calls"],
 ): Promise<Run> {
-  const { messages } = await client.threads.state(thread);
-  const before = messages[messages.findIndex(({ id }) => id === answer) - 1];
-  if (!before) throw new Error(t().again.stepGone);
-  const { id } = await client.threads.fork(thread, { message_id: before.id });
   const content = instructions.trim();
-  return client.start(id, {
-    ...(content ? { messages: [{ role: "system", content }] } : { continue: true }),
+  const said: RunOptions = content ? { messages: [{ role: "system", content }] } : {};
+  return inCopy(thread, before, {
+    ...said,
+    ...(calls ? { calls } : content ? {} : { continue: true }),
     ...optionsOf(choice, temperature),
   });
+}
+
+/** Starts a run in a copy of the thread, which goes away when the server refuses the run. */
+async function inCopy(thread: string, message_id: string, run: RunOptions): Promise<Run> {
+  const { id } = await client.threads.fork(thread, { message_id });
+  try {
+    return await client.start(id, run);
+  } catch (error) {
+    if (error instanceof ProblemError) await client.threads.delete(id).catch(() => {});
+    throw error;
+  }
 }
 
 const optionsOf = ({ agent, model }: Choice, temperature: number | undefined): RunOptions => ({
@@ -71,9 +105,7 @@ export async function runAgain(thread: string, asked: Asked, again: Again): Prom
     ],
     ...optionsOf(again.choice, temperature),
   };
-  const place =
-    asked.before === undefined
-      ? `th_${randomId()}`
-      : (await client.threads.fork(thread, { message_id: asked.before })).id;
-  return client.start(place, run);
+  return asked.before === undefined
+    ? client.start(`th_${randomId()}`, run)
+    : inCopy(thread, asked.before, run);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { argumentsOf, fieldsOf } from "../../src/page/arguments.ts";
+import { argumentsOf, fieldsOf, jsonOf, readObject } from "../../src/page/arguments.ts";
 
 const ARGS = { command: 'echo "a"\n', timeout: 5, env: { A: null } };
 
@@ -17,4 +17,13 @@ test("what is no JSON is said beside its field, and nothing is sent", () => {
   const fields = fieldsOf(ARGS).map((field) => (field.name === "timeout" ? { ...field, text: "5s" } : field));
   const read = argumentsOf(fields);
   expect("faults" in read && [...read.faults.keys()]).toEqual(["timeout"]);
+});
+
+test("all arguments of a call are one JSON object; what the model wrote and is none can be corrected", () => {
+  const call = { id: "c1", name: "pay", args: { to: "ada" } };
+  expect(readObject(jsonOf(call))).toEqual({ args: call.args });
+  expect(jsonOf({ ...call, args: {}, malformed: '{"to": "ad' })).toBe('{"to": "ad');
+  expect(readObject(" ")).toEqual({ args: {} });
+  for (const text of ["[1]", "null", "7", '"to"', '{"to": "ad'])
+    expect(readObject(text)).toEqual({ fault: expect.stringMatching(/JSON/) });
 });

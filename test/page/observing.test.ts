@@ -1,5 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../src/core/tool.ts";
 import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";
@@ -199,6 +201,88 @@ test("a step is run again with other instructions from what the model had read b
   await page.getByRole("button", { name: "Run again from here…" }).click();
   await dialog.getByRole("button", { name: "Run and compare" }).click();
   await page.getByRole("region", { name: "Second run" }).getByText("At length.").waitFor();
+  const { messages } = await json(`${url}/threads/one/state`);
+  expect(messages).toHaveLength(4);
+});
+
+test("a step's calls run with arguments that a person writes, and both runs are compared; what is wrong is said before", async () => {
+  const lookUp = defineTool({
+    name: "look_up",
+    description: "Looks up a word.",
+    parameters: z.object({ word: z.string() }),
+    execute: ({ word }) => `${word}: found`,
+  });
+  const { url } = await startServer({
+    agents: `
+agents:
+  assistant: { model: "scripted:test", tools: [look_up] }
+  plain: { model: "scripted:test" }`,
+    tools: [lookUp],
+    script: ({ messages }) => {
+      const last = messages.at(-1);
+      if (last?.role === "tool") return { say: `I read ${last.content}.` };
+      return { call: [{ tool: "look_up", args: { word: "apple" } }] };
+    },
+  });
+  const run = await runs(url, "one", { input: "Look it up." });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+  await page
+    .getByRole("button", { name: /^Model call, / })
+    .first()
+    .press("Enter");
+  await page.getByRole("button", { name: "Run again from here…" }).press("Enter");
+  const dialog = page.getByRole("dialog", { name: "Run this step again and compare" });
+  await dialog.getByRole("radio", { name: "Ask the model again" }).press("ArrowDown");
+  const args = dialog.getByLabel(/^Arguments of look_up/);
+  expect(JSON.parse(await args.inputValue())).toEqual({ word: "apple" });
+  const begin = dialog.getByRole("button", { name: "Run and compare" });
+  const faults = [
+    ['["pear"]', "look_up: The arguments must be one JSON object"],
+    ['{"word": pear}', "look_up: This is no JSON"],
+  ] as const;
+  for (const [text, fault] of faults) {
+    await args.fill(text);
+    await begin.press("Enter");
+    await dialog.getByText(fault).waitFor();
+  }
+  for (const [theme, width] of [
+    ["light", 1440],
+    ["dark", 390],
+  ] as const) {
+    await tab.look({ theme, width, height: 900 });
+    await tab.screenshot(`page-calls-again-${width}`);
+    expect(await tab.barriers()).toEqual([]);
+  }
+
+  // A run that the server refuses leaves no copy.
+  await args.fill('{"word": "pear"}');
+  await dialog.getByLabel("Agent").selectOption("plain");
+  await begin.press("Enter");
+  await dialog.getByText("agent `plain` has no tool `look_up`").waitFor();
+  expect((await json(`${url}/threads`)).items).toHaveLength(1);
+  expect(tab.errors.splice(0).join()).toContain("400");
+  await dialog.getByLabel("Agent").selectOption("assistant");
+  await begin.press("Enter");
+  const [first, second] = ["First run", "Second run"].map((name) => page.getByRole("region", { name }));
+  await first?.getByText("I read apple: found.").waitFor();
+  await second?.getByText("I read pear: found.").waitFor();
+  for (const [theme, width] of [
+    ["light", 1440],
+    ["dark", 390],
+  ] as const) {
+    await tab.look({ theme, width, height: 900 });
+    await tab.screenshot(`page-calls-compared-${width}`);
+  }
+
+  // From a call, its arguments are shown at once.
+  await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
+  await page.getByRole("button", { name: /^Tool call, look_up/ }).click();
+  await page.getByRole("button", { name: "Run with other arguments…" }).click();
+  await args.fill('{"word": "plum"}');
+  await begin.click();
+  await page.getByRole("region", { name: "Second run" }).getByText("I read plum: found.").waitFor();
   const { messages } = await json(`${url}/threads/one/state`);
   expect(messages).toHaveLength(4);
 });

@@ -545,6 +545,7 @@ export const de: Texts = {
     details: (span) => `Details zu ${span}`,
     close: "Details schließen",
     again: "Ab hier noch einmal…",
+    againWith: "Mit anderen Argumenten ausführen…",
     inConversation: "In der Unterhaltung zeigen",
     arguments: "Argumente",
     output: "Ausgabe",
@@ -978,7 +979,15 @@ export const de: Texts = {
     stepTitle: "Diesen Schritt noch einmal ausführen und vergleichen",
     keepsStep:
       "Er läuft in einer Kopie der Unterhaltung bis zu dem, was das Modell vor diesem Schritt gelesen hatte. Beide teilen sich die Dateien.",
-    stepGone: "Die Unterhaltung hat keine Nachricht mehr vor diesem Schritt.",
+    stepGone: "Die Unterhaltung hat diesen Schritt nicht mehr, oder nichts steht vor ihm.",
+    how: "Was zuerst läuft",
+    askModel: "Das Modell noch einmal fragen",
+    runCalls: "Seine Aufrufe mit diesen Argumenten ausführen",
+    argumentsOf: (tool: string) => `Argumente von ${tool}`,
+    noObject: 'Die Argumente müssen ein JSON-Objekt sein, etwa {"path": "notes.md"}.',
+    callFault: (tool: string, fault: string) => `${tool}: ${fault}`,
+    callsHint:
+      "Die Aufrufe stehen anstelle der Antwort des Modells: Regeln und Rückfragen gelten für sie. Danach liest das Modell die Ergebnisse.",
     begin: "Ausführen und vergleichen",
   },
   compare: {

@@ -527,6 +527,7 @@ export const en = {
     details: (span: string) => `Details of ${span}`,
     close: "Close the details",
     again: "Run again from here…",
+    againWith: "Run with other arguments…",
     inConversation: "Show in the conversation",
     arguments: "Arguments",
     output: "Output",
@@ -954,7 +955,15 @@ export const en = {
     stepTitle: "Run this step again and compare",
     keepsStep:
       "It runs in a copy of the conversation up to what the model had read before this step. Both share the files of the workspace.",
-    stepGone: "The conversation has no message before this step any more.",
+    stepGone: "The conversation no longer has this step, or nothing before it.",
+    how: "What runs first",
+    askModel: "Ask the model again",
+    runCalls: "Run its calls with these arguments",
+    argumentsOf: (tool: string) => `Arguments of ${tool}`,
+    noObject: 'The arguments must be one JSON object, such as {"path": "notes.md"}.',
+    callFault: (tool: string, fault: string) => `${tool}: ${fault}`,
+    callsHint:
+      "The calls take the place of the model's answer: rules and questions apply to them. Then the model reads the results.",
     begin: "Run and compare",
   },
   compare: {

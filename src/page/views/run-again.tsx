@@ -1,68 +1,76 @@
 // Asks how a run, or one of its steps, is to be run again, and opens both side by side.
 
 import { useState } from "preact/hooks";
+import { jsonOf } from "../arguments.ts";
 import { Action, Dialog, Empty, Problem, useRead } from "../components.tsx";
 import type { Choice } from "../outbox.ts";
 import { go } from "../routes.ts";
-import { type Asked, askedOf, runAgain, runStepAgain } from "../run-again.ts";
+import { type Asked, askedOf, runAgain, runStepAgain, type Step, stepOf } from "../run-again.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
+import { CallsForm, callsIn, type Written } from "./calls-form.tsx";
 import { chosenOf, Picker, useAgents } from "./picker.tsx";
 
 interface RunAgainProps {
   readonly thread: string;
   readonly run: string;
-  /** The id of the answer of a step. Absent: the whole run is run again. */
-  readonly step?: string | undefined;
+  /** The id of a step's answer, or of one of its calls. Absent: the whole run is run again. */
+  readonly cell?: string | undefined;
+  /** Begin with the arguments of the calls. */
+  readonly isOfCall?: boolean;
   readonly onClose: () => void;
 }
 
 export function RunAgain(props: RunAgainProps) {
-  const { thread, run, step } = props;
+  const { thread, run, cell } = props;
   const words = t().again;
   const { value, problem } = useRead(
     async (signal) => {
-      const [asked, { agent }] = await Promise.all([
-        step === undefined ? askedOf(thread, run, signal) : undefined,
+      const [again, { agent }] = await Promise.all([
+        cell === undefined ? askedOf(thread, run, signal) : stepOf(thread, cell, signal),
         client.runs.get(thread, run, signal),
       ]);
-      return { asked, agent };
+      return { again, agent };
     },
-    [thread, run, step],
+    [thread, run, cell],
   );
   return (
-    <Dialog title={step === undefined ? words.title : words.stepTitle} onClose={props.onClose}>
+    <Dialog title={cell === undefined ? words.title : words.stepTitle} onClose={props.onClose}>
       <Problem>{problem}</Problem>
       {!value && !problem && <Empty>{words.reading}</Empty>}
-      {value && !value.asked && step === undefined && <Empty>{words.unknown}</Empty>}
-      {value && (value.asked || step !== undefined) && (
-        <Form {...props} asked={value.asked} agent={value.agent} />
-      )}
+      {value && !value.again && <Empty>{words.unknown}</Empty>}
+      {value?.again && <Form {...props} again={value.again} agent={value.agent} />}
     </Dialog>
   );
 }
 
 interface FormProps extends RunAgainProps {
-  /** Absent for a step: it reads what the thread has before it. */
-  readonly asked: Asked | undefined;
+  readonly again: Asked | Step;
   readonly agent: string;
 }
 
-function Form({ thread, run, step, asked, agent, onClose }: FormProps) {
+function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const words = t().again;
+  const asked = "message" in again ? again : undefined;
+  const calls = "calls" in again ? again.calls : [];
+  const asMade = calls.map(jsonOf);
+  const [written, setWritten] = useState<Written>(isOfCall ? asMade : undefined);
   const agents = useAgents();
   const [choice, setChoice] = useState<Choice>({});
   const [text, setText] = useState(asked?.message.text ?? "");
   const [instructions, setInstructions] = useState("");
   const [temperature, setTemperature] = useState("");
   const begin = async () => {
-    const again = {
+    const how = {
       choice: { agent, ...choice },
       text,
       instructions,
       temperature: temperature === "" ? undefined : Number(temperature),
     };
-    const made = asked ? await runAgain(thread, asked, again) : await runStepAgain(thread, step ?? "", again);
+    const made =
+      "message" in again
+        ? await runAgain(thread, again, how)
+        : await runStepAgain(thread, again, how, written && callsIn(calls, written));
     onClose();
     go({
       view: "compare",
@@ -74,6 +82,7 @@ function Form({ thread, run, step, asked, agent, onClose }: FormProps) {
   };
   return (
     <form class="run-again" onSubmit={(event) => event.preventDefault()}>
+      {calls.length > 0 && <CallsForm calls={calls} asMade={asMade} written={written} onWrite={setWritten} />}
       <p class="row">
         <Picker
           agents={agents}

@@ -26,6 +26,7 @@ export interface SpanDetailsProps {
 export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDetailsProps) {
   const { error, args, output } = span;
   const [isAsked, setAsked] = useState(false);
+  const isCall = span.name === "tool.call";
   const words = t().span;
   return (
     <section class="span-details" aria-label={words.details(titleOf(span))}>
@@ -53,9 +54,9 @@ export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDet
       {cell !== undefined && (
         <p class="row">
           <a href={hashOf({ view: "thread", thread, message: cell })}>{words.inConversation}</a>
-          {span.name === "llm.call" && may("run") && (
+          {may("run") && (
             <button type="button" onClick={() => setAsked(true)}>
-              {words.again}
+              {isCall ? words.againWith : words.again}
             </button>
           )}
         </p>
@@ -63,7 +64,7 @@ export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDet
       {args !== undefined && <Text title={words.arguments} text={indented(args)} />}
       {output !== undefined && <Text title={words.output} text={output} />}
       {span.number !== undefined && <Sent key={span.id} thread={thread} run={run} call={span.number} />}
-      {isAsked && <RunAgain {...{ thread, run, step: cell }} onClose={() => setAsked(false)} />}
+      {isAsked && <RunAgain {...{ thread, run, cell }} isOfCall={isCall} onClose={() => setAsked(false)} />}
     </section>
   );
 }

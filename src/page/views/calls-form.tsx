@@ -1,0 +1,89 @@
+// The calls of a step that is run again: the model is asked again, or the calls run with arguments that a person changes.
+
+import { useId } from "preact/hooks";
+import type { ToolCall } from "../../client/client.ts";
+import { readObject } from "../arguments.ts";
+import { Plain, Problem, visible } from "../components.tsx";
+import { t } from "../texts.ts";
+
+/** The arguments of each call as they are written; absent: the model is asked again. */
+export type Written = readonly string[] | undefined;
+
+interface CallsFormProps {
+  readonly calls: readonly ToolCall[];
+  /** The arguments of the calls as the model wrote them. */
+  readonly asMade: readonly string[];
+  readonly written: Written;
+  readonly onWrite: (written: Written) => void;
+}
+
+export function CallsForm({ calls, asMade, written, onWrite }: CallsFormProps) {
+  const words = t().again;
+  const name = useId();
+  return (
+    <>
+      <fieldset>
+        <legend>{words.how}</legend>
+        <label class="check">
+          <input type="radio" name={name} checked={!written} onChange={() => onWrite(undefined)} />
+          {words.askModel}
+        </label>
+        <label class="check">
+          <input type="radio" name={name} checked={!!written} onChange={() => onWrite(written ?? asMade)} />
+          {words.runCalls}
+        </label>
+      </fieldset>
+      {written?.map((text, at) => (
+        <Arguments
+          // biome-ignore lint/suspicious/noArrayIndexKey: calls keep their places.
+          key={at}
+          tool={calls[at]?.name ?? ""}
+          text={text}
+          onText={(changed) => onWrite(written.with(at, changed))}
+        />
+      ))}
+      {written && <p class="hint">{words.callsHint}</p>}
+    </>
+  );
+}
+
+const MAX_ROWS = 14;
+
+interface ArgumentsProps {
+  readonly tool: string;
+  readonly text: string;
+  readonly onText: (text: string) => void;
+}
+
+function Arguments({ tool, text, onText }: ArgumentsProps) {
+  const id = useId();
+  const read = readObject(text);
+  return (
+    <div class="arguments">
+      <label for={id}>
+        <Plain>{t().again.argumentsOf(visible(tool))}</Plain> <span class="kind">JSON</span>
+      </label>
+      <textarea
+        id={id}
+        class="code"
+        spellcheck={false}
+        rows={Math.min(text.split("\n").length + 1, MAX_ROWS)}
+        value={text}
+        aria-invalid={"fault" in read}
+        aria-describedby={`${id}-fault`}
+        onInput={(event) => onText(event.currentTarget.value)}
+      />
+      <div id={`${id}-fault`}>
+        <Problem>{"fault" in read && visible(read.fault)}</Problem>
+      </div>
+    </div>
+  );
+}
+
+/** Throws what is wrong with the arguments of a call. */
+export const callsIn = (calls: readonly ToolCall[], written: readonly string[]) =>
+  calls.map(({ name }, at) => {
+    const read = readObject(written[at] ?? "");
+    if ("args" in read) return { name, args: read.args };
+    throw new Error(t().again.callFault(visible(name), read.fault));
+  });
