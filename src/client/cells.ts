@@ -78,7 +78,7 @@ export interface NoteCell {
   readonly tone: "quiet" | "warning" | "error";
   /** How the run ended that it is about. Absent: it is about something else. */
   readonly outcome?: Outcome;
-  /** Why that run ended, as its `stop_reason` says: for those who say it in other words. */
+  /** Its code, for those who say it in other words: of a warning, or why the run ended (its `stop_reason`, or the code of its error). */
   readonly reason?: string | undefined;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;

@@ -92,7 +92,12 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
       run.ending = endingOf(event);
       note(endOf(run.ending, event.event === "error" ? event.data : undefined));
     }
-    if (event.event === "warning") note({ text: event.data.message, tone: "warning" });
+    if (event.event === "warning") {
+      const { code: reason, message: text } = event.data;
+      // The newest attempt says which one it is.
+      if (reason === "model_retry") root.removeNotes(reason);
+      note({ text, tone: "warning", reason });
+    }
     touch(run);
   }
 

@@ -129,7 +129,9 @@ export function createLane(lane: Lane, tools: LaneTools) {
         said.forget(gone);
       }
     },
-    removeNotes: () => list.remove(({ kind }) => kind === "note"),
+    /** All of them, or those with this reason. */
+    removeNotes: (reason?: string) =>
+      list.remove((cell) => cell.kind === "note" && (reason === undefined || cell.reason === reason)),
     /** Nothing continues: what has not ended waits, or was stopped. */
     settle(state: "waits" | "stopped"): void {
       said.stop();

@@ -7,9 +7,12 @@ import { type Ending, outcomeOf } from "./outcome.ts";
 export type Note = Pick<NoteCell, "text" | "tone" | "outcome" | "reason">;
 
 /** Undefined when there is nothing to say. */
-export function endOf(ending: Ending, error?: { readonly message: string }): Note | undefined {
+export function endOf(
+  ending: Ending,
+  error?: { readonly message: string; readonly code?: string },
+): Note | undefined {
   const outcome = outcomeOf(ending, false);
-  if (error) return { text: error.message, tone: "error", outcome };
+  if (error) return { text: error.message, tone: "error", outcome, reason: error.code };
   const { stop_reason: reason, message = endText({ ...ending, isEmpty: outcome === "empty" }) } = ending;
   if (message === undefined) return undefined;
   return { text: message, tone: outcome === "failed" ? "warning" : "quiet", outcome, reason };

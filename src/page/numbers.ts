@@ -20,7 +20,8 @@ export function countIn(code: string | undefined): void {
 }
 const parts = once((locale) => new Intl.NumberFormat(locale, { style: "percent", maximumFractionDigits: 0 }));
 const short = once(
-  (locale) => new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1 }),
+  (locale) =>
+    new Intl.NumberFormat(locale, { notation: "compact", maximumFractionDigits: 1, useGrouping: "always" }),
 );
 
 const days = once((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }));

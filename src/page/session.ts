@@ -18,6 +18,7 @@ import {
   takeOver,
 } from "./credentials.ts";
 import { forgetDrafts } from "./drafts.ts";
+import { errorText } from "./error-text.ts";
 import { touch } from "./frame.ts";
 import { forgetAllGiven } from "./given.ts";
 import { followTabs, takeHandedOver, tellSignedIn, tellSignedOut } from "./handing-over.ts";
@@ -60,7 +61,7 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
       .clone()
       .json()
       .catch(() => ({}));
-    void refuse(String(problem.detail ?? error.message));
+    void refuse(errorText({ code: problem.code, message: problem.detail ?? error.message }));
     return response;
   }
   const again = new Headers(init.headers);
@@ -149,5 +150,6 @@ export const may = (scope: Me["scopes"][number]): boolean => session.me?.scopes.
 /** An error as a person reads it: what browsers say of a lost connection is for machines. */
 export function messageOf(error: unknown): string {
   if (error instanceof ConnectionLost) return t().connection.lost;
+  if (error instanceof ProblemError) return errorText(error);
   return error instanceof Error ? error.message : String(error);
 }

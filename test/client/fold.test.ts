@@ -262,3 +262,17 @@ test("of a long output the page keeps the beginning and the end", () => {
   expect(text.endsWith("line 99999\n")).toBe(true);
   expect(text).toMatch(/\n… \d+ characters …\n/);
 });
+
+test("a model that is asked again and again leaves one note, of its newest attempt", () => {
+  const warning = (code: string, message: string): StreamEvent =>
+    ({ event: "warning", run_id: "r1", thread_id: "t1", data: { code, message } }) as StreamEvent;
+  const { lane } = folded([
+    warning("model_retry", "attempt 2"),
+    warning("quota", "Almost used up."),
+    warning("model_retry", "attempt 3"),
+  ]);
+  expect(lane.cells).toMatchObject([
+    { kind: "note", reason: "quota", text: "Almost used up." },
+    { kind: "note", reason: "model_retry", text: "attempt 3" },
+  ]);
+});

@@ -1,4 +1,5 @@
 import { afterAll, expect } from "vitest";
+import { newApiKey } from "../../src/http/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
@@ -32,4 +33,37 @@ test("words, numbers and dates have one language, which a person can choose", as
   await go("#/settings", "Sprache");
   await page.getByLabel("Wie der Browser").click();
   await page.getByRole("heading", { name: "Settings" }).waitFor();
+});
+
+test("an error is said in the language of the page, with the server's own words below", async () => {
+  const key = newApiKey().key;
+  const { url } = await startServer({
+    config: { auth: { scheme: "api_key", bootstrap_key: key } },
+    script: [{ say: "Well", fail: { code: "model_rejected", message: "It has no room." } }],
+  });
+  const { page, errors } = await seen(chromium, url);
+  await page.evaluate(`localStorage.setItem("skein.language", "de")`);
+  await page.reload();
+  const signIn = async (given: string) => {
+    await page.getByLabel("API-Schlüssel").fill(given);
+    await page.getByRole("button", { name: "Anmelden" }).click();
+  };
+  await signIn("sk_wrong");
+  const refused = page.getByRole("alert").filter({ hasText: "Die Anmeldung gilt nicht." });
+  await refused.waitFor();
+  expect((await refused.innerText()).split("\n")).toHaveLength(2);
+  await signIn(key);
+  await page.getByRole("textbox", { name: "Nachricht" }).fill("Los.");
+  await page.keyboard.press("Enter");
+  const note = page.getByRole("alert").filter({ hasText: "Der Anbieter des Modells lehnt die Anfrage ab." });
+  await note.getByText("It has no room.").waitFor();
+  expect(await note.locator("[lang=en]").innerText()).toBe("It has no room.");
+  await page.evaluate(`location.hash = "#/runs"`);
+  const cell = page.locator(".runs .problem");
+  await cell.waitFor();
+  expect((await cell.innerText()).split("\n")).toEqual([
+    "Der Anbieter des Modells lehnt die Anfrage ab.",
+    "It has no room.",
+  ]);
+  expect(errors.splice(0).every((error) => error.includes("401"))).toBe(true);
 });

@@ -91,6 +91,10 @@ export const en = {
     withdraw: (count: number): string =>
       count === 1 ? "Withdraw the question and send" : "Withdraw the questions and send",
   },
+  /** By the code of an error, above the server's own words. Empty in the language of the server. */
+  errors: {} as Readonly<Record<string, string>>,
+  /** By the code of a warning, likewise. */
+  warnings: {} as Readonly<Record<string, string>>,
   connection: { lost: "The server does not answer. Check the connection, then try again." },
   outcomes: {
     queued: "Waits for a slot",

@@ -16,15 +16,27 @@ const WORTH_A_TRY: ReadonlySet<Outcome | undefined> = new Set<Outcome>(["failed"
 export function RunNote({ cell: { tone, text, outcome, reason } }: { cell: NoteCell }) {
   const { actions } = useContext(ThreadOf);
   const words = t().messages;
-  const { texts } = t().runNote;
-  const known = outcome && (texts[reason ?? ""] ?? texts[outcome]);
+  const known = knownText(tone, outcome, reason);
   return (
     <div class={`run-note ${tone}`} role={tone === "error" ? "alert" : undefined}>
       {tone !== "quiet" && <b>{words.tones[tone]}</b>}
-      <Markdown text={(tone !== "error" && known) || text} isWhole />
+      <Markdown text={known ?? text} isWhole />
+      {known !== undefined && (tone === "error" || outcome === undefined) && (
+        <div lang="en">
+          <Markdown text={text} isWhole />
+        </div>
+      )}
       {actions && WORTH_A_TRY.has(outcome) && <Again again={actions.again} />}
     </div>
   );
+}
+
+/** The sentence of a language other than the server's. */
+function knownText(tone: NoteCell["tone"], outcome?: Outcome, reason = ""): string | undefined {
+  if (tone === "error") return t().errors[reason];
+  if (outcome === undefined) return t().warnings[reason];
+  const { texts } = t().runNote;
+  return texts[reason] ?? texts[outcome];
 }
 
 function Again({ again }: Pick<MessageActions, "again">) {

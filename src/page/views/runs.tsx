@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { OpenInterrupt, RunRecord } from "../../client/client.ts";
 import { type Outcome, outcomeOf } from "../../client/outcome.ts";
 import { Action, Empty, Plain, Problem, Time, useRead } from "../components.tsx";
+import { errorText } from "../error-text.ts";
 import { useTouched } from "../frame.ts";
 import { duration, money, number } from "../numbers.ts";
 import { OUTCOME_MARKS, OUTCOMES } from "../outcome-marks.ts";
@@ -118,7 +119,7 @@ function RunRow({ run, about, asking }: { run: RunRecord; about: string } & Aski
         <RunOutcome outcome={endOf(run, asking)} />
         {error && (
           <p class="problem">
-            <Plain>{error.message}</Plain>
+            <Plain>{errorText(error)}</Plain>
           </p>
         )}
       </td>

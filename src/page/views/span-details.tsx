@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Span } from "../../client/client.ts";
 import { Copy, Plain, Problem } from "../components.tsx";
+import { errorText } from "../error-text.ts";
 import { duration, money, number, percent } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import { may } from "../session.ts";
@@ -47,7 +48,7 @@ export function SpanDetails({ span, thread, run, began, cell, onClose }: SpanDet
               </code>{" "}
             </>
           )}
-          <Plain>{error.message ?? ""}</Plain>
+          <Plain>{errorText(error)}</Plain>
         </Problem>
       )}
       <Facts span={span} began={began} />
