@@ -52,14 +52,12 @@ export function returnTo(thread: string, scroller: HTMLElement): boolean {
 
 /** Brings the message into sight, with the words marked and the focus on it. False while it is not drawn. */
 export function showMessage(message: string, words: string | undefined, scroller: HTMLElement): boolean {
-  const at = scroller.querySelector<HTMLElement>(`[data-message="${CSS.escape(message)}"]`);
-  const found = at && words ? rangeOf(at, words) : undefined;
+  const at = messageIn(scroller, message);
+  const found = at && mark(at, words);
   if (!at || (words && !found && at.textContent === "")) return false;
   at.classList.add("found");
   at.tabIndex = -1;
   at.focus({ preventScroll: true });
-  CSS.highlights?.delete("found");
-  if (found) CSS.highlights?.set("found", new Highlight(found));
   for (let round = 0; round < 3; round++) {
     const { top, height } = (found ?? at).getBoundingClientRect();
     const box = scroller.getBoundingClientRect();
@@ -68,18 +66,50 @@ export function showMessage(message: string, words: string | undefined, scroller
   return true;
 }
 
+/**
+ * Marks the words again while what they lie in is drawn in other elements, as code is when it gets its colours. Returns the function
+ * that ends it.
+ */
+export function keepMarked(message: string, words: string | undefined, scroller: HTMLElement): () => void {
+  const at = messageIn(scroller, message);
+  const drawn = new MutationObserver(() => void (at && mark(at, words)));
+  if (at && words) drawn.observe(at, { childList: true, subtree: true });
+  return () => drawn.disconnect();
+}
+
+const messageIn = (scroller: HTMLElement, message: string) =>
+  scroller.querySelector<HTMLElement>(`[data-message="${CSS.escape(message)}"]`);
+
+function mark(element: HTMLElement, words: string | undefined): Range | undefined {
+  const found = words ? rangeOf(element, words) : undefined;
+  CSS.highlights?.delete("found");
+  if (found) CSS.highlights?.set("found", new Highlight(found));
+  return found;
+}
+
+/** Words may begin in one element and end in another: those of bold text, and of coloured code. */
 function rangeOf(element: HTMLElement, words: string): Range | undefined {
   const wanted = words.trim().toLowerCase();
-  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  for (let node = texts.nextNode(); node; node = texts.nextNode()) {
-    const at = indexIn((node.textContent ?? "").toLowerCase(), wanted);
-    if (at < 0) continue;
-    const range = new Range();
-    range.setStart(node, at);
-    range.setEnd(node, Math.min(at + wanted.length, node.textContent?.length ?? 0));
-    return range;
+  const texts: Text[] = [];
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) texts.push(walker.currentNode as Text);
+  const begin = indexIn(texts.map(({ data }) => data.toLowerCase()).join(""), wanted);
+  if (begin < 0) return undefined;
+  const range = new Range();
+  range.setStart(...placeIn(texts, begin));
+  range.setEnd(...placeIn(texts, begin + wanted.length - 1, 1));
+  return range;
+}
+
+/** Where the character at `index` of all texts is; `after`: what is added to it there. */
+function placeIn(texts: readonly Text[], index: number, after = 0): [Text, number] {
+  let left = index;
+  for (const text of texts) {
+    if (left < text.length) return [text, left + after];
+    left -= text.length;
   }
-  return undefined;
+  const last = texts.at(-1) as Text;
+  return [last, last.length];
 }
 
 const childrenOf = (scroller: HTMLElement) =>

@@ -248,7 +248,14 @@ test("what a person had written before they rewrote a message is there again aft
 
 test("a hit of the search opens its message with the word marked, and Back and a reload return to the place that was read", async () => {
   const { url } = await startServer({
-    script: (_, call) => ({ say: call === 2 ? "The **Needle** is here." : "Straw. ".repeat(300) }),
+    script: (_, call) => ({
+      say:
+        call === 2
+          ? "The **Needle** is here."
+          : call === 6
+            ? `${"Straw. ".repeat(30)}\n\n\`\`\`ts\nreturn straw.length;\n\`\`\``
+            : "Straw. ".repeat(300),
+    }),
   });
   for (let turn = 0; turn < 6; turn++) await runs(url, "hay", { input: `Turn ${turn}` });
   await runs(url, "other", { input: "Other" });
@@ -269,6 +276,16 @@ test("a hit of the search opens its message with the word marked, and Back and a
   const marked = `[...(CSS.highlights.get("found") ?? [])].map(String)`;
   await expect.poll(() => page.evaluate(marked)).toEqual(["Needle"]);
   await tab.screenshot("messages-hit");
+  // Also in code, whose elements are others once it has its colours.
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type("return straw.length");
+  const hit = page.getByRole("option").filter({ hasText: "return straw.length" });
+  await hit.waitFor();
+  const isCut = `(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)(document.querySelector(".more-words"))`;
+  expect(await page.evaluate(isCut)).toBe(false);
+  await hit.click();
+  await page.locator(".code-keyword").waitFor();
+  await expect.poll(() => page.evaluate(marked)).toEqual(["return straw.length"]);
 
   await tab.go("#/t/hay", "Turn 5");
   await page.locator(".log").focus();
@@ -352,17 +369,21 @@ test("an answer is rated with words by keyboard, shows its rating after a reload
   await tab.go("#/t/one", "Norway is in the EU.");
   const bad = page.getByRole("button", { name: "Bad answer" });
   await bad.press("Enter");
-  await page.getByLabel("What should have been better?").fill("It is not.");
+  const words = page.getByLabel("What should have been better?");
+  await words.waitFor();
+  // As people do it: none of it is a command of the keyboard, or a message.
+  await page.keyboard.type("none. It is not.");
   for (const theme of ["light", "dark"] as const)
     for (const width of [1280, 390]) {
       await tab.look({ theme, width, height: 800 });
       await tab.screenshot(`page-rating-${theme}-${width}`);
       expect(await tab.barriers()).toEqual([]);
     }
-  await page.getByRole("button", { name: "Save" }).press("Enter");
-  await page.getByLabel("What should have been better?").waitFor({ state: "detached" });
+  await page.keyboard.press("Enter");
+  await words.waitFor({ state: "detached" });
+  expect(await page.evaluate("document.activeElement.ariaLabel")).toBe("Bad answer");
   const kept = async () => (await json(`${url}/threads/one/feedback`)).items;
-  await expect.poll(kept).toMatchObject([{ rating: "down", comment: "It is not." }]);
+  await expect.poll(kept).toMatchObject([{ rating: "down", comment: "none. It is not." }]);
 
   await page.reload();
   await page.locator('button[aria-pressed="true"]', { has: page.locator(".thumb-shape") }).waitFor();

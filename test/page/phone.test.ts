@@ -165,23 +165,32 @@ test("the page can be installed: its manifest and icons are there, behind a path
   expect(await harm()).toEqual([]);
 });
 
-test("on paper there is the conversation alone, with its cards open", async () => {
+test("on paper there is the conversation alone, dark on light, with its cards open", async () => {
   const { url } = await startServer({
     agents: AGENTS,
     script: [
       { say: "Looking.", call: [{ tool: "execute", args: { command: "echo $((6 * 7))" } }] },
-      { say: "Seen." },
+      {
+        say: `Seen in [the list](out/list.md)[^1].\n\n|${" a name |".repeat(9)}\n|${"---|".repeat(9)}\n|${" some more words |".repeat(9)}\n\n[^1]: A note.`,
+      },
     ],
   });
   await runs(url, "said", { input: "Look." });
   const { page, go } = await seen(chromium, url);
-  await go("#/t/said", "Seen.");
+  await page.evaluate(`localStorage.setItem("skein.theme", "dark")`);
+  await page.reload();
+  await go("#/t/said", "Seen in");
   await page.emulateMedia({ media: "print" });
+  expect(await page.evaluate("getComputedStyle(document.body).colorScheme")).toBe("light");
   await page.evaluate(`dispatchEvent(new Event("beforeprint"))`);
   await page.getByText(/^42\n/).waitFor();
   for (const name of ["navigation", "complementary", "textbox"] as const)
     expect([name, await page.getByRole(name).filter({ visible: true }).count()]).toEqual([name, 0]);
-  expect(await page.getByRole("button").filter({ visible: true }).count()).toBe(0);
+  expect(await page.getByRole("button").filter({ visible: true }).allInnerTexts()).toEqual(["the list", "1"]);
+  await page.setViewportSize({ width: 794, height: 1123 });
+  expect(
+    await page.evaluate(`document.querySelector("table").getBoundingClientRect().right <= innerWidth`),
+  ).toBe(true);
   expect(await page.evaluate(`getComputedStyle(document.querySelector(".log")).overflow`)).toBe("visible");
   await page.evaluate(`dispatchEvent(new Event("afterprint"))`);
   await page.getByText(/^42\n/).waitFor({ state: "detached" });

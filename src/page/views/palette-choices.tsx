@@ -2,8 +2,9 @@
 
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
-import { isIn } from "../../lib/search.ts";
+import { indexIn, isIn } from "../../lib/search.ts";
 import { Problem, useRead, visible } from "../components.tsx";
+import { isSendingEnter } from "../enter.ts";
 import { boundKeys } from "../keys.ts";
 import { go, type Route } from "../routes.ts";
 import { client, may, messageOf } from "../session.ts";
@@ -55,7 +56,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
   };
   onKey.current = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (event.key === "Enter" && !event.isComposing) choose(choices[current]);
+    if (isSendingEnter(event)) choose(choices[current]);
     else if (step) setMoved({ q, to: (current + step + choices.length) % Math.max(1, choices.length) });
     else return;
     event.preventDefault();
@@ -107,10 +108,18 @@ function hitChoice({ id, title, match }: FoundThread, words: string): Choice[] {
     {
       group: t().palette.messages,
       name: visible(title || id),
-      more: visible(match.text.replace(/\s+/g, " ")),
+      more: visible(fromHit(match.text.replace(/\s+/g, " "), words)),
       act: () => go({ view: "thread", thread: id, message: match.message_id, words }),
     },
   ];
+}
+
+const LEAD = 16;
+
+/** In one line there is room for a few characters before the words, not for all that the server has found before them. */
+function fromHit(text: string, words: string): string {
+  const at = indexIn(text.toLowerCase(), words.toLowerCase());
+  return at > LEAD ? `…${text.slice(at - LEAD)}` : text;
 }
 
 const threadChoices = (items: readonly FoundThread[]): Choice[] =>

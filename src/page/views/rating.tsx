@@ -1,10 +1,12 @@
 // What the person thinks of an answer: good or bad, and why.
 
 import { type ComponentChildren, createContext } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Feedback } from "../../client/client.ts";
 import { Action } from "../components.tsx";
+import { isSendingEnter } from "../enter.ts";
 import { touch, useTouched } from "../frame.ts";
+import { isTouch } from "../pointer.ts";
 import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 
@@ -70,9 +72,18 @@ export function RatingButtons(props: {
   );
 }
 
-/** Asks why, once an answer was rated. */
+/** Asks why, once an answer was rated. It takes the focus, and gives it back to where it was. */
 export function RatingWords(props: { thread: string; message: string; rating: Rating; onClose: () => void }) {
   const { thread, message, rating, onClose } = props;
+  const form = useRef<HTMLFormElement>(null);
+  useLayoutEffect(() => {
+    const { current: box } = form;
+    const before = document.activeElement;
+    if (!isTouch()) box?.querySelector("textarea")?.focus();
+    return () => {
+      if (box?.contains(document.activeElement) && before instanceof HTMLElement) before.focus();
+    };
+  }, []);
   const { given } = useContext(RatingsOf);
   const [text, setText] = useState(given.get(message)?.comment ?? "");
   const words = t().rating;
@@ -85,7 +96,7 @@ export function RatingWords(props: { thread: string; message: string; rating: Ra
     onClose();
   };
   return (
-    <form class="rating-words" onSubmit={(event) => event.preventDefault()}>
+    <form ref={form} class="rating-words" onSubmit={(event) => event.preventDefault()}>
       <label>
         {words.why[rating]}
         <textarea
@@ -93,6 +104,11 @@ export function RatingWords(props: { thread: string; message: string; rating: Ra
           maxLength={2_000}
           value={text}
           onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (!isSendingEnter(event) || isTouch()) return;
+            event.preventDefault();
+            form.current?.querySelector<HTMLElement>(".primary")?.click();
+          }}
         />
       </label>
       <p class="row">

@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
 import type { FollowedEnd } from "../follow-end.ts";
-import { hasPlace, keepPlace, returnTo, showMessage, storePlaces } from "../places.ts";
+import { hasPlace, keepMarked, keepPlace, returnTo, showMessage, storePlaces } from "../places.ts";
 import type { Route } from "../routes.ts";
 
 interface PlaceOptions {
@@ -31,11 +31,13 @@ export function usePlace({ thread, route, scroller, end }: PlaceOptions): void {
   useEffect(() => {
     const { current: box } = scroller;
     if (!box || !end || (message === undefined && !hasPlace(thread))) return undefined;
+    let endMarks = () => {};
     const show = () => (message === undefined ? returnTo(thread, box) : showMessage(message, words, box));
     const tryNow = () => {
       if (!show()) return;
       end.leave();
       drawn.disconnect();
+      if (message !== undefined) endMarks = keepMarked(message, words, box);
     };
     const drawn = new MutationObserver(tryNow);
     drawn.observe(box, { childList: true, subtree: true });
@@ -45,6 +47,7 @@ export function usePlace({ thread, route, scroller, end }: PlaceOptions): void {
     box.addEventListener("wheel", stop, { once: true, passive: true });
     return () => {
       drawn.disconnect();
+      endMarks();
       box.removeEventListener("wheel", stop);
     };
   }, [thread, message, words, end, scroller]);
