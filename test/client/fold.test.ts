@@ -263,7 +263,7 @@ test("of a long output the page keeps the beginning and the end", () => {
   expect(text).toMatch(/\n… \d+ characters …\n/);
 });
 
-test("a model that is asked again and again leaves one note, of its newest attempt", () => {
+test("a model that is asked several times leaves one note, of its newest attempt", () => {
   const warning = (code: string, message: string): StreamEvent =>
     ({ event: "warning", run_id: "r1", thread_id: "t1", data: { code, message } }) as StreamEvent;
   const { lane } = folded([
