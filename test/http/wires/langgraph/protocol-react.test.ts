@@ -245,14 +245,14 @@ describe("a page with useStream", () => {
     expect((await read(url, `${threadIdOf(page)}/messages`)).items).toHaveLength(2);
   });
 
-  test("is in error with the provider's words, and does not take half a text for an answer", async () => {
+  test("is in error with the provider's words, and keeps what was said until then", async () => {
     const { page } = await started([
       { say: "Half of", fail: { code: "model_rejected", message: "No more." } },
     ]);
     await say(page, "go");
     await page.until(({ isLoading, error }) => !isLoading && error !== undefined);
     expect(String(page.current.error)).toContain("No more.");
-    await page.until(shows("human: go"));
+    await page.until(shows("human: go", "ai: Half of"));
   });
 
   test("takes back what a failed attempt said", async () => {
