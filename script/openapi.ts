@@ -13,7 +13,8 @@ import { AuthConfig } from "../src/http/auth/config.ts";
 import { accessOf } from "../src/http/auth/scopes.ts";
 import { createServer, type HttpServer } from "../src/http/server.ts";
 import type { HttpServices } from "../src/http/services.ts";
-import { isWirePath, WireName } from "../src/http/wires/names.ts";
+import { isWirePath, WireName } from "../src/http/wire-names.ts";
+import { addWire } from "../src/http/wires/index.ts";
 import { operationId } from "./operation-ids.ts";
 import { type Document, wireTypes } from "./wire-types.ts";
 
@@ -56,7 +57,11 @@ async function contract(): Promise<Document> {
       transformObject: jsonSchemaTransformObject,
     });
   };
-  const server = await createServer(services, pino({ level: "silent" }), { extend, wiresAtOnce: true });
+  const server = await createServer(services, pino({ level: "silent" }), {
+    extend,
+    addWire,
+    wiresAtOnce: true,
+  });
   await server.ready();
   const document = server.swagger();
   await server.close();

@@ -40,6 +40,7 @@ import { authProblems } from "./http/auth/config.ts";
 import { type Credentials, createCredentials } from "./http/auth/credential-end.ts";
 import { createDependencies } from "./http/dependencies.ts";
 import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
+import { addWire } from "./http/wires/index.ts";
 import { watchEventLoop } from "./lib/event-loop.ts";
 import { within } from "./lib/hosts.ts";
 import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
@@ -273,6 +274,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       },
       logger,
       {
+        addWire,
         extend(each) {
           if (metrics) reportAnswers(each, answersIn(metrics));
           if (eventLoop) noteRequests(each, eventLoop);

@@ -17,7 +17,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ]),
   ),
   // The settings of a room are described there.
-  config: ["http/auth/config.ts", "http/wires/names.ts", "quotas/config.ts", "core", "protocol", "lib"],
+  config: ["http/auth/config.ts", "http/wire-names.ts", "quotas/config.ts", "core", "protocol", "lib"],
   // The port to the counters, which no compare-and-set would do for, and the rules of what they count.
   stores: [...["quotas/store.ts", "quotas/rules.ts", "core", "protocol", "lib"]],
   telemetry: ["runs/services.ts", "core", "protocol", "lib"],

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ModelPattern } from "../core/model.ts";
 import { PluginList, pluginRefs } from "../core/plugin-ref.ts";
 import { AuthConfig } from "../http/auth/config.ts";
-import { DEFAULT_WIRES, WireName } from "../http/wires/names.ts";
+import { DEFAULT_WIRES, WireName } from "../http/wire-names.ts";
 import { hostList, isLoopback, Origin } from "../lib/hosts.ts";
 import { Duration, Lifetime, Size } from "../lib/units.ts";
 import { WEBHOOK_SECRET } from "../lib/webhook-signature.ts";

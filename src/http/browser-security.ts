@@ -7,7 +7,7 @@ import helmet from "helmet";
 import { AppError } from "../core/errors.ts";
 import { isLoopback, within } from "../lib/hosts.ts";
 import { accessOf } from "./auth/scopes.ts";
-import { isWirePath } from "./wires/names.ts";
+import { isWirePath } from "./wire-names.ts";
 
 /** The only inline script: it starts the API reference. */
 const START_SCRIPT = "'sha256-dwSaZgbkQvOjoObQr93/MnBtrRm/nVoUSrgSFOKcnhg='";

@@ -34,7 +34,7 @@ import { endLongAnswers } from "./long-answers.ts";
 import { headTimeout } from "./request-timeout.ts";
 import type { HttpLimits, RouteServices } from "./services.ts";
 import { type App, withZod } from "./validation.ts";
-import { withoutNeedlessSlashes } from "./wires/names.ts";
+import { withoutNeedlessSlashes } from "./wire-names.ts";
 
 export interface Guards {
   readonly authenticate: Authenticate;

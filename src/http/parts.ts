@@ -2,7 +2,7 @@
 // requests are handed on to it before anything else is done with them.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { type WireName, wireAt } from "./wires/names.ts";
+import { type WireName, wireAt } from "./wire-names.ts";
 
 const handedOn = new WeakSet<FastifyRequest>();
 

@@ -37,10 +37,11 @@ import { shareRoutes } from "./routes/shares.ts";
 import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
 import { toolRoutes } from "./routes/tools.ts";
 import { usageRoutes } from "./routes/usage.ts";
-import type { HttpServices } from "./services.ts";
+import type { HttpServices, RouteServices } from "./services.ts";
 import { createStreams } from "./sse.ts";
 import { UnreadAnswers } from "./unread-answers.ts";
-import { wireRoutes } from "./wires/index.ts";
+import type { App } from "./validation.ts";
+import type { WireName } from "./wire-names.ts";
 
 export type HttpServer = FastifyInstance;
 
@@ -72,7 +73,12 @@ const OPEN_STREAMS = "openStreams";
 /** How many event streams a server has open. */
 export const openStreams = (server: HttpServer): number => server.getDecorator<() => number>(OPEN_STREAMS)();
 
+/** Adds the routes of a wire, with the error shape and the body rules of its own. */
+export type AddWire = (app: App, services: RouteServices, name: WireName) => Promise<void>;
+
 export interface ServerOptions {
+  /** Called for each of the services' wires: by its first request, or at once. Default: the server has no wires. */
+  readonly addWire?: AddWire;
   /** Gets the server, and each part of it that is made later, before routes are added. */
   readonly extend?: (server: HttpServer) => Promise<void> | void;
   /** The routes of all wires belong to the server from the beginning. Default: a wire is loaded by its first request. */
@@ -83,7 +89,7 @@ export interface ServerOptions {
 export async function createServer(
   services: HttpServices,
   logger: FastifyBaseLogger,
-  { extend = () => {}, wiresAtOnce = false }: ServerOptions = {},
+  { extend = () => {}, addWire, wiresAtOnce = false }: ServerOptions = {},
 ): Promise<HttpServer> {
   const { quotas, limits } = services;
   const { auth, findKey, ownScheme, credentials, metricsToken } = services.access;
@@ -105,11 +111,11 @@ export async function createServer(
   boundBodies(server.server, limits.requestMs);
   refuseOddRequests(server.server);
   if (limits.connections) limitConnections(server.server, limits.connections, logger);
-  if (!wiresAtOnce)
+  if (addWire && !wiresAtOnce)
     handOn(server, services.wires, async (name) => {
       const part = bareServer(limits, logger);
       await extend(part);
-      await wireRoutes(await guarded(part, routeServices, guards, logger), routeServices, name);
+      await addWire(await guarded(part, routeServices, guards, logger), routeServices, name);
       await part.ready();
       return part;
     });
@@ -117,7 +123,7 @@ export async function createServer(
   const app = await guarded(server, routeServices, guards, logger);
   server.addHook("preClose", async () => streams.close());
   for (const routes of ROUTES) routes(app, routeServices);
-  if (wiresAtOnce) for (const name of services.wires) await wireRoutes(app, routeServices, name);
+  if (addWire && wiresAtOnce) for (const name of services.wires) await addWire(app, routeServices, name);
   ticketRoutes(app, tickets);
   docsRoutes(app);
   const signIn = createSignIn(auth);

@@ -22,7 +22,7 @@ import type { Dependencies } from "./dependencies.ts";
 import type { NamedRoutes } from "./plugin-routes.ts";
 import type { StreamLimits, Streams } from "./sse.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
-import type { WireName } from "./wires/names.ts";
+import type { WireName } from "./wire-names.ts";
 
 export interface MetricsPage {
   readonly text: MetricsFormat;

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { openApiKeys } from "../../src/app/stores.ts";
 import { ServerConfig } from "../../src/config/server.ts";
 import { issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { WireName } from "../../src/http/wires/names.ts";
+import { WireName } from "../../src/http/wire-names.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 
 const user = { role: "user", content: "go" };

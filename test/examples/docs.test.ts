@@ -12,7 +12,7 @@ import { ServerConfig } from "../../src/config/server.ts";
 import { ModelConfig } from "../../src/core/agent.ts";
 import type { UserMay } from "../../src/core/hook.ts";
 import { hooks } from "../../src/hooks/index.ts";
-import { isWirePath } from "../../src/http/wires/names.ts";
+import { isWirePath } from "../../src/http/wire-names.ts";
 import { parseDuration } from "../../src/lib/units.ts";
 import { Turn } from "../../src/models/scripted.ts";
 

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { WireName } from "../../src/http/wires/names.ts";
+import { WireName } from "../../src/http/wire-names.ts";
 import { type JsonSize, jsonSize } from "../../src/lib/json.ts";
 import { startServer } from "../support/server.ts";
 

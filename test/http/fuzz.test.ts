@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { ErrorCode } from "../../src/core/errors.ts";
-import { isWirePath, WireName } from "../../src/http/wires/names.ts";
+import { isWirePath, WireName } from "../../src/http/wire-names.ts";
 import { collectGarbage } from "../support/garbage.ts";
 import { operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";

@@ -3,7 +3,7 @@
 
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { WireName } from "../../src/http/wires/names.ts";
+import { WireName } from "../../src/http/wire-names.ts";
 import { type Operation, operations } from "../support/openapi.ts";
 import { startServer } from "../support/server.ts";
 import { view } from "../support/sse.ts";

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { WireName } from "../../src/http/wires/names.ts";
+import { WireName } from "../../src/http/wire-names.ts";
 
 /** Prints what a program loads with a module: packages, wires, and of Node's own SQLite and `fetch`. */
 const programThatLoads = (module: string, next: string) => `

@@ -1,19 +1,19 @@
 // Failures as JSON-RPC errors. What an editor shows is `message`.
 
 import { RequestError } from "@agentclientprotocol/sdk";
+import { ConnectionLost, ProblemError } from "../../client/client.ts";
 import { messageOf } from "../../core/errors.ts";
-import { problemOf } from "../threads/remote.ts";
 
 const INVALID_PARAMS = -32602;
 const INTERNAL = -32603;
 const AUTH_REQUIRED = -32000;
 
-/** Server refusals keep their words; `data` has code and status. */
-export function requestErrorOf(error: unknown): RequestError {
+/** What an editor shows of an error of the server at `url`. Refusals keep their words; `data` has code and status. */
+export function requestErrorOf(error: unknown, url: string): RequestError {
   if (error instanceof RequestError) return error;
-  const problem = problemOf(error);
-  if (!problem) return new RequestError(INTERNAL, messageOf(error));
-  const { status, code, message } = problem;
+  if (error instanceof ConnectionLost) return new RequestError(INTERNAL, `${url}: ${error.message}`);
+  if (!(error instanceof ProblemError)) return new RequestError(INTERNAL, messageOf(error));
+  const { status, code, message } = error;
   if (status === 401)
     return new RequestError(AUTH_REQUIRED, `${message} Set SKEIN_API_KEY in the editor's settings.`, {
       code,

@@ -19,6 +19,7 @@ export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Pro
   const log = (message: string) => void process.stderr.write(`skein: ${message}\n`);
   const sessions = createSessions({ ...options, log, signal: closing.signal });
   let capabilities: ClientCapabilities = {};
+  const inWords = failingInWords(options.url);
   const { initialize, session } = methods.agent;
   const app = acpAgent({ name: "skein" })
     .onRequest(initialize, ({ params }) => {
@@ -37,19 +38,21 @@ export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Pro
     })
     .onRequest(
       session.new,
-      told(({ params }) => sessions.open(params)),
+      inWords(({ params }) => sessions.open(params)),
     )
     .onRequest(
       session.load,
-      told(({ params, client: editor }) => sessions.load(params, { editor, capabilities })),
+      inWords(({ params, client: editor }) => sessions.load(params, { editor, capabilities })),
     )
     .onRequest(
       session.list,
-      told(({ params }) => sessions.list(params)),
+      inWords(({ params }) => sessions.list(params)),
     )
     .onRequest(
       session.prompt,
-      told(({ params, client: editor, signal }) => sessions.prompt(params, { editor, capabilities, signal })),
+      inWords(({ params, client: editor, signal }) =>
+        sessions.prompt(params, { editor, capabilities, signal }),
+      ),
     )
     .onNotification(session.cancel, ({ params }) => sessions.cancel(params.sessionId));
   const output = Writable.toWeb(process.stdout) as WritableStream<Uint8Array>;
@@ -60,13 +63,14 @@ export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Pro
   return 0;
 }
 
-/** Fails in the protocol's own shape, with the words of the server. */
-function told<C, R>(handler: (context: C) => R | Promise<R>): (context: C) => Promise<R> {
-  return async (context) => {
+/** Wraps handlers so that they fail in the protocol's own shape, with the words of the server at `url`. */
+const failingInWords =
+  (url: string) =>
+  <C, R>(handler: (context: C) => R | Promise<R>) =>
+  async (context: C): Promise<R> => {
     try {
       return await handler(context);
     } catch (error) {
-      throw requestErrorOf(error);
+      throw requestErrorOf(error, url);
     }
   };
-}

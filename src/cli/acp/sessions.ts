@@ -13,18 +13,19 @@ import {
   RequestError,
   type SessionUpdate,
 } from "@agentclientprotocol/sdk";
-import { createClient, type Interrupt } from "../../client/client.ts";
+import { createClient, type Interrupt, ProblemError } from "../../client/client.ts";
 import { type Content, textOf, userMessage } from "../../core/message.ts";
 import { newThreadId } from "../../core/new-ids.ts";
 import { titleFrom } from "../../core/title.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { type Remote, remoteJson, remoteThreads } from "../threads/remote.ts";
 import { askFor, inWords } from "./asking.ts";
 import { contentOf, text } from "./content.ts";
 import { historyOf, project } from "./table.ts";
 import { runTurn, type Start } from "./turn.ts";
 
-export interface SessionsOptions extends Remote {
+export interface SessionsOptions {
+  readonly url: string;
+  readonly key: string | undefined;
   /** Default: the thread's own agent, else the server's default. */
   readonly agent: string | undefined;
   /** Aborts when the editor has gone. */
@@ -52,9 +53,9 @@ interface Editor {
 }
 
 /** Each function throws `RequestError`, or what the server refuses. */
-export function createSessions({ agent, signal, log, ...remote }: SessionsOptions) {
-  const { get, post } = remoteJson(remote);
-  const threads = remoteThreads(remote);
+export function createSessions({ url, key, agent, signal, log }: SessionsOptions) {
+  const server = { baseUrl: url, headers: omitUndefined({ authorization: key && `Bearer ${key}` }) };
+  const { threads, agents } = createClient(server);
   const known = new Map<string, Session>();
   /** The prompts in progress. */
   const stops = new Map<string, AbortController>();
@@ -68,11 +69,8 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
   /** Also the first that is asked of the server: it fails here if it is not there, or refuses the key or the agent. */
   const contextWindowOf = async (name: string | undefined): Promise<number> => {
-    // Safe: the server's response schemas produced these values.
-    if (name !== undefined)
-      return ((await get(`/agents/${encodeURIComponent(name)}`)) as AgentShown).context_window;
-    const { items } = (await get("/agents")) as { items: AgentShown[] };
-    return items.find(({ default: isDefault }) => isDefault)?.context_window ?? 0;
+    if (name !== undefined) return (await agents.get(name)).context_window;
+    return (await agents.list()).find(({ default: isDefault }) => isDefault)?.context_window ?? 0;
   };
 
   const noticeOf = (servers: readonly McpServer[]): string | undefined => {
@@ -95,7 +93,7 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
   /** The title that its first run will give it. */
   const create = async (id: string, { cwd }: Session, content: Content): Promise<string | undefined> => {
-    await post("/threads", { id, metadata: { cwd } });
+    await threads.create({ id, metadata: { cwd } });
     return titleFrom([userMessage(content)]);
   };
 
@@ -109,10 +107,13 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
     /** Shows the thread's messages. */
     async load({ sessionId, cwd, mcpServers }: LoadSessionRequest, from: Editor): Promise<object> {
-      const thread = await threads.get(BY_KEY, sessionId);
-      if (!thread) throw RequestError.sessionNotFound(sessionId);
+      const thread = await threads.get(sessionId).catch((error: unknown) => {
+        if (error instanceof ProblemError && error.status === 404)
+          throw RequestError.sessionNotFound(sessionId);
+        throw error;
+      });
       const contextWindow = await contextWindowOf(agent ?? thread.agent);
-      const { messages, todos } = await threads.state(BY_KEY, sessionId);
+      const { messages, todos } = await threads.state(sessionId);
       const show = shower(sessionId, from);
       for (const update of historyOf(messages as Parameters<typeof historyOf>[0], todos)) await show(update);
       const { title, updated_at: updatedAt } = thread;
@@ -125,7 +126,7 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
     /** A thread that began elsewhere has no folder: it is listed for each. */
     async list({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {
-      const page = await threads.list(BY_KEY, {
+      const page = await threads.list({
         limit: SESSIONS_A_PAGE,
         ...omitUndefined({ agent, cursor: cursor ?? undefined }),
       });
@@ -185,8 +186,7 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
     const leaving = new AbortController();
     const client = createClient({
-      baseUrl: remote.url,
-      headers: omitUndefined({ authorization: remote.key && `Bearer ${remote.key}` }),
+      ...server,
       onRetry(reason, attempt) {
         if (attempt === 3) log(`${reason.message} Retrying.`);
         if (stopped.aborted) leaving.abort();
@@ -229,11 +229,3 @@ export function createSessions({ agent, signal, log, ...remote }: SessionsOption
 
 /** The editor has cancelled the request, as opposed to having gone. */
 const isCancelled = (reason: unknown) => reason instanceof RequestError && reason.code === -32800;
-
-interface AgentShown {
-  readonly default: boolean;
-  readonly context_window: number;
-}
-
-/** The server knows the owner by the key. */
-const BY_KEY = { tenant: "", user: "" };

@@ -15,7 +15,7 @@ import type { Tickets } from "../auth/tickets.ts";
 import type { DependencyState } from "../dependencies.ts";
 import type { HttpServices, RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
-import { WireName } from "../wires/names.ts";
+import { WireName } from "../wire-names.ts";
 
 const DependencyStatus = z
   .object({

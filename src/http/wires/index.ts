@@ -2,9 +2,10 @@
 // nothing of it is stored, and every route takes the same credentials, scopes, quotas and owners.
 
 import { readJsonBodies } from "../json-body.ts";
+import type { AddWire } from "../server.ts";
 import type { HttpLimits, RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
-import { prefixOf, type WireName } from "./names.ts";
+import { prefixOf, type WireName } from "../wire-names.ts";
 
 interface Wire {
   routes(scope: App, services: RouteServices): void;
@@ -25,8 +26,8 @@ const WIRES: Readonly<Record<WireName, () => Promise<Wire>>> = {
   },
 };
 
-/** Adds the routes of a wire, with the error shape and the body rules of its own. */
-export async function wireRoutes(app: App, services: RouteServices, name: WireName): Promise<void> {
+/** Adds a wire to the server that it is given to. */
+export const addWire: AddWire = async (app, services, name) => {
   const wire = await WIRES[name]();
   await app.register(
     async (scope) => {
@@ -36,7 +37,7 @@ export async function wireRoutes(app: App, services: RouteServices, name: WireNa
     { prefix: prefixOf(name) },
   );
   wire.otherRoutes?.(app, services);
-}
+};
 
 /** Many stock clients send the whole conversation with each request. */
 const maxEntriesOf = ({ bodyEntries }: Pick<HttpLimits, "bodyEntries">) => 5 * bodyEntries;

@@ -1,7 +1,7 @@
 // Addresses as people paste them and clients join them.
 
 import { expect, test } from "vitest";
-import { WireName } from "../../../src/http/wires/names.ts";
+import { WireName } from "../../../src/http/wire-names.ts";
 import { postJson } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { AGENTS } from "./agents.ts";
