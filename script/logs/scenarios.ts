@@ -66,6 +66,10 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   reasoning: plain(answer(think("Let me see what it is."), say("It is red."))),
   "reasoning-before-a-call": plain(answer(think("The time first."), say("I look."), now()), DONE),
   "one-call": plain(answer(say("I look."), now()), DONE),
+  "given-calls": {
+    models: { assistant: [DONE] },
+    drive: (client) => client.run({ input: "Do it.", calls: [{ name: "current_datetime" }] }),
+  },
   "several-calls": plain(answer(now("call_1"), now("call_2"), now("call_3")), DONE),
   "calls-in-turns": plain({ blocks: [now("call_1"), now("call_2")], interleaved: true }, DONE),
   "several-steps": plain(answer(say("One."), now("call_1")), answer(say("Two."), now("call_2")), DONE),

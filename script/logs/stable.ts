@@ -2,7 +2,7 @@
 
 import type { Log } from "./client.ts";
 
-const ID = /\b(th|run|msg|tr)_[A-Za-z0-9_-]{16,}/g;
+const ID = /\b(th|run|msg|tr|call)_[A-Za-z0-9_-]{16,}/g;
 const TIME = /\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const DURATION = /"(duration_ms|first_token_ms)":[\d.]+/g;
 const WAIT = /retrying in [^(]+\(/g;

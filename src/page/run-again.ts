@@ -32,7 +32,7 @@ export interface Again {
   readonly temperature?: number | undefined;
 }
 
-/** Undefined when the run began with answers, its events are no longer kept, or the message was replaced. */
+/** Undefined when the run began without a message, its events are no longer kept, or the message was replaced. */
 export async function askedOf(thread: string, run: string, signal: AbortSignal): Promise<Asked | undefined> {
   const { page, apply } = createFold({ touch: () => {} });
   for await (const event of client.runs.events(thread, run, {}, signal)) {

@@ -1018,7 +1018,7 @@ export const de: Texts = {
     title: "Noch einmal ausführen und vergleichen",
     reading: "Der Auftrag des Laufs wird gelesen…",
     unknown:
-      "Dieser Lauf begann mit Antworten, oder sein Auftrag ist nicht mehr gespeichert oder wurde ersetzt.",
+      "Dieser Lauf begann ohne Nachricht, oder seine Nachricht ist nicht mehr gespeichert oder wurde ersetzt. Einzelne Schritte lassen sich im Trace noch einmal ausführen.",
     message: "Nachricht",
     instructions: "Anweisungen für diesen Lauf",
     instructionsHint: "Ergänzen den Prompt des Agenten; dürfen leer bleiben",

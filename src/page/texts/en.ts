@@ -949,7 +949,8 @@ export const en = {
   again: {
     title: "Run again and compare",
     reading: "Reading what the run was asked…",
-    unknown: "This run began with answers, or what it was asked is no longer kept or was replaced.",
+    unknown:
+      "This run began without a message, or its message is no longer kept or was replaced. The trace runs a single step again.",
     message: "Message",
     instructions: "Instructions for this run",
     instructionsHint: "Added to the agent's prompt; may stay empty",
