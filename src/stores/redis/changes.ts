@@ -3,7 +3,6 @@
 // before the thread refers to it, and removed after it no longer does.
 
 import { LRUCache } from "lru-cache";
-import type { DeferredCall } from "../../core/deferred-calls.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { changeVersioned, type Kernel } from "../kernel.ts";
 import { withTimeout } from "../shared/outages.ts";
@@ -19,15 +18,14 @@ import {
 import { commitAdding, commitAlways } from "./commit-script.ts";
 import { isLarge } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
-import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys, tokenKey } from "./keys.ts";
-import { ignoreErrors, timeText } from "./lifetime.ts";
+import { type Change, find, followUps } from "./follow-ups.ts";
+import { DEDUPE_TTL_MS, deletedKey, eventsKey, tenantTag, threadIdOf, threadKeys } from "./keys.ts";
+import { timeText } from "./lifetime.ts";
 import { NO_THREAD, type RedisView, viewOf } from "./records.ts";
 import type { ScheduleEntry } from "./schedule.ts";
 import { loadThread, type ThreadReply } from "./thread-scripts.ts";
 import { argsOfWrite } from "./writes.ts";
 
-/** Clocks differ, and a delivery may be repeated. */
-const TOKEN_RESERVE_MS = 60_000;
 /** Free threads that were recently read or changed: a run on one of them is decided without loading it. */
 const LATELY_SEEN = 256;
 /** How long a change that met another one of its thread waits for it. */
@@ -41,9 +39,6 @@ export interface ThreadRef {
   readonly entry?: ScheduleEntry | undefined;
 }
 
-/** Where the call lies that a token is for. */
-export type CallPlace = [tenantTag: string, threadTag: string, callId: string];
-
 export interface Changes {
   readonly change: Kernel<ThreadRef>["change"];
   load(thread: ThreadRef, lookups: Lookups): Promise<RedisView>;
@@ -54,8 +49,9 @@ export interface Changes {
 }
 
 export function createChanges(context: StoreContext): Changes {
-  const { redis, replicas, limits, lifetime, runSchedule, callSchedule, calls, delivery, writer } = context;
+  const { redis, limits, lifetime, runSchedule, calls, delivery, writer } = context;
   const { leaseMs } = limits;
+  const { prepare, followUp } = followUps(context);
   const latelySeen = new LRUCache<string, RedisView>({ max: LATELY_SEEN });
   const turns = new Map<string, Promise<void>>();
   const fixed = {
@@ -170,57 +166,6 @@ export function createChanges(context: StoreContext): Changes {
     return { at };
   }
 
-  /** Writes what must be there before the thread refers to it. */
-  async function prepare(
-    { owner, tag, id, writes, view }: Change,
-    { busyThreads }: Lookups,
-    keepsOrder: boolean,
-  ): Promise<{ noted: Promise<ScheduleEntry | undefined> }> {
-    const tenant = tenantTag(owner);
-    let noted: Promise<ScheduleEntry | undefined> = Promise.resolve(undefined);
-    if (find(writes, "add_run")) {
-      ignoreErrors(lifetime.list(owner, id));
-      if (!busyThreads) noted = runSchedule.add(tenant, tag, leaseMs);
-      // A failed one is made up for by the next `ensure`.
-      if (keepsOrder) ignoreErrors(noted);
-      else await noted;
-    } else if (find(writes, "create_thread")) await lifetime.list(owner, id);
-    const due = find(writes, "put_call")?.due_at;
-    if (due !== undefined) await callSchedule.add(tenant, tag, Math.max(due - view.now, leaseMs));
-    return { noted };
-  }
-
-  /** Writes that follow elsewhere. */
-  async function followUp({ owner, tag, id, writes }: Change, at: number): Promise<void> {
-    const put = find(writes, "put_call");
-    if (find(writes, "add_run")) {
-      runSchedule.ensure(owner, tag);
-      await replicas.confirm();
-    }
-    if (find(writes, "describe_thread")) await lifetime.changed(owner, id);
-    // It is done, whether or not the owner's list can be updated.
-    if (find(writes, "clear_thread") ?? find(writes, "cancel_run"))
-      await lifetime.changed(owner, id).catch(() => {});
-    if (find(writes, "clear_thread") ?? put?.call.reply) lifetime.renew(owner, id);
-    for (const write of writes)
-      if (write.write === "drop_call" && write.token_hash !== put?.call.token_hash)
-        ignoreErrors(redis.ask((client) => client.unlink(tokenKey(write.token_hash))));
-    if (put?.call.state === "sent") await keepToken(tag, put.call, at);
-    // Otherwise it is found a lease later.
-    if (put?.due_at !== undefined && put.due_at <= at)
-      await callSchedule.add(tenantTag(owner), tag, 0).catch(() => {});
-  }
-
-  async function keepToken(
-    tag: string,
-    { owner, call_id, expires_at, token_hash }: DeferredCall,
-    now: number,
-  ): Promise<void> {
-    const place = JSON.stringify([tenantTag(owner), tag, call_id] satisfies CallPlace);
-    const ms = Math.max(Date.parse(expires_at) - now, 0) + TOKEN_RESERVE_MS;
-    await redis.ask((client) => client.set(tokenKey(token_hash), place, "PX", ms));
-  }
-
   /** Any process may take the thread's next run now. When that cannot be said, it is found later. */
   async function wakeNow(tenant: string, tag: string): Promise<void> {
     await runSchedule.add(tenant, tag, 0).then(calls.waiting, () => {});
@@ -229,14 +174,6 @@ export function createChanges(context: StoreContext): Changes {
   function asView(tag: string, reply: ThreadReply): RedisView {
     return viewOf(threadIdOf(tag), reply, redis.outages.graceMs(leaseMs));
   }
-}
-
-interface Change {
-  readonly owner: Owner;
-  readonly tag: string;
-  readonly id: string;
-  readonly writes: readonly Write[];
-  readonly view: RedisView;
 }
 
 /** Only commands on a thread that the caller names have to know its tenant before it is loaded. */
@@ -256,11 +193,4 @@ function argsOf({ key, run, next, message, last, inbox, call, calls }: Lookups) 
     wants_calls: calls ? 1 : "",
     last: last ?? "",
   };
-}
-
-function find<Name extends Write["write"]>(
-  writes: readonly Write[],
-  name: Name,
-): Extract<Write, { write: Name }> | undefined {
-  return writes.find((write): write is Extract<Write, { write: Name }> => write.write === name);
 }

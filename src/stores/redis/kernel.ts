@@ -3,9 +3,10 @@
 import type { Cursor, LogEntry } from "../../core/stores.ts";
 import type { Kernel } from "../kernel.ts";
 import { sharedEvents } from "../shared/events.ts";
-import { type CallPlace, createChanges, type ThreadRef } from "./changes.ts";
+import { createChanges, type ThreadRef } from "./changes.ts";
 import type { StoreContext } from "./context.ts";
 import { redisDue } from "./due.ts";
+import type { CallPlace } from "./follow-ups.ts";
 import { threadTag, tokenKey } from "./keys.ts";
 import { redisReads } from "./reads.ts";
 import { redisStaging } from "./staging.ts";
@@ -35,7 +36,7 @@ export function redisKernel(context: StoreContext): Kernel<ThreadRef> {
     async findCall(tokenHash) {
       const place = await redis.ask((client) => client.get(tokenKey(tokenHash)));
       if (place === null) return undefined;
-      // Written by `afterwards`.
+      // Only `keepToken` writes these.
       const [, tag, call_id] = JSON.parse(place) as CallPlace;
       return { thread: { tag }, call_id };
     },
