@@ -43,7 +43,10 @@ checkPlaces(metafile);
 for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
 importFirst("adapters/index.js", "../lib/node-version.js");
-copyLicences(metafile, dist);
+copyLicences(
+  Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)),
+  dist,
+);
 
 /** Imports one module before all others: esbuild imports chunks in an order of its own. */
 function importFirst(entry: string, module: string): void {

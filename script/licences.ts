@@ -2,13 +2,11 @@
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Metafile } from "esbuild";
 
-/** Puts the licence of each package that is in the bundle into `dist`. */
-export function copyLicences({ outputs }: Metafile, dist: string): void {
-  const inputs = Object.values(outputs).flatMap((output) => Object.keys(output.inputs));
+/** Puts the licence of each package of which a file is in a build into `dist`. */
+export function copyLicences(files: readonly string[], dist: string): void {
   const folders = new Set(
-    inputs.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
+    files.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
   );
   mkdirSync(join(dist, "licences"), { recursive: true });
   for (const folder of folders) {

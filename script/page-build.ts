@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { type BuildResult, build, context, type Metafile } from "esbuild";
 import { iconOf, markOf } from "../src/page/mark.ts";
+import { diagramHtml, diagramOptions, MERMAID } from "./diagram-page.ts";
 
 const PAGE = fileURLToPath(new URL("../src/page", import.meta.url));
 
@@ -33,25 +34,35 @@ const options = {
   logLevel: "warning",
 } as const;
 
-/** Throws what esbuild finds wrong. Returns what the page is made of. */
-export async function buildPage(out: string): Promise<Metafile> {
-  const result = await build(options);
-  save(result, out);
-  return result.metafile;
+type Built = BuildResult<typeof options>;
+type BuiltDiagram = BuildResult<typeof diagramOptions>;
+
+/** Throws what esbuild finds wrong. Returns the files that the page is made of. */
+export async function buildPage(out: string): Promise<string[]> {
+  const [page, diagram] = await Promise.all([build(options), build(diagramOptions)]);
+  save(page, diagram, out);
+  return [...Object.values(page.metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)), MERMAID];
 }
 
 /** Builds again after each change, and says on standard error what is wrong. The caller ends it by what it returns. */
 export async function watchPage(out: string): Promise<() => Promise<void>> {
-  const saves = {
+  let page: Built | undefined;
+  let diagram: BuiltDiagram | undefined;
+  const saving = <Result extends BuildResult>(keep: (result: Result) => void) => ({
     name: "save",
-    setup: (building: { onEnd(then: (result: BuildResult<typeof options>) => void): void }) =>
+    setup: (building: { onEnd(then: (result: Result) => void): void }) =>
       building.onEnd((result) => {
-        if (result.errors.length === 0) save(result, out);
+        if (result.errors.length > 0) return;
+        keep(result);
+        if (page && diagram) save(page, diagram, out);
       }),
-  };
-  const building = await context({ ...options, plugins: [saves] });
-  await building.watch();
-  return () => building.dispose();
+  });
+  const building = await Promise.all([
+    context({ ...options, plugins: [saving<Built>((result) => (page = result))] }),
+    context({ ...diagramOptions, plugins: [saving<BuiltDiagram>((result) => (diagram = result))] }),
+  ]);
+  await Promise.all(building.map((each) => each.watch()));
+  return async () => void (await Promise.all(building.map((each) => each.dispose())));
 }
 
 /** The chunks that the entry cannot start without: named in index.html, they are fetched beside it and not after it. */
@@ -94,7 +105,7 @@ const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable
 });
 
 /** index.html comes last: who sees the new one finds all that it names. What it no longer names is removed. */
-function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: string): void {
+function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out: string): void {
   const names = outputFiles.map(({ path }) => basename(path));
   const name = (start: string, ending: string) =>
     names.find((each) => each.startsWith(start) && each.endsWith(ending)) ?? "";
@@ -107,6 +118,7 @@ function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: 
     maskable: picture("icon-maskable-512.png"),
     apple: picture("icon-apple-180.png"),
   };
+  const frame = named("diagram.html", diagramHtml(diagram.outputFiles));
   const manifest = named("manifest.webmanifest", JSON.stringify(manifestOf(icons)));
   const html = readFileSync(join(PAGE, "index.html"), "utf8")
     .replace("PAGE_JS", entry)
@@ -119,9 +131,10 @@ function save({ outputFiles = [], metafile }: BuildResult<typeof options>, out: 
     .replace("PAGE_CSS", name("style-", ".css"))
     .replace("ICON_SVG", icons.svg.name)
     .replace("ICON_APPLE", icons.apple.name)
-    .replace("MANIFEST", manifest.name);
+    .replace("MANIFEST", manifest.name)
+    .replace("DIAGRAM_HTML", frame.name);
   const files = new Map<string, Uint8Array | string>([
-    ...[...Object.values(icons), manifest].map(({ name, content }) => [name, content] as const),
+    ...[...Object.values(icons), manifest, frame].map(({ name, content }) => [name, content] as const),
     ...outputFiles.map(({ path, contents }) => [basename(path), contents] as const),
     ["index.html", html],
   ]);

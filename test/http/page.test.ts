@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { startServer } from "../support/server.ts";
 
@@ -34,6 +35,23 @@ describe("the page", () => {
       expect(await zipped?.text()).toBe(await plain?.text());
       expect(plain?.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
     }
+  });
+
+  test("serves the frame that draws under a policy of its own: its scripts, and no request", async () => {
+    const { url } = await startServer();
+    const [, name] = /content="(page\/diagram-[^"]+)"/.exec(await (await get(url)).text()) ?? [];
+    const frame = await get(`${url}/${name}`);
+    const html = await frame.text();
+    const hashes = [...html.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(
+      ([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`,
+    );
+    expect(hashes).toHaveLength(2);
+    expect(frame.headers.get("content-security-policy")?.split("; ")).toEqual([
+      ...["default-src 'none'", `script-src ${hashes.join(" ")}`, "style-src 'unsafe-inline'"],
+      ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'self'", "sandbox allow-scripts"],
+    ]);
+    expect(frame.headers.get("x-frame-options")).toBe("SAMEORIGIN");
+    expect((await get(url)).headers.get("content-security-policy")).toContain("frame-src 'self'");
   });
 
   test("gives out no other file", async () => {

@@ -316,6 +316,24 @@ export const de: Texts = {
     footnote: (number: number) => `Fußnote ${number}`,
     back: (number: number) => `Zurück zum Text der Fußnote ${number}`,
   },
+  diagram: {
+    title: "Diagramm",
+    draw: "Zeichnen",
+    cancel: "Abbrechen",
+    showSource: "Quelltext zeigen",
+    drawing: "Wird gezeichnet…",
+    drawn: "Das Diagramm ist gezeichnet.",
+    undrawn: {
+      large: (most, inLine) =>
+        `Das Diagramm ist zu groß: Gezeichnet werden bis zu ${most} Zeichen, und ${inLine} in einer Zeile.`,
+      slow: (seconds) => `Das Diagramm war nach ${seconds} Sekunden nicht gezeichnet.`,
+      unknown: "Diagramme dieser Art lassen sich hier nicht zeichnen.",
+      unreadable: (line) =>
+        line === undefined
+          ? "Das Diagramm lässt sich nicht zeichnen:"
+          : `Zeile ${line} des Diagramms lässt sich nicht lesen:`,
+    },
+  },
   threadHead: {
     conversation: "Unterhaltung",
     connecting: "Verbindet…",

@@ -259,6 +259,22 @@ export const en = {
     footnote: (number: number) => `Footnote ${number}`,
     back: (number: number) => `Back to the text of footnote ${number}`,
   },
+  diagram: {
+    title: "Diagram",
+    draw: "Draw",
+    cancel: "Cancel",
+    showSource: "Show source",
+    drawing: "Drawing…",
+    drawn: "The diagram is drawn.",
+    undrawn: {
+      large: (most: string, inLine: string) =>
+        `The diagram is too large: up to ${most} characters can be drawn, and ${inLine} in a line.`,
+      slow: (seconds: number) => `The diagram was not drawn within ${seconds} seconds.`,
+      unknown: "Diagrams of this kind cannot be drawn here.",
+      unreadable: (line: number | undefined) =>
+        line === undefined ? "The diagram cannot be drawn:" : `Line ${line} of the diagram cannot be read:`,
+    },
+  },
   threadHead: {
     conversation: "Conversation",
     connecting: "Connecting…",

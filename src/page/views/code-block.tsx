@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Copy } from "../components.tsx";
 import { growingParts } from "../growing-parts.ts";
 import type { Piece } from "../highlight.ts";
+import { lazy } from "../lazy.tsx";
 import { t } from "../texts.ts";
 
 interface CodeBlockProps {
@@ -14,18 +15,58 @@ interface CodeBlockProps {
   readonly isTooLong: boolean;
 }
 
-export const CodeBlock = ({ code, language, isClosed, isTooLong }: CodeBlockProps) => (
-  <figure class="code-block" dir="ltr">
-    <figcaption>
-      <span>{isTooLong ? t().markdown.tooLong : (language ?? t().markdown.plainText)}</span>
-      <Copy text={() => code} />
-    </figcaption>
-    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
-    <pre tabIndex={0}>
-      <Code code={code} language={isClosed ? language : undefined} />
-    </pre>
-  </figure>
-);
+export function CodeBlock({ code, language, isClosed, isTooLong }: CodeBlockProps) {
+  const [drawing, setDrawing] = useState<Drawing>("none");
+  const [attempt, setAttempt] = useState(0);
+  const isDiagram = isClosed && language?.toLowerCase() === "mermaid";
+  return (
+    <figure class="code-block" dir="ltr">
+      <figcaption>
+        <span>{isTooLong ? t().markdown.tooLong : (language ?? t().markdown.plainText)}</span>
+        <span class="row">
+          {isDiagram && (
+            <Draw
+              drawing={drawing}
+              onDraw={() => {
+                setAttempt((before) => before + 1);
+                setDrawing("begun");
+              }}
+              onEnd={() => setDrawing("none")}
+            />
+          )}
+          <Copy text={() => code} />
+        </span>
+      </figcaption>
+      {drawing !== "none" && (
+        <Diagram
+          key={attempt}
+          source={code}
+          onDrawn={() => setDrawing("drawn")}
+          onFailed={() => setDrawing("failed")}
+        />
+      )}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it. */}
+      <pre tabIndex={0} hidden={drawing === "drawn"}>
+        <Code code={code} language={isClosed ? language : undefined} />
+      </pre>
+    </figure>
+  );
+}
+
+type Drawing = "none" | "begun" | "drawn" | "failed";
+
+const Diagram = lazy(async () => (await import("./diagram.tsx")).Diagram);
+
+/** One button, which keeps the focus while what it does changes. */
+function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void; onEnd: () => void }) {
+  const { draw, cancel, showSource } = t().diagram;
+  const isOff = drawing === "none" || drawing === "failed";
+  return (
+    <button type="button" class="quiet" onClick={isOff ? onDraw : onEnd}>
+      {isOff ? draw : drawing === "begun" ? cancel : showSource}
+    </button>
+  );
+}
 
 /** More characters at once would hold up the page. */
 const MOST_COLOURED = 30_000;

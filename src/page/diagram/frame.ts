@@ -1,0 +1,107 @@
+// Draws a diagram for the page, in a frame that has no origin, no storage and no network. It starts with the first message.
+
+import { type Drawing, type Failure, MOST_CHARACTERS, type Reply } from "../diagram-messages.ts";
+
+/** What the script before this one has left on the window. */
+declare const mermaid: {
+  initialize(settings: object): void;
+  render(id: string, source: string): Promise<{ readonly svg: string }>;
+};
+
+const place = document.querySelector<HTMLElement>("#drawing") ?? document.body;
+// It scrolls, so the keyboard must reach it.
+place.tabIndex = 0;
+
+/** The source must not change these by its directives. */
+const SECURE = [
+  ...["secure", "securityLevel", "startOnLoad", "suppressErrorRendering", "maxTextSize", "maxEdges"],
+  ...["dompurifyConfig", "htmlLabels", "themeCSS"],
+];
+
+/** Below this share of its size a diagram is not scaled but scrolls. */
+const SMALLEST_SCALE = 0.6;
+
+const tell = (reply: Reply) => parent.postMessage(reply, "*");
+
+let drawn = 0;
+
+async function draw({ source, theme, label, language }: Drawing): Promise<void> {
+  document.documentElement.dataset.theme = theme;
+  document.documentElement.lang = language;
+  mermaid.initialize({
+    startOnLoad: false,
+    securityLevel: "strict",
+    secure: SECURE,
+    htmlLabels: false,
+    suppressErrorRendering: true,
+    maxTextSize: MOST_CHARACTERS,
+    maxEdges: 200,
+    theme: "base",
+    themeVariables: colours(theme === "dark"),
+    fontFamily: getComputedStyle(document.body).fontFamily,
+  });
+  try {
+    const { svg } = await mermaid.render(`diagram-${++drawn}`, source);
+    place.innerHTML = svg;
+    for (const link of place.querySelectorAll("a")) link.replaceWith(...link.childNodes);
+    place.setAttribute("aria-label", label);
+    scaled(place.querySelector("svg"));
+    tellHeight();
+  } catch (error) {
+    tell({ kind: "failed", ...failureOf(error, source) });
+  }
+}
+
+/** The values of tokens.css in the theme that the document has now. */
+function colours(darkMode: boolean): object {
+  const probe = document.body.appendChild(document.createElement("i"));
+  const value = (token: string) => {
+    probe.style.color = `var(${token})`;
+    return getComputedStyle(probe).color;
+  };
+  const [paper, soft, raised, tint, text, quiet, edge] = [
+    ...["--paper", "--soft", "--raised", "--tint", "--text", "--quiet", "--edge"],
+  ].map(value);
+  probe.remove();
+  return {
+    darkMode,
+    background: paper,
+    ...{ primaryColor: tint, primaryTextColor: text, primaryBorderColor: edge },
+    ...{ secondaryColor: soft, secondaryTextColor: text, secondaryBorderColor: edge },
+    ...{ tertiaryColor: raised, tertiaryTextColor: text, tertiaryBorderColor: edge },
+    ...{ lineColor: quiet, textColor: text },
+  };
+}
+
+/** Wide diagrams shrink with the frame, down to what can still be read. */
+function scaled(svg: SVGSVGElement | null): void {
+  const width = svg?.viewBox.baseVal?.width;
+  if (!svg || !width) return;
+  svg.style.maxWidth = `${width}px`;
+  svg.style.minWidth = `${width * SMALLEST_SCALE}px`;
+}
+
+const tellHeight = () => tell({ kind: "drawn", height: Math.ceil(place.getBoundingClientRect().height) });
+
+/** What is taken out before a source is read: then the library counts lines that the source does not have. */
+const UNCOUNTED = /^\s*(?:%%|---)/m;
+
+function failureOf(error: unknown, source: string): Failure {
+  const { name, message } = error as Error;
+  const line = UNCOUNTED.test(source) ? undefined : /\bon line (\d+)/.exec(message)?.[1];
+  return {
+    why: name === "UnknownDiagramError" ? "unknown" : "unreadable",
+    // At its end, it counts one more.
+    line: line === undefined ? undefined : Math.min(Number(line), source.trimEnd().split("\n").length),
+    message: message.replace(/^Parse error on line \d+:\n/, ""),
+  };
+}
+
+let last = Promise.resolve();
+addEventListener("message", ({ source, data }: MessageEvent<Drawing>) => {
+  if (source === parent) last = last.then(() => draw(data));
+});
+new ResizeObserver(() => {
+  if (place.firstElementChild) tellHeight();
+}).observe(place);
+tell({ kind: "ready" });

@@ -1,0 +1,58 @@
+// Has a diagram drawn by a frame. The frame is trusted with nothing: only its own messages count, and only for a time.
+
+import { type Drawing, type Failure, replyOf } from "./diagram-messages.ts";
+
+/** Counted from when the frame has loaded. */
+export const LONGEST_S = 10;
+
+export type Undrawn = Failure | { readonly why: "slow" | "missing" | "large" };
+
+export interface DrawnFrame {
+  /** Draws, or draws again. */
+  draw(drawing: Drawing): void;
+  end(): void;
+}
+
+/** `onFailed` is the last call: the caller then removes the frame, which ends what still works in it. */
+export function drawnFrame(
+  frame: HTMLIFrameElement,
+  { onDrawn, onFailed }: { onDrawn: (height: number) => void; onFailed: (undrawn: Undrawn) => void },
+): DrawnFrame {
+  let [isReady, isDrawn, loads] = [false, false, 0];
+  let wanted: Drawing | undefined;
+  const ending = new AbortController();
+  const { signal } = ending;
+  // A frame without an origin has no name that could be asked for.
+  const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
+  const fail = (undrawn: Undrawn) => {
+    ending.abort();
+    onFailed(undrawn);
+  };
+  const onLoad = () => {
+    // It has left the page that draws.
+    if (++loads > 1) return fail({ why: "missing" });
+    const timer = setTimeout(() => isDrawn || fail({ why: isReady ? "slow" : "missing" }), LONGEST_S * 1_000);
+    signal.addEventListener("abort", () => clearTimeout(timer));
+  };
+  const onMessage = ({ source, data }: MessageEvent) => {
+    const reply = source === frame.contentWindow ? replyOf(data) : undefined;
+    if (reply?.kind === "failed") return fail(reply);
+    if (reply?.kind === "drawn") {
+      isDrawn = true;
+      onDrawn(reply.height);
+    }
+    if (reply?.kind === "ready" && !isReady) {
+      isReady = true;
+      send();
+    }
+  };
+  frame.addEventListener("load", onLoad, { signal });
+  addEventListener("message", onMessage, { signal });
+  return {
+    draw: (drawing) => {
+      wanted = drawing;
+      send();
+    },
+    end: () => ending.abort(),
+  };
+}

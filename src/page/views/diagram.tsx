@@ -1,0 +1,90 @@
+// A diagram, drawn in a frame of its own, or why there is none.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Pre, Problem, visible } from "../components.tsx";
+import { isTooLarge, MOST_CHARACTERS, MOST_IN_LINE } from "../diagram-messages.ts";
+import { type DrawnFrame, drawnFrame, LONGEST_S, type Undrawn } from "../drawn-frame.ts";
+import { number } from "../numbers.ts";
+import { locale, t } from "../texts.ts";
+import { theme as chosenTheme } from "../theme.ts";
+import { useMedia } from "./use-media.ts";
+
+/** Higher ones scroll in their frame. */
+const MOST_HEIGHT = 1_600;
+
+export interface DiagramProps {
+  readonly source: string;
+  readonly onDrawn: () => void;
+  readonly onFailed: () => void;
+}
+
+export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
+  const [undrawn, setUndrawn] = useState<Undrawn>();
+  const [height, setHeight] = useState<number>();
+  const place = useRef<HTMLIFrameElement>(null);
+  const drawn = useRef<DrawnFrame>(undefined);
+  const systemTheme = useMedia("(prefers-color-scheme: dark)") ? "dark" : "light";
+  const chosen = chosenTheme();
+  const theme = chosen === "system" ? systemTheme : chosen;
+  // Before the frame can say anything.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the frame lives as long as this does.
+  useLayoutEffect(() => {
+    const fail = (undrawn: Undrawn) => {
+      setUndrawn(undrawn);
+      onFailed();
+    };
+    if (!place.current) return fail({ why: "large" });
+    drawn.current = drawnFrame(place.current, {
+      onDrawn: (height) => {
+        setHeight(Math.min(height, MOST_HEIGHT));
+        onDrawn();
+      },
+      onFailed: fail,
+    });
+    return drawn.current.end;
+  }, []);
+  useEffect(() => {
+    drawn.current?.draw({ source, theme, label: t().diagram.title, language: locale() });
+  }, [source, theme]);
+  if (undrawn) return <Why undrawn={undrawn} />;
+  if (isTooLarge(source)) return null;
+  return (
+    <>
+      <p class={height === undefined ? "empty" : "unseen"} role="status">
+        {height === undefined ? t().diagram.drawing : t().diagram.drawn}
+      </p>
+      <iframe
+        ref={place}
+        class={height === undefined ? "diagram is-waiting" : "diagram"}
+        title={t().diagram.title}
+        src={addressOfFrame()}
+        sandbox="allow-scripts"
+        height={height}
+      />
+    </>
+  );
+}
+
+/** As index.html names it: with a hash of what is in it. */
+const addressOfFrame = () => document.querySelector<HTMLMetaElement>("meta[name=diagram]")?.content;
+
+function Why({ undrawn }: { undrawn: Undrawn }) {
+  const words = t().diagram.undrawn;
+  switch (undrawn.why) {
+    case "large":
+      return <Problem>{words.large(number(MOST_CHARACTERS), number(MOST_IN_LINE))}</Problem>;
+    case "slow":
+      return <Problem>{words.slow(LONGEST_S)}</Problem>;
+    case "missing":
+      return <Problem>{t().lazy.missing}</Problem>;
+    case "unknown":
+      return <Problem>{words.unknown}</Problem>;
+    default:
+      return (
+        <>
+          <Problem>{words.unreadable(undrawn.line)}</Problem>
+          <Pre>{visible(undrawn.message)}</Pre>
+        </>
+      );
+  }
+}
