@@ -24,6 +24,10 @@ export interface OwnedCollection {
   readonly user?: string;
 }
 
+/** True for collections of tenants and users. Only their documents are picked when they are due, and counted in quotas. */
+export const isOwned = (collection: Collection): collection is OwnedCollection =>
+  !("of" in collection) && collection.tenant !== undefined;
+
 export interface Document {
   readonly key: string;
   readonly body: string;

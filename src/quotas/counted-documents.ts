@@ -1,6 +1,6 @@
 // Documents of tenants and users whose bodies count among their stored bytes.
 
-import type { Collection, Documents, OwnedCollection } from "../core/documents.ts";
+import { type Collection, type Documents, isOwned, type OwnedCollection } from "../core/documents.ts";
 import type { Quotas } from "./index.ts";
 
 /**
@@ -45,7 +45,6 @@ export function countedDocuments(
   };
 
   function isCounted(collection: Collection): collection is OwnedCollection {
-    if ("of" in collection || collection.tenant === undefined) return false;
-    return kinds.has(collection.kind) && quotas.counts("stored_bytes");
+    return isOwned(collection) && kinds.has(collection.kind) && quotas.counts("stored_bytes");
   }
 }

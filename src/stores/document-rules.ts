@@ -7,7 +7,6 @@ import type {
   ListedDocument,
   ListOrder,
   ListQuery,
-  OwnedCollection,
 } from "../core/documents.ts";
 import type { Page } from "../core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
@@ -115,10 +114,6 @@ export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): 
   }
   return picked;
 }
-
-/** True for collections of tenants and users. Only their documents are picked when they are due. */
-export const isOwned = (collection: Collection): collection is OwnedCollection =>
-  !("of" in collection) && collection.tenant !== undefined;
 
 /** The id of a shelf's thread; empty for other collections. */
 export const threadIdOf = (collection: Collection): string =>

@@ -1,7 +1,13 @@
 // Which due documents are picked next: tenants take turns, and a tenant's turn begins when its first document is due.
 
-import { type Collection, type Documents, MAX_PICKED, type OwnedCollection } from "../../core/documents.ts";
-import { inTurn, isDueAt, isOwned } from "../document-rules.ts";
+import {
+  type Collection,
+  type Documents,
+  isOwned,
+  MAX_PICKED,
+  type OwnedCollection,
+} from "../../core/documents.ts";
+import { inTurn, isDueAt } from "../document-rules.ts";
 import type { MemoryCollections } from "./collections.ts";
 import type { DocumentEntry } from "./records.ts";
 

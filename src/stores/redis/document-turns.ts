@@ -4,13 +4,13 @@
 import {
   type Collection,
   type DocumentWrite,
+  isOwned,
   MAX_PICKED,
   type OwnedCollection,
   type Picked,
   type PickOptions,
 } from "../../core/documents.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import { isOwned } from "../document-rules.ts";
 import type { StoreContext } from "./context.ts";
 import { documentOf, readDocuments } from "./document-scripts.ts";
 import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";

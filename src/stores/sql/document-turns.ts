@@ -4,12 +4,13 @@
 import {
   type Collection,
   type DocumentWrite,
+  isOwned,
   MAX_PICKED,
   type OwnedCollection,
   type Picked,
   type PickOptions,
 } from "../../core/documents.ts";
-import { inTurn, isOwned } from "../document-rules.ts";
+import { inTurn } from "../document-rules.ts";
 import { collectionKey } from "../row-keys.ts";
 import type { Dialect } from "./dialect.ts";
 import { documentTexts, turnTexts } from "./document-texts.ts";

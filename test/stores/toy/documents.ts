@@ -1,7 +1,7 @@
 // Documents of the toy: a collection is one text. Those of a thread lie under its name, and leave with it.
 
 import type { Collection, Documents, ListedDocument } from "../../../src/core/documents.ts";
-import { MAX_PICKED, TRIMMED } from "../../../src/core/documents.ts";
+import { isOwned, MAX_PICKED, TRIMMED } from "../../../src/core/documents.ts";
 import * as rules from "../../../src/stores/document-rules.ts";
 import { noSuchThread } from "../../../src/stores/errors.ts";
 import type { OwnerIndex } from "../../../src/stores/owners.ts";
@@ -71,7 +71,7 @@ export function toyDocuments(files: Files): Documents & Pick<OwnerIndex, "shelve
     async pick(kind, { limit, holdMs, aheadMs }) {
       const ofKind = shelved().filter(({ collection }) => collection.kind === kind);
       const due = ofKind.flatMap(({ collection, documents }) => {
-        if (!rules.isOwned(collection)) return [];
+        if (!isOwned(collection)) return [];
         return dueIn(documents, aheadMs).map((each) => ({ ...each, collection }));
       });
       const tenants = [...Map.groupBy(due, ({ collection: { tenant } }) => tenant)];
