@@ -6,6 +6,7 @@ import { textOf } from "../../src/core/message.ts";
 import { defineTool } from "../../src/core/tool.ts";
 import type { Script } from "../../src/models/scripted.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
+import { accept, callbackTool, freePort, messagesOf, send, textIn } from "../support/callback-tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { postJson, statusesOf } from "../support/native.ts";
@@ -155,6 +156,28 @@ describe("calls that a run is started with", () => {
     const base = url + viewer.headers.get("location")?.replace(/\/events$/, "");
     const answers = [{ id: asked?.id, decision: "respond", message: "red" }];
     expect(textSeen(await (await post(`${base}/resume`, { answers })).ended())).toBe("I read: red");
+  });
+
+  test("may have deferred results: the run waits, and continues once the result is delivered", async () => {
+    const tool = await callbackTool(accept);
+    const port = await freePort();
+    const { url } = await startServer({
+      agents: 'agents: { assistant: { model: "scripted:test", tools: [freight] } }',
+      script: repeating,
+      config: {
+        ...{ listen: { port }, public_url: `http://127.0.0.1:${port}` },
+        http_tools: { allow: tool.allow },
+      },
+    });
+    expect((await tool.register(url)).status).toBe(201);
+    const { events } = await started(url, { calls: [{ name: "freight", args: { city: "Oslo" } }] });
+    expect(dataOf(events, "done")[0]?.status).toBe("interrupted");
+    expect(tool.calls).toMatchObject([{ args: { city: "Oslo" } }]);
+    expect((await send(tool.calls[0]?.result_url ?? "", { result: "30 EUR" })).status).toBe(204);
+    await expect
+      .poll(async () => textIn(await messagesOf(url, "t1"), "assistant"))
+      .toEqual(["", "I read: 30 EUR"]);
+    expect(tool.calls).toHaveLength(1);
   });
 
   test("may give a task to a subagent", async () => {

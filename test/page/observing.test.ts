@@ -246,6 +246,7 @@ agents:
     await args.fill(text);
     await begin.press("Enter");
     await dialog.getByText(fault).waitFor();
+    expect(await page.evaluate("document.activeElement.value")).toBe(text);
   }
   for (const [theme, width] of [
     ["light", 1440],

@@ -1,6 +1,6 @@
 // Asks how a run, or one of its steps, is to be run again, and opens both side by side.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { jsonOf } from "../arguments.ts";
 import { Action, Dialog, Empty, Problem, useRead } from "../components.tsx";
 import type { Choice } from "../outbox.ts";
@@ -60,7 +60,10 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const [text, setText] = useState(asked?.message.text ?? "");
   const [instructions, setInstructions] = useState("");
   const [temperature, setTemperature] = useState("");
+  const form = useRef<HTMLFormElement>(null);
   const begin = async () => {
+    // The field may be out of sight.
+    form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
     const how = {
       choice: { agent, ...choice },
       text,
@@ -81,7 +84,7 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
     });
   };
   return (
-    <form class="run-again" onSubmit={(event) => event.preventDefault()}>
+    <form ref={form} class="run-again" onSubmit={(event) => event.preventDefault()}>
       {calls.length > 0 && <CallsForm calls={calls} asMade={asMade} written={written} onWrite={setWritten} />}
       <p class="row">
         <Picker
