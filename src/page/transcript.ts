@@ -1,6 +1,7 @@
 // A thread as a text to copy or to keep.
 
 import type { Message, Part } from "../client/client.ts";
+import { t } from "./texts.ts";
 
 type Content = string | readonly Part[];
 
@@ -10,19 +11,21 @@ export function toMarkdown(title: string, messages: readonly Message[]): string 
 }
 
 function section(message: Message): string {
+  const words = t().transcript;
   switch (message.role) {
     case "user":
-      return `## You\n\n${textOf(message.content)}`;
+      return `## ${words.you}\n\n${textOf(message.content)}`;
     case "assistant": {
       const calls = (message.tool_calls ?? []).map(
-        ({ name, args }) => `**Call of \`${name}\`**\n\n${fenced(JSON.stringify(args, null, 2), "json")}`,
+        ({ name, args }) =>
+          `**${words.callOf(`\`${name}\``)}**\n\n${fenced(JSON.stringify(args, null, 2), "json")}`,
       );
-      return ["## Assistant", ...(message.content ? [message.content] : []), ...calls].join("\n\n");
+      return [`## ${words.assistant}`, ...(message.content ? [message.content] : []), ...calls].join("\n\n");
     }
     case "tool":
-      return `**Result of \`${message.name}\`**\n\n${fenced(message.error ?? textOf(message.content))}`;
+      return `**${words.resultOf(`\`${message.name}\``)}**\n\n${fenced(message.error ?? textOf(message.content))}`;
     case "system":
-      return `## System\n\n${textOf(message.content)}`;
+      return `## ${words.system}\n\n${textOf(message.content)}`;
   }
 }
 

@@ -44,6 +44,7 @@ describe("while the agent waits", () => {
     await expect.poll(() => field(page).getAttribute("placeholder")).toBe("Answer: Which colour?");
     await says(page, "Purple");
     await sees(page, "Purple it is.");
+    await page.locator(".call > summary").getByText("Purple", { exact: true }).waitFor();
     expect(await page.getByRole("article", { name: "You" }).count()).toBe(1);
   });
 
@@ -100,6 +101,14 @@ describe("while the agent waits", () => {
     await question.getByText("in which each command begins with “echo”.").waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
     expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    // For thumbs: high enough, and each as wide as the others.
+    const sizes = await page.evaluate<[number, number][]>(`
+      [...document.querySelectorAll("article.question .actions > button")].map((each) => {
+        const { width, height } = each.getBoundingClientRect();
+        return [Math.round(width), height];
+      })`);
+    expect(new Set(sizes.map(([width]) => width)).size).toBe(1);
+    expect(Math.min(...sizes.map(([, height]) => height))).toBeGreaterThanOrEqual(44);
     await question.getByRole("button", { name: "Allow", exact: true }).click();
     await question.getByText("echo 3; touch x").waitFor();
     await question.getByLabel("Remember").selectOption("with this agent");

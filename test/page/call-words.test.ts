@@ -5,6 +5,7 @@ import { en } from "../../src/page/texts/en.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
+import { cast, completing, delegating, TEAM } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
 
 const chromium = await startChromium();
@@ -89,4 +90,33 @@ test("cards say in words what was done; a command that failed is open, and a lon
   await lines.nth(3).click();
   await tab.page.getByRole("button", { name: /^Open all of it: \.skein\/results/ }).click();
   await tab.page.getByRole("dialog").getByText("5000").first().waitFor();
+});
+
+test("a task whose subagent failed is not done, and what it was told has no tags, on a phone too", async () => {
+  const { url } = await startServer({
+    agents: TEAM,
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Write it." }), { say: "It could not." }],
+      coder: [
+        completing("There was nothing to write, whichever way one looked at it.", { status: "failed" }),
+      ],
+    }),
+  });
+  await runs(url, "one", { input: "Go.", agent: "lead" });
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.go("#/t/one", "It could not.");
+  await tab.look({ theme: "light", width: 390, height: 844 });
+  const card = page.locator(".card.odd");
+  expect(await card.locator(".call > summary .much").innerText()).toBe("failed");
+  const line = card.locator(".agent > summary");
+  const [name, state, words] = await Promise.all(
+    ["b", ".much", ".line"].map((part) => line.locator(part).boundingBox()),
+  );
+  // The name and its state share a line, and the words have one of their own.
+  expect(Math.abs((name?.y ?? 0) - (state?.y ?? 99))).toBeLessThan(8);
+  expect(words?.y).toBeGreaterThan((name?.y ?? 0) + 8);
+  await line.click();
+  await page.getByText("gives you a task").waitFor();
+  expect(await page.getByText("delegation_context").count()).toBe(0);
 });

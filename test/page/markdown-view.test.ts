@@ -87,12 +87,19 @@ describe("an answer", () => {
   });
 
   test("is written from right to left where its words are, as is what the person wrote", async () => {
-    const { page } = await saying("مرحبا بالعالم\n\n- عنصر\n\n> اقتباس\n\nHello", "שלום עולם");
+    const { page } = await saying("مرحبا بالعالم\n\n- عنصر\n\n> اقتباس\n\n- [x] مهمة\n\nHello", "שלום עולם");
     const directions = await page.evaluate<string[]>(
       `[".said .words", ".answer p", ".answer li", ".answer blockquote", ".answer .markdown > p:last-child"]
         .map((name) => getComputedStyle(document.querySelector(name)).direction)`,
     );
     expect(directions).toEqual(["rtl", "rtl", "rtl", "rtl", "ltr"]);
+    // The mark of a task is beside its words, with a gap between them.
+    const gap = await page.evaluate<number>(`(() => {
+      const words = document.createRange();
+      words.selectNodeContents([...document.querySelector("li.task").childNodes].find((each) => each.textContent.trim()));
+      return document.querySelector("li.task input").getBoundingClientRect().left - words.getBoundingClientRect().right;
+    })()`);
+    expect(gap).toBeGreaterThan(3);
   });
 
   test("has its maths typeset, without a style of its own, and what cannot be read as it was written", async () => {

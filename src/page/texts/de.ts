@@ -352,6 +352,13 @@ export const de: Texts = {
     duplicate: "Duplizieren",
     renameOrDelete: "Umbenennen oder löschen…",
   },
+  transcript: {
+    you: "Sie",
+    assistant: "Assistent",
+    system: "System",
+    callOf: (tool) => `Aufruf von ${tool}`,
+    resultOf: (tool) => `Ergebnis von ${tool}`,
+  },
   door: {
     connecting: "Verbindung wird hergestellt…",
     apiKey: "API-Schlüssel",

@@ -293,6 +293,14 @@ export const en = {
     duplicate: "Duplicate",
     renameOrDelete: "Rename or delete…",
   },
+  /** In a conversation that is copied or downloaded as Markdown. */
+  transcript: {
+    you: "You",
+    assistant: "Assistant",
+    system: "System",
+    callOf: (tool: string) => `Call of ${tool}`,
+    resultOf: (tool: string) => `Result of ${tool}`,
+  },
   door: {
     connecting: "Connecting…",
     apiKey: "API key",

@@ -120,7 +120,7 @@ function Said({ cell }: { cell: UserCell }) {
       )}
       {cell.text && (
         <div class="words" dir="auto">
-          {cell.text}
+          {said(cell.text)}
         </div>
       )}
       <VersionsNav message={cell.id} />
@@ -144,6 +144,10 @@ function Said({ cell }: { cell: UserCell }) {
     </article>
   );
 }
+
+/** What an agent says to a subagent before its task: in a tag for the model, without it for people. */
+const said = (text: string): string =>
+  /^<delegation_context>\n([\s\S]*)\n<\/delegation_context>$/.exec(text)?.[1] ?? text;
 
 function CopyLink({ message }: { message: string }) {
   const { thread } = useContext(ThreadOf);

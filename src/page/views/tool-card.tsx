@@ -70,10 +70,16 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
     [name, state, text],
   );
   const isDenied = cell.isDenied === true && (state === "failed" || state === "done");
-  const look = isDenied ? "denied" : badEnd === undefined ? state : "odd";
+  // A call that has reported is done; what it reports may be that nothing came of it.
+  const isInVain =
+    state === "done" && agents.length > 0 && agents.every(({ status }) => STATES[status] === "failed");
+  const look = isDenied ? "denied" : badEnd === undefined && !isInVain ? state : "odd";
   const isOpen = choice ?? (state === "failed" || badEnd !== undefined || (isGrowing && text !== ""));
-  const time = ms === undefined || state !== "done" || isDenied ? undefined : duration(ms);
-  const end = [badEnd, time].filter(Boolean).join(" · ") || wordOf(isDenied ? deniedAs(name) : state);
+  const answer = name === "ask_user" && state === "done" && !isDenied ? text : undefined;
+  const time =
+    ms === undefined || state !== "done" || isDenied || answer !== undefined ? undefined : duration(ms);
+  const bad = isInVain ? wordOf("failed") : badEnd;
+  const end = [bad, time].filter(Boolean).join(" · ") || wordOf(isDenied ? deniedAs(name) : state);
   const tasks = tasksOf(args);
   return (
     <div class={`card ${look}`} data-message={cell.call}>
@@ -84,7 +90,7 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
         line={
           <>
             <Mark state={look} />
-            <Line cell={cell} written={written} />
+            <Line cell={cell} written={written} answer={answer} />
             <span class="much">{end}</span>
           </>
         }
@@ -115,8 +121,15 @@ const wordOf = (state: keyof Texts["calls"]["states"]): string => t().calls.stat
 /** A question is not a call that people allow. */
 const deniedAs = (tool: string) => (tool === "ask_user" ? "unanswered" : "denied");
 
+interface LineProps {
+  readonly cell: ToolCell;
+  readonly written: string;
+  /** What a person answered. */
+  readonly answer: string | undefined;
+}
+
 /** What the call does: in words for a built-in tool, else its name and what says most of its arguments. */
-function Line({ cell: { name, args, state }, written }: { cell: ToolCell; written: string }) {
+function Line({ cell: { name, args, state }, written, answer }: LineProps) {
   const words = useMemo(() => wordsOf({ name, args, state }, t().calls), [name, args, state]);
   if (!words)
     return (
@@ -132,7 +145,11 @@ function Line({ cell: { name, args, state }, written }: { cell: ToolCell; writte
     <>
       <b title={name}>{verb}</b>
       {object !== undefined && <code class="line fits">{oneLine(object)}</code>}
-      <span class="line rest">{rest}</span>
+      {answer === undefined ? (
+        <span class="line rest">{rest}</span>
+      ) : (
+        <bdi class="line told">{oneLine(answer)}</bdi>
+      )}
     </>
   );
 }
