@@ -32,18 +32,21 @@ export interface Again {
   readonly temperature?: number | undefined;
 }
 
-/** Undefined when the run began without a message, its events are no longer kept, or the message was replaced. */
+/**
+ * Where a run was asked several messages at once, as a subagent is, the last one: those before it are read again as well. Undefined
+ * when the run began without a message, its events are no longer kept, or the message was replaced.
+ */
 export async function askedOf(thread: string, run: string, signal: AbortSignal): Promise<Asked | undefined> {
   const { page, apply } = createFold({ touch: () => {} });
   for await (const event of client.runs.events(thread, run, {}, signal)) {
+    if (event.event === "on_chat_model_start") break;
     apply(event);
-    const message = page.lane.cells.find((cell: Cell) => cell.kind === "user");
-    if (!message) continue;
-    const { messages } = await client.threads.state(thread, signal);
-    const at = messages.findIndex(({ id }) => id === message.id);
-    return at < 0 ? undefined : { message, before: messages[at - 1]?.id };
   }
-  return undefined;
+  const message = page.lane.cells.findLast((cell: Cell) => cell.kind === "user");
+  if (!message) return undefined;
+  const { messages } = await client.threads.state(thread, signal);
+  const at = messages.findIndex(({ id }) => id === message.id);
+  return at < 0 ? undefined : { message, before: messages[at - 1]?.id };
 }
 
 /** `cell`: the id of the step's answer, or of one of its calls. Throws when the conversation no longer has it. */

@@ -92,13 +92,13 @@ test("cards say in words what was done; a command that failed is open, and a lon
   await tab.page.getByRole("dialog").getByText("5000").first().waitFor();
 });
 
-test("a task whose subagent failed is not done, and what it was told has no tags, on a phone too", async () => {
+test("a task whose subagent failed is not done, and its context has no tags, on a phone too", async () => {
   const { url } = await startServer({
     agents: TEAM,
     script: cast({
       lead: [delegating({ agent: "coder", task: "Write it." }), { say: "It could not." }],
       coder: [
-        completing("There was nothing to write, whichever way one looked at it.", { status: "failed" }),
+        completing("There was nothing to write, however long it looked for something.", { status: "failed" }),
       ],
     }),
   });

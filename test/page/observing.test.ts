@@ -143,20 +143,23 @@ test("a run is run again with other words and instructions, and both are seen si
     },
   });
   await runs(url, "one", { input: "First." });
-  const run = await runs(url, "one", { input: "Second." });
+  // As a subagent is asked: with what its task is about first.
+  const asked = ["Its context.", "Second."].map((content) => ({ role: "user", content }));
+  const run = await runs(url, "one", { messages: asked });
   const tab = await seen(chromium, url);
   const { page } = tab;
   await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
   await page.getByRole("button", { name: "Run again…" }).click();
   const dialog = page.getByRole("dialog", { name: "Run again and compare" });
+  await expect.poll(() => dialog.getByLabel("Message", { exact: true }).inputValue()).toBe("Second.");
   await dialog.getByLabel("Message", { exact: true }).fill("Second, said otherwise.");
   await dialog.getByLabel("Instructions for this run").fill("Be brief.");
   expect(await tab.barriers()).toEqual([]);
   await dialog.getByRole("button", { name: "Run and compare" }).click();
 
   const [first, second] = ["First run", "Second run"].map((name) => page.getByRole("region", { name }));
-  await first?.getByText("3 messages.").waitFor();
-  await second?.getByText("messages, briefly.").waitFor();
+  await first?.getByText("4 messages.").waitFor();
+  await second?.getByText("5 messages, briefly.").waitFor();
   await second?.getByText("Second, said otherwise.").waitFor();
   await second?.getByText("scripted:test").waitFor();
   for (const width of [1280, 390]) {
@@ -166,7 +169,7 @@ test("a run is run again with other words and instructions, and both are seen si
   }
   // The conversation stays as it was.
   const { messages } = await json(`${url}/threads/one/state`);
-  expect(messages).toHaveLength(4);
+  expect(messages).toHaveLength(5);
 });
 
 test("a step is run again with other instructions from what the model had read before it, and compared, by keyboard", async () => {
