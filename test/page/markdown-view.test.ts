@@ -86,6 +86,16 @@ describe("an answer", () => {
     ]);
   });
 
+  test("is read as Markdown in the reasoning of a model too", async () => {
+    const { url } = await startServer({ script: [{ think: "**Planning**\n\n- one", say: "Thought of." }] });
+    await runs(url, "words", { input: "Go." });
+    const { page, go } = await seen(chromium, url);
+    await go("#/t/words", "Thought of.");
+    await page.locator(".thought > summary").click();
+    await page.locator(".thought strong", { hasText: "Planning" }).waitFor();
+    expect(await page.locator(".thought").innerText()).not.toContain("**");
+  });
+
   test("is written from right to left where its words are, as is what the person wrote", async () => {
     const { page } = await saying("مرحبا بالعالم\n\n- عنصر\n\n> اقتباس\n\n- [x] مهمة\n\nHello", "שלום עולם");
     const directions = await page.evaluate<string[]>(

@@ -231,9 +231,7 @@ function Thought({ cell }: { cell: ThoughtCell }) {
       onToggle={setChoice}
       line={state === "open" ? t().messages.thinking : t().messages.thought(time)}
     >
-      <div class="words" dir="auto">
-        {text}
-      </div>
+      <Markdown text={text} isWhole={state !== "open"} />
     </Foldable>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useRef, useState } from "preact/hooks";
 import { Empty, Plain, Problem } from "../components.tsx";
+import { errorText } from "../error-text.ts";
 import { duration, money, number, percent } from "../numbers.ts";
 import { hashOf } from "../routes.ts";
 import {
@@ -78,7 +79,7 @@ function RunTrace({
                 <li key={each.id}>
                   <button type="button" class="quiet" onClick={() => setSelected(each.id)}>
                     ✗ <Plain>{titleOf(each)}</Plain>:{" "}
-                    <Plain>{each.error?.message ?? each.status ?? ""}</Plain>
+                    <Plain>{each.error ? errorText(each.error) : (each.status ?? "")}</Plain>
                   </button>
                 </li>
               ))}
