@@ -132,6 +132,24 @@ test("the side of a conversation takes no room while it has nothing to show", as
   await expect.poll(width).toBeGreaterThan(250);
 });
 
+test("a plan leaves a conversation room for its words: on a small screen it is a drawer, which its name opens", async () => {
+  const { url } = await furnished();
+  const tab = await seen(chromium, url);
+  const { page } = tab;
+  await tab.look({ theme: "light", width: 1024, height: 768 });
+  await tab.go("#/t/full", "Done");
+  const width = () => page.evaluate<number>(`document.querySelector(".messages").offsetWidth`);
+  expect(await width()).toBeGreaterThan(640);
+  await page.getByRole("tab", { name: "Todos 0/1" }).click();
+  await page.getByRole("dialog", { name: "Details" }).getByText("Begin").waitFor();
+  await tab.screenshot("page-side-drawer");
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  expect(await page.evaluate("location.hash")).toBe("#/t/full");
+  await tab.look({ theme: "light", width: 1280, height: 768 });
+  await page.locator("aside.details").getByText("Begin").waitFor();
+});
+
 test("what is longer than any line stays within its card, its cell and its window", async () => {
   const long = (of: string) => of.repeat(2000);
   const table = `|${" a |".repeat(40)}\n|${"---|".repeat(40)}\n|${" 1234567 |".repeat(40)}`;

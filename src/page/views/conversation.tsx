@@ -29,6 +29,7 @@ import { StatusLine } from "./status-line.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { type MessageActions, ThreadOf } from "./thread-of.ts";
 import { useKeptFocus } from "./use-kept-focus.ts";
+import { useMedia } from "./use-media.ts";
 import { usePlace } from "./use-place.ts";
 import { WithVersions } from "./versions-nav.tsx";
 import { InWorkspace } from "./workspace.tsx";
@@ -57,7 +58,7 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
   const [isDrawerOpen, setDrawerOpen] = useState(false);
   const isReady = state === "ready";
   useEffect(() => {
-    if (!isReady || tab === undefined || !isNarrow()) return;
+    if (!isReady || tab === undefined || !matchMedia(SIDE_IS_DRAWER).matches) return;
     keepBelowDrawer(hashOf({ view: "thread", thread, run }));
     setDrawerOpen(true);
   }, [isReady, thread, run, tab]);
@@ -80,8 +81,9 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
     readThreads();
   };
   const { todos } = useTouched(live.page);
-  const isSideEmpty = tab === undefined && todos.length === 0;
-  const side = <Side thread={thread} page={live.page} run={run} tab={tab} />;
+  const isSideDrawer = useMedia(SIDE_IS_DRAWER);
+  const isSideFolded = isSideDrawer || (tab === undefined && todos.length === 0);
+  const side = (tab: string | undefined) => <Side thread={thread} page={live.page} run={run} tab={tab} />;
   return (
     <>
       <main
@@ -119,23 +121,23 @@ function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThre
       </main>
       {state !== "missing" && (
         <aside
-          class={`column details ${isSideEmpty ? "is-empty" : ""}`}
+          class={`column details ${isSideFolded ? "is-folded" : ""}`}
           aria-label={t().conversation.details}
         >
-          {side}
+          {side(isSideDrawer ? undefined : tab)}
         </aside>
       )}
       {isDrawerOpen && (
         <Drawer title={t().conversation.details} class="wide details" onClose={() => setDrawerOpen(false)}>
-          {side}
+          {side(tab)}
         </Drawer>
       )}
     </>
   );
 }
 
-/** The side has no column of its own: as in page.css. */
-const isNarrow = (): boolean => matchMedia("(max-width: 60rem)").matches;
+/** Below it the side would leave too little room for the words: its names stay at the edge, and each opens a drawer. */
+const SIDE_IS_DRAWER = "(max-width: 75rem)";
 
 /** Back from a drawer that the address opens leads to `hash`, the conversation alone. */
 function keepBelowDrawer(hash: string): void {
