@@ -38,6 +38,7 @@ async function draw({ source, theme, label, language }: Drawing): Promise<void> 
     maxEdges: 200,
     theme: "base",
     themeVariables: colours(theme === "dark"),
+    themeCSS: ".edgeLabel rect { opacity: 1 }",
     fontFamily: getComputedStyle(document.body).fontFamily,
   });
   try {
@@ -69,7 +70,7 @@ function colours(darkMode: boolean): object {
     ...{ primaryColor: tint, primaryTextColor: text, primaryBorderColor: edge },
     ...{ secondaryColor: soft, secondaryTextColor: text, secondaryBorderColor: edge },
     ...{ tertiaryColor: raised, tertiaryTextColor: text, tertiaryBorderColor: edge },
-    ...{ lineColor: quiet, textColor: text },
+    ...{ lineColor: quiet, textColor: text, edgeLabelBackground: paper },
   };
 }
 
