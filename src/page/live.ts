@@ -30,7 +30,7 @@ export interface Live {
   usage?: ThreadUsage;
   waiting: readonly Waiting[];
   /** The run that was asked to stop after its step. */
-  stopping?: string;
+  stopping?: string | undefined;
 }
 
 export interface OpenThread {

@@ -6,13 +6,23 @@ import { choiceOf, saveQueued } from "./outbox.ts";
 import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
 
-/** Stops the run in progress. What the server says of its end is seen in the stream. */
+/**
+ * Stops the run in progress. What the server says of its end is seen in the stream. That it stops after its step is said before the
+ * server answers, which waits for the step; where the server refuses, it is taken back.
+ */
 export async function stopRun(thread: string, live: Live, mode: "cancel" | "interrupt"): Promise<void> {
   const { id } = live.page.run;
   if (id === undefined) return;
-  await client.stop(thread, id, mode);
+  const before = live.stopping;
   live.stopping = id;
   touch(live);
+  try {
+    await client.stop(thread, id, mode);
+  } catch (error) {
+    live.stopping = before;
+    touch(live);
+    throw error;
+  }
 }
 
 /** Takes a message out of the queue: its run is cancelled before it begins. */

@@ -262,8 +262,15 @@ test("Escape stops after the step only where it concerns nothing else, and the p
   await page.getByRole("searchbox").first().press("Escape");
   await field(page).fill("");
   await sees(page, "Running gate");
+  // The server answers when the step has ended, or a few seconds later.
+  const answered = Promise.withResolvers<void>();
+  await page.route("**/cancel", async (route) => {
+    await answered.promise;
+    await route.continue();
+  });
   await field(page).press("Escape");
   await sees(page, "Stops after this step");
+  answered.resolve();
   await page.getByRole("button", { name: "Stop now" }).click();
   await page.locator(".status-line [role=status]").getByText("Stopped", { exact: true }).waitFor();
   open();
