@@ -39,25 +39,36 @@ export async function searchDocuments(
   const found: ListedDocument[] = [];
   let cursor = start;
   for (let read = 0; read < SEARCHED; read += PAGE) {
-    const page = await documents.page(collection, { ...order, limit: PAGE, cursor });
-    const matches = page.items.filter((document) => hasWords(textOf(document), wanted));
-    const missing = limit - found.length;
-    const last = matches[missing - 1];
-    found.push(...matches.slice(0, missing));
+    const page: Page<ListedDocument> = await documents.page(collection, { ...order, limit: PAGE, cursor });
+    const matches = await matchesOf(page.items);
+    const added = matches.slice(0, limit - found.length);
+    const last = found.length + added.length === limit ? added.at(-1) : undefined;
     if (last && last !== page.items.at(-1)) {
       // The next page of the search begins within this one.
-      const { next_cursor } = await documents.page(collection, {
+      const { items, next_cursor } = await documents.page(collection, {
         ...order,
         limit: page.items.indexOf(last) + 1,
         cursor,
       });
-      return { items: found, ...omitUndefined({ next_cursor }) };
+      // Others have changed the list in between: it is read again.
+      if (items.at(-1)?.key !== last.key) continue;
+      return { items: [...found, ...added], ...omitUndefined({ next_cursor }) };
     }
+    found.push(...added);
     cursor = page.next_cursor;
     if (last || cursor === undefined) break;
-    await sharedTurn(collection.tenant ?? "");
   }
   return { items: found, ...omitUndefined({ next_cursor: cursor }) };
+
+  /** In as many turns of the event loop as it takes: some characters become many. */
+  async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
+    const matches: ListedDocument[] = [];
+    for (const document of listed) {
+      await sharedTurn(collection.tenant ?? "");
+      if (hasWords(textOf(document), wanted)) matches.push(document);
+    }
+    return matches;
+  }
 }
 
 /** Letters and digits that stand together, without case and in one form: `É` is `é`, however it is composed. */

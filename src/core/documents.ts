@@ -42,8 +42,9 @@ export interface DocumentWrite {
   /** Undefined deletes the document. */
   readonly body: string | undefined;
   /**
-   * Time from which `due` and `pick` return the document, in ms since 1970. Every write sets it again: without `due` the document is
-   * never due. No read returns it, so a document that needs it later has it in its body.
+   * Time from which `due` and `pick` return the document, in ms since 1970, rounded up. Every write sets it again: without `due` the
+   * document is never due. No read returns it, so a document that needs it later has it in its body. `write` throws
+   * `invalid_request` for a number that is no time.
    */
   readonly due?: number | null;
 }
@@ -76,7 +77,7 @@ export interface ListQuery {
   readonly prefix?: string;
   /** Maximum number of documents in the page, at least 1. */
   readonly limit: number;
-  /** `next_cursor` of the page before, of a query of the same order. */
+  /** `next_cursor` of the page before, of a query of the same order. With another prefix, the page has only keys of this one. */
   readonly cursor?: string | undefined;
   /** Key behind which the page begins; it need not exist. Only with the order `key`, and without a cursor. */
   readonly after?: string | undefined;

@@ -8,6 +8,7 @@ import type {
   ListOrder,
   ListQuery,
 } from "../core/documents.ts";
+import { AppError } from "../core/errors.ts";
 import type { Page } from "../core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
@@ -32,6 +33,19 @@ export function roomFor(writes: readonly DocumentWrite[], { limit, bytes }: Boun
     documents: limit === undefined || added === 0 ? undefined : limit - added,
     otherBytes: bytes === undefined ? undefined : bytes - written,
   };
+}
+
+/** No date is later, in ms since 1970. */
+const LATEST = 8.64e15;
+
+/** When the written document is due, in whole ms; null: never. Throws `invalid_request` if that is no time. */
+export function dueOf({ body, due = null }: DocumentWrite): number | null {
+  if (body === undefined || due === null) return null;
+  if (Math.abs(due) <= LATEST) return Math.ceil(due);
+  throw new AppError(
+    "invalid_request",
+    `\`due\` is ${due}. It must be a time in milliseconds since 1970, or null.`,
+  );
 }
 
 /** A collection before it is written to. The numbers are computed only when they decide. */
@@ -66,8 +80,14 @@ export interface Place {
   readonly key: string;
 }
 
-/** Undefined for the first page. Throws `invalid_request`. */
-export function placeOf({ order, cursor, after }: ListQuery): Place | undefined {
+/** Undefined for the first page, also for a place before all keys with the prefix. Throws `invalid_request`. */
+export function placeOf(query: ListQuery): Place | undefined {
+  const { order, prefix = "" } = query;
+  const place = askedPlaceOf(query);
+  return place && order === "key" && place.key < prefix ? undefined : place;
+}
+
+function askedPlaceOf({ order, cursor, after }: ListQuery): Place | undefined {
   if (cursor === undefined) return after === undefined ? undefined : { time: 0, key: after };
   const { updatedAt: time, id } = decodePosition(cursor);
   if (!id.startsWith(`${order} `)) throw badCursor(cursor);

@@ -25,7 +25,8 @@ export function encodePosition({ updatedAt, id }: Position): string {
 }
 
 export function decodePosition(cursor: string): Position {
-  const [, updatedAt, id] = /^(\d+) (.+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  // PostgreSQL takes neither a number of more than 64 bits nor a NUL character.
+  const [, updatedAt, id] = /^(\d{1,16}) ([^\0]+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (updatedAt === undefined || id === undefined) throw badCursor(cursor);
   return { updatedAt: Number(updatedAt), id };
 }

@@ -12,6 +12,7 @@ import {
   type ListOrder,
   type OwnedCollection,
   retain,
+  TRIMMED,
 } from "../../src/core/documents.ts";
 import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
@@ -104,11 +105,35 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         }
       }));
 
+    test("has no key without its prefix, wherever a cursor begins", () =>
+      withDocuments(async (documents) => {
+        for (const key of ["ada/1", "ada/2", "b", "bob/1", "bob/2", "cy/1"]) await put(documents, key);
+        const pages = await Promise.all(
+          upTo(6).map((limit) => documents.page(PLANS, { order: "key", limit })),
+        );
+        const cursors = pages.flatMap(({ next_cursor }) => next_cursor ?? []);
+        expect(cursors).toHaveLength(5);
+        const behind = async (place: { cursor: string } | { after: string }) =>
+          keysOf((await documents.page(PLANS, { order: "key", prefix: "bob/", limit: 10, ...place })).items);
+        expect(await Promise.all(cursors.map((cursor) => behind({ cursor })))).toEqual([
+          ...Array(3).fill(["bob/1", "bob/2"]),
+          ["bob/2"],
+          [],
+        ]);
+        expect(await behind({ after: "a" })).toEqual(["bob/1", "bob/2"]);
+        expect(await behind({ after: "cy" })).toEqual([]);
+        const search = { q: "ada", prefix: "bob/", textOf: ({ key }: ListedDocument) => key, limit: 5 };
+        for (const cursor of cursors)
+          expect((await searchDocuments(documents, PLANS, { ...search, cursor })).items).toEqual([]);
+      }));
+
     test("refuses a cursor of another list, with what was wrong", () =>
       withDocuments(async (documents) => {
         for (const key of ["a", "b"]) await put(documents, key);
         const { next_cursor: cursor = "" } = await documents.page(PLANS, { order: "key", limit: 1 });
-        for (const wrong of [cursor, "nonsense"])
+        const forged = ["created a\u0000", "key a"].map((place) => `${"9".repeat(30)} ${place}`);
+        const encoded = forged.map((text) => Buffer.from(text).toString("base64url"));
+        for (const wrong of [cursor, "nonsense", ...encoded])
           await expect(
             documents.page(PLANS, { order: "created", limit: 1, cursor: wrong }),
           ).rejects.toMatchObject({
@@ -202,6 +227,41 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(found).toEqual(["ada/1", "ada/2", "ada/3"]);
       }));
 
+    test("has every match once, also when another document is deleted while it reads", () =>
+      withDocuments(async (documents, advance) => {
+        await fill(documents, advance);
+        const deleting: Documents = {
+          ...documents,
+          async page(...query) {
+            const page = await documents.page(...query);
+            if ((await documents.read(PLANS, ["ada/1"])).found[0]) await drop(documents, "ada/1");
+            return page;
+          },
+        };
+        const first = await search(deleting, "re", { prefix: "", limit: 2 });
+        const rest = await search(documents, "re", { prefix: "", cursor: first.next_cursor });
+        const found = keysOf([...first.items, ...rest.items]).filter((key) => key !== "ada/1");
+        expect(found).toEqual(["ada/2", "ada/3", "bob/1"]);
+      }));
+
+    test("lets others have their turn, whatever the texts are", () =>
+      withDocuments(async (documents) => {
+        // Each of these characters becomes eighteen.
+        for (const n of upTo(60)) await put(documents, `k${n}`, { body: "\ufdfa".repeat(4_096) });
+        let isOver = false;
+        let turns = 0;
+        const counting = (async () => {
+          for (; !isOver; turns++) await new Promise(setImmediate);
+        })();
+        const page = { items: await all(documents, "key", 100) };
+        const read = turns;
+        const words = upTo(16).map((n) => "\u0635".repeat(n));
+        await search({ ...documents, page: async () => page }, words.join(" "), { limit: 1 });
+        isOver = true;
+        await counting;
+        expect(turns - read).toBeGreaterThan(2);
+      }));
+
     test("reads a bounded number of documents in a call, and continues behind them", () =>
       withDocuments(async (documents) => {
         const keys = upTo(SEARCHED + 20).map((n) => `k${String(n).padStart(5, "0")}`);
@@ -234,6 +294,19 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(await documents.size(AUDIT)).toEqual({ documents: 0, bytes: 0 });
         for (const body of ["a", "ä", ""]) await append(documents, AUDIT, body);
         expect(await documents.size(AUDIT)).toEqual({ documents: 3, bytes: 3 });
+      }));
+
+    test("loses its oldest entries first, of more than one call deletes", () =>
+      withDocuments(async (documents) => {
+        const keys = upTo(TRIMMED + 20).map((n) => `k${String(n).padStart(5, "0")}`);
+        const all = keys.map((key) => ({ key, seen: undefined, body: "x" }));
+        await documents.write(AUDIT, all, { version: "vmany" });
+        const endless = Number.POSITIVE_INFINITY;
+        expect(await documents.trim(AUDIT, { ms: endless, count: endless })).toBe(0);
+        expect(await documents.trim(AUDIT, { count: 5 })).toBe(TRIMMED);
+        expect(keysOf(await documents.list(AUDIT)).toSorted()).toEqual(keys.slice(-20));
+        expect(await retain(documents, AUDIT, { count: 5 }, NEVER)).toBe(15);
+        expect(await documents.size(AUDIT)).toEqual({ documents: 5, bytes: 5 });
       }));
 
     test("keeps the newest, and those that are not too old, and no other's", () =>
@@ -350,6 +423,61 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         const ahead = { limit: 1, leaseMs: 100, aheadMs: 200 };
         expect(names(await claimDue(documents, "plans", ahead))).toEqual(["acme/k"]);
         expect(await claimDue(documents, "plans", ahead)).toEqual([]);
+      }));
+
+    test("are found when they are written, changed or deleted while others look for them", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        const waiting: string[] = [];
+        const found: string[] = [];
+        const look = async () => {
+          found.push(
+            ...names(await claim(documents, 10, 1_000_000)).filter((name) => !name.endsWith("gone")),
+          );
+        };
+        // What is long may take another way, on which it waits.
+        const body = "x".repeat(70_000);
+        for (const round of upTo(10)) {
+          const tenants = [`${round}a`, `${round}b`];
+          waiting.push(...tenants.flatMap((tenant) => upTo(3).map((n) => `${tenant}/k${n}`)));
+          for (const tenant of tenants) await put(documents, "gone", { of: of(tenant), due: now + 1 });
+          advance(1);
+          let isOver = false;
+          const writing = Promise.all(
+            tenants.flatMap((tenant) => [
+              drop(documents, "gone", of(tenant)).catch(() => {}),
+              ...upTo(3).map((n) => put(documents, `k${n}`, { of: of(tenant), body, due: now + round - n })),
+            ]),
+          ).finally(() => (isOver = true));
+          do await Promise.all([look(), look()]);
+          while (!isOver);
+          await writing;
+        }
+        for (let before = -1; before < found.length; ) {
+          before = found.length;
+          await look();
+        }
+        expect(found.toSorted()).toEqual(waiting.toSorted());
+      }));
+
+    test("are due at a time: what is none is refused, and a part of a millisecond is a whole one", () =>
+      withDocuments(async (documents, advance) => {
+        const now = await nowOf(documents);
+        for (const due of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 8.65e15])
+          await expect(
+            documents.write(PLANS, [{ key: "k", seen: undefined, body: "x", due }], { version: "vtime" }),
+          ).rejects.toMatchObject({
+            code: "invalid_request",
+            message: expect.stringContaining(`\`due\` is ${due}`),
+          });
+        expect(await documents.list(PLANS)).toEqual([]);
+        for (const [key, due] of Object.entries({ part: now + 1.5, past: -5, far: 8.64e15 }))
+          await put(documents, key, { due });
+        expect(names(await claim(documents, 10))).toEqual(["acme/past"]);
+        advance(1);
+        expect(await claim(documents, 10)).toEqual([]);
+        advance(1);
+        expect(names(await claim(documents, 10))).toEqual(["acme/part"]);
       }));
 
     test("are those of one kind", () =>

@@ -6,6 +6,11 @@ import type { AllStores } from "../../src/stores/all-stores.ts";
 import { ADA, BOB, inWorld, NEIGHBOURS, type Open } from "../stores/fixture.ts";
 
 const CAROL: Owner = { tenant: "other", user: "carol" };
+/** The second of two has the larger bytes, and the smaller UTF-16. */
+const BYTES: readonly Owner[] = ["\uffee", "\u{1f600}"].flatMap((name) => [
+  { tenant: name, user: "x" },
+  { tenant: "names", user: name },
+]);
 
 const makeThread = ({ threads }: AllStores, owner: Owner, id = "t") =>
   threads.create(owner, { id, metadata: {} });
@@ -31,7 +36,7 @@ export function ownersContract(open: Open): void {
     test("has everybody with a thread, once, in pages", () =>
       inWorld(open, async ({ stores }) => {
         const everybody = new Map(
-          [CAROL, ...NEIGHBOURS.flatMap(([, one, other]) => [one, other])].map((owner) => [
+          [CAROL, ...BYTES, ...NEIGHBOURS.flatMap(([, one, other]) => [one, other])].map((owner) => [
             JSON.stringify(owner),
             owner,
           ]),
@@ -68,6 +73,16 @@ export function ownersContract(open: Open): void {
         await makeThread(stores, { tenant: "acme", user: "a" });
         const rest = await owners.list({ limit: 10, after: first[1] });
         expect([...first, ...rest].map(({ user }) => user)).toEqual(names);
+      }));
+
+    test("is in the order of the bytes of their names, also where it begins between two", () =>
+      inWorld(open, async ({ stores: { owners }, stores }) => {
+        for (const owner of BYTES) await makeThread(stores, owner);
+        const [first, named, second, other] = BYTES;
+        expect(await owners.list({ limit: 10 })).toEqual([named, other, first, second]);
+        expect(await owners.tenants({ limit: 10 })).toEqual(["names", first?.tenant, second?.tenant]);
+        expect(await owners.list({ limit: 10, after: first })).toEqual([second]);
+        expect(await owners.list({ limit: 10, after: second, tenant: first?.tenant })).toEqual([]);
       }));
 
     test("holds no other tenant's, wherever it begins", () =>

@@ -6,6 +6,7 @@ import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
 import { documentListsContract } from "../contracts/documents-lists.ts";
+import { documentStepsContract } from "../contracts/documents-steps.ts";
 import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
@@ -43,6 +44,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   );
   documentsContract(open);
   documentListsContract(open);
+  documentStepsContract(open);
   itemLivesContract(open);
   itemsContract(open);
   deferredCallsContract(open);

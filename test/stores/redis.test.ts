@@ -4,6 +4,7 @@ import { busContract } from "../contracts/bus.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
 import { documentListsContract } from "../contracts/documents-lists.ts";
+import { documentStepsContract } from "../contracts/documents-steps.ts";
 import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemsContract } from "../contracts/items.ts";
@@ -48,6 +49,7 @@ needing(redis, "redis-server").describe("redis stores", () => {
   );
   documentsContract(open);
   documentListsContract(open);
+  documentStepsContract(open);
   itemLivesContract(open);
   itemsContract(open);
   deferredCallsContract(open);

@@ -7,6 +7,7 @@ import { resultsAfterClockSetBackContract } from "../contracts/clock-set-back.ts
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
 import { documentListsContract } from "../contracts/documents-lists.ts";
+import { documentStepsContract } from "../contracts/documents-steps.ts";
 import { eventWritesContract } from "../contracts/event-writes.ts";
 import { eventsContract } from "../contracts/events.ts";
 import { itemLivesContract } from "../contracts/items-lives.ts";
@@ -48,6 +49,7 @@ deferredCallsContract(open);
 resultsAfterClockSetBackContract(open);
 documentsContract(open);
 documentListsContract(open);
+documentStepsContract(open);
 itemLivesContract(open);
 busContract(open);
 sentRequestsContract(open);

@@ -4,6 +4,7 @@ import { type Documents, type DocumentWrite, type ListedDocument, TRIMMED } from
 import type { Shelf } from "../../core/items.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import {
+  dueOf,
   inOrder,
   isDueAt,
   listedPage,
@@ -89,6 +90,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
     pick: turns.pick,
 
     async write(collection, writes, { version, ...bounds }) {
+      const dues = writes.map(dueOf);
       const items = itemsOf(collection);
       const refused = refusalOf(writes, bounds, {
         exists: items !== undefined,
@@ -103,11 +105,14 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
         memory.makeRoom(thread.owner.tenant, thread);
       const before = thread ? weightOf(items) : 0;
       const now = memory.limits.now();
-      for (const { key, body, due } of writes) {
+      for (const [at, { key, body }] of writes.entries()) {
         const created_at = items.get(key)?.created_at ?? now;
+        const due = dues[at] ?? Number.POSITIVE_INFINITY;
         if (body === undefined) items.delete(key);
-        else items.set(key, entryOf({ key, body, version, created_at, updated_at: now }, due));
-        if (body !== undefined && typeof due === "number") turns.add(collection, due);
+        else {
+          items.set(key, entryOf({ key, body, version, created_at, updated_at: now }, due));
+          turns.add(collection, due);
+        }
       }
       keep(collection, items);
       if (thread) memory.weigh(thread, weightOf(items) - before);
@@ -124,7 +129,7 @@ function bytesOfOthers(items: Items = new Map(), writes: readonly DocumentWrite[
   return bytes;
 }
 
-function entryOf(document: ListedDocument, due?: number | null): DocumentEntry {
+function entryOf(document: ListedDocument, due: number): DocumentEntry {
   const bytes = DOCUMENT_BYTES + Buffer.byteLength(document.key) + Buffer.byteLength(document.body);
-  return { ...document, due: due ?? Number.POSITIVE_INFINITY, bytes };
+  return { ...document, due, bytes };
 }

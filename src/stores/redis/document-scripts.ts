@@ -5,13 +5,11 @@ import type { Document } from "../../core/documents.ts";
 import type { Refusal } from "../document-rules.ts";
 import { script } from "./connection.ts";
 
-/** The version of a text without one. */
-const OLD = "old";
-
 /** The document of a text that these scripts return. */
 export function documentOf(key: string, text: string | undefined): Document | undefined {
   if (text === undefined) return undefined;
-  const [, version = OLD, body = text] = /^(v\w+) (.*)$/s.exec(text) ?? [];
+  // `write` makes no other texts.
+  const [, version = "", body = ""] = /^(v\w+) (.*)$/s.exec(text) ?? [];
   return { key, version, body };
 }
 
@@ -164,7 +162,7 @@ const definition = {
   keys: ["items", "due", "meta", "done", "names", "created", "updated"],
   args: ["order", "documents", "bytes", "asking", "listed"],
   lua: `${LIFE}${ORDER}${SIZE}
-local function version_of(text) return string.match(text, '^(v%w+) ') or '${OLD}' end
+local function version_of(text) return string.match(text, '^(v%w+) ') end
 local holds = {}
 function holds.none() return meta ~= items and redis.call('EXISTS', meta) == 0 end
 function holds.changed()

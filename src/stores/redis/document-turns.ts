@@ -11,15 +11,22 @@ import {
   type PickOptions,
 } from "../../core/documents.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { dueOf } from "../document-rules.ts";
 import type { StoreContext } from "./context.ts";
 import { documentOf, readDocuments } from "./document-scripts.ts";
-import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";
+import { collectionKeys, DEDUPE_TTL_MS, documentTurns, tenantTag } from "./keys.ts";
 import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts";
+
+/** Time within which a write that was noted is carried out or never, in ms. */
+const WRITTEN_MS = DEDUPE_TTL_MS;
 
 export interface RedisTurns {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
-  /** Adds an entry for each document that will be due. */
-  note(collection: Collection, writes: readonly DocumentWrite[]): Promise<void>;
+  /**
+   * Adds an entry for each document that will be due, before they are written: if this process ends in between, the entries are stale.
+   * Call the returned function after the write. It adds them again, because a process that looked for them too early has removed them.
+   */
+  noted(collection: Collection, writes: readonly DocumentWrite[]): Promise<() => Promise<void>>;
 }
 
 export function redisTurns({ redis }: Pick<StoreContext, "redis">): RedisTurns {
@@ -37,19 +44,22 @@ export function redisTurns({ redis }: Pick<StoreContext, "redis">): RedisTurns {
       return picked;
     },
 
-    async note(collection, writes) {
-      if (!isOwned(collection)) return;
-      const due = writes.flatMap(({ key, body, due: time }) =>
-        body !== undefined && typeof time === "number" ? { key, time } : [],
-      );
-      if (due.length === 0) return;
+    async noted(collection, writes) {
+      const due = writes.flatMap((write) => {
+        const time = dueOf(write);
+        return time === null ? [] : { key: write.key, time };
+      });
+      if (!isOwned(collection) || due.length === 0) return async () => {};
       const schedule = createSchedule(redis, documentTurns(collection.kind), { holdMs: 0 });
       const now = await clock(collection);
-      await Promise.all(
-        due.map(({ key, time }) =>
-          schedule.add(tenantTag(collection), entryText(collection, key), Math.max(time - now, 0)),
-        ),
-      );
+      const add = async (least: number) => {
+        const entries = due.map(({ key, time }) =>
+          schedule.add(tenantTag(collection), entryText(collection, key), Math.max(time - now, least)),
+        );
+        await Promise.all(entries);
+      };
+      await add(WRITTEN_MS);
+      return () => add(0);
     },
   };
 
@@ -73,7 +83,7 @@ export function redisTurns({ redis }: Pick<StoreContext, "redis">): RedisTurns {
     const [time, at] = [Number(due), Number(now)];
     if (due !== null && document && (time <= at || time > at + aheadMs))
       return { collection, key, version: document.version };
-    await schedule.reschedule(entry, due === null ? undefined : Number(due));
+    await schedule.reschedule(entry, due === null || !document ? undefined : time);
     return undefined;
   }
 }

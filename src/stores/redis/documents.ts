@@ -8,7 +8,7 @@ import {
   type ListedDocument,
   TRIMMED,
 } from "../../core/documents.ts";
-import { listedPage, placeOf, REFUSALS, roomFor, threadIdOf } from "../document-rules.ts";
+import { dueOf, listedPage, placeOf, REFUSALS, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
@@ -107,11 +107,11 @@ export function redisDocuments({
 
     async write(collection, writes, { version, ...bounds }) {
       const keys = collectionKeys(collection, version);
-      const values = writes.flatMap(({ key, seen = "", body, due }) => [
-        nameOf(collection, key),
-        seen,
-        body === undefined ? "" : `${version} ${body}`,
-        String(due ?? ""),
+      const values = writes.flatMap((write) => [
+        nameOf(collection, write.key),
+        write.seen ?? "",
+        write.body === undefined ? "" : `${version} ${write.body}`,
+        String(dueOf(write) ?? ""),
       ]);
       const isNew = writes.some(({ seen, body }) => seen === undefined && body !== undefined);
       if (isNew && "of" in collection && "agent" in collection.of)
@@ -119,11 +119,11 @@ export function redisDocuments({
       const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
       const listed = "of" in collection ? "" : "1";
       const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS, listed };
-      // Before the documents: if this process ends in between, the entries are stale.
-      await turns.note(collection, writes);
+      const note = await turns.noted(collection, writes);
       const run = redis.runFor(tenantOf(collection));
       const [outcome, life] = await run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);
+      if (outcome === "written") await note();
       if (outcome !== "none") return outcome;
       throw noSuchThread(threadIdOf(collection));
     },

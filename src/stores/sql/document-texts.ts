@@ -29,7 +29,9 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
     },
     size: `SELECT count(*) AS documents, CAST(coalesce(sum(octet_length(body)), 0) AS bigint) AS bytes ${IN_COLLECTION}`,
     oldest: `SELECT key ${IN_COLLECTION} AND created_at < ${time(2)} - CAST($3 AS bigint) ORDER BY created_at, key LIMIT $4`,
-    over: `SELECT key ${IN_COLLECTION} ORDER BY created_at DESC, key DESC LIMIT $2 OFFSET $3`,
+    over: `SELECT key ${IN_COLLECTION} AND (created_at, key) <= (
+        SELECT created_at, key ${IN_COLLECTION} ORDER BY created_at DESC, key DESC LIMIT 1 OFFSET $3)
+      ORDER BY created_at, key LIMIT $2`,
     keepThread: `${THREAD(1)} ${keepsRow}`,
     versions: `SELECT key, version ${IN_COLLECTION} AND ${among("key", 2)}`,
     count: `SELECT count(*) AS n ${IN_COLLECTION}`,
@@ -69,7 +71,7 @@ export function turnTexts({ time, locksTurns }: Dialect) {
     next: `
       UPDATE document_turns SET at = (
         SELECT CASE WHEN min(due) > now THEN CAST(min(due) AS bigint) ELSE now END
-        FROM documents JOIN (SELECT ${time(2)} AS now) AS clock ON true WHERE collection = $1 AND due IS NOT NULL GROUP BY now)
+        FROM (SELECT ${time(2)} AS now) AS clock LEFT JOIN documents ON collection = $1 AND due IS NOT NULL GROUP BY now)
       WHERE collection = $1`,
   };
 }

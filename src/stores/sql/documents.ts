@@ -1,7 +1,7 @@
 // Documents in a table. The database deletes documents of a thread with it.
 
 import { type Document, type Documents, type ListedDocument, TRIMMED } from "../../core/documents.ts";
-import { listedPage, type Place, placeOf, refusalOf, roomFor } from "../document-rules.ts";
+import { dueOf, listedPage, type Place, placeOf, refusalOf, roomFor } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
 import type { Dialect } from "./dialect.ts";
@@ -97,10 +97,12 @@ export function sqlDocuments(
     async trim(collection, { ms, count }) {
       const key = collectionKey(collection);
       const executor = at(key);
-      const values = [key.name, executor.clock(), ms ?? null, TRIMMED];
-      const old: Statement<Key> = { sql: sql.oldest, values };
-      const over: Statement<Key> = { sql: sql.over, values: [key.name, TRIMMED, count ?? 0] };
-      const asked = [ms === undefined ? undefined : old, count === undefined ? undefined : over] as const;
+      const old = (age: number): Statement<Key> => ({
+        sql: sql.oldest,
+        values: [key.name, executor.clock(), Math.ceil(age), TRIMMED],
+      });
+      const over = (most: number): Statement<Key> => ({ sql: sql.over, values: [key.name, TRIMMED, most] });
+      const asked = [isBound(ms) ? old(ms) : undefined, isBound(count) ? over(count) : undefined] as const;
       return executor.change(asked, (found) => {
         const keys = [...new Set(found.flat().map((row) => row.key))].slice(0, TRIMMED);
         if (keys.length === 0) return { writes: [], result: 0 };
@@ -114,7 +116,8 @@ export function sqlDocuments(
     async write(collection, writes, { version, ...bounds }) {
       const key = collectionKey(collection);
       const { name, thread } = key;
-      const rows = writes.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
+      const timed = writes.map((write) => ({ ...write, due: dueOf(write) }));
+      const rows = timed.map((write) => ({ ...write, key: JSON.stringify(write.key) }));
       const keys = rows.map((row) => row.key);
       const executor = at(key);
       const clock = executor.clock();
@@ -140,18 +143,22 @@ export function sqlDocuments(
 
       function written(): Statement[] {
         const gone = rows.filter(({ body }) => body === undefined).map((row) => row.key);
-        const puts = rows.flatMap(({ key: each, body, due = null }) => {
+        const puts = rows.flatMap(({ key: each, body, due }) => {
           const [owner, id] = thread ?? [null, null];
           return body === undefined
             ? []
             : { sql: sql.put, values: [name, each, version, body, due, owner, id, clock] };
         });
         const removals = gone.length > 0 ? [{ sql: sql.remove, values: [name, gone] }] : [];
-        return [...turns.writesOf(collection, writes, { version, clock }), ...removals, ...puts];
+        return [...turns.writesOf(collection, timed, { version, clock }), ...removals, ...puts];
       }
     },
   };
 }
+
+/** Infinity bounds nothing, and no database takes it. */
+const isBound = (most: number | undefined): most is number =>
+  most !== undefined && most !== Number.POSITIVE_INFINITY;
 
 // Only `write` fills this column.
 const keyIn = (text: string) => JSON.parse(text) as string;

@@ -90,6 +90,7 @@ export function toyDocuments(files: Files): Documents & Pick<OwnerIndex, "shelve
     },
     async write(collection, writes, { version, ...bounds }) {
       const now = files.limits.now();
+      const dues = writes.map(rules.dueOf);
       const documents = new Map(all(collection).map((each) => [each.key, each]));
       const others = () => all(collection).filter(({ key }) => !writes.some((write) => write.key === key));
       const refused = rules.refusalOf(writes, bounds, {
@@ -100,7 +101,8 @@ export function toyDocuments(files: Files): Documents & Pick<OwnerIndex, "shelve
       });
       if (refused === "none") throw noSuchThread(rules.threadIdOf(collection));
       if (refused) return refused;
-      for (const { key, body, due = null } of writes) {
+      for (const [at, { key, body }] of writes.entries()) {
+        const due = dues[at] ?? null;
         const created_at = documents.get(key)?.created_at ?? now;
         if (body === undefined) documents.delete(key);
         else documents.set(key, { key, body, version, due, created_at, updated_at: now });
