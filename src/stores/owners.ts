@@ -2,7 +2,7 @@
 // tenant's users are neighbours in it.
 
 import type { Owners } from "../core/owners.ts";
-import type { Owner } from "../protocol/ids.ts";
+import { ownerOf, ownerText } from "./row-keys.ts";
 
 /** The index that a store implements. */
 export interface OwnerIndex extends Pick<Owners, "shelves"> {
@@ -13,10 +13,9 @@ export interface OwnerIndex extends Pick<Owners, "shelves"> {
   between(after: string, before: string, limit: number): Promise<string[]>;
 }
 
-function ownerOf(text: string): Owner {
-  const [tenant, user] = JSON.parse(text) as [string, string];
-  return { tenant, user };
-}
+/** In the order of their bytes, which is another one than that of JavaScript's strings. */
+export const isBefore = (one: string, other: string): boolean =>
+  Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0;
 
 /** Before every owner, and behind every one. */
 const FIRST = "[";
@@ -32,8 +31,8 @@ export function createOwners({ between, shelves }: OwnerIndex): Owners {
   return {
     async list({ limit, after, tenant }) {
       const [first, last] = tenant === undefined ? [FIRST, LAST] : rangeOf(tenant);
-      const start = after === undefined ? first : JSON.stringify([after.tenant, after.user]);
-      return (await between(start > first ? start : first, last, limit)).map(ownerOf);
+      const start = after === undefined ? first : ownerText(after);
+      return (await between(isBefore(first, start) ? start : first, last, limit)).map(ownerOf);
     },
 
     async tenants({ limit, after }) {

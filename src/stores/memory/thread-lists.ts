@@ -2,6 +2,7 @@
 // search, so the cost of a list depends on what is read of it.
 
 import type { Owner } from "../../protocol/ids.ts";
+import { isBefore } from "../owners.ts";
 import type { Position } from "../page.ts";
 import { ownerText } from "../row-keys.ts";
 import type { ThreadEntry } from "./records.ts";
@@ -10,7 +11,7 @@ import type { ThreadEntry } from "./records.ts";
 export class ThreadLists {
   /** By `ownerText`, of owners who have threads. */
   readonly #ofOwners = new Map<string, OwnList>();
-  /** The same owners, in order. */
+  /** The same owners, in the order of their bytes. */
   readonly #owners: string[] = [];
 
   add(thread: ThreadEntry): void {
@@ -46,12 +47,12 @@ export class ThreadLists {
 
   /** Up to `limit` owners, as `ownerText` has them, in order: those behind `after` and before `before`. */
   ownersBetween(after: string, before: string, limit: number): string[] {
-    const from = countBefore(this.#owners, (owner) => owner <= after);
-    return this.#owners.slice(from, from + limit).filter((owner) => owner < before);
+    const from = countBefore(this.#owners, (owner) => !isBefore(after, owner));
+    return this.#owners.slice(from, from + limit).filter((owner) => isBefore(owner, before));
   }
 
   #placeOf(owner: string): number {
-    return countBefore(this.#owners, (other) => other < owner);
+    return countBefore(this.#owners, (other) => isBefore(other, owner));
   }
 }
 

@@ -5,7 +5,7 @@ import { createDeferredCalls } from "../../../src/stores/deferred-calls.ts";
 import { createItems } from "../../../src/stores/items.ts";
 import { ControlChannel, LocalBus } from "../../../src/stores/local-bus.ts";
 import type { StoreOptions } from "../../../src/stores/options.ts";
-import { createOwners } from "../../../src/stores/owners.ts";
+import { createOwners, isBefore } from "../../../src/stores/owners.ts";
 import { ownerText } from "../../../src/stores/row-keys.ts";
 import { createRuns } from "../../../src/stores/runs.ts";
 import { openMemoryQuotas } from "../../../src/stores/sqlite/quotas.ts";
@@ -32,8 +32,8 @@ export function createToyStores(options: StoreOptions = {}): AllStores {
       shelves,
       async between(after, before, limit) {
         const names = new Set(files.threads().map(({ head }) => ownerText(head.owner)));
-        const found = [...names].filter((name) => name > after && name < before);
-        return found.sort().slice(0, limit);
+        const found = [...names].filter((name) => isBefore(after, name) && isBefore(name, before));
+        return found.sort((a, b) => (isBefore(a, b) ? -1 : 1)).slice(0, limit);
       },
     }),
     quotas: counters.quotas,
