@@ -6,18 +6,21 @@ import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
+import { claimDue } from "../../src/core/document-claims.ts";
 import { userMessage } from "../../src/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
+import { TURN_MS } from "../../src/stores/check/facts.ts";
 import { LATE_MS, type RuleName } from "../../src/stores/check/rules.ts";
 import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
+import { tenantTag } from "../../src/stores/redis/keys.ts";
 import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { checked, contradictionsIn, type StorePlace } from "../support/store-check.ts";
-import { ADA, claimed, delta, done, message, newRun, patch } from "./fixture.ts";
+import { ADA, claimed, delta, done, message, newRun, patch, upTo } from "./fixture.ts";
 
 const [redis, postgres] = await Promise.all([startRedis("--databases", "200"), startPostgres()]);
 afterAll(() => Promise.all([redis?.close(), postgres?.close()]));
@@ -74,12 +77,47 @@ async function fill(stores: AllStores): Promise<void> {
   const due = Date.now() + 86_400_000;
   const writes = [{ key: "box", seen: undefined, body: "{}", due }];
   await stores.documents.write({ kind: "sandboxes" }, writes, { version: "v1" });
+  await stores.documents.write({ kind: "plans", tenant: "acme" }, writes, { version: "v2" });
+  await stores.documents.write({ kind: "alarms", ...ADA }, writes, { version: "v3" });
   await stores.quotas.setStored(
     ADA,
     { id: "free", bytes: 100, ms: 86_400_000 },
     { tenant: undefined, user: undefined },
   );
 }
+
+/** A run from its beginning to its end, with all that it may leave behind on its way. */
+async function runOnce(stores: AllStores, thread: string, round: number): Promise<void> {
+  const { runs, events, threads, documents } = stores;
+  const { run, lease } = await claimed(stores, thread);
+  await events.append(lease, [message("one"), delta("a"), delta("b"), patch("files", { [run.id]: 1 })]);
+  const next = newRun(thread);
+  await runs.start(ADA, next, "queue");
+  await runs.steer(ADA, thread, run.id, userMessage("psst"));
+  for (const text of ["two", "three"]) await events.append(lease, [delta(text), message(text)]);
+  await events.append(lease, [done()]);
+  const claim = await runs.claimNext(ADA, thread);
+  if (claim) await events.append(claim.lease, [message("four"), done("cancelled")]);
+  const plans = { kind: "plans", tenant: `${round % 3}` };
+  const due = (await documents.read(plans, [])).now;
+  await documents.write(plans, [{ key: run.id, seen: undefined, body: "{}", due }], {
+    version: `v${run.id.slice(4)}`,
+  });
+  for (const { collection, key, version: seen } of await claimDue(documents, "plans", {
+    limit: 5,
+    leaseMs: 60_000,
+  }))
+    await documents.write(collection, [{ key, seen, body: undefined }], { version: `vend${key.slice(4)}` });
+  if (round % 2 === 1) await threads.fork(ADA, thread, { id: `${thread}_fork`, metadata: {} });
+  else for (const id of [thread, `${thread}_fork`]) await threads.delete(ADA, id);
+}
+
+const opened = async (place: StorePlace): Promise<AllStores> =>
+  "sqlite" in place
+    ? createSqliteStores({ dataDir: place.sqlite })
+    : "redis" in place
+      ? createRedisStores({ url: place.redis, deadlineMs: 60_000 })
+      : createPostgresStores({ url: place.postgres, deadlineMs: 60_000 });
 
 interface Damage {
   readonly rule: RuleName;
@@ -215,10 +253,25 @@ const DAMAGES: readonly Damage[] = [
   },
   {
     rule: "late_document",
-    sql: `UPDATE documents SET due = ${LATE}`,
+    sql: `UPDATE documents SET due = ${LATE} WHERE collection = '["sandboxes"]'`,
     redis: [["ZADD", "sk:{sandboxes}:due:records", String(LATE), "box"]],
   },
   { rule: "lost_document", redis: [["HDEL", "sk:{sandboxes}:records", "box"]] },
+  {
+    rule: "document_without_turn",
+    sql: `DELETE FROM documents WHERE collection = '["alarms","acme",null]'`,
+    redis: [["DEL", "sk:{turns:alarms}:{acme}"]],
+  },
+  {
+    rule: "document_without_turn",
+    sql: "DELETE FROM document_turns",
+    redis: [["DEL", "sk:{turns:plans}:{acme}"]],
+  },
+  {
+    rule: "document_without_turn",
+    sql: `UPDATE document_turns SET at = at + ${2 * TURN_MS}`,
+    redis: [["ZINCRBY", "sk:{turns:plans}:{acme}", String(2 * TURN_MS), '["acme","box"]']],
+  },
   {
     rule: "wrong_sum",
     usage: "UPDATE stored_sums SET bytes = bytes + 1",
@@ -295,9 +348,9 @@ async function filledRedis(): Promise<Filled> {
       for (const command of commands)
         ask(
           ...command.map((word) =>
-            word.replace(/^\{(\w+)\}/, (whole, name) =>
-              name === "tenant" ? tenant : (places[name] ?? whole),
-            ),
+            word
+              .replace(/^\{(\w+)\}/, (whole, name) => (name === "tenant" ? tenant : (places[name] ?? whole)))
+              .replace(/\{acme\}$/, tenantTag({ tenant: "acme" })),
           ),
         );
     },
@@ -360,6 +413,22 @@ for (const store of STORES) {
       expect(findings).toEqual([]);
       expect(all).toEqual({ threads: 3, runs: 4, messages: 6, events: 6 + 2 + 5 });
       expect(await bytes()).toEqual(before);
+    });
+
+    test("finds nothing in a store in which fifty runs are under way", async () => {
+      const { place } = await store.fill();
+      const stores = await opened(place);
+      onTestFinished(() => stores.close());
+      let isOver = false;
+      const users = Promise.all(
+        upTo(50).map(async (n) => {
+          for (const round of upTo(4)) await runOnce(stores, `u${n}`, round);
+        }),
+      ).finally(() => (isOver = true));
+      do expect(await contradictionsIn(place)).toEqual([]);
+      while (!isOver);
+      await users;
+      expect(await contradictionsIn(place)).toEqual([]);
     });
 
     test.each(DAMAGES.filter(store.has).map((each) => [each.rule, store.has(each), each] as const))(

@@ -62,11 +62,14 @@ export async function* checkStore(
   ): AsyncGenerator<Finding, void, void> {
     if (wrong.size > 0 && !store.isOfOneMoment) await sleep(againMs, undefined, { signal });
     for (const [name, found] of wrong) {
-      const texts = store.isOfOneMoment ? undefined : new Set((await again(name)).map(({ text }) => text));
-      yield* found.filter(({ text }) => texts?.has(text) ?? true);
+      const still = store.isOfOneMoment ? undefined : new Set((await again(name)).map(wordsOf));
+      yield* found.filter((each) => still?.has(wordsOf(each)) ?? true);
     }
   }
 }
+
+/** A thread may say the same of its next run, which is another finding. */
+const wordsOf = ({ run = "", text }: Finding) => `${run} ${text}`;
 
 function count(checked: Checked, { runs, messages }: ThreadFacts): void {
   checked.threads++;

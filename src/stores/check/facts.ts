@@ -64,7 +64,16 @@ export interface DueDocument {
   /** In ms since 1970. */
   readonly due: number;
   readonly exists: boolean;
+  /** Whether a process that looks for due documents finds it, where there is one. */
+  readonly isFound: boolean;
 }
+
+/** Until when the turn of a tenant may come after its document is due: those who pick documents hold them for less, in ms. */
+export const TURN_MS = 3_600_000;
+
+/** Whether a turn that comes at `turn` finds what is due at `due`; without a turn nothing does. */
+export const isInTurn = (due: number, turn: number | null, now: number): boolean =>
+  turn !== null && turn <= Math.max(due, now) + TURN_MS;
 
 /** The bytes that a tenant or a user has stored, as the store has added them up, and as its rows do. */
 export interface Sum {
@@ -85,7 +94,7 @@ export interface Inspection {
   remains(): AsyncIterable<string>;
   /** True if such damage still exists. */
   remain(text: string): Promise<boolean>;
-  /** Documents that were due at `time` or that are not there, in pages. */
+  /** Documents that were due at `time`, that are not there or that no process finds, in pages. */
   due(time: number): AsyncIterable<readonly DueDocument[]>;
   sums(): AsyncIterable<readonly Sum[]>;
   close(): Promise<void>;

@@ -156,6 +156,7 @@ const THREAD_RULES = {
 export type RuleName =
   | keyof typeof THREAD_RULES
   | "broken_database"
+  | "document_without_turn"
   | "late_document"
   | "lost_document"
   | "wrong_sum";
@@ -178,12 +179,14 @@ export function wrongIn(thread: ThreadFacts): Finding[] {
 }
 
 /** `lastWorked`: the newest change of any thread, in ms since 1970. A stopped server is late with nothing. */
-export function wrongWith({ collection, key, due, exists }: DueDocument, lastWorked: number): Finding[] {
-  if (!exists)
-    return [{ rule: "lost_document", text: `Document ${key} of ${collection} is due, but is not there.` }];
+export function wrongWith(document: DueDocument, lastWorked: number): Finding[] {
+  const { due, exists, isFound } = document;
+  const name = `Document ${document.key} of ${document.collection}`;
+  if (!exists) return [{ rule: "lost_document", text: `${name} is due, but is not there.` }];
+  if (!isFound)
+    return [{ rule: "document_without_turn", text: `${name} has a time, but no process looks for it then.` }];
   if (due > lastWorked - LATE_MS) return [];
-  const since = new Date(due).toISOString();
-  return [{ rule: "late_document", text: `Document ${key} of ${collection} has been due since ${since}.` }];
+  return [{ rule: "late_document", text: `${name} has been due since ${new Date(due).toISOString()}.` }];
 }
 
 export function wrongSum({ name, recorded, counted }: Sum): Finding[] {

@@ -5,7 +5,16 @@ import { openInterrupts } from "../../core/open-interrupts.ts";
 import { isSettled, type RunStatus, type ThreadStatus } from "../../core/records.ts";
 import type { EventName } from "../../protocol/event.ts";
 import { ownerOf, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
-import type { CallFacts, DueDocument, Inspection, Question, RunFacts, Sum, ThreadFacts } from "./facts.ts";
+import {
+  type CallFacts,
+  type DueDocument,
+  type Inspection,
+  isInTurn,
+  type Question,
+  type RunFacts,
+  type Sum,
+  type ThreadFacts,
+} from "./facts.ts";
 import { type LogOutline, type LogRowFacts, NO_LOG, withRow } from "./log-outline.ts";
 import { type MessagesOutline, NO_MESSAGES, withMessages } from "./messages-outline.ts";
 
@@ -252,20 +261,43 @@ async function* pages<Row, Place = number>(
   }
 }
 
-export async function* sqlDue(ask: Ask, time: number): AsyncGenerator<DueDocument[], void, void> {
-  type Row = Omit<DueDocument, "exists">;
+/** `now`: the database's clock. */
+export async function* sqlDue(
+  ask: Ask,
+  { time, now }: { readonly time: number; readonly now: number },
+): AsyncGenerator<DueDocument[], void, void> {
+  type Row = Pick<DueDocument, "collection" | "key" | "due"> & { readonly at: number | null };
   for await (const rows of pages<Row, [number, string, string]>(
     [Number.MIN_SAFE_INTEGER, "", ""],
     (after) =>
       ask(
-        `SELECT collection, key, due FROM documents WHERE due <= ?1 AND (due, collection, key) > (?2, ?3, ?4)
-        ORDER BY due, collection, key LIMIT ?5`,
-        [time, ...after, PAGE],
+        `SELECT documents.collection AS collection, key, due, at FROM documents
+        LEFT JOIN document_turns AS turn ON turn.collection = documents.collection
+        WHERE due IS NOT NULL AND (due, documents.collection, key) > (?1, ?2, ?3)
+        ORDER BY due, documents.collection, key LIMIT ?4`,
+        [...after, ROWS],
       ),
     ({ due, collection, key }) => [due, collection, key],
-    PAGE,
-  ))
-    yield rows.map((row) => ({ ...row, exists: true }));
+    ROWS,
+  )) {
+    const documents: DueDocument[] = [];
+    for (const { at, ...row } of rows)
+      documents.push({ ...row, exists: true, isFound: await isFound(row, at) });
+    yield documents.filter((each) => each.due <= time || !each.isFound);
+  }
+
+  /** A tenant's turn finds its documents, and the entries of its users' documents beside them. Other collections have no turns. */
+  async function isFound(
+    { collection, key, due }: Pick<Row, "collection" | "key" | "due">,
+    at: number | null,
+  ) {
+    const [kind, tenant, user, ...more] = JSON.parse(collection) as (string | null)[];
+    if (tenant === undefined || more.length > 0) return true;
+    if (user === undefined || user === null) return isInTurn(due, at, now);
+    const entry = [JSON.stringify([kind, tenant, null]), JSON.stringify([user, JSON.parse(key)])];
+    const found = await ask("SELECT 1 AS n FROM documents WHERE collection = ?1 AND key = ?2", entry);
+    return found.length > 0;
+  }
 }
 
 export async function* sqlSums(ask: Ask): AsyncGenerator<Sum[], void, void> {

@@ -35,13 +35,14 @@ export async function inspectPostgres(url: string, { eventsMs }: { eventsMs: num
       SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`);
     await assertFormat(client);
     const [row] = await ask<{ now: number }>("SELECT floor(extract(epoch FROM now()) * 1000)::bigint AS now");
+    const now = row?.now ?? Date.now();
     return {
       isOfOneMoment: true,
-      ...sqlThreads(ask, DIALECT, { eventsMs, now: row?.now ?? Date.now() }),
+      ...sqlThreads(ask, DIALECT, { eventsMs, now }),
       // Its foreign keys let no row stay without what it belongs to.
       async *remains() {},
       remain: async () => false,
-      due: (time) => sqlDue(ask, time),
+      due: (time) => sqlDue(ask, { time, now }),
       sums: () => sqlSums(ask),
       close: () => client.end(),
     };

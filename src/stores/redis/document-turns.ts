@@ -88,10 +88,11 @@ export function redisTurns({ redis }: Pick<StoreContext, "redis">): RedisTurns {
   }
 }
 
-const entryText = ({ tenant, user }: OwnedCollection, key: string) =>
+/** The text of the entry of a document. */
+export const entryText = ({ tenant, user }: OwnedCollection, key: string) =>
   JSON.stringify(user === undefined ? [tenant, key] : [tenant, key, user]);
 
-function ofEntry(kind: string, text: string): { collection: OwnedCollection; key: string } {
+export function ofEntry(kind: string, text: string): { collection: OwnedCollection; key: string } {
   // Only `entryText` makes these.
   const [tenant, key, user] = JSON.parse(text) as [tenant: string, key: string, user?: string];
   return { collection: { kind, tenant, ...omitUndefined({ user }) }, key };

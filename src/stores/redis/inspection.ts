@@ -3,18 +3,11 @@
 import { type ChainableCommander, type Cluster, Redis } from "ioredis";
 import type { CallState } from "../../core/deferred-calls.ts";
 import { isSettled, type ThreadStatus } from "../../core/records.ts";
-import type {
-  CallFacts,
-  DueDocument,
-  Inspection,
-  Question,
-  RunFacts,
-  Sum,
-  ThreadFacts,
-} from "../check/facts.ts";
+import type { CallFacts, Inspection, Question, RunFacts, ThreadFacts } from "../check/facts.ts";
 import { type LogOutline, NO_LOG, withRow } from "../check/log-outline.ts";
 import { NO_MESSAGES, withMessages } from "../check/messages-outline.ts";
 import { questionsIn } from "../check/sql.ts";
+import { DUE_SETS, dueIn, SUM_SETS, sumsIn } from "./beside-threads.ts";
 import { type Clients, openClients, refusal } from "./client.ts";
 import { assertFormat } from "./format.ts";
 import {
@@ -45,7 +38,6 @@ const PART = new RegExp(
   `^sk:\\{([\\w-]{22}:[\\w-]+)\\}:(?:(?:${THREAD.filter((each) => each !== "meta").join("|")})$|events:)`,
 );
 const META = /^sk:\{(.+)\}:meta$/;
-const DUE_DOCUMENTS = /^(sk:\{.+\}):due:(.+)$/;
 
 /** Throws `unavailable` for a Redis that cannot be read. */
 export async function inspectRedis(url: string, { eventsMs }: { eventsMs: number }): Promise<Inspection> {
@@ -75,7 +67,7 @@ function inspection(
         yield keys.flatMap((key) => META.exec(key)?.[1] ?? []);
     },
 
-    thread: (tag) => threadOf(redis, tag, eventsMs),
+    thread: (tag) => steadily(redis, tag, () => threadOf(redis, tag, eventsMs)),
 
     async *remains() {
       for await (const keys of pagesOfKeys(redis, "sk:{*}:*")) {
@@ -94,13 +86,10 @@ function inspection(
       return (await redis.exists(key)) === 1 && (await redis.exists(threadKeys(tag).meta)) === 0;
     },
 
-    async *due(time) {
-      for await (const keys of pagesOfKeys(redis, "sk:{*}:due:*"))
-        for (const key of keys) yield* dueIn(redis, key, time);
-    },
+    due: (time) => dueIn(redis, pagesOfKeys(redis, DUE_SETS), time),
 
     async *sums() {
-      for await (const keys of pagesOfKeys(redis, "sk:{*}:stored"))
+      for await (const keys of pagesOfKeys(redis, SUM_SETS))
         for (const key of keys) {
           const wrong = await sumsIn(redis, key);
           // Counted while it changed.
@@ -108,6 +97,26 @@ function inspection(
         }
     },
   };
+}
+
+/** Of a thread in use, how often it is read until nothing has changed it meanwhile. */
+const ATTEMPTS = 5;
+
+/** What `read` returns of the thread, of one moment unless the thread changes all the time. */
+async function steadily<T>(redis: Redis | Cluster, tag: string, read: () => Promise<T>): Promise<T> {
+  const { meta, lease, ids } = threadKeys(tag);
+  const look = async () =>
+    JSON.stringify(
+      await together(redis, (all) =>
+        all.hmget(meta, "version", "updated").hmget(lease, "run", "epoch", "seq").hlen(ids),
+      ),
+    );
+  for (let attempt = 1, before = await look(); ; attempt++) {
+    const found = await read();
+    const after = await look();
+    if (after === before || attempt === ATTEMPTS) return found;
+    before = after;
+  }
 }
 
 const REMAINS = "No thread is there to which this belongs: ";
@@ -274,47 +283,6 @@ async function questionsOf(
       for (const { event, json } of rows.flat()) if (event === "on_interrupt") asked.push(json);
     return asked;
   });
-}
-
-async function* dueIn(redis: Redis | Cluster, key: string, time: number): AsyncGenerator<DueDocument[]> {
-  const [, place = "", name = ""] = DUE_DOCUMENTS.exec(key) ?? [];
-  for (let from = 0; ; from += MEMBERS) {
-    const found: string[] = await redis.zrange(key, String(from), String(from + MEMBERS - 1), "WITHSCORES");
-    const page: DueDocument[] = [];
-    for (let at = 0; at < found.length; at += 2) {
-      const [document = "", due = "0"] = found.slice(at, at + 2);
-      const exists = (await redis.hexists(`${place}:${name}`, document)) === 1;
-      // Deleted meanwhile, if it is no longer due.
-      const isLost = !exists && (await redis.zscore(key, document)) !== null;
-      if (isLost || Number(due) <= time)
-        page.push({ collection: `${place}:${name}`, key: document, due: Number(due), exists: !isLost });
-    }
-    yield page;
-    if (found.length < 2 * MEMBERS) return;
-  }
-}
-
-/** The sums of a tenant and its users, by their tags. */
-async function sumsIn(redis: Redis | Cluster, key: string): Promise<Sum[]> {
-  const recorded = new Map<string, number>();
-  const counted = new Map<string, number>();
-  for (let cursor = "0"; ; ) {
-    const [next, found] = await redis.hscan(key, cursor, "COUNT", MEMBERS);
-    for (let at = 0; at < found.length; at += 2) {
-      const [field = "", value = "0"] = found.slice(at, at + 2);
-      const [, kind, user = ""] = /^(sum|id):(\S*)/.exec(field) ?? [];
-      const sums = kind === "sum" ? recorded : counted;
-      for (const name of kind === "sum" ? [user] : ["", user])
-        sums.set(name, (sums.get(name) ?? 0) + Number(value));
-    }
-    cursor = next;
-    if (cursor === "0") break;
-  }
-  return [...new Set([...recorded.keys(), ...counted.keys()])].map((user) => ({
-    name: user === "" ? key : `${key} of user ${user}`,
-    recorded: recorded.get(user) ?? 0,
-    counted: counted.get(user) ?? 0,
-  }));
 }
 
 /** Sends all commands at once; nearly always Redis answers them without others in between. */

@@ -10,6 +10,7 @@ import { AppError } from "../../core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
 import { type Ask, type Dialect, sqlDue, sqlSums, sqlThreads } from "../check/sql.ts";
 import { Database, type Query } from "./database.ts";
+import { usageIn } from "./quotas.ts";
 import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile } from "./small-file.ts";
 import { openTail } from "./tail.ts";
@@ -48,7 +49,7 @@ export async function inspectSqlite(
   try {
     const copy = join(folder, "skein.db");
     await copyOfOneMoment(path, copy);
-    const usage = join(dataDir, "usage.db");
+    const usage = usageIn(dataDir);
     if (existsSync(usage)) await copyOfOneMoment(usage, join(folder, "usage.db"));
     const database = new Database(copy);
     opened.push(database);
@@ -73,9 +74,10 @@ function inspection(
   askQuotas: Ask,
   { eventsMs, close }: { readonly eventsMs: number; close(): Promise<void> },
 ): Inspection {
+  const now = Date.now();
   return {
     isOfOneMoment: true,
-    ...sqlThreads(ask, DIALECT, { eventsMs, now: Date.now() }),
+    ...sqlThreads(ask, DIALECT, { eventsMs, now }),
     async *remains() {
       for (const each of [ask, askQuotas])
         for (const { quick_check: text } of await each<{ quick_check: string }>("PRAGMA quick_check"))
@@ -84,7 +86,7 @@ function inspection(
         yield `A row of \`${row.table}\` belongs to one of \`${row.parent}\` that is not there.`;
     },
     remain: async () => true,
-    due: (time) => sqlDue(ask, time),
+    due: (time) => sqlDue(ask, { time, now }),
     sums: () => sqlSums(askQuotas),
     close,
   };

@@ -21,6 +21,8 @@ export interface OpenQuotas {
   close(): void;
 }
 
+export const usageIn = (dataDir: string) => join(dataDir, "usage.db");
+
 /**
  * Makes the file when there is none. Throws `unavailable` when it cannot be used, as do all later calls. Errors
  * that no caller gets go to `logger`.
@@ -31,7 +33,7 @@ export function openSqliteQuotas(
   logger: Logger = SILENT,
 ): OpenQuotas {
   const bounds = { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 64, countMs: 100 };
-  return openQuotas(join(dataDir, "usage.db"), { now, logger, bounds });
+  return openQuotas(usageIn(dataDir), { now, logger, bounds });
 }
 
 /**
