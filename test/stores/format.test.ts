@@ -1,6 +1,6 @@
 // Which processes may use a store that others have used: docs/operations.md, "Upgrades".
 
-import { readFileSync, rmSync } from "node:fs";
+import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
@@ -121,6 +121,34 @@ needing(redis, "redis-server").describe("a Redis whose last version cannot read 
   });
 });
 
+needing(redis, "redis-server").describe("a Redis with keys of Skein that do not fit together", () => {
+  const keys = () => redis?.ask("KEYS", "*").split("\n").sort();
+
+  test.each(["nonsense", "null", "{}", '{"version":1}', '{"version":"1","readableFrom":1}', "[1,1]"])(
+    "is refused, and left alone, with %s as its format",
+    async (record) => {
+      redis?.ask("FLUSHALL");
+      redis?.ask("SET", "sk:{format}", record);
+      const url = redis?.url ?? "";
+      await expect(createRedisStores({ url })).rejects.toThrow(/is no record of a format of Skein/);
+      await expect(openRedisKeys(url)).rejects.toThrow(/is no record of a format of Skein/);
+      expect(redis?.ask("GET", "sk:{format}")).toBe(record);
+      expect(keys()).toEqual(["sk:{format}"]);
+    },
+  );
+
+  test("is refused, and left alone, without a format, but not among the keys of other programs", async () => {
+    redis?.ask("FLUSHALL");
+    redis?.ask("SET", "theirs", "1");
+    await (await createRedisStores({ url: redis?.url ?? "" })).close();
+    expect(redis?.ask("GET", "theirs")).toBe("1");
+    redis?.ask("DEL", "sk:{format}");
+    const before = keys();
+    await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(/no record of their format/);
+    expect(keys()).toEqual(before);
+  });
+});
+
 needing(postgres, "postgres").describe("a PostgreSQL that another version has used", () => {
   const ask = async (sql: string) => (await postgres?.ask(postgres.url, sql)) ?? [];
   const open = () => createPostgresStores({ url: postgres?.url ?? "", pool: 2 });
@@ -151,8 +179,42 @@ needing(postgres, "postgres").describe("a PostgreSQL that another version has us
   test("is refused, and left alone, if it has tables and says no format", async () => {
     await ask("DROP TABLE skein.format");
     const before = await tables();
-    await expect(open()).rejects.toThrow(/from before its first format. Use another database/);
+    await expect(open()).rejects.toThrow(/lacks tables of Skein's format. Use another database/);
     expect(await tables()).toEqual(before);
+  });
+
+  test.each([
+    ["is half made", "CREATE SCHEMA skein; CREATE TABLE skein.threads (a integer)"],
+    ["is another program's", "CREATE SCHEMA skein; CREATE TABLE skein.theirs (a integer)"],
+    [
+      "has a format that says nothing",
+      "CREATE SCHEMA skein; CREATE TABLE skein.format (version integer, readable_from integer)",
+    ],
+    [
+      "has only a format",
+      "CREATE SCHEMA skein; CREATE TABLE skein.format (version integer, readable_from integer); INSERT INTO skein.format VALUES (1, 1)",
+    ],
+  ])("is refused, and left alone, if its schema %s", async (_, sql) => {
+    const url = (await postgres?.database()) ?? "";
+    await postgres?.ask(url, sql);
+    const all = () =>
+      postgres?.ask(
+        url,
+        "SELECT tablename FROM pg_tables WHERE schemaname NOT LIKE 'pg%' ORDER BY tablename",
+      );
+    const before = await all();
+    await expect(createPostgresStores({ url, pool: 2 })).rejects.toThrow(/lacks tables of Skein's format/);
+    expect(await all()).toEqual(before);
+  });
+
+  test("is used if its schema is empty, beside the tables of other programs", async () => {
+    const url = (await postgres?.database()) ?? "";
+    await postgres?.ask(
+      url,
+      "CREATE SCHEMA skein; CREATE TABLE threads (a integer); INSERT INTO threads VALUES (1)",
+    );
+    await (await createPostgresStores({ url, pool: 2 })).close();
+    expect(await postgres?.ask(url, "SELECT * FROM public.threads")).toEqual([{ a: 1 }]);
   });
 });
 
@@ -181,5 +243,29 @@ describe("a data folder of another format", () => {
       await expect((async () => open(dirname(path)))()).rejects.toThrow(refusal);
       expect(readFileSync(path).equals(before)).toBe(true);
     }
+  });
+
+  test("is refused, and left as it is, with the log of a server that was killed", async () => {
+    const folder = await temporaryFolder();
+    const path = join(folder, "skein.db");
+    const file = new DatabaseSync(path);
+    file.exec("PRAGMA journal_mode = WAL; CREATE TABLE theirs (a); PRAGMA user_version = 99");
+    file.exec("PRAGMA wal_checkpoint; INSERT INTO theirs VALUES (1)");
+    const other = await temporaryFolder();
+    const contents = () => readdirSync(other).map((name) => [name, readFileSync(join(other, name), "hex")]);
+    for (const name of ["skein.db", "skein.db-wal"]) copyFileSync(join(folder, name), join(other, name));
+    file.close();
+    const before = contents();
+    expect(() => createSqliteStores({ dataDir: other })).toThrow(/takes format 99/);
+    expect(contents()).toEqual(before);
+  });
+
+  test("gets no new file if only its usage is of that format", async () => {
+    const folder = await temporaryFolder();
+    const file = new DatabaseSync(join(folder, "usage.db"));
+    file.exec("CREATE TABLE theirs (a); PRAGMA user_version = 99");
+    file.close();
+    expect(() => createSqliteStores({ dataDir: folder })).toThrow(/usage.db.*takes format 99/);
+    expect(readdirSync(folder)).toEqual(["usage.db"]);
   });
 });

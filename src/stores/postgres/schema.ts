@@ -92,11 +92,9 @@ export async function prepareSchema(client: ClientBase, deadlineMs: number): Pro
   await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${deadlineMs}`);
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
-    const { rows } = await client.query(`
-      SELECT to_regclass('skein.format') IS NOT NULL AS has_format, to_regclass('skein.threads') IS NOT NULL AS has_threads`);
-    if (rows[0]?.has_format) await joinDatabase(client);
-    else if (!rows[0]?.has_threads) await makeTables(client);
-    else throw new AppError("unavailable", WITHOUT_FORMAT);
+    const tables = await tablesIn(client);
+    if (tables.size === 0) await makeTables(client);
+    else await joinDatabase(client, tables);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
@@ -105,7 +103,15 @@ export async function prepareSchema(client: ClientBase, deadlineMs: number): Pro
 }
 
 const WITHOUT_FORMAT =
-  "The schema `skein` of the PostgreSQL database has tables of another program, or of Skein from before its first format. Use another database, or drop the schema if it is not needed: DROP SCHEMA skein CASCADE.";
+  "The schema `skein` of the PostgreSQL database has tables of another program, or lacks tables of Skein's format. Use another database, or drop the schema if it is not needed: DROP SCHEMA skein CASCADE.";
+const OURS = [...TABLES.matchAll(/CREATE TABLE (\w+)/g)].map(([, name = ""]) => name);
+
+async function tablesIn(client: ClientBase): Promise<ReadonlySet<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'skein'",
+  );
+  return new Set(rows.map(({ name }) => name));
+}
 
 async function makeTables(client: ClientBase): Promise<void> {
   await createSchema(client);
@@ -115,26 +121,30 @@ async function makeTables(client: ClientBase): Promise<void> {
   );
 }
 
-async function joinDatabase(client: ClientBase): Promise<void> {
-  const found = await formatOf(client);
+async function joinDatabase(client: ClientBase, tables: ReadonlySet<string>): Promise<void> {
+  const found = await formatOf(client, tables);
   const { version, readableFrom } = join("The PostgreSQL database", found, FORMAT);
-  if (version !== found?.version || readableFrom !== found.readableFrom)
+  if (!OURS.every((name) => tables.has(name))) throw new AppError("unavailable", WITHOUT_FORMAT);
+  if (version !== found.version || readableFrom !== found.readableFrom)
     await client.query("UPDATE skein.format SET version = $1, readable_from = $2", [version, readableFrom]);
 }
 
-async function formatOf(client: ClientBase): Promise<Format | undefined> {
+async function formatOf(client: ClientBase, tables: ReadonlySet<string>): Promise<Format> {
+  if (!tables.has("format")) throw new AppError("unavailable", WITHOUT_FORMAT);
   const { rows } = await client.query<Format>(
-    'SELECT version, readable_from AS "readableFrom" FROM skein.format',
+    `SELECT version, readable_from AS "readableFrom" FROM skein.format`,
   );
-  return rows[0];
+  const [format] = rows;
+  if (!format) throw new AppError("unavailable", WITHOUT_FORMAT);
+  return format;
 }
 
 /** Throws `unavailable` when there are no tables, or this version cannot read them. Changes nothing. */
 export async function assertFormat(client: ClientBase): Promise<void> {
-  const { rows } = await client.query("SELECT to_regclass('skein.format') IS NOT NULL AS has_format");
-  if (!rows[0]?.has_format)
+  const tables = await tablesIn(client);
+  if (tables.size === 0)
     throw new AppError("unavailable", "The PostgreSQL database has no tables of a format of Skein.");
-  join("The PostgreSQL database", await formatOf(client), FORMAT);
+  join("The PostgreSQL database", await formatOf(client, tables), FORMAT);
 }
 
 /** Unless it is there: its maker need not be the server's user, who then needs no right on the database. */

@@ -135,11 +135,7 @@ function assemble(
   const writer = new Writer(committer);
   const bus = createBus(redis, hub, delivery);
   // After Redis lost its data, write the format, the deployment name and the shared secret again.
-  clients.commands.on("ready", () => {
-    ignoreErrors(joinRedis(redis));
-    ignoreErrors(nameOf(redis, DEPLOYMENT, shared.deployment));
-    ignoreErrors(nameOf(redis, SECRET, shared.secret));
-  });
+  clients.commands.on("ready", () => ignoreErrors(restore()));
   let closed: Promise<void> | undefined;
   const context: StoreContext = {
     limits,
@@ -183,6 +179,13 @@ function assemble(
       return closed;
     },
   };
+
+  /** The format first: keys without one are refused. */
+  async function restore(): Promise<void> {
+    await joinRedis(redis);
+    await nameOf(redis, DEPLOYMENT, shared.deployment);
+    await nameOf(redis, SECRET, shared.secret);
+  }
 
   async function end(): Promise<void> {
     // An unreachable Redis delays the end no longer than any other call.

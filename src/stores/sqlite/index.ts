@@ -2,6 +2,7 @@
 // process and of the machine. Only events that nothing relies on (deltas, progress, the spans of model calls) reach the disk later,
 // with the next event that counts.
 
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
@@ -20,7 +21,8 @@ import { sqliteDocuments } from "./documents.ts";
 import { executorOf, turnsOn } from "./executor.ts";
 import { sqliteKernel } from "./kernel.ts";
 import { patient } from "./patience.ts";
-import { type OpenQuotas, openSqliteQuotas } from "./quotas.ts";
+import { type OpenQuotas, openSqliteQuotas, usageIn } from "./quotas.ts";
+import { checkHeader } from "./schema.ts";
 
 /** The file itself, or the folder in which it is called `skein.db`. A missing file or folder is created. */
 export type SqliteLocation = { readonly path: string } | { readonly dataDir: string };
@@ -34,6 +36,8 @@ export function createSqliteStores(options: SqliteLocation & StoreOptions): AllS
   const limits = { ...DEFAULTS, ...KEPT, ...options };
   const opened: { close(): void }[] = [];
   try {
+    // A folder of another format gets no new file.
+    if (!existsSync(path)) checkHeader(usageIn(dirname(path)));
     const database = new Database(path, limits.logger);
     opened.push(database);
     const quotas = openSqliteQuotas(dirname(path), limits.now, limits.logger);

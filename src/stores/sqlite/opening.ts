@@ -15,7 +15,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { AppError, messageOf } from "../../core/errors.ts";
 import { isBusy, loadSqlite } from "./node-sqlite.ts";
-import { checkSchema, prepareSchema } from "./schema.ts";
+import { checkHeader, checkSchema, prepareSchema } from "./schema.ts";
 
 export interface OpenFile {
   readonly file: DatabaseSync;
@@ -42,8 +42,10 @@ export function openFile(path: string): OpenFile {
     const url = threadsCanShare(process.platform, process.versions.sqlite) ? urlForThreads(path) : undefined;
     const file = new (loadSqlite().DatabaseSync)(url ?? path, { enableForeignKeyConstraints: true });
     opened.push(file);
-    if (url) opened.push(holdInProcess(path));
-    else file.exec("PRAGMA locking_mode = EXCLUSIVE");
+    if (url) {
+      opened.push(holdInProcess(path));
+      checkHeader(path);
+    } else file.exec("PRAGMA locking_mode = EXCLUSIVE");
     // Before anything is changed in it.
     checkSchema(file, path);
     file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");

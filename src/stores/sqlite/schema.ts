@@ -1,5 +1,6 @@
 // The tables of format 1, and the check that a file has them.
 
+import { closeSync, openSync, readSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { AppError } from "../../core/errors.ts";
 import { join } from "../format.ts";
@@ -63,6 +64,39 @@ export function prepareTables(file: DatabaseSync, path: string, tables: string):
   file.exec(`SAVEPOINT made; ${tables} PRAGMA user_version = ${VERSION}; RELEASE made`);
 }
 
+const MAGIC = "SQLite format 3\0";
+/** Where a file has its `user_version`, in bytes. */
+const VERSION_AT = 60;
+
+/**
+ * Throws as `checkTables` does for a file of another format, before SQLite reads it and moves its log into it; a format that only the
+ * log has is not seen. This process must not have the file open: closing it here would end the locks that SQLite has on it.
+ */
+export function checkHeader(path: string): void {
+  const head = beginningOf(path);
+  if (head?.toString("latin1", 0, MAGIC.length) !== MAGIC) return;
+  const version = head.readUInt32BE(VERSION_AT);
+  if (version > 0) joinFile(path, version);
+}
+
+/** Undefined for a file that is not there or cannot be read: SQLite says why. */
+function beginningOf(path: string): Buffer | undefined {
+  const head = Buffer.alloc(VERSION_AT + 4);
+  let file: number | undefined;
+  try {
+    file = openSync(path, "r");
+    readSync(file, head, 0, head.length, 0);
+    return head;
+  } catch {
+    return undefined;
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+const joinFile = (path: string, version: number) =>
+  join(`\`${path}\``, { version, readableFrom: version }, { version: VERSION, readableFrom: VERSION });
+
 /**
  * Returns true if the file has `tables`, and false if it is empty. It only reads. Throws `unavailable` for the file of another program
  * or of another format.
@@ -71,10 +105,7 @@ export function checkTables(file: DatabaseSync, path: string, tables: string): b
   const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
   const found = file.prepare("SELECT name FROM sqlite_schema").all();
   if (version === 0 && found.length === 0) return false;
-  if (version > 0) {
-    const format = { version: VERSION, readableFrom: VERSION };
-    join(`\`${path}\``, { version, readableFrom: version }, format);
-  }
+  if (version > 0) joinFile(path, version);
   const names = found.map(({ name }) => name);
   const ours = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name);
   if (version === VERSION && ours.every((name) => names.includes(name))) return true;
