@@ -244,7 +244,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(found).toEqual(["ada/2", "ada/3", "bob/1"]);
       }));
 
-    test("lets others have their turn, whatever the texts are", () =>
+    test("lets others have their turn with texts of any content", () =>
       withDocuments(async (documents) => {
         // Each of these characters becomes eighteen.
         for (const n of upTo(60)) await put(documents, `k${n}`, { body: "\ufdfa".repeat(4_096) });
