@@ -7,6 +7,8 @@ import { createPostgresStores } from "../../src/stores/postgres/index.ts";
 import { createRedisStores } from "../../src/stores/redis/index.ts";
 import { deferredCallsContract } from "../contracts/deferred-calls.ts";
 import { documentsContract } from "../contracts/documents.ts";
+import { documentListsContract } from "../contracts/documents-lists.ts";
+import { documentStepsContract } from "../contracts/documents-steps.ts";
 import { reservationsContract } from "../contracts/quotas-reservations.ts";
 import { storedContract } from "../contracts/quotas-stored.ts";
 import { usedContract } from "../contracts/quotas-used.ts";
@@ -16,6 +18,7 @@ import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
 import { needing } from "../support/needing.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
+import { contradictionsIn, type StorePlace } from "../support/store-check.ts";
 import {
   ADA,
   claimed,
@@ -41,6 +44,8 @@ interface Cuttable {
   empty(options?: StoreOptions): Promise<AllStores>;
   /** Opens the same ones again, by another way. */
   beside(): Promise<AllStores>;
+  /** The place of the stores that were opened last. */
+  place(): StorePlace;
   /** What is counted of what passes, and how much of it is never lost at once. */
   readonly calls: RegExp;
   readonly whole: number;
@@ -65,6 +70,7 @@ async function cuttableRedis(): Promise<Cuttable | undefined> {
       });
     },
     beside: () => createRedisStores({ url: `${redis.url}/${database}` }),
+    place: () => ({ redis: `${redis.url}/${database}` }),
     calls: /evalsha/,
     whole: 3,
     commit: [2, /evalsha/], // The thread is loaded, and then deleted.
@@ -92,6 +98,7 @@ async function cuttablePostgres(): Promise<Cuttable | undefined> {
       return createPostgresStores({ url: url.href, pool: 4, deadlineMs, ...options });
     },
     beside: () => createPostgresStores({ url: postgres.url, pool: 4 }),
+    place: () => ({ postgres: postgres.url }),
     calls: /skein_|COMMIT/,
     whole: 7, // A transaction is several.
     commit: [1, /COMMIT/],
@@ -112,9 +119,11 @@ for (const [open, program] of [
     const cutting: Open = async (options) => {
       const opened = await there.empty(options);
       proxy.cutEvery(whole + 2, calls);
-      const close = () => {
+      const place = there.place();
+      const close = async () => {
         proxy.cutEvery(0);
-        return opened.close();
+        await opened.close();
+        expect(await contradictionsIn(place)).toEqual([]);
       };
       return { ...opened, close };
     };
@@ -178,6 +187,8 @@ for (const [open, program] of [
     threadsContract(cutting);
     runsContract(cutting);
     documentsContract(cutting);
+    documentListsContract(cutting, 3);
+    documentStepsContract(cutting, 3);
     deferredCallsContract(cutting);
     reservationsContract(cuttingQuotas);
     storedContract(cuttingQuotas);

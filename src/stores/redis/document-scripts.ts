@@ -124,12 +124,14 @@ for _, text in ipairs(redis.call('HVALS', items)) do sum = sum + size(text) end
 return { redis.call('HLEN', items), sum }`,
 });
 
-/** Deletes up to `most` documents that were created first: before the last `ms`, or beyond the newest `count`. Output: how many. */
+/** Deletes up to `most` documents that were created first: before the last `ms`, or beyond the newest `count`. Output: how many. A repeated call gets the same answer. */
 export const trimDocuments = script<number>()({
   kind: "always",
-  keys: ["items", "due", "names", "created", "updated"],
-  args: ["ms", "count", "most"],
+  keys: ["items", "due", "done", "names", "created", "updated"],
+  args: ["ms", "count", "most", "asking"],
   lua: `${ORDER}
+local known = redis.call('GET', done)
+if known then return tonumber(known) end
 local gone, is_gone = {}, {}
 local function add(keys)
   for _, key in ipairs(keys) do
@@ -149,6 +151,7 @@ for _, key in ipairs(gone) do
   redis.call('ZREM', due, key)
   forget(key)
 end
+redis.call('SET', done, #gone, 'PX', asking)
 return #gone`,
 });
 

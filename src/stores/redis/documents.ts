@@ -8,6 +8,7 @@ import {
   type ListedDocument,
   TRIMMED,
 } from "../../core/documents.ts";
+import { randomId } from "../../lib/random-id.ts";
 import { dueOf, listedPage, placeOf, REFUSALS, roomFor, threadIdOf } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { LITTLE_BYTES } from "./connection.ts";
@@ -101,7 +102,10 @@ export function redisDocuments({
     },
 
     trim: (collection, { ms = "", count = "" }) =>
-      redis.run(trimDocuments, collectionKeys(collection), { ms, count, most: TRIMMED }),
+      redis.run(trimDocuments, collectionKeys(collection, randomId()), {
+        ...{ ms, count, most: TRIMMED },
+        asking: DEDUPE_TTL_MS,
+      }),
 
     pick: turns.pick,
 
