@@ -30,8 +30,21 @@ export const MOST_CHARACTERS = 10_000;
 /** The time to lay out a label grows with the square of its length. */
 export const MOST_IN_LINE = 500;
 
-export const isTooLarge = (source: string): boolean =>
-  source.length > MOST_CHARACTERS || source.split("\n").some((line) => line.length > MOST_IN_LINE);
+/** The time to arrange boxes grows faster than their number. */
+export const MOST_LINES = 200;
+
+/** In these kinds a number is an amount of boxes. */
+const TOO_MANY_BOXES = /^\s*(?:block(?:-beta)?\s*$[\s\S]*[:\s]\d{3}|packet(?:-beta)?\s*$[\s\S]*\b\d{5})/m;
+
+export function isTooLarge(source: string): boolean {
+  const lines = source.split("\n");
+  return (
+    source.length > MOST_CHARACTERS ||
+    lines.length > MOST_LINES ||
+    lines.some((line) => line.length > MOST_IN_LINE) ||
+    TOO_MANY_BOXES.test(source)
+  );
+}
 
 const MOST_OF_MESSAGE = 600;
 

@@ -1,10 +1,15 @@
 import { expect, test } from "vitest";
 import { isTooLarge, replyOf } from "../../src/page/diagram-messages.ts";
 
-test("a diagram that would take too long to draw is too large: by its length, and by a line", () => {
-  expect(isTooLarge("A --> B\n".repeat(1_000))).toBe(false);
-  expect(isTooLarge("A --> B\n".repeat(2_000))).toBe(true);
+test("a diagram that would take too long to draw is too large: its text, its lines, one line, an amount of boxes", () => {
+  expect(isTooLarge("A --> B\n".repeat(150))).toBe(false);
+  expect(isTooLarge("A --> B\n".repeat(250))).toBe(true);
+  expect(isTooLarge(`${"w".repeat(400)}\n`.repeat(40))).toBe(true);
   expect(isTooLarge(`A[${"w".repeat(600)}]`)).toBe(true);
+  expect(isTooLarge("block-beta\n  columns 3\n  a space:100000000 b")).toBe(true);
+  expect(isTooLarge("block-beta\n  columns 3\n  a space:2 b")).toBe(false);
+  expect(isTooLarge('packet-beta\n0-3000000: "x"')).toBe(true);
+  expect(isTooLarge('pie\n  "Sold" : 3000000')).toBe(false);
 });
 
 test("of what the frame says only replies count, cut to what is shown", () => {

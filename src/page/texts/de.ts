@@ -324,8 +324,8 @@ export const de: Texts = {
     drawing: "Wird gezeichnet…",
     drawn: "Das Diagramm ist gezeichnet.",
     undrawn: {
-      large: (most, inLine) =>
-        `Das Diagramm ist zu groß: Gezeichnet werden bis zu ${most} Zeichen, und ${inLine} in einer Zeile.`,
+      large: (most, lines, inLine) =>
+        `Das Diagramm ist zu groß: Gezeichnet werden bis zu ${most} Zeichen in ${lines} Zeilen, und ${inLine} in einer Zeile.`,
       slow: (seconds) => `Das Diagramm war nach ${seconds} Sekunden nicht gezeichnet.`,
       unknown: "Diagramme dieser Art lassen sich hier nicht zeichnen.",
       unreadable: (line) =>

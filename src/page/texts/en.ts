@@ -267,8 +267,8 @@ export const en = {
     drawing: "Drawing…",
     drawn: "The diagram is drawn.",
     undrawn: {
-      large: (most: string, inLine: string) =>
-        `The diagram is too large: up to ${most} characters can be drawn, and ${inLine} in a line.`,
+      large: (most: string, lines: string, inLine: string) =>
+        `The diagram is too large: up to ${most} characters in ${lines} lines can be drawn, and ${inLine} in a line.`,
       slow: (seconds: number) => `The diagram was not drawn within ${seconds} seconds.`,
       unknown: "Diagrams of this kind cannot be drawn here.",
       unreadable: (line: number | undefined) =>

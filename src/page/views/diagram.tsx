@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Pre, Problem, visible } from "../components.tsx";
-import { isTooLarge, MOST_CHARACTERS, MOST_IN_LINE } from "../diagram-messages.ts";
+import { isTooLarge, MOST_CHARACTERS, MOST_IN_LINE, MOST_LINES } from "../diagram-messages.ts";
 import { type DrawnFrame, drawnFrame, LONGEST_S, type Undrawn } from "../drawn-frame.ts";
 import { number } from "../numbers.ts";
 import { locale, t } from "../texts.ts";
@@ -72,7 +72,9 @@ function Why({ undrawn }: { undrawn: Undrawn }) {
   const words = t().diagram.undrawn;
   switch (undrawn.why) {
     case "large":
-      return <Problem>{words.large(number(MOST_CHARACTERS), number(MOST_IN_LINE))}</Problem>;
+      return (
+        <Problem>{words.large(number(MOST_CHARACTERS), number(MOST_LINES), number(MOST_IN_LINE))}</Problem>
+      );
     case "slow":
       return <Problem>{words.slow(LONGEST_S)}</Problem>;
     case "missing":
