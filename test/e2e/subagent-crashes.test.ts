@@ -9,6 +9,7 @@ import { type ServerProcess, serve } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";
 import { post, type Viewer, view } from "../support/sse.ts";
+import { contradictionsIn, placeOf } from "../support/store-check.ts";
 import { json, own, results, wellFormed } from "../support/team.ts";
 
 const stores = await Promise.all(
@@ -72,12 +73,12 @@ describe("kill -9 of a server with a parent and its child", () => {
       `on ${program}: another replica continues both, with one slot`,
       async () => {
         if (!shared) throw new Error("There was a store a moment ago.");
-        const { kind, database } = shared;
-        const start = await onOneFolder(`${kind}: { url: "${await database()}", lease: 2s }`, {
-          STORE: kind,
-        });
+        const { kind } = shared;
+        const url = await shared.database();
+        const start = await onOneFolder(`${kind}: { url: "${url}", lease: 2s }`, { STORE: kind });
         const [one, other] = await Promise.all([start(), start()]);
         await expectOneChild(other, await killedMeanwhile(one));
+        expect(await contradictionsIn(placeOf(kind, url))).toEqual([]);
       },
     );
 });

@@ -6,6 +6,7 @@ import { freePort } from "../support/free-port.ts";
 import { needing } from "../support/needing.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";
 import { numbers, post, reconnect } from "../support/sse.ts";
+import { contradictionsIn } from "../support/store-check.ts";
 import { ask, logOf, pidsOf, serveTwo, workerWithRun } from "../support/workers.ts";
 
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
@@ -33,6 +34,7 @@ for (const { start, program } of SHARED_STORES) {
       await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
       server.child.kill("SIGTERM");
       expect(await server.exited).toBe(0);
+      expect(await contradictionsIn(server.store)).toEqual([]);
     });
   });
 
@@ -57,6 +59,7 @@ for (const { start, program } of SHARED_STORES) {
       const events = (await reconnect(viewer, next.url)).map(({ event }) => event);
       expect(checkGrammar(events)).toEqual([]);
       expect(dataOf(events, "done")[0]?.status).toBe("success");
+      expect(await contradictionsIn(next.store)).toEqual([]);
     });
   });
 

@@ -3,9 +3,11 @@
 import { expect } from "vitest";
 import { type Configured, type ServerProcess, serveWith } from "./process.ts";
 import type { SharedStore } from "./shared-stores.ts";
+import { placeOf, type StorePlace } from "./store-check.ts";
 
 export interface WorkersProcess extends ServerProcess {
   readonly dir: string;
+  readonly store: StorePlace;
 }
 
 /** Two workers, once both accept requests. */
@@ -14,8 +16,13 @@ export async function serveTwo(
   { config = {}, ...options }: Configured & { readonly config?: object } = {},
 ): Promise<WorkersProcess> {
   if (!shared) throw new Error("There was a store a moment ago.");
-  const store = { url: await shared.database(), lease: "2s" };
-  return serveWith({ workers: 2, store: shared.kind, [shared.kind]: store, ...config }, options);
+  const url = await shared.database();
+  const store = { url, lease: "2s" };
+  const server = await serveWith(
+    { workers: 2, store: shared.kind, [shared.kind]: store, ...config },
+    options,
+  );
+  return { ...server, store: placeOf(shared.kind, url) };
 }
 
 /** A line of its log. */
