@@ -7,7 +7,7 @@ import pg from "pg";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { tokenHash } from "../../src/core/deferred-calls.ts";
 import { claimDue } from "../../src/core/document-claims.ts";
-import { userMessage } from "../../src/core/message.ts";
+import { assistantMessage, userMessage } from "../../src/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import type { AllStores } from "../../src/stores/all-stores.ts";
 import { TURN_MS } from "../../src/stores/check/facts.ts";
@@ -422,12 +422,23 @@ for (const store of STORES) {
       let isOver = false;
       const users = Promise.all(
         upTo(50).map(async (n) => {
-          for (const round of upTo(4)) await runOnce(stores, `u${n}`, round);
+          for (const round of upTo(2)) await runOnce(stores, `u${n}`, round);
         }),
       ).finally(() => (isOver = true));
       do expect(await contradictionsIn(place)).toEqual([]);
       while (!isOver);
       await users;
+      expect(await contradictionsIn(place)).toEqual([]);
+    });
+
+    test("reads messages of any content", async () => {
+      const { place } = await store.fill();
+      const stores = await opened(place);
+      const { lease } = await claimed(stores, "odd");
+      const call = { id: "call_\0", name: "echo", args: { half: "\ud83d" } };
+      const asks = assistantMessage("\0 and \ud83d", call);
+      await stores.events.append(lease, [{ event: "on_message", data: { message: asks } }]);
+      await stores.close();
       expect(await contradictionsIn(place)).toEqual([]);
     });
 

@@ -27,7 +27,7 @@ export interface Dialect {
   readonly threads: string;
   /** One thread: THREAD_COLUMNS. */
   readonly thread: string;
-  /** The ids of the tool calls in `body`, as a JSON list. */
+  /** The ids of the tool calls in `body` as a JSON list, or `body` itself where the database cannot read it. */
   readonly callsOf: string;
   /** The first position of messages that are forgotten, but not yet deleted; SQL. */
   readonly cut: string;
@@ -192,7 +192,7 @@ export function sqlThreads(
         rows.map(({ position, bytes, calls }) => ({
           position,
           bytes,
-          calls: calls === null ? [] : (JSON.parse(calls) as string[]),
+          calls: calls === null ? [] : callIdsIn(JSON.parse(calls) as CallsOfRow),
         })),
       );
     return dialect.isDense ? messages : { ...messages, hole: undefined };
@@ -244,6 +244,11 @@ export async function questionsIn(
   }
   return questions;
 }
+
+type CallsOfRow = readonly string[] | { readonly tool_calls?: readonly { readonly id: string }[] };
+
+const callIdsIn = (calls: CallsOfRow): readonly string[] =>
+  "length" in calls ? calls : (calls.tool_calls ?? []).map(({ id }) => id);
 
 /** Pages of up to `size` rows, each behind the last row of the one before. */
 async function* pages<Row, Place = number>(

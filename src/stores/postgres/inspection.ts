@@ -15,7 +15,9 @@ const DIALECT: Dialect = {
         SELECT 1 FROM runs WHERE runs.owner = ?1 AND runs.thread_id = ?2 AND status IN ('running', 'pending')) AS is_found
     FROM threads LEFT JOIN turns ON turns.owner = threads.owner AND turns.thread_id = threads.id
     WHERE threads.owner = ?1 AND id = ?2`,
-  callsOf: `(SELECT json_agg(each.call->'id')::text FROM json_array_elements(body::json->'tool_calls') AS each(call))`,
+  // PostgreSQL reads no JSON with NUL characters or halves of surrogate pairs.
+  callsOf: String.raw`CASE WHEN body ~ '\\u(0000|d[89a-f])' THEN body ELSE
+    (SELECT json_agg(each.call->'id')::text FROM json_array_elements(body::json->'tool_calls') AS each(call)) END`,
   cut: "9000000000000000",
   isDense: false,
   text: (value) => JSON.stringify(value),
