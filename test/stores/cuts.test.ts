@@ -170,7 +170,7 @@ for (const [open, program] of [
     test("with the answer on its way let what is said be said once", async () => {
       const opened = await cutting();
       const { lease } = await claimed(opened, "t");
-      proxy.cutEvery(whole, calls);
+      proxy.cutEvery(whole + 1, calls);
       for (const n of upTo(60)) await opened.events.append(lease, [n % 3 ? note(`${n}`) : message(`${n}`)]);
       await opened.events.append(lease, [done()]);
       proxy.cutEvery(0);
@@ -183,7 +183,7 @@ for (const [open, program] of [
       let time = 0;
       const opened = await cutting({ now: () => time, maxAttempts: 1000 });
       const { run } = await claimed(opened, "t");
-      proxy.cutEvery(whole, calls);
+      proxy.cutEvery(whole + 1, calls);
       for (const attempt of upTo(20, 2)) {
         time += 10_001;
         expect(await opened.runs.claimAbandoned(100)).toMatchObject([{ run: { id: run.id, attempt } }]);
