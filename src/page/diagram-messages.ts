@@ -6,7 +6,7 @@ export interface Drawing {
   readonly theme: "light" | "dark";
   /** For screen readers. */
   readonly label: string;
-  /** Of the label. */
+  /** Language of `label`, such as `en`. */
   readonly language: string;
 }
 
@@ -19,7 +19,7 @@ export type Reply =
 /** Why there is no diagram. */
 export interface Failure {
   readonly why: "unknown" | "unreadable";
-  /** Of the source, from 1. */
+  /** Line of the source, counted from 1. */
   readonly line?: number | undefined;
   /** What the library says, in English. */
   readonly message: string;

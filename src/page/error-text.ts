@@ -1,4 +1,4 @@
-// What a person reads of an error of the server.
+// Turns an error of the server into the text that the page shows.
 
 import { t } from "./texts.ts";
 

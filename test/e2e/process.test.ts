@@ -20,6 +20,21 @@ function expectWhole(seen: readonly Seen[]) {
   expect(checkGrammar(seen.map(({ event }) => event))).toEqual([]);
 }
 
+/** Kills the server while a command prints `once`. Returns the next process, and all events that a viewer of the run has seen. */
+async function killedInCommand(dir: string, script: string, run: object) {
+  const first = await serve(dir, script);
+  const viewer = await post(`${first.url}/threads/t1/runs`, run);
+  await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
+  first.child.kill("SIGKILL");
+  await first.exited;
+  await viewer.ended().catch(() => {});
+
+  const second = await serve(dir, script);
+  const seen = await reconnect(viewer, second.url);
+  expectWhole(seen);
+  return { second, events: seen.map(({ event }) => event) };
+}
+
 describe("kill -9 of a server on sqlite", () => {
   test("during a command: the next process continues, and the command is not run twice", async () => {
     const dir = await temporaryFolder();
@@ -27,17 +42,7 @@ describe("kill -9 of a server on sqlite", () => {
 - { say: Working., call: [{ tool: execute, args: { command: "echo once | tee -a marks; sleep 5" } }] }
 - { say: I will look first., call: [{ tool: execute, args: { command: "cat marks" } }] }
 - { say: All done. }`;
-    const first = await serve(dir, script);
-    const viewer = await post(`${first.url}/threads/t1/runs`, { input: "go" });
-    await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
-    first.child.kill("SIGKILL");
-    await first.exited;
-    await viewer.ended().catch(() => {});
-
-    const second = await serve(dir, script);
-    const seen = await reconnect(viewer, second.url);
-    expectWhole(seen);
-    const events = seen.map(({ event }) => event);
+    const { events } = await killedInCommand(dir, script, { input: "go" });
     expect(names(events)).toContain("run_resumed");
     const messages = dataOf(events, "on_message").map(({ message }) => message);
     expect(messages.find((message) => message.role === "tool" && message.error)).toMatchObject({
@@ -97,17 +102,7 @@ describe("kill -9 of a server on sqlite", () => {
     const dir = await temporaryFolder();
     const script = `- { say: I saw it. }`;
     const calls = [{ name: "execute", args: { command: "echo once | tee -a marks; sleep 5" } }];
-    const first = await serve(dir, script);
-    const viewer = await post(`${first.url}/threads/t1/runs`, { calls });
-    await viewer.until((event) => event.event === "on_tool_progress" && event.data.output.includes("once"));
-    first.child.kill("SIGKILL");
-    await first.exited;
-    await viewer.ended().catch(() => {});
-
-    const second = await serve(dir, script);
-    const seen = await reconnect(viewer, second.url);
-    expectWhole(seen);
-    const events = seen.map(({ event }) => event);
+    const { second, events } = await killedInCommand(dir, script, { calls });
     expect(names(events).filter((name) => name === "on_tool_start")).toHaveLength(2);
     const roles = dataOf(events, "on_message").map(({ message }) => message.role);
     expect(roles).toEqual(["assistant", "tool", "assistant"]);

@@ -170,6 +170,7 @@ for (const [open, program] of [
     test("with the answer on its way let what is said be said once", async () => {
       const opened = await cutting();
       const { lease } = await claimed(opened, "t");
+      // A new connection to Redis runs two scripts: of every three, the repeated one would be cut each time.
       proxy.cutEvery(whole + 1, calls);
       for (const n of upTo(60)) await opened.events.append(lease, [n % 3 ? note(`${n}`) : message(`${n}`)]);
       await opened.events.append(lease, [done()]);

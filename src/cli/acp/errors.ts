@@ -8,7 +8,7 @@ const INVALID_PARAMS = -32602;
 const INTERNAL = -32603;
 const AUTH_REQUIRED = -32000;
 
-/** What an editor shows of an error of the server at `url`. Refusals keep their words; `data` has code and status. */
+/** Turns an error of the server at `url` into one that an editor shows. A refusal keeps its words, and `data` has its code and status. */
 export function requestErrorOf(error: unknown, url: string): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof ConnectionLost) return new RequestError(INTERNAL, `${url}: ${error.message}`);

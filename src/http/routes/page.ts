@@ -29,8 +29,8 @@ const contentPolicy = (connections: readonly string[]) =>
   ].join("; ");
 
 /**
- * Of the frame that draws diagrams: its one script, and no request. Mermaid sets styles inline. Without an origin it has neither the
- * storage nor the credentials of the page, also where someone opens it by itself.
+ * The policy of the frame that draws diagrams. It allows the scripts of its HTML and no request. Mermaid sets styles inline. The frame has
+ * no origin, so it cannot use the storage or the credentials of the page, even if a person opens it directly.
  */
 const diagramPolicy = (html: string) =>
   [
@@ -64,7 +64,7 @@ interface Asset {
   readonly type: string;
   readonly plain: Buffer;
   readonly gzip: Buffer;
-  /** Of a page that the page frames. */
+  /** Content security policy of a document that the page shows in a frame. */
   readonly policy?: string;
 }
 

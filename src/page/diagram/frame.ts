@@ -84,7 +84,7 @@ function scaled(svg: SVGSVGElement | null): void {
 
 const tellHeight = () => tell({ kind: "drawn", height: Math.ceil(place.getBoundingClientRect().height) });
 
-/** What is taken out before a source is read: then the library counts lines that the source does not have. */
+/** Lines that the library removes before it parses a source. Its line numbers do not count them. */
 const UNCOUNTED = /^\s*(?:%%|---)/m;
 
 function failureOf(error: unknown, source: string): Failure {

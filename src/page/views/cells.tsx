@@ -145,7 +145,7 @@ function Said({ cell }: { cell: UserCell }) {
   );
 }
 
-/** What an agent says to a subagent before its task: in a tag for the model, without it for people. */
+/** Removes the tag around the context that an agent gives to a subagent: the model reads the tag, people do not. */
 const said = (text: string): string =>
   /^<delegation_context>\n([\s\S]*)\n<\/delegation_context>$/.exec(text)?.[1] ?? text;
 

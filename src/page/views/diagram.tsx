@@ -1,4 +1,4 @@
-// A diagram, drawn in a frame of its own, or why there is none.
+// Draws a diagram in a frame of its own, or says why it cannot.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Pre, Problem, visible } from "../components.tsx";

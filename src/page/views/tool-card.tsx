@@ -124,7 +124,7 @@ const deniedAs = (tool: string) => (tool === "ask_user" ? "unanswered" : "denied
 interface LineProps {
   readonly cell: ToolCell;
   readonly written: string;
-  /** What a person answered. */
+  /** The person's answer to the question of this call. */
   readonly answer: string | undefined;
 }
 
