@@ -11,7 +11,7 @@ const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
  * What takes long and seldom fails: attacks, faults, random walks, large data, stock clients on each deployment, each setting through a
  * process. `npm run test:all` has them, `npm test` does not.
  */
-const long = [
+export const long = [
   "test/backends/docker/{abuse,disk,drain,engines,escape,healing,hijack,lifecycle,network,tricks}.test.ts",
   "test/backends/shell/{commands,files,files-interrupted,perl}.test.ts",
   "test/chaos/chaos.test.ts",

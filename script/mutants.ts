@@ -4,28 +4,23 @@
 // `--check` runs none, and fails when an edit does not fit the program.
 // Exits with 1 when fewer than 95 % are killed, or when one that survives does not say why it may.
 
-import { type ChildProcess, execFileSync, fork } from "node:child_process";
-import { once } from "node:events";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { execFileSync } from "node:child_process";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { stripTypeScriptTypes } from "node:module";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
 import { check, sentence } from "../src/lib/check.ts";
-import type { Failure, Order, Told } from "./mutant-tests.ts";
+import type { Failure } from "./mutant-tests.ts";
+import { makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.ts";
 
-const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
 /** More than there are cores: tests wait, too. */
 const WORKERS = 4;
 /** The least that one share has. */
 const SHARE = 40;
-/** For all tests of an edit together, in ms. One that blocks its process is no edit to learn from. */
-const LIMIT_MS = 300_000;
 
 const OPTIONS = {
   only: { type: "string", default: "" },
@@ -58,12 +53,6 @@ interface Mutant extends z.output<typeof Edit> {
   readonly line: number;
   /** The whole file, with the edit. */
   readonly text: string;
-}
-
-/** A copy of the program, and the process that runs tests in it. */
-interface Tree {
-  readonly folder: string;
-  readonly runner: ChildProcess;
 }
 
 type Outcome = "killed" | "survived" | "explained";
@@ -163,34 +152,6 @@ function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | stri
   return { ...edit, text: mutated, line: parts[0]?.split("\n").length ?? 0 };
 }
 
-/** What git knows of the project, as it is now. */
-async function makeTree(): Promise<Tree> {
-  const folder = await mkdtemp(join(tmpdir(), "skein-mutants-"));
-  const options = { cwd: ROOT, encoding: "utf8" } as const;
-  const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], options).trim().split("\n");
-  for (const each of new Set(files.map(dirname))) await mkdir(join(folder, each), { recursive: true });
-  for (const file of files) await cp(join(ROOT, file), join(folder, file), { verbatimSymlinks: true });
-  await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
-  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, ".compiled") };
-  const runner = fork("script/mutant-tests.ts", {
-    cwd: folder,
-    env,
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-  });
-  await messageOf(runner);
-  return { folder, runner };
-}
-
-async function removeTree({ folder, runner }: Tree): Promise<void> {
-  if (runner.exitCode === null && runner.signalCode === null) {
-    const exited = once(runner, "exit");
-    runner.kill("SIGKILL");
-    await exited;
-  }
-  // A server that the last test killed may still write its compile cache.
-  await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
-}
-
 /** Throws when a test that killed an edit fails without any: it tells nothing of the edit. */
 async function checkKillers(trees: readonly Tree[], killers: readonly Failure[]): Promise<void> {
   const files = Map.groupBy(killers, ({ file }) => file).entries();
@@ -225,25 +186,6 @@ async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | undefined> 
     throw new Error(`${placeOf(mutant)} (${mutant.promise}): ${(error as Error).message}`);
   } finally {
     await writeFile(changed, original);
-  }
-}
-
-async function runTests({ runner }: Tree, order: Order): Promise<Told> {
-  runner.send(order);
-  return (await messageOf(runner)) as Told;
-}
-
-async function messageOf(runner: ChildProcess): Promise<unknown> {
-  const over = new AbortController();
-  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LIMIT_MS)]);
-  const exit = once(runner, "exit", { signal }).then(([code]): never => {
-    throw new Error(`The process that runs the tests has ended with ${String(code)}.`);
-  });
-  try {
-    const [message] = await Promise.race([once(runner, "message", { signal }), exit]);
-    return message;
-  } finally {
-    over.abort();
   }
 }
 

@@ -1,0 +1,68 @@
+// Copies of the program, in each of which a process runs tests for as many edits as are tried in it.
+
+import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Order, Told } from "./mutant-tests.ts";
+
+export const ROOT = fileURLToPath(new URL("..", import.meta.url));
+/** For all tests of an edit together, in ms. One that blocks its process is no edit to learn from. */
+const LIMIT_MS = 300_000;
+
+export interface Tree {
+  readonly folder: string;
+  readonly runner: ChildProcess;
+}
+
+/** What git knows of the project, as it is now. */
+export async function makeTree(): Promise<Tree> {
+  const folder = await mkdtemp(join(tmpdir(), "skein-mutants-"));
+  const options = { cwd: ROOT, encoding: "utf8" } as const;
+  const files = execFileSync("git", ["ls-files", "-co", "--exclude-standard"], options).trim().split("\n");
+  for (const each of new Set(files.map(dirname))) await mkdir(join(folder, each), { recursive: true });
+  for (const file of files) await cp(join(ROOT, file), join(folder, file), { verbatimSymlinks: true });
+  await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(folder, ".compiled") };
+  const runner = fork("script/mutant-tests.ts", {
+    cwd: folder,
+    env,
+    // Its own group: a process of tests that an edit blocks is ended with it.
+    detached: true,
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  await messageOf(runner);
+  return { folder, runner };
+}
+
+export async function removeTree({ folder, runner }: Tree): Promise<void> {
+  if (runner.exitCode === null && runner.signalCode === null) {
+    const exited = once(runner, "exit");
+    if (runner.pid !== undefined) process.kill(-runner.pid, "SIGKILL");
+    await exited;
+  }
+  // A server that the last test killed may still write its compile cache.
+  await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+
+/** Throws when the tests take longer than their limit, or their process ends. */
+export async function runTests({ runner }: Tree, order: Order): Promise<Told> {
+  runner.send(order);
+  return (await messageOf(runner)) as Told;
+}
+
+async function messageOf(runner: ChildProcess): Promise<unknown> {
+  const over = new AbortController();
+  const signal = AbortSignal.any([over.signal, AbortSignal.timeout(LIMIT_MS)]);
+  const exit = once(runner, "exit", { signal }).then(([code]): never => {
+    throw new Error(`The process that runs the tests has ended with ${String(code)}.`);
+  });
+  try {
+    const [message] = await Promise.race([once(runner, "message", { signal }), exit]);
+    return message;
+  } finally {
+    over.abort();
+  }
+}
