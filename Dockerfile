@@ -14,8 +14,7 @@ COPY config config
 COPY src src
 RUN sh script/build \
   && npm prune --omit=dev --ignore-scripts --workspaces=false --no-audit --no-fund \
-  && find node_modules dist \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete \
-  && rm -rf node_modules/openai/src node_modules/@anthropic-ai/sdk/src
+  && find node_modules dist \( -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -name '*.map' \) -delete
 
 FROM ${BASE_IMAGE}
 # Process 1 has to reap what others leave: commands of agents and MCP servers do leave processes.

@@ -3,23 +3,20 @@
 // a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
 
 import { readFileSync, writeFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
 import { join } from "node:path";
-import { build, type Metafile } from "esbuild";
+import { build, type Metafile, type Plugin } from "esbuild";
 import { copyLicences } from "./licences.ts";
 
-/** Packages that are bundled with what they import. The others are found where npm has put them. */
-const BUNDLED = [
-  ...["zod", "fastify", "@fastify/cors", "@fastify/sse", "helmet", "pino"],
-  ...["prom-client", "@opentelemetry/api", "yaml", "lru-cache", "ipaddr.js"],
-  // Loaded by the first run: hundreds of files each.
-  ...["openai", "@anthropic-ai/sdk"],
+/** Packages that operators install themselves (docs/models.md): few use them, and they bring a hundred others. All others are bundled. */
+const OWN_CHOICE = [
+  ...["@anthropic-ai/bedrock-sdk", "@anthropic-ai/vertex-sdk", "@azure/identity", "google-auth-library"],
 ];
 /** What CommonJS packages find around them. */
 const AROUND_COMMONJS = `import { createRequire as $createRequire } from "node:module";
 const require = $createRequire(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
 const [dist = "dist"] = process.argv.slice(2);
-const { dependencies, peerDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
 const { metafile } = await build({
   entryPoints: ["src/main.ts", "src/index.ts", "src/adapters/index.ts", "src/lib/node-version.ts"],
   outbase: "src",
@@ -35,7 +32,8 @@ const { metafile } = await build({
   supported: { "regexp-set-notation": false },
   // Where node_modules is a link, packages are called by the link and not by its target.
   preserveSymlinks: true,
-  external: Object.keys({ ...dependencies, ...peerDependencies }).filter((name) => !BUNDLED.includes(name)),
+  external: [...OWN_CHOICE, "*.node"],
+  plugins: [namedImports()],
   banner: { js: AROUND_COMMONJS },
   logLevel: "warning",
 });
@@ -47,6 +45,32 @@ copyLicences(
   Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)),
   dist,
 );
+
+/**
+ * Gives a package that the program imports on demand the names that Node finds in it. Without them a CommonJS package would be a chunk
+ * with nothing but `default`.
+ */
+function namedImports(): Plugin {
+  const namespace = "on-demand";
+  return {
+    name: namespace,
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) =>
+        kind === "dynamic-import" && !importer.includes("node_modules/") && !isExternal(path)
+          ? { path, namespace }
+          : undefined,
+      );
+      onLoad({ filter: /./, namespace }, async ({ path }) => {
+        const names = Object.keys(await import(path)).filter((name) => /^[\w$]+$/.test(name));
+        return { contents: `export { ${names.join(", ")} } from "${path}";`, resolveDir: process.cwd() };
+      });
+    },
+  };
+}
+
+function isExternal(path: string): boolean {
+  return isBuiltin(path) || OWN_CHOICE.includes(path);
+}
 
 /** Imports one module before all others: esbuild imports chunks in an order of its own. */
 function importFirst(entry: string, module: string): void {
@@ -71,7 +95,7 @@ function checkPlaces({ outputs }: Metafile): void {
   for (const [file, { inputs }] of Object.entries(outputs))
     for (const source of Object.keys(inputs))
       if (
-        !source.startsWith("node_modules/") &&
+        source.startsWith("src/") &&
         depth(source) !== depth(file) &&
         readFileSync(source, "utf8").includes("import.meta.")
       )
