@@ -119,7 +119,8 @@ function isLeaving(statement: Statement): boolean {
 
 function numberEdits(node: Node & { text: string }): Edit[] {
   const value = Number(node.text);
-  if (!Number.isSafeInteger(value) || DURATION.test(holderOf(node))) return [];
+  const isName = isPropertyAssignment(node.parent) && node.parent.name === node;
+  if (isName || !Number.isSafeInteger(value) || DURATION.test(holderOf(node))) return [];
   return [value + 1, value - 1].filter((each) => each >= 0).map((each) => replaced("bound", node, `${each}`));
 }
 
