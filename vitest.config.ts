@@ -12,10 +12,11 @@ const docker = ["test/**/docker/**/*.test.ts", "test/**/*.docker.test.ts"];
  * process. `npm run test:all` has them, `npm test` does not.
  */
 export const long = [
-  "test/backends/docker/{abuse,disk,drain,engines,escape,healing,hijack,lifecycle,network,tricks}.test.ts",
-  "test/backends/shell/{commands,files,files-interrupted,perl}.test.ts",
+  "test/sandbox/docker/{abuse,disk,drain,engines,escape,healing,hijack,lifecycle,network,tricks}.test.ts",
+  "test/sandbox/shell/{commands,files,files-interrupted,perl}.test.ts",
   "test/chaos/chaos.test.ts",
-  "test/cli/{acp,acp-questions,acp-turns,chat-once,threads,workers}.test.ts",
+  "test/skein/cli/{chat-once,threads,workers}.test.ts",
+  "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
   "test/client/follow.test.ts",
   "test/deploy/{compose,image.docker,kubernetes,package}.test.ts",
   "test/e2e/wires/{cuts,postgres,replicas,sqlite}.test.ts",
@@ -26,17 +27,17 @@ export const long = [
   "test/e2e/pages/*.test.ts",
   "test/hostile-text.test.ts",
   "test/examples/{acp,custom-agent,langgraph,library,openai,react}.test.ts",
-  "test/hooks/permissions/{corpus.docker,real-shells}.test.ts",
-  "test/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
+  "test/agent/hooks/permissions/{corpus.docker,real-shells}.test.ts",
+  "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
   "test/page/{accessible,agents-view,conversation,door,files-view,hostile,inbox,keyboard,large,lasting,looks,observing,phone,sign-in,tab}.test.ts",
-  "test/http/wires/folds.test.ts",
-  "test/http/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
-  "test/http/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
-  "test/http/wires/{mcp/*,openai/clients}.test.ts",
-  "test/stores/{check,cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
-  "test/stores/redis-{bulk,cluster,failover,large,quotas,replays,takeover,trouble}.test.ts",
+  "test/wires/folds.test.ts",
+  "test/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
+  "test/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
+  "test/wires/{mcp/*,openai/clients}.test.ts",
+  "test/engine/stores/{check,cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
+  "test/engine/stores/redis-{bulk,cluster,failover,large,quotas,replays,takeover,trouble}.test.ts",
   "test/support/engine.docker.test.ts",
-  "test/tools/mcp/{hostile,published}.test.ts",
+  "test/agent/tools/mcp/{hostile,published}.test.ts",
 ];
 /**
  * What has a process of its own: it changes or measures its process or its clock, makes a browser's globals, loads a module
@@ -44,22 +45,22 @@ export const long = [
  * program once.
  */
 const alone = [
-  "test/backends/local.test.ts",
-  "test/backends/shell/{commands,perl-link,session,shell}.test.ts",
-  "test/config/load.test.ts",
+  "test/sandbox/local.test.ts",
+  "test/sandbox/shell/{commands,perl-link,session,shell}.test.ts",
+  "test/server/config/load.test.ts",
   "test/e2e/{langgraph-replicas,statement-cuts,viewers}.test.ts",
   "test/e2e/wires/{postgres,replicas,sqlite}.test.ts",
-  "test/hooks/{run-limits,timeout}.test.ts",
+  "test/agent/hooks/{run-limits,timeout}.test.ts",
   "test/hostile-text.test.ts",
-  "test/http/auth/jwt-keys.test.ts",
-  "test/http/{crowd,event-loop,fuzz,slow-readers,slow-requests}.test.ts",
-  "test/http/wires/ag-ui/copilotkit.test.ts",
-  "test/http/wires/langgraph/{protocol-react,use-stream}.test.ts",
-  "test/models/{azure,vertex}.test.ts",
+  "test/server/auth/jwt-keys.test.ts",
+  "test/server/http/{crowd,event-loop,fuzz,slow-readers,slow-requests}.test.ts",
+  "test/wires/ag-ui/copilotkit.test.ts",
+  "test/wires/langgraph/{protocol-react,use-stream}.test.ts",
+  "test/agent/models/{azure,vertex}.test.ts",
   "test/page/large.test.ts",
-  "test/quotas/reservations.test.ts",
-  "test/runs/{executor,leases,trials}.test.ts",
-  "test/stores/{memory-room,sqlite-checkpoints,sqlite-power-cut}.test.ts",
+  "test/engine/quotas/reservations.test.ts",
+  "test/engine/runs/{executor,leases,trials}.test.ts",
+  "test/engine/stores/{memory-room,sqlite-checkpoints,sqlite-power-cut}.test.ts",
 ];
 const passedOver = process.env.TESTS === "short" ? long : [];
 

@@ -18,7 +18,7 @@ const require = $createRequire(import.meta.url), __filename = import.meta.filena
 
 const [dist = "dist"] = process.argv.slice(2);
 const { metafile } = await build({
-  entryPoints: ["src/main.ts", "src/index.ts", "src/adapters/index.ts", "src/lib/node-version.ts"],
+  entryPoints: ["src/main.ts", "src/index.ts", "src/skein/adapters/index.ts", "src/lib/node-version.ts"],
   outbase: "src",
   outdir: dist,
   chunkNames: "chunks/[name]-[hash]",
@@ -40,7 +40,7 @@ const { metafile } = await build({
 checkPlaces(metafile);
 for (const file of Object.keys(metafile.outputs)) escapeCharacters(file);
 importFirst("index.js", "./lib/node-version.js");
-importFirst("adapters/index.js", "../lib/node-version.js");
+importFirst("skein/adapters/index.js", "../../lib/node-version.js");
 copyLicences(
   Object.values(metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)),
   dist,

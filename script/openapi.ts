@@ -8,13 +8,13 @@ import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-pro
 import { pino } from "pino";
 import { stringify } from "yaml";
 import packageJson from "../package.json" with { type: "json" };
-import { OwnRuleSpec } from "../src/hooks/permissions/rule.ts";
-import { AuthConfig } from "../src/http/auth/config.ts";
-import { accessOf } from "../src/http/auth/scopes.ts";
-import { createServer, type HttpServer } from "../src/http/server.ts";
-import type { HttpServices } from "../src/http/services.ts";
-import { isWirePath, WireName } from "../src/http/wire-names.ts";
-import { addWire } from "../src/http/wires/index.ts";
+import { OwnRuleSpec } from "../src/agent/hooks/permissions/rule.ts";
+import { AuthConfig } from "../src/server/auth/config.ts";
+import { accessOf } from "../src/server/auth/scopes.ts";
+import { isWirePath, WireName } from "../src/server/config/wire-names.ts";
+import { createServer, type HttpServer } from "../src/server/http/server.ts";
+import type { HttpServices } from "../src/server/http/services.ts";
+import { addWire } from "../src/wires/index.ts";
 import { operationId } from "./operation-ids.ts";
 import { type Document, wireTypes } from "./wire-types.ts";
 

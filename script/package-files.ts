@@ -1,5 +1,5 @@
 // What of a build is published: files that exports lead to.
-//   prune DIST   removes the files to which no export of `skein` leads, but for what script/bundle.ts makes: index.js and adapters/index.js
+//   prune DIST   removes the files to which no export of `skein` leads, but for what script/bundle.ts makes: index.js and skein/adapters/index.js
 //   client       copies the files to which the exports of packages/client lead
 
 import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
@@ -7,7 +7,7 @@ import { dirname, join, normalize, relative } from "node:path";
 
 type Exports = Readonly<Record<string, string | Readonly<Record<string, string>>>>;
 
-const BUNDLES = ["index.js", join("adapters", "index.js")];
+const BUNDLES = ["index.js", join("skein", "adapters", "index.js")];
 
 function prune(dist: string): void {
   const kept = new Set(

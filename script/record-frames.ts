@@ -1,4 +1,4 @@
-// Writes what each reader makes of the logs in test/fixtures/logs, which test/http/wires/golden.test.ts expects from then on. Only a
+// Writes what each reader makes of the logs in test/fixtures/logs, which test/wires/golden.test.ts expects from then on. Only a
 // change that clients are meant to see is a reason to run it. `node script/record-frames.ts [reader]`
 
 import { mkdir, writeFile } from "node:fs/promises";

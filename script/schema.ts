@@ -3,10 +3,10 @@
 
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
-import { fileSchemas } from "../src/agents/schema.ts";
-import { BackendOptions } from "../src/backends/index.ts";
-import { hooks } from "../src/hooks/index.ts";
-import { McpServerDefinitions } from "../src/tools/mcp/options.ts";
+import { fileSchemas } from "../src/agent/agents/schema.ts";
+import { hooks } from "../src/agent/hooks/index.ts";
+import { McpServerDefinitions } from "../src/agent/tools/mcp/options.ts";
+import { BackendOptions } from "../src/sandbox/index.ts";
 
 const FILE = new URL("../config/agents.schema.json", import.meta.url);
 

@@ -1,7 +1,7 @@
 // The types of the native API in TypeScript, out of the OpenAPI document: what the client is typed with. Plain types, so
 // that a front end gets neither zod nor Node's types with them.
 
-import { isWirePath } from "../src/http/wire-names.ts";
+import { isWirePath } from "../src/server/config/wire-names.ts";
 
 interface Schema {
   readonly $ref?: string;

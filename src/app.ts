@@ -2,13 +2,52 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
-import type { UserKeys } from "./admin/services.ts";
-import { type AgentRegistry, createRegistry } from "./agents/registry.ts";
-import { enginesOf, openBackends } from "./app/backends.ts";
-import { backUpData, oneAtATime } from "./app/backup.ts";
-import { builtInNames, catalogueOf, extending } from "./app/catalogue.ts";
-import { refusedTools, tenantTools, toolTrial } from "./app/http-tools.ts";
-import { BACKLOG, listenFailure } from "./app/listening.ts";
+import { type AgentRegistry, createRegistry } from "./agent/agents/registry.ts";
+import type { ModelSpec } from "./agent/core/agent.ts";
+import type { BackendPool } from "./agent/core/backend.ts";
+import { AppError, hasCode } from "./agent/core/errors.ts";
+import type { HookDefinition } from "./agent/core/hook.ts";
+import type { Model } from "./agent/core/model.ts";
+import type { Tool } from "./agent/core/tool.ts";
+import { OwnRuleSpec } from "./agent/hooks/permissions/rule.ts";
+import { loadSdks } from "./agent/models/index.ts";
+import { maskedCalls } from "./agent/tools/http/deferral.ts";
+import { createHttpToolStore } from "./agent/tools/http/store.ts";
+import type { McpServerDefinitions } from "./agent/tools/mcp/options.ts";
+import { createMcpServers, type McpServers } from "./agent/tools/mcp/servers.ts";
+import type { UserKeys } from "./engine/admin/services.ts";
+import { countedDocuments } from "./engine/quotas/counted-documents.ts";
+import { createQuotas } from "./engine/quotas/index.ts";
+import { createDeliveries } from "./engine/runs/deliveries.ts";
+import { createEngine } from "./engine/runs/index.ts";
+import { logRecorder } from "./engine/runs/logging.ts";
+import { notificationStore } from "./engine/runs/notification-store.ts";
+import { allRecorders } from "./engine/runs/recorders.ts";
+import { createSentRequests } from "./engine/runs/sent-requests.ts";
+import type { StartingKeys } from "./engine/runs/services.ts";
+import { InterruptWebhook } from "./engine/runs/webhook.ts";
+import type { AllStores } from "./engine/stores/all-stores.ts";
+import { watchEventLoop } from "./lib/event-loop.ts";
+import { within } from "./lib/hosts.ts";
+import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
+import { watchFiles } from "./lib/watch-files.ts";
+import { createLedger, forgetEngine } from "./sandbox/ledger.ts";
+import { cachedKeys } from "./server/auth/api-key.ts";
+import type { ApiKeyStore } from "./server/auth/api-keys.ts";
+import { keepBootstrapKey } from "./server/auth/bootstrap-key.ts";
+import { authProblems } from "./server/auth/config.ts";
+import { type Credentials, createCredentials } from "./server/auth/credential-end.ts";
+import type { ServerConfig } from "./server/config/server.ts";
+import { reportAnswers } from "./server/http/answer-report.ts";
+import { createDependencies } from "./server/http/dependencies.ts";
+import { createServer, type HttpServer, noteRequests } from "./server/http/server.ts";
+import type { Plugin } from "./server/plugins/definition.ts";
+import { createPluginLoader } from "./server/plugins/load.ts";
+import { enginesOf, openBackends } from "./skein/app/backends.ts";
+import { backUpData, oneAtATime } from "./skein/app/backup.ts";
+import { builtInNames, catalogueOf, extending } from "./skein/app/catalogue.ts";
+import { refusedTools, tenantTools, toolTrial } from "./skein/app/http-tools.ts";
+import { BACKLOG, listenFailure } from "./skein/app/listening.ts";
 import {
   answersIn,
   countReload,
@@ -17,54 +56,15 @@ import {
   openMetrics,
   openTraces,
   type Reload,
-} from "./app/metrics.ts";
-import { reloadAgents } from "./app/reload.ts";
-import { requireFiles, restorationOf } from "./app/restore.ts";
-import { loadServerPlugins, refuseAgentParts } from "./app/server-plugins.ts";
-import type { Siblings } from "./app/siblings.ts";
-import { openApiKeys, openStores, threadTtl } from "./app/stores.ts";
-import { createLedger, forgetEngine } from "./backends/ledger.ts";
-import type { ServerConfig } from "./config/server.ts";
-import type { ModelSpec } from "./core/agent.ts";
-import type { BackendPool } from "./core/backend.ts";
-import { AppError, hasCode } from "./core/errors.ts";
-import type { HookDefinition } from "./core/hook.ts";
-import type { Model } from "./core/model.ts";
-import type { Tool } from "./core/tool.ts";
-import { OwnRuleSpec } from "./hooks/permissions/rule.ts";
-import { reportAnswers } from "./http/answer-report.ts";
-import { cachedKeys } from "./http/auth/api-key.ts";
-import type { ApiKeyStore } from "./http/auth/api-keys.ts";
-import { keepBootstrapKey } from "./http/auth/bootstrap-key.ts";
-import { authProblems } from "./http/auth/config.ts";
-import { type Credentials, createCredentials } from "./http/auth/credential-end.ts";
-import { createDependencies } from "./http/dependencies.ts";
-import { createServer, type HttpServer, noteRequests } from "./http/server.ts";
-import { addWire } from "./http/wires/index.ts";
-import { watchEventLoop } from "./lib/event-loop.ts";
-import { within } from "./lib/hosts.ts";
-import { warmUpSchemaEngine } from "./lib/untrusted-schema/index.ts";
-import { watchFiles } from "./lib/watch-files.ts";
-import { loadSdks } from "./models/index.ts";
-import type { Plugin } from "./plugins/definition.ts";
-import { createPluginLoader } from "./plugins/load.ts";
-import { countedDocuments } from "./quotas/counted-documents.ts";
-import { createQuotas } from "./quotas/index.ts";
-import { createDeliveries } from "./runs/deliveries.ts";
-import { createEngine } from "./runs/index.ts";
-import { logRecorder } from "./runs/logging.ts";
-import { notificationStore } from "./runs/notification-store.ts";
-import { allRecorders } from "./runs/recorders.ts";
-import { createSentRequests } from "./runs/sent-requests.ts";
-import type { StartingKeys } from "./runs/services.ts";
-import { InterruptWebhook } from "./runs/webhook.ts";
-import type { AllStores } from "./stores/all-stores.ts";
-import { maskedCalls } from "./tools/http/deferral.ts";
-import { createHttpToolStore } from "./tools/http/store.ts";
-import type { McpServerDefinitions } from "./tools/mcp/options.ts";
-import { createMcpServers, type McpServers } from "./tools/mcp/servers.ts";
+} from "./skein/app/metrics.ts";
+import { reloadAgents } from "./skein/app/reload.ts";
+import { requireFiles, restorationOf } from "./skein/app/restore.ts";
+import { loadServerPlugins, refuseAgentParts } from "./skein/app/server-plugins.ts";
+import type { Siblings } from "./skein/app/siblings.ts";
+import { openApiKeys, openStores, threadTtl } from "./skein/app/stores.ts";
+import { addWire } from "./wires/index.ts";
 
-export { createLogger } from "./app/logger.ts";
+export { createLogger } from "./skein/app/logger.ts";
 
 export interface AppOptions {
   readonly config: ServerConfig;

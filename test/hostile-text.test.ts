@@ -2,20 +2,17 @@
 
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { editing } from "../src/backends/edit.ts";
-import { markdown as forTerminal } from "../src/cli/markdown.ts";
-import { visible } from "../src/cli/paint.ts";
-import { readArguments } from "../src/core/call-arguments.ts";
-import { titleFrom } from "../src/core/title.ts";
-import { lineWindow } from "../src/hooks/filesystem/read.ts";
-import { rulesOf } from "../src/hooks/guardrails/rules.ts";
-import { decide, makePolicy } from "../src/hooks/permissions/policy.ts";
-import { ruleOf } from "../src/hooks/permissions/rule.ts";
-import { parseSkill } from "../src/hooks/skills/skill-files.ts";
-import { clip } from "../src/hooks/summarization/truncate.ts";
-import { readDataUrl } from "../src/http/wires/messages.ts";
-import { sideRequest } from "../src/http/wires/openai/side-requests.ts";
-import { answersInWords } from "../src/http/wires/words.ts";
+import { readArguments } from "../src/agent/core/call-arguments.ts";
+import { titleFrom } from "../src/agent/core/title.ts";
+import { lineWindow } from "../src/agent/hooks/filesystem/read.ts";
+import { rulesOf } from "../src/agent/hooks/guardrails/rules.ts";
+import { decide, makePolicy } from "../src/agent/hooks/permissions/policy.ts";
+import { ruleOf } from "../src/agent/hooks/permissions/rule.ts";
+import { parseSkill } from "../src/agent/hooks/skills/skill-files.ts";
+import { clip } from "../src/agent/hooks/summarization/truncate.ts";
+import { failureOf, ProviderError } from "../src/agent/models/failure.ts";
+import { untagged } from "../src/agent/models/openai/google.ts";
+import { streamOf } from "../src/agent/tools/http/stream.ts";
 import { didYouMean } from "../src/lib/did-you-mean.ts";
 import { globMatcher } from "../src/lib/glob.ts";
 import { jsonSize } from "../src/lib/json.ts";
@@ -25,14 +22,17 @@ import { sseParser } from "../src/lib/sse-parser.ts";
 import { headTail, xmlTag } from "../src/lib/text.ts";
 import { readYaml } from "../src/lib/yaml/document.ts";
 import { interpolate } from "../src/lib/yaml/variables.ts";
-import { failureOf, ProviderError } from "../src/models/failure.ts";
-import { untagged } from "../src/models/openai/google.ts";
 import { contentOf, fromField } from "../src/page/content.ts";
 import { diffLines } from "../src/page/diff.ts";
 import { differencesOf } from "../src/page/file-changes.ts";
 import { growingMarkdown } from "../src/page/markdown.ts";
 import { toMarkdown } from "../src/page/transcript.ts";
-import { streamOf } from "../src/tools/http/stream.ts";
+import { editing } from "../src/sandbox/edit.ts";
+import { markdown as forTerminal } from "../src/skein/cli/markdown.ts";
+import { visible } from "../src/skein/cli/paint.ts";
+import { readDataUrl } from "../src/wires/messages.ts";
+import { sideRequest } from "../src/wires/openai/side-requests.ts";
+import { answersInWords } from "../src/wires/words.ts";
 
 /** Texts on which natives, backtracking expressions and recursion have taken more than linear time. */
 const FAMILIES: Readonly<Record<string, (length: number) => string>> = {

@@ -21,24 +21,24 @@ const TEXTS_IN_PLURAL = new Set(["bytes", "words", "address"]);
 
 /** What needle it is, and why it cannot take long. */
 const KNOWN: Readonly<Record<string, string>> = {
-  "src/agents/doubts.ts: path.split(delimiter": "one character",
-  "src/agents/text-beside.ts: way.split(sep": "one character",
-  "src/agents/model-choice.ts: own)).includes(full": "a list",
-  "src/agents/model-choice.ts: ).includes(name": "a list",
-  "src/backends/shell/prelude.ts: end).split(`${mark}:`": "a random mark that Skein made",
-  "src/backends/shell/read.ts: output.indexOf(line": "a line that Skein made, with a random mark",
-  "src/backends/shell/session.ts: bytes.indexOf(this.#mark": "a random mark that Skein made",
-  "src/hooks/permissions/match.ts: expression.indexOf(literal":
+  "src/agent/agents/doubts.ts: path.split(delimiter": "one character",
+  "src/agent/agents/text-beside.ts: way.split(sep": "one character",
+  "src/agent/agents/model-choice.ts: own)).includes(full": "a list",
+  "src/agent/agents/model-choice.ts: ).includes(name": "a list",
+  "src/sandbox/shell/prelude.ts: end).split(`${mark}:`": "a random mark that Skein made",
+  "src/sandbox/shell/read.ts: output.indexOf(line": "a line that Skein made, with a random mark",
+  "src/sandbox/shell/session.ts: bytes.indexOf(this.#mark": "a random mark that Skein made",
+  "src/agent/hooks/permissions/match.ts: expression.indexOf(literal":
     "both are a part of a rule, whose length is bounded",
-  'src/hooks/permissions/shell/simple-command.ts: ".includes(char': "one character",
-  "src/hooks/permissions/shell/uses/index.ts: `.includes(letter": "one character",
+  'src/agent/hooks/permissions/shell/simple-command.ts: ".includes(char': "one character",
+  "src/agent/hooks/permissions/shell/uses/index.ts: `.includes(letter": "one character",
   "src/lib/did-you-mean.ts: a.includes(b": "both have at most 64 characters",
   "src/lib/did-you-mean.ts: b.includes(a": "both have at most 64 characters",
-  "src/models/package.ts: message.includes(`'${name}'`": "a message of the module loader",
+  "src/agent/models/package.ts: message.includes(`'${name}'`": "a message of the module loader",
   "src/page/oidc.ts: ).includes(client_id": "a list",
-  "src/plugins/fault-place.ts: text.indexOf(quoted": "an operator's own code",
-  "src/plugins/import.ts: url.includes(`${VERSION}=`": "a constant",
-  "src/tools/mcp/stdio.ts: environment.includes(`${MARK}=${mark}`": "a random mark that Skein made",
+  "src/server/plugins/fault-place.ts: text.indexOf(quoted": "an operator's own code",
+  "src/server/plugins/import.ts: url.includes(`${VERSION}=`": "a constant",
+  "src/agent/tools/mcp/stdio.ts: environment.includes(`${MARK}=${mark}`": "a random mark that Skein made",
 };
 
 function searches(file: string, text: string): string[] {

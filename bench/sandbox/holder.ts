@@ -1,7 +1,7 @@
 // A server's pool in a process of its own, for what it holds: opens sandboxes for the owners it is sent, uses each
 // once, and answers. When its parent lets go of it, however that happens, it stops them and ends.
 
-import type { BackendConfig } from "../../src/core/backend.ts";
+import type { BackendConfig } from "../../src/agent/core/backend.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import { type Surroundings, serverOf } from "./stage.ts";
 import { skeinWay } from "./ways.ts";

@@ -3,7 +3,7 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { BackendConfig } from "../../src/core/backend.ts";
+import type { BackendConfig } from "../../src/agent/core/backend.ts";
 import { PROBED } from "../probing.ts";
 import type { HolderOptions } from "./holder.ts";
 import type { Stage } from "./stage.ts";

@@ -1,7 +1,7 @@
-import { specOf } from "../../src/backends/docker/container.ts";
-import { DockerOptions } from "../../src/backends/docker/options.ts";
-import type { ProcessBackends } from "../../src/backends/pool.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
+import { specOf } from "../../src/sandbox/docker/container.ts";
+import { DockerOptions } from "../../src/sandbox/docker/options.ts";
+import type { ProcessBackends } from "../../src/sandbox/pool.ts";
 import { fasterOf, type Pair, pairs, timed } from "./pairs.ts";
 import type { Scenario, Stage } from "./stage.ts";
 import { middle, type Row } from "./table.ts";

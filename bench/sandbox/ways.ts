@@ -4,8 +4,8 @@
 import { addAbortSignal, finished, Readable, Writable } from "node:stream";
 import { promisify } from "node:util";
 import type Docker from "dockerode";
-import type { Backend } from "../../src/core/backend.ts";
-import { drain } from "../../src/core/stream.ts";
+import type { Backend } from "../../src/agent/core/backend.ts";
+import { drain } from "../../src/agent/core/stream.ts";
 
 const COMMAND_MS = 120_000;
 

@@ -1,5 +1,6 @@
 // An agent whose hooks are functions in the shapes of other frameworks. Test: npm test -- test/examples/hooks.test.ts
 
+import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
 import {
   compaction,
   fileSessions,
@@ -15,8 +16,7 @@ import {
   withLogger,
   withOutputGuardrail,
   withTimeout,
-} from "../../src/adapters/index.ts";
-import { createAgent, type Model, type Tool, userMessage } from "../../src/index.ts";
+} from "../../src/skein/adapters/index.ts";
 
 interface Logger {
   info(details: object, message: string): void;

@@ -1,4 +1,4 @@
-// Paths as text, without following links, and the folder of this package.
+// Paths as text, without following links, and where the files of this package lie.
 
 import { posix } from "node:path";
 
@@ -15,3 +15,7 @@ export function isInside(root: string, path: string): boolean {
 
 /** The folder of this package, from src/ and from dist/ alike. */
 export const packageRoot = new URL("../../", import.meta.url);
+
+/** The URL of a module of this package, named as in src/ and without its extension: `index`. */
+export const moduleUrl = (name: string) =>
+  new URL(`../${name}.${import.meta.url.split(".").at(-1)}`, import.meta.url).href;

@@ -3,7 +3,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { isSettled, RunRecord } from "../../src/core/records.ts";
+import { isSettled, RunRecord } from "../../src/agent/core/records.ts";
 import { ask, codeOf, json, open } from "./http.ts";
 import type { Sent } from "./journal.ts";
 import type { Random } from "./random.ts";

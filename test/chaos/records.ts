@@ -1,11 +1,11 @@
 // What the servers have written down, read back through their own front door once everything is over.
 
 import { z } from "zod";
+import { Message } from "../../src/agent/core/message.ts";
+import { isSettled, RunRecord, Thread } from "../../src/agent/core/records.ts";
 import { frames } from "../../src/client/frames.ts";
-import { Message } from "../../src/core/message.ts";
-import { isSettled, RunRecord, Thread } from "../../src/core/records.ts";
-import { pageOf } from "../../src/http/schemas.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
+import { pageOf } from "../../src/server/http/schemas.ts";
 import type { Line } from "./journal.ts";
 
 export interface RunOnRecord {

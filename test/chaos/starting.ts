@@ -2,8 +2,8 @@
 // definite response.
 
 import { z } from "zod";
-import { RunRecord } from "../../src/core/records.ts";
-import { FinishedRun } from "../../src/http/schemas.ts";
+import { RunRecord } from "../../src/agent/core/records.ts";
+import { FinishedRun } from "../../src/server/http/schemas.ts";
 import { answerOf, codeOf, json, type Opened, open } from "./http.ts";
 import type { Sent } from "./journal.ts";
 import { type Plan, textOf } from "./plan.ts";

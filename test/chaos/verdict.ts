@@ -1,7 +1,7 @@
 // The verdict: whether what the servers have written down agrees with itself, and with all that users and readers
 // saw. Each mismatch is a fault in the journal.
 
-import { isSettled } from "../../src/core/records.ts";
+import { isSettled } from "../../src/agent/core/records.ts";
 import type { Journal } from "./journal.ts";
 import { judgeExecutions } from "./judge-executions.ts";
 import { judgeFollowers } from "./judge-followers.ts";

@@ -1,6 +1,7 @@
 // What a page shows of a thread, folded from the events of real runs.
 
 import { describe, expect, test } from "vitest";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { type Cell, type Page, shown, type ToolCell } from "../../src/client/cells.ts";
 import {
   createClient,
@@ -11,7 +12,6 @@ import {
   type ThreadState,
 } from "../../src/client/client.ts";
 import { createFold } from "../../src/client/fold.ts";
-import type { Turn } from "../../src/models/scripted.ts";
 import { startServer } from "../support/server.ts";
 import { cast, completing, delegating, TEAM } from "../support/team.ts";
 

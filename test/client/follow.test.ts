@@ -9,7 +9,7 @@ import {
   type StreamEvent,
   type UserEvent,
 } from "../../src/client/client.ts";
-import { AUDIENCE, ISSUER, issuer, token } from "../http/auth/issuer.ts";
+import { AUDIENCE, ISSUER, issuer, token } from "../server/auth/issuer.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { startServer, type TestServer } from "../support/server.ts";

@@ -11,7 +11,7 @@ import {
   type RunRecord,
   type StreamEvent,
 } from "../../src/client/client.ts";
-import { isWirePath } from "../../src/http/wire-names.ts";
+import { isWirePath } from "../../src/server/config/wire-names.ts";
 import { accept, callbackTool, freePort } from "../support/callback-tool.ts";
 import { dataOf } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";

@@ -1,9 +1,9 @@
 // A thread as a store, beside a whole server.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { type Client, createClient } from "../../src/client/client.ts";
 import { openThread, shown, type ThreadSnapshot } from "../../src/client/thread.ts";
-import type { Script } from "../../src/models/scripted.ts";
 import { cuttingProxy } from "../support/cutting-proxy.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";

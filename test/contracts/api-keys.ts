@@ -1,8 +1,8 @@
 // What a store of API keys promises to those who check, list and revoke them.
 
 import { describe, expect, test } from "vitest";
-import { type ApiKeyStore, issueApiKey, type NewApiKey, readApiKey } from "../../src/http/auth/api-keys.ts";
-import { NEIGHBOURS } from "../stores/fixture.ts";
+import { type ApiKeyStore, issueApiKey, type NewApiKey, readApiKey } from "../../src/server/auth/api-keys.ts";
+import { NEIGHBOURS } from "../engine/stores/fixture.ts";
 
 const START = Date.parse("2026-11-21T10:00:00.000Z");
 const at = (ms: number) => new Date(START + ms).toISOString();

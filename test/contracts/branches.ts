@@ -1,9 +1,9 @@
 // What every store promises of branches: a thread loses nothing that was not kept first.
 
 import { describe, expect, test } from "vitest";
-import type { Stores } from "../../src/core/stores.ts";
-import { branchesOf, branchIds, keepBranch } from "../../src/runs/branches.ts";
-import { ADA, claimed, done, inWorld, message, newRun, type Open, upTo } from "../stores/fixture.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
+import { branchesOf, branchIds, keepBranch } from "../../src/engine/runs/branches.ts";
+import { ADA, claimed, done, inWorld, message, newRun, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const PLACE = { owner: ADA, thread_id: "t" };
 

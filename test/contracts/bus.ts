@@ -2,8 +2,8 @@
 
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import type { EventBus, UserEvent } from "../../src/core/bus.ts";
-import { ADA, BOB, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
+import type { EventBus, UserEvent } from "../../src/agent/core/bus.ts";
+import { ADA, BOB, inWorld, NEIGHBOURS, type Open, upTo } from "../engine/stores/fixture.ts";
 
 /** Events may wait for a subscriber up to here. */
 const MOST = 1000;

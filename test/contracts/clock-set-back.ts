@@ -1,11 +1,11 @@
 // What every store promises when its clock is set back, as by NTP or with a restored machine: nothing waits until the clock has caught up.
 
 import { describe, expect, test } from "vitest";
-import type { Claim } from "../../src/core/stores.ts";
+import type { Claim } from "../../src/agent/core/stores.ts";
+import type { AllStores } from "../../src/engine/stores/all-stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
-import { ADA, claimed, done, inWorld, newRun, note, type Open, upTo } from "../stores/fixture.ts";
-import { keyOf, LEASE_MS, newCall, reply, withThread } from "../stores/fixture-calls.ts";
+import { ADA, claimed, done, inWorld, newRun, note, type Open, upTo } from "../engine/stores/fixture.ts";
+import { keyOf, LEASE_MS, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 
 const HOUR = 3_600_000;
 const OTHER: Owner = { tenant: "other", user: "ada" };

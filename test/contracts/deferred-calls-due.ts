@@ -1,10 +1,10 @@
 // What every DeferredCallStore promises of threads that can continue: each is found, and given to one at a time.
 
 import { describe, expect, test } from "vitest";
-import type { DueCalls } from "../../src/core/deferred-calls.ts";
+import type { DueCalls } from "../../src/agent/core/deferred-calls.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
-import { ADA, BOB, claimed, done, inWorld, newRun, type Open, upTo } from "../stores/fixture.ts";
-import { keyOf, LEASE_MS, MINUTE, newCall, reply, withThread } from "../stores/fixture-calls.ts";
+import { ADA, BOB, claimed, done, inWorld, newRun, type Open, upTo } from "../engine/stores/fixture.ts";
+import { keyOf, LEASE_MS, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 
 export function dueCallsContract(open: Open): void {
   describe("threads that can continue", () => {

@@ -2,9 +2,9 @@
 // that can continue is found.
 
 import { describe, expect, test } from "vitest";
-import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/core/deferred-calls.ts";
-import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
-import { keyOf, MINUTE, newCall, reply, withThread } from "../stores/fixture-calls.ts";
+import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/agent/core/deferred-calls.ts";
+import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../engine/stores/fixture.ts";
+import { keyOf, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 import { dueCallsContract } from "./deferred-calls-due.ts";
 
 export function deferredCallsContract(open: Open): void {

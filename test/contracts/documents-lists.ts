@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ClaimedDocument, claimDue, finish } from "../../src/core/document-claims.ts";
-import { append, entriesOf } from "../../src/core/document-log.ts";
-import { type DocumentSearch, SEARCHED, searchDocuments } from "../../src/core/document-search.ts";
+import { type ClaimedDocument, claimDue, finish } from "../../src/agent/core/document-claims.ts";
+import { append, entriesOf } from "../../src/agent/core/document-log.ts";
+import { type DocumentSearch, SEARCHED, searchDocuments } from "../../src/agent/core/document-search.ts";
 import {
   type Documents,
   type ListedCollection,
@@ -13,9 +13,9 @@ import {
   type OwnedCollection,
   retain,
   TRIMMED,
-} from "../../src/core/documents.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
+} from "../../src/agent/core/documents.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
+import { ADA, BOB, inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const PLANS = { kind: "plans", tenant: "acme" } as const;
 const AUDIT = { kind: "audit", tenant: "acme" } as const;

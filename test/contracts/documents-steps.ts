@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ClaimedDocument, claimDue } from "../../src/core/document-claims.ts";
-import { searchDocuments } from "../../src/core/document-search.ts";
-import type { Documents, DocumentWrite, ListedCollection } from "../../src/core/documents.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
-import { inWorld, type Open } from "../stores/fixture.ts";
+import { type ClaimedDocument, claimDue } from "../../src/agent/core/document-claims.ts";
+import { searchDocuments } from "../../src/agent/core/document-search.ts";
+import type { Documents, DocumentWrite, ListedCollection } from "../../src/agent/core/documents.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
+import { inWorld, type Open } from "../engine/stores/fixture.ts";
 
 const KEYS = ["a", "a/b", "a/c", "b", "b/1", "-", "Z"] as const;
 const key = fc.constantFrom(...KEYS);

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Collection, change, type Documents, remove } from "../../src/core/documents.ts";
-import { refusalOf } from "../../src/stores/document-rules.ts";
-import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
+import { type Collection, change, type Documents, remove } from "../../src/agent/core/documents.ts";
+import { refusalOf } from "../../src/engine/stores/document-rules.ts";
+import { ADA, BOB, inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const BOXES: Collection = { kind: "boxes" };
 

@@ -2,11 +2,11 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import { newThreadId } from "../../src/core/new-ids.ts";
-import type { Claim, Stores } from "../../src/core/stores.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import { newThreadId } from "../../src/agent/core/new-ids.ts";
+import type { Claim, Stores } from "../../src/agent/core/stores.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
 import {
   ADA,
   claimed,
@@ -20,7 +20,7 @@ import {
   patch,
   readAll,
   state,
-} from "./../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const key = fc.constantFrom("todos", "files", "__proto__");
 const member = fc.constantFrom("a", "b", "constructor");

@@ -3,7 +3,7 @@
 import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Cursor, LogEntry } from "../../src/core/stores.ts";
+import type { Cursor, LogEntry } from "../../src/agent/core/stores.ts";
 import {
   ADA,
   claimed,
@@ -18,7 +18,7 @@ import {
   readSome,
   seqsOf,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 export function eventReadersContract(open: Open): void {
   describe("events", () => {

@@ -1,7 +1,7 @@
 // What every EventLog promises: what is written is what happened, and how long it is kept.
 
 import { describe, expect, test } from "vitest";
-import { newRunId } from "../../src/core/new-ids.ts";
+import { newRunId } from "../../src/agent/core/new-ids.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import {
   ADA,
@@ -20,7 +20,7 @@ import {
   seqsOf,
   state,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 import { eventReadersContract } from "./events-readers.ts";
 
 export function eventsContract(open: Open): void {

@@ -1,9 +1,9 @@
 // Every call of the stores except the readiness probe and the bus.
 
-import { userMessage } from "../../src/core/message.ts";
-import type { Lease } from "../../src/core/stores.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
-import { ADA, newRun, note } from "../stores/fixture.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import type { Lease } from "../../src/agent/core/stores.ts";
+import type { AllStores } from "../../src/engine/stores/all-stores.ts";
+import { ADA, newRun, note } from "../engine/stores/fixture.ts";
 
 const NEVER = new AbortController().signal;
 

@@ -1,9 +1,9 @@
 // What every store of HTTP tools promises.
 
 import { describe, expect, test } from "vitest";
-import type { HttpTool } from "../../src/tools/http/registration.ts";
-import { createHttpToolStore, type HttpToolStore } from "../../src/tools/http/store.ts";
-import { inWorld, type Open, upTo } from "../stores/fixture.ts";
+import type { HttpTool } from "../../src/agent/tools/http/registration.ts";
+import { createHttpToolStore, type HttpToolStore } from "../../src/agent/tools/http/store.ts";
+import { inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const MIB = 1024 * 1024;
 

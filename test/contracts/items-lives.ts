@@ -1,8 +1,18 @@
 // What every ItemStore promises of how long items stay: with their thread, or for an agent's user until they are deleted.
 
 import { describe, expect, test } from "vitest";
-import { MAX_ITEMS, type Shelf } from "../../src/core/items.ts";
-import { ADA, claimed, done, inWorld, message, newRun, type Open, state, upTo } from "../stores/fixture.ts";
+import { MAX_ITEMS, type Shelf } from "../../src/agent/core/items.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  inWorld,
+  message,
+  newRun,
+  type Open,
+  state,
+  upTo,
+} from "../engine/stores/fixture.ts";
 
 const GONE = { code: "not_found" };
 const NOTES: Shelf = { owner: ADA, of: { thread: "t" }, kind: "notes" };

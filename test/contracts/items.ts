@@ -8,9 +8,9 @@ import {
   MAX_ITEMS,
   MAX_KEY_CHARS,
   type Shelf,
-} from "../../src/core/items.ts";
-import type { Stores } from "../../src/core/stores.ts";
-import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../stores/fixture.ts";
+} from "../../src/agent/core/items.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
+import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const FULL = { code: "limit_exceeded" };
 

@@ -1,9 +1,9 @@
 // What operators learn of who has anything in a store.
 
 import { describe, expect, test } from "vitest";
+import type { AllStores } from "../../src/engine/stores/all-stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
-import { ADA, BOB, inWorld, NEIGHBOURS, type Open } from "../stores/fixture.ts";
+import { ADA, BOB, inWorld, NEIGHBOURS, type Open } from "../engine/stores/fixture.ts";
 
 const CAROL: Owner = { tenant: "other", user: "carol" };
 /** The second of two has the larger bytes, and the smaller UTF-16. */

@@ -1,8 +1,8 @@
 // What a store of quotas promises of reservations: budgets hold when many ask at once and when processes die.
 
 import { describe, expect, test } from "vitest";
-import type { Budget, QuotaStore } from "../../src/quotas/store.ts";
-import { ADA, BOB } from "../stores/fixture.ts";
+import type { Budget, QuotaStore } from "../../src/engine/quotas/store.ts";
+import { ADA, BOB } from "../engine/stores/fixture.ts";
 import {
   amounts,
   CAROL,
@@ -11,7 +11,7 @@ import {
   quotasIn,
   START,
   spending,
-} from "../stores/fixture-quotas.ts";
+} from "../engine/stores/fixture-quotas.ts";
 
 const budgets = (tenant: Budget, user: Budget = {}) => ({ tenant, user });
 

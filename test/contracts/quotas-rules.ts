@@ -2,10 +2,16 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { exceeded, hasRoom, takeRequest, withReserved } from "../../src/quotas/rules.ts";
-import type { Amounts, Budget as Limits, PerScope } from "../../src/quotas/store.ts";
-import { ADA, BOB } from "../stores/fixture.ts";
-import { HOUR, type OpenQuotas, type QuotaWorld, quotasIn, spending } from "../stores/fixture-quotas.ts";
+import { exceeded, hasRoom, takeRequest, withReserved } from "../../src/engine/quotas/rules.ts";
+import type { Amounts, Budget as Limits, PerScope } from "../../src/engine/quotas/store.ts";
+import { ADA, BOB } from "../engine/stores/fixture.ts";
+import {
+  HOUR,
+  type OpenQuotas,
+  type QuotaWorld,
+  quotasIn,
+  spending,
+} from "../engine/stores/fixture-quotas.ts";
 
 const Owner = fc.constantFrom(ADA, BOB);
 const limits = (most: fc.Arbitrary<number>): fc.Arbitrary<PerScope<number | undefined>> =>

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ADA, BOB } from "../stores/fixture.ts";
-import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../stores/fixture-quotas.ts";
+import { ADA, BOB } from "../engine/stores/fixture.ts";
+import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../engine/stores/fixture-quotas.ts";
 
 const NONE = { tenant: undefined, user: undefined };
 const limits = (tenant?: number, user?: number) => ({ tenant, user });

@@ -1,9 +1,9 @@
 // What a store of quotas promises of what was used: it is counted by days and months of UTC, and told to its own user.
 
 import { describe, expect, test } from "vitest";
-import { NO_USAGE } from "../../src/core/message.ts";
-import { MAX_ROWS, MAX_USERS, OTHER, USAGE_DAYS, type UsageRow } from "../../src/quotas/store.ts";
-import { ADA, BOB } from "../stores/fixture.ts";
+import { NO_USAGE } from "../../src/agent/core/message.ts";
+import { MAX_ROWS, MAX_USERS, OTHER, USAGE_DAYS, type UsageRow } from "../../src/engine/quotas/store.ts";
+import { ADA, BOB } from "../engine/stores/fixture.ts";
 import {
   amounts,
   CAROL,
@@ -12,7 +12,7 @@ import {
   type QuotaWorld,
   quotasIn,
   spending,
-} from "../stores/fixture-quotas.ts";
+} from "../engine/stores/fixture-quotas.ts";
 
 export function usedContract(open: OpenQuotas): void {
   const inWorld = quotasIn(open);

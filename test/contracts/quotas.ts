@@ -1,8 +1,8 @@
 // What a store of quotas promises: what is used, held and reserved is counted once, for the tenant and for the user.
 
 import { describe, expect, test } from "vitest";
-import { ADA, BOB, NEIGHBOURS } from "../stores/fixture.ts";
-import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../stores/fixture-quotas.ts";
+import { ADA, BOB, NEIGHBOURS } from "../engine/stores/fixture.ts";
+import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../engine/stores/fixture-quotas.ts";
 import { reservationsContract } from "./quotas-reservations.ts";
 import { limitsContract } from "./quotas-rules.ts";
 import { storedContract } from "./quotas-stored.ts";

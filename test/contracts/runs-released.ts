@@ -1,8 +1,8 @@
 // What every RunStore promises of runs that are given back, of calls to those who execute runs, and of what was begun when.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import type { ControlMessage, Lease, Stores } from "../../src/core/stores.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import type { ControlMessage, Lease, Stores } from "../../src/agent/core/stores.ts";
 import {
   ADA,
   claimed,
@@ -15,7 +15,7 @@ import {
   readAll,
   seqsOf,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const LEASE_MS = 10_000;
 

@@ -2,7 +2,7 @@
 // the next process that asks for their thread.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
 import {
   ADA,
   claimed,
@@ -16,7 +16,7 @@ import {
   readAll,
   seqsOf,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const LEASE_MS = 10_000;
 

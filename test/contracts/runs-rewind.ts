@@ -1,7 +1,7 @@
 // What every RunStore promises of runs that begin again from an earlier message.
 
 import { describe, expect, test } from "vitest";
-import type { Lease, NewRun, StartResult, Stores } from "../../src/core/stores.ts";
+import type { Lease, NewRun, StartResult, Stores } from "../../src/agent/core/stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
@@ -16,8 +16,8 @@ import {
   said,
   state,
   upTo,
-} from "../stores/fixture.ts";
-import { keyOf, newCall, reply } from "../stores/fixture-calls.ts";
+} from "../engine/stores/fixture.ts";
+import { keyOf, newCall, reply } from "../engine/stores/fixture-calls.ts";
 
 const HOWS = ["start", "enqueue"] as const;
 type How = (typeof HOWS)[number];

@@ -1,7 +1,7 @@
 // What every RunStore promises of runs that are to stop, and of messages for an active run.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
   ADA,
@@ -15,7 +15,7 @@ import {
   said,
   seqsOf,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 export function stoppedRunsContract(open: Open): void {
   describe("runs", () => {

@@ -1,7 +1,7 @@
 // What every RunStore promises of runs whose process died.
 
 import { describe, expect, test } from "vitest";
-import { assistantMessage, userMessage } from "../../src/core/message.ts";
+import { assistantMessage, userMessage } from "../../src/agent/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import {
@@ -19,7 +19,7 @@ import {
   readAll,
   seqsOf,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const LEASE_MS = 10_000;
 

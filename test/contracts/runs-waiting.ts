@@ -1,9 +1,19 @@
 // What every RunStore promises of runs that wait for a process with room: whose turn it is.
 
 import { describe, expect, test } from "vitest";
-import type { Stores, WhenBusy } from "../../src/core/stores.ts";
+import type { Stores, WhenBusy } from "../../src/agent/core/stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
-import { ADA, BOB, claimed, done, inWorld, message, newRun, type Open, upTo } from "../stores/fixture.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  done,
+  inWorld,
+  message,
+  newRun,
+  type Open,
+  upTo,
+} from "../engine/stores/fixture.ts";
 
 const LEASE_MS = 10_000;
 

@@ -1,9 +1,9 @@
 // What every RunStore promises.
 
 import { describe, expect, test } from "vitest";
-import { NO_USAGE, userMessage } from "../../src/core/message.ts";
-import type { AllStores } from "../../src/stores/all-stores.ts";
-import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../stores/fixture.ts";
+import { NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
+import type { AllStores } from "../../src/engine/stores/all-stores.ts";
+import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../engine/stores/fixture.ts";
 import { branchContract } from "./branches.ts";
 import { clockSetBackContract } from "./clock-set-back.ts";
 import { releasedRunsContract } from "./runs-released.ts";

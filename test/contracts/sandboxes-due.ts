@@ -2,8 +2,16 @@
 
 import { describe, expect, test } from "vitest";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
-import type { Open } from "../stores/fixture.ts";
-import { begin, box, FOR_EVER, KEEP, MANY, MINUTE, withLedgerOf } from "../stores/fixture-sandboxes.ts";
+import type { Open } from "../engine/stores/fixture.ts";
+import {
+  begin,
+  box,
+  FOR_EVER,
+  KEEP,
+  MANY,
+  MINUTE,
+  withLedgerOf,
+} from "../engine/stores/fixture-sandboxes.ts";
 
 export function dueSandboxesContract(open: Open): void {
   const withLedger = withLedgerOf(open);

@@ -1,9 +1,9 @@
 // What the ledger of sandboxes promises of those that are ended: each by one process, and none that is in use.
 
 import { describe, expect, test } from "vitest";
-import type { SandboxLedger } from "../../src/backends/ledger.ts";
-import type { SandboxRecord } from "../../src/backends/sandbox-records.ts";
-import type { Open } from "../stores/fixture.ts";
+import type { SandboxLedger } from "../../src/sandbox/ledger.ts";
+import type { SandboxRecord } from "../../src/sandbox/sandbox-records.ts";
+import type { Open } from "../engine/stores/fixture.ts";
 import {
   begin,
   box,
@@ -14,7 +14,7 @@ import {
   ONE_EACH,
   START,
   withLedgerOf,
-} from "../stores/fixture-sandboxes.ts";
+} from "../engine/stores/fixture-sandboxes.ts";
 
 export function endingSandboxesContract(open: Open): void {
   const withLedger = withLedgerOf(open);

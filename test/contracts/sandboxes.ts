@@ -1,8 +1,8 @@
 // What the ledger of sandboxes promises to the processes that share it.
 
 import { describe, expect, test } from "vitest";
-import type { Sandbox } from "../../src/backends/sandbox-records.ts";
-import { BOB, type Open } from "../stores/fixture.ts";
+import type { Sandbox } from "../../src/sandbox/sandbox-records.ts";
+import { BOB, type Open } from "../engine/stores/fixture.ts";
 import {
   begin,
   box,
@@ -12,7 +12,7 @@ import {
   ONE_EACH,
   START,
   withLedgerOf,
-} from "../stores/fixture-sandboxes.ts";
+} from "../engine/stores/fixture-sandboxes.ts";
 import { dueSandboxesContract } from "./sandboxes-due.ts";
 import { endingSandboxesContract } from "./sandboxes-ending.ts";
 

@@ -1,13 +1,13 @@
 // What is promised of the requests to models that are kept beside a thread, on every store.
 
 import { describe, expect, test } from "vitest";
-import { type Message, userMessage } from "../../src/core/message.ts";
-import type { ModelRequest } from "../../src/core/model.ts";
-import { newMessageId } from "../../src/core/new-ids.ts";
-import type { RunKey } from "../../src/core/stores.ts";
-import { scriptedModel } from "../../src/models/scripted.ts";
-import { createSentRequests } from "../../src/runs/sent-requests.ts";
-import { ADA, BOB, inWorld, type Open, upTo } from "../stores/fixture.ts";
+import { type Message, userMessage } from "../../src/agent/core/message.ts";
+import type { ModelRequest } from "../../src/agent/core/model.ts";
+import { newMessageId } from "../../src/agent/core/new-ids.ts";
+import type { RunKey } from "../../src/agent/core/stores.ts";
+import { scriptedModel } from "../../src/agent/models/scripted.ts";
+import { createSentRequests } from "../../src/engine/runs/sent-requests.ts";
+import { ADA, BOB, inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
 
 const RUN: RunKey = { owner: ADA, thread_id: "t", run_id: "run_1" };
 const model = scriptedModel([{ say: "ok" }], "scripted:test");

@@ -1,8 +1,8 @@
 // What all stores together promise: owners never meet, and what is closed says so.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import type { Stores } from "../../src/core/stores.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
@@ -17,7 +17,7 @@ import {
   type Open,
   readAll,
   state,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 import { everyCall } from "./every-call.ts";
 
 const NEVER = new AbortController().signal;

@@ -1,7 +1,7 @@
 // What every ThreadStore promises of threads that begin with something.
 
 import { describe, expect, test } from "vitest";
-import { assistantMessage, type Message, userMessage } from "../../src/core/message.ts";
+import { assistantMessage, type Message, userMessage } from "../../src/agent/core/message.ts";
 import {
   ADA,
   claimed,
@@ -13,7 +13,7 @@ import {
   said,
   state,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 export function beginningContract(open: Open): void {
   describe("threads that begin with something", () => {

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Stores } from "../../src/core/stores.ts";
-import { ADA, claimed, done, inWorld, message, type Open } from "../stores/fixture.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
+import { ADA, claimed, done, inWorld, message, type Open } from "../engine/stores/fixture.ts";
 
 const THREADS = ["a", "b", "c"] as const;
 const Id = fc.constantFrom(...THREADS);

@@ -1,8 +1,8 @@
 // What a thread holds: messages, in their order and in pages, and the slots of its state.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import { ADA, claimed, done, inWorld, message, type Open, patch, state } from "../stores/fixture.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import { ADA, claimed, done, inWorld, message, type Open, patch, state } from "../engine/stores/fixture.ts";
 
 export function threadContentContract(open: Open): void {
   describe("threads", () => {

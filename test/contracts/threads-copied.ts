@@ -2,7 +2,7 @@
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import type { Stores } from "../../src/core/stores.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
 import {
   ADA,
   BOB,
@@ -14,7 +14,7 @@ import {
   type Open,
   state,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 /** A page of the copy holds a few of them. */
 const LONG = "é".repeat(100_000);

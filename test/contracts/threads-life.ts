@@ -2,7 +2,7 @@
 // until a thread has gone, however long a store takes for that.
 
 import { describe, expect, test } from "vitest";
-import type { Stores } from "../../src/core/stores.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
 import {
   ADA,
   BOB,
@@ -14,7 +14,7 @@ import {
   type Open,
   readAll,
   state,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const TTL = { threadTtlMs: 1500, interruptedTtlMs: 3_600_000 };
 

@@ -1,9 +1,9 @@
 // What every ThreadStore promises of threads that work for others, and of values that are to be forgotten.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import type { Thread } from "../../src/core/records.ts";
-import type { NewThread } from "../../src/core/stores.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import type { Thread } from "../../src/agent/core/records.ts";
+import type { NewThread } from "../../src/agent/core/stores.ts";
 import {
   ADA,
   BOB,
@@ -17,7 +17,7 @@ import {
   patch,
   state,
   upTo,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 
 const parentOf = (thread_id: string, background = false): NonNullable<Thread["parent"]> => ({
   ...{ thread_id, run_id: "run_1", call_id: "call_1", background },

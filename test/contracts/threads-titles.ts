@@ -1,8 +1,8 @@
 // What every ThreadStore promises of the titles of threads without a given title.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/core/message.ts";
-import { ADA, claimed, done, inWorld, newRun, type Open, said } from "../stores/fixture.ts";
+import { userMessage } from "../../src/agent/core/message.ts";
+import { ADA, claimed, done, inWorld, newRun, type Open, said } from "../engine/stores/fixture.ts";
 
 const asking = (text: string) => ({ request: { settings: {}, input: [userMessage(text)] } });
 

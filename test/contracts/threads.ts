@@ -2,7 +2,7 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { readLogRange } from "../../src/runs/follow.ts";
+import { readLogRange } from "../../src/engine/runs/follow.ts";
 import {
   ADA,
   BOB,
@@ -15,7 +15,7 @@ import {
   type Open,
   said,
   state,
-} from "../stores/fixture.ts";
+} from "../engine/stores/fixture.ts";
 import { beginningContract } from "./threads-beginning.ts";
 import { threadBytesContract } from "./threads-bytes.ts";
 import { threadContentContract } from "./threads-content.ts";

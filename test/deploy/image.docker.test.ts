@@ -1,7 +1,7 @@
 // The image, built by the Dockerfile and run as docs/deploy.md runs it.
 
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { newApiKey } from "../../src/http/auth/api-keys.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { describeWithOwnEngine, type Engine } from "../support/engine.ts";
 import { say, tokens } from "../support/fake-provider/script.ts";

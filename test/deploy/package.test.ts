@@ -37,8 +37,8 @@ describe("the package `skein`", () => {
     const files = (await command(dir, ["tar", "-tzf", archive]))
       .split("\n")
       .map((name) => name.slice("package/".length));
-    const needed = `bin/skein.cjs config/scripts/demo.yaml config/server.yaml dist/licences/zod.txt dist/licences/preact.txt dist/licences/highlight.js.txt dist/swagger-ui/LICENSE dist/swagger-ui/NOTICE dist/client/client.d.ts dist/index.d.ts dist/adapters/index.d.ts
-      dist/adapters/index.js dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml LICENSE README.md SECURITY.md`;
+    const needed = `bin/skein.cjs config/scripts/demo.yaml config/server.yaml dist/licences/zod.txt dist/licences/preact.txt dist/licences/highlight.js.txt dist/swagger-ui/LICENSE dist/swagger-ui/NOTICE dist/client/client.d.ts dist/index.d.ts dist/skein/adapters/index.d.ts
+      dist/skein/adapters/index.js dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml LICENSE README.md SECURITY.md`;
     expect(files).toEqual(expect.arrayContaining(needed.split(/\s+/)));
     expect(files.filter((file) => /\.map$|^(src|test|script|packages)\/|\.built$/.test(file))).toEqual([]);
     // Nothing that a program imports has its types from there.

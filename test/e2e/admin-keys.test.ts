@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { newApiKey } from "../../src/http/auth/api-keys.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { serveWith, skein } from "../support/process.ts";
 
 /** A server with keys, and its clients: `root` is an operator, `admin` the admin of the tenant `acme`. */

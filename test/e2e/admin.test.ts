@@ -4,8 +4,8 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
 import { expect, test } from "vitest";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
-import type { Script } from "../../src/models/scripted.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { startServer } from "../support/server.ts";
 

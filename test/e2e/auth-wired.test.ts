@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { EventSource } from "undici";
 import { expect, test } from "vitest";
-import { createApiKeys, issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { openSqliteKeyFile } from "../../src/stores/sqlite/key-file.ts";
+import { openSqliteKeyFile } from "../../src/engine/stores/sqlite/key-file.ts";
+import { createApiKeys, issueApiKey } from "../../src/server/auth/api-keys.ts";
 import { names } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";

@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { AGENTS } from "../http/wires/agents.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { saidIn, threadsOf } from "../support/native.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
+import { AGENTS } from "../wires/agents.ts";
 
 async function started(options: ServerOptions) {
   const server = await startServer({ script: (_, n) => ({ say: `answer ${n}` }), ...options });

@@ -1,8 +1,8 @@
 // What a stop leaves of an answer, and how it is continued.
 
 import { expect, test } from "vitest";
+import type { ModelRequest } from "../../src/agent/core/model.ts";
 import { type Client, createClient, type StreamEvent } from "../../src/client/client.ts";
-import type { ModelRequest } from "../../src/core/model.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";

@@ -1,8 +1,8 @@
 // How many subagents work at a time, counted at the model, which sees each of them.
 
 import { describe, expect, test } from "vitest";
-import type { Model } from "../../src/core/model.ts";
-import { type Script, scriptedModel } from "../../src/models/scripted.ts";
+import type { Model } from "../../src/agent/core/model.ts";
+import { type Script, scriptedModel } from "../../src/agent/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";

@@ -3,11 +3,11 @@
 import { PassThrough, Writable } from "node:stream";
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import { paintFor } from "../../src/cli/paint.ts";
-import { renderer } from "../../src/cli/render.ts";
 import { createClient } from "../../src/client/client.ts";
 import { createFold } from "../../src/client/fold.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
+import { paintFor } from "../../src/skein/cli/paint.ts";
+import { renderer } from "../../src/skein/cli/render.ts";
 import { postJson } from "../support/native.ts";
 import { startServer } from "../support/server.ts";
 

@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { newApiKey } from "../../src/http/auth/api-keys.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { needing } from "../support/needing.ts";
 import { serveWith, skein } from "../support/process.ts";
 import { startRedis } from "../support/redis.ts";

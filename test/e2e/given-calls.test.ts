@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { textOf } from "../../src/core/message.ts";
-import { defineTool } from "../../src/core/tool.ts";
-import type { Script } from "../../src/models/scripted.ts";
+import { textOf } from "../../src/agent/core/message.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { accept, callbackTool, freePort, messagesOf, send, textIn } from "../support/callback-tool.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";

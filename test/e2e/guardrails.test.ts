@@ -1,7 +1,7 @@
 // What a user brings beside the messages: guardrails on the input read it as well.
 
 import { expect, test } from "vitest";
-import type { Script, Turn } from "../../src/models/scripted.ts";
+import type { Script, Turn } from "../../src/agent/models/scripted.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
 

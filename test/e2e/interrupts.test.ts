@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Script, Turn } from "../../src/models/scripted.ts";
+import type { Script, Turn } from "../../src/agent/models/scripted.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import type { Interrupt } from "../../src/protocol/interrupt.ts";
 import { dataOf, names } from "../support/drain.ts";

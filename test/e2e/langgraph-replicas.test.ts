@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { useStream } from "@langchain/react";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import type { Script } from "../../src/models/scripted.ts";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { needing } from "../support/needing.ts";
 import { reactPage } from "../support/react-page.ts";
 import { startRedis } from "../support/redis.ts";

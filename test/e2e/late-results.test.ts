@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineHook, type HookDefinition } from "../../src/core/hook.ts";
-import { textOf } from "../../src/core/message.ts";
-import type { RunRecord } from "../../src/core/records.ts";
-import { responseIdOf } from "../../src/http/wires/openai/responses/ids.ts";
-import type { Turn } from "../../src/models/scripted.ts";
+import { defineHook, type HookDefinition } from "../../src/agent/core/hook.ts";
+import { textOf } from "../../src/agent/core/message.ts";
+import type { RunRecord } from "../../src/agent/core/records.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
+import { responseIdOf } from "../../src/wires/openai/responses/ids.ts";
 import {
   accept,
   answer,

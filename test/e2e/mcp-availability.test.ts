@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 import { post } from "../support/sse.ts";

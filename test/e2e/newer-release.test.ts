@@ -1,13 +1,13 @@
 // A server beside a newer release, which writes into their store what this one does not know.
 
 import { afterAll, expect, test } from "vitest";
+import type { UserEvent } from "../../src/agent/core/bus.ts";
+import { NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
 import { createClient } from "../../src/client/client.ts";
-import type { UserEvent } from "../../src/core/bus.ts";
-import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import { createPostgresStores } from "../../src/engine/stores/postgres/index.ts";
+import { createRedisStores } from "../../src/engine/stores/redis/index.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
-import { createPostgresStores } from "../../src/stores/postgres/index.ts";
-import { createRedisStores } from "../../src/stores/redis/index.ts";
-import { claimed, eventsOf, keyOf, readAll } from "../stores/fixture.ts";
+import { claimed, eventsOf, keyOf, readAll } from "../engine/stores/fixture.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { SHARED_STORES } from "../support/shared-stores.ts";

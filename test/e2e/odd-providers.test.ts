@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Message } from "../../src/core/message.ts";
-import { RunRecord } from "../../src/core/records.ts";
+import { Message } from "../../src/agent/core/message.ts";
+import { RunRecord } from "../../src/agent/core/records.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { type FakeProvider, startFakeProvider } from "../support/fake-provider/server.ts";

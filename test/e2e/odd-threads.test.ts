@@ -3,12 +3,12 @@
 import { join } from "node:path";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { NO_USAGE, userMessage } from "../../src/core/message.ts";
+import { NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
+import { ThreadUsage } from "../../src/engine/runs/thread-actions.ts";
+import { Trace } from "../../src/engine/runs/trace.ts";
+import { createSqliteStores } from "../../src/engine/stores/sqlite/index.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
-import { ThreadUsage } from "../../src/runs/thread-actions.ts";
-import { Trace } from "../../src/runs/trace.ts";
-import { createSqliteStores } from "../../src/stores/sqlite/index.ts";
-import { claimed } from "../stores/fixture.ts";
+import { claimed } from "../engine/stores/fixture.ts";
 import { say } from "../support/fake-provider/script.ts";
 import { startFakeProvider } from "../support/fake-provider/server.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";

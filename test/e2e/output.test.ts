@@ -1,8 +1,8 @@
 // Structured output, as clients meet it: asked for with a run or by an agent, checked, corrected, and found on the run.
 
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import type { FinishedRun } from "../../src/client/wire.ts";
-import type { Turn } from "../../src/models/scripted.ts";
 import { rawCall, say } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { startFakeProvider } from "../support/fake-provider/server.ts";

@@ -1,7 +1,7 @@
 import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { ModelRequest } from "../../src/core/model.ts";
+import type { ModelRequest } from "../../src/agent/core/model.ts";
 import { dataOf } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";

@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { RunRecord } from "../../src/core/records.ts";
+import type { RunRecord } from "../../src/agent/core/records.ts";
 import { needing } from "../support/needing.ts";
 import { killed, type ServerProcess, serving, skein } from "../support/process.ts";
 import { settingsIn } from "../support/replicas.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import type { Turn } from "../../src/models/scripted.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { describeEveryConfig } from "../support/every-store.ts";
 import { gate } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";

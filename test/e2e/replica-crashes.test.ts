@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import type { RunRecord } from "../../src/core/records.ts";
+import type { RunRecord } from "../../src/agent/core/records.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";

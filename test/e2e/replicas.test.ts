@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "vitest";
-import type { Script } from "../../src/models/scripted.ts";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf, names, textSeen } from "../support/drain.ts";

@@ -4,7 +4,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { pino } from "pino";
 import { expect, test } from "vitest";
-import type { Turn } from "../../src/models/scripted.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { describeWithOwnEngine, type Engine } from "../support/engine.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";

@@ -2,9 +2,9 @@
 
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import type { SentRequest } from "../../src/runs/sent-requests.ts";
-import type { Span } from "../../src/runs/trace.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import type { SentRequest } from "../../src/engine/runs/sent-requests.ts";
+import type { Span } from "../../src/engine/runs/trace.ts";
 import { serveWith } from "../support/process.ts";
 import { type ServerOptions, startServer, temporaryFolder } from "../support/server.ts";
 import { post, reconnect } from "../support/sse.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { AppError } from "../../src/core/errors.ts";
-import { textOf } from "../../src/core/message.ts";
-import type { ModelRequest } from "../../src/core/model.ts";
-import type { Script, Turn } from "../../src/models/scripted.ts";
+import { AppError } from "../../src/agent/core/errors.ts";
+import { textOf } from "../../src/agent/core/message.ts";
+import type { ModelRequest } from "../../src/agent/core/model.ts";
+import type { Script, Turn } from "../../src/agent/models/scripted.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";

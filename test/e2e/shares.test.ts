@@ -2,7 +2,7 @@
 
 import { pino } from "pino";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Script } from "../../src/models/scripted.ts";
+import type { Script } from "../../src/agent/models/scripted.ts";
 import { dataOf } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { startRedis } from "../support/redis.ts";

@@ -2,10 +2,10 @@
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { Message } from "../../src/core/message.ts";
-import { defineTool } from "../../src/core/tool.ts";
-import { withTimeout } from "../../src/stores/shared/outages.ts";
-import { upTo } from "../stores/fixture.ts";
+import type { Message } from "../../src/agent/core/message.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import { withTimeout } from "../../src/engine/stores/shared/outages.ts";
+import { upTo } from "../engine/stores/fixture.ts";
 import { dataOf, names } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { type PostgresProxy, postgresProxy, type Trap } from "../support/postgres-proxy.ts";

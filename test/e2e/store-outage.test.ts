@@ -5,9 +5,9 @@ import { Redis } from "ioredis";
 import pg from "pg";
 import { type Logger, pino } from "pino";
 import { afterAll, expect, onTestFinished, test } from "vitest";
+import { createRedisStores } from "../../src/engine/stores/redis/index.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
-import { createRedisStores } from "../../src/stores/redis/index.ts";
-import { eventsOf, readAll, seqsOf, upTo } from "../stores/fixture.ts";
+import { eventsOf, readAll, seqsOf, upTo } from "../engine/stores/fixture.ts";
 import { type CuttingProxy, cuttingProxy } from "../support/cutting-proxy.ts";
 import { dataOf, textSeen } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";
@@ -101,7 +101,7 @@ async function outageAt(redis: SharedStore, call: string, name: string): Promise
 
 /** The names of Redis's scripts, by their hashes. */
 async function scriptNames(): Promise<ReadonlyMap<string, string>> {
-  const folder = new URL("../../src/stores/redis/", import.meta.url);
+  const folder = new URL("../../src/engine/stores/redis/", import.meta.url);
   const files = (await readdir(folder, { recursive: true })).filter((file) => file.endsWith(".ts"));
   const modules = await Promise.all(
     files.map((file) => import(new URL(file, folder).href) as Promise<object>),

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import type { Turn } from "../../src/models/scripted.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { dataOf } from "../support/drain.ts";
 import { gate } from "../support/gate.ts";

@@ -1,8 +1,8 @@
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
-import type { Span } from "../../src/runs/trace.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
+import type { Span } from "../../src/engine/runs/trace.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";

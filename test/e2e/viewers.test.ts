@@ -2,7 +2,7 @@ import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import { textSeen } from "../support/drain.ts";
 import { startServer } from "../support/server.ts";
 import { numbers, post, view } from "../support/sse.ts";

@@ -1,10 +1,10 @@
 // What a client of each wire gets whose key is revoked while it waits for a run.
 
 import { expect, onTestFinished, test } from "vitest";
-import { openApiKeys } from "../../src/app/stores.ts";
-import { ServerConfig } from "../../src/config/server.ts";
-import { issueApiKey } from "../../src/http/auth/api-keys.ts";
-import { WireName } from "../../src/http/wire-names.ts";
+import { issueApiKey } from "../../src/server/auth/api-keys.ts";
+import { ServerConfig } from "../../src/server/config/server.ts";
+import { WireName } from "../../src/server/config/wire-names.ts";
+import { openApiKeys } from "../../src/skein/app/stores.ts";
 import { startServer, temporaryFolder } from "../support/server.ts";
 
 const user = { role: "user", content: "go" };

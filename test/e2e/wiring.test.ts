@@ -7,11 +7,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import packageJson from "../../package.json" with { type: "json" };
+import { hostile, processesWith } from "../agent/tools/mcp/opened.ts";
 import { dataOf } from "../support/drain.ts";
 import { serveWith } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 import { post, view } from "../support/sse.ts";
-import { hostile, processesWith } from "../tools/mcp/opened.ts";
 
 const json = { "content-type": "application/json" };
 const send = async (url: string, body: unknown, method = "POST") => {

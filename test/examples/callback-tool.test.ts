@@ -2,10 +2,10 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { callbackServer } from "../../examples/callback-tool/server.ts";
+import { createHttpTools } from "../../src/agent/tools/http/index.ts";
+import { HttpToolRegistration, newHttpTool } from "../../src/agent/tools/http/registration.ts";
 import { hostList } from "../../src/lib/hosts.ts";
 import { createPublicFetch } from "../../src/lib/ssrf-safe-fetch/index.ts";
-import { createHttpTools } from "../../src/tools/http/index.ts";
-import { HttpToolRegistration, newHttpTool } from "../../src/tools/http/registration.ts";
 import { play } from "../support/agent.ts";
 import { dataOf } from "../support/drain.ts";
 

@@ -6,15 +6,15 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { fileSchemas } from "../../src/agents/schema.ts";
-import { BackendOptions, backends } from "../../src/backends/index.ts";
-import { ServerConfig } from "../../src/config/server.ts";
-import { ModelConfig } from "../../src/core/agent.ts";
-import type { UserMay } from "../../src/core/hook.ts";
-import { hooks } from "../../src/hooks/index.ts";
-import { isWirePath } from "../../src/http/wire-names.ts";
+import { fileSchemas } from "../../src/agent/agents/schema.ts";
+import { ModelConfig } from "../../src/agent/core/agent.ts";
+import type { UserMay } from "../../src/agent/core/hook.ts";
+import { hooks } from "../../src/agent/hooks/index.ts";
+import { Turn } from "../../src/agent/models/scripted.ts";
 import { parseDuration } from "../../src/lib/units.ts";
-import { Turn } from "../../src/models/scripted.ts";
+import { BackendOptions, backends } from "../../src/sandbox/index.ts";
+import { ServerConfig } from "../../src/server/config/server.ts";
+import { isWirePath } from "../../src/server/config/wire-names.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
@@ -128,14 +128,14 @@ test("each attack in sandbox-security.md names tests that exist", () => {
     return cell.split(" · ").map((each) => {
       const [, named, title = ""] = /^(?:(\w+): )?(.*)$/.exec(each) ?? [];
       file = named ?? file;
-      return [`test/backends/docker/${file}.test.ts`, title] as const;
+      return [`test/sandbox/docker/${file}.test.ts`, title] as const;
     });
   });
   expect(titles.filter(([file, title]) => !hasTest(file, title))).toEqual([]);
 });
 
 test("http-api.md lists every code with its status", () => {
-  const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/http/errors.ts")) ?? [];
+  const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/server/http/errors.ts")) ?? [];
   const statuses = [...table.matchAll(/(\w+): (\d+)/g)].map(([, code, status]) => [code, status]);
   const told = rows("docs/http-api.md", "## Errors").flatMap(([code = "", status]) =>
     /^`\w+`$/.test(code) ? [[code.slice(1, -1), status]] : [],

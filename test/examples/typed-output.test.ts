@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { shoppingList } from "../../examples/typed-output/main.ts";
-import { scriptedModel } from "../../src/models/scripted.ts";
+import { scriptedModel } from "../../src/agent/models/scripted.ts";
 
 test("gives the program a list, not a text", async () => {
   const answers = ['{"items":[]}', '{"items":[{"name":"eggs","amount":2}]}'];

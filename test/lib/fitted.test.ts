@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { Message } from "../../src/core/message.ts";
-import { RunRecord } from "../../src/core/records.ts";
+import { Message } from "../../src/agent/core/message.ts";
+import { RunRecord } from "../../src/agent/core/records.ts";
 import { fitted } from "../../src/lib/fitted.ts";
 
 const Page = z.object({ items: z.array(Message), runs: z.array(RunRecord) });

@@ -1,6 +1,6 @@
 import { afterAll, expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { newApiKey } from "../../src/http/auth/api-keys.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";

@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect } from "vitest";
-import type { Turn } from "../../src/models/scripted.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";

@@ -1,7 +1,7 @@
 // Approvals, questions and the list of threads, as a person meets them in a browser.
 
 import { afterAll, describe, expect } from "vitest";
-import type { Turn } from "../../src/models/scripted.ts";
+import type { Turn } from "../../src/agent/models/scripted.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";

@@ -1,5 +1,5 @@
 import { afterAll, expect } from "vitest";
-import { newApiKey } from "../../src/http/auth/api-keys.ts";
+import { newApiKey } from "../../src/server/auth/api-keys.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";

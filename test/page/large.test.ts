@@ -1,7 +1,7 @@
 import { afterAll, describe, expect } from "vitest";
 import { z } from "zod";
-import type { Model } from "../../src/core/model.ts";
-import { defineTool } from "../../src/core/tool.ts";
+import type { Model } from "../../src/agent/core/model.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";

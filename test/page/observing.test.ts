@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, describe, expect } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 import { startChromium } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
 import { needing } from "../support/needing.ts";

@@ -1,7 +1,7 @@
 // Signing in as people do it: on the page, in a browser, at an issuer.
 
 import { afterAll, describe, expect } from "vitest";
-import { AUDIENCE, ISSUER, issuer, token } from "../http/auth/issuer.ts";
+import { AUDIENCE, ISSUER, issuer, token } from "../server/auth/issuer.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
 import { startOidcIssuer } from "../support/oidc-issuer.ts";

@@ -1,7 +1,7 @@
 // How a run ended, and what a person reads about it.
 
 import { describe, expect, test } from "vitest";
-import { NO_USAGE } from "../../src/core/message.ts";
+import { NO_USAGE } from "../../src/agent/core/message.ts";
 import { doneEvent, type End, endOf, failureOf, kindOfEnd, trackEnd } from "../../src/protocol/end.ts";
 import { causeText, endText, limitText } from "../../src/protocol/end-texts.ts";
 import type { EventData, StreamEvent } from "../../src/protocol/event.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { NO_USAGE } from "../../src/core/message.ts";
+import { NO_USAGE } from "../../src/agent/core/message.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { stillOpen } from "../../src/protocol/open-spans.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { NO_USAGE } from "../../src/core/message.ts";
+import { NO_USAGE } from "../../src/agent/core/message.ts";
 import { type StreamEvent, warning } from "../../src/protocol/event.ts";
 import { type AnySpan, readSpans } from "../../src/protocol/span-reader.ts";
 import { arbitraryRun } from "../support/arbitrary-run.ts";

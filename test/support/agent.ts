@@ -1,17 +1,17 @@
 // An agent with a scripted model, driven without a server: the loop, hooks and tools as they are.
 
-import { AgentFields } from "../../src/core/agent.ts";
-import type { Backend } from "../../src/core/backend.ts";
-import type { Hook } from "../../src/core/hook.ts";
-import { runAgent } from "../../src/core/loop.ts";
-import { type Message, NO_USAGE, userMessage } from "../../src/core/message.ts";
-import type { Model } from "../../src/core/model.ts";
-import { newRunId, newThreadId } from "../../src/core/new-ids.ts";
-import type { Outcome, RunInput } from "../../src/core/run.ts";
-import type { Agent } from "../../src/core/runnable-agent.ts";
-import type { Tool } from "../../src/core/tool.ts";
+import { AgentFields } from "../../src/agent/core/agent.ts";
+import type { Backend } from "../../src/agent/core/backend.ts";
+import type { Hook } from "../../src/agent/core/hook.ts";
+import { runAgent } from "../../src/agent/core/loop.ts";
+import { type Message, NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
+import type { Model } from "../../src/agent/core/model.ts";
+import { newRunId, newThreadId } from "../../src/agent/core/new-ids.ts";
+import type { Outcome, RunInput } from "../../src/agent/core/run.ts";
+import type { Agent } from "../../src/agent/core/runnable-agent.ts";
+import type { Tool } from "../../src/agent/core/tool.ts";
+import { type Script, scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { omitUndefined } from "../../src/lib/omit-undefined.ts";
-import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import type { InterruptPolicy } from "../../src/protocol/interrupt.ts";
 import { merge } from "../../src/protocol/patch.ts";

@@ -1,7 +1,7 @@
 // API keys in memory, gone with the test.
 
-import { createApiKeys } from "../../src/http/auth/api-keys.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
+import { createApiKeys } from "../../src/server/auth/api-keys.ts";
 
 export const memoryApiKeys = (now: () => number = Date.now) =>
   createApiKeys(createMemoryStores({ now }).documents);

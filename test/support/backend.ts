@@ -1,8 +1,8 @@
 // Using a backend in a test.
 
 import { expect } from "vitest";
-import type { Backend, ExecOptions, ExecResult } from "../../src/core/backend.ts";
-import type { ErrorCode } from "../../src/core/errors.ts";
+import type { Backend, ExecOptions, ExecResult } from "../../src/agent/core/backend.ts";
+import type { ErrorCode } from "../../src/agent/core/errors.ts";
 
 const { signal } = new AbortController();
 

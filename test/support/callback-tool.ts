@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
-import type { Message } from "../../src/core/message.ts";
+import type { Message } from "../../src/agent/core/message.ts";
 import { httpServer } from "./hostile.ts";
 
 export interface Call {

@@ -3,8 +3,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { HOME } from "../../src/backends/shell/prelude.ts";
-import type { OpenChannel } from "../../src/backends/shell/session.ts";
+import { HOME } from "../../src/sandbox/shell/prelude.ts";
+import type { OpenChannel } from "../../src/sandbox/shell/session.ts";
 import { needing } from "./needing.ts";
 
 /** Where a command is; empty where there is none. */

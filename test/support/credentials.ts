@@ -1,5 +1,5 @@
 // For servers of tests whose credentials do not end.
 
-import { createCredentials } from "../../src/http/auth/credential-end.ts";
+import { createCredentials } from "../../src/server/auth/credential-end.ts";
 
 export const ENDLESS_CREDENTIALS = createCredentials(undefined, { warn() {} });

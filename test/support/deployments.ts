@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import { onTestFinished } from "vitest";
-import { scriptedModel } from "../../src/models/scripted.ts";
+import { scriptedModel } from "../../src/agent/models/scripted.ts";
 import { type Deploy, type ServerOptions, startOne, type TestServer, temporaryFolder } from "./server.ts";
 import type { SharedStore } from "./shared-stores.ts";
 

@@ -1,7 +1,7 @@
 // Reads a run to its end. Every test that does is a test of the grammar.
 
 import { expect } from "vitest";
-import type { Stream } from "../../src/core/stream.ts";
+import type { Stream } from "../../src/agent/core/stream.ts";
 import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 

@@ -1,7 +1,7 @@
 // A tool that holds a run where a test wants it.
 
 import { z } from "zod";
-import { defineTool } from "../../src/core/tool.ts";
+import { defineTool } from "../../src/agent/core/tool.ts";
 
 /** Waits until the test lets it go, or the run ends. */
 export function gate() {

@@ -1,8 +1,8 @@
 // Agents of a test's own program: scripted, in memory, gone with the test.
 
 import { onTestFinished } from "vitest";
+import { type Script, scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { type AgentOptions, createAgent, createRuntime, type RuntimeOptions } from "../../src/index.ts";
-import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
 
 export const agentWith = (script: readonly Turn[] | Script, more: AgentOptions = {}) =>
   createAgent({ model: scriptedModel(script), ...more });

@@ -6,13 +6,13 @@ import { chown, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect } from "vitest";
-import { editing } from "../../src/backends/edit.ts";
-import { searching } from "../../src/backends/search.ts";
-import { openPerl, type PerlFiles } from "../../src/backends/shell/perl/client.ts";
-import { encodeFrame, type Field, type Frame, frameReader } from "../../src/backends/shell/perl/frames.ts";
-import { SandboxLostError } from "../../src/backends/shell/script.ts";
-import type { OpenChannel } from "../../src/backends/shell/session.ts";
-import type { Backend } from "../../src/core/backend.ts";
+import type { Backend } from "../../src/agent/core/backend.ts";
+import { editing } from "../../src/sandbox/edit.ts";
+import { searching } from "../../src/sandbox/search.ts";
+import { openPerl, type PerlFiles } from "../../src/sandbox/shell/perl/client.ts";
+import { encodeFrame, type Field, type Frame, frameReader } from "../../src/sandbox/shell/perl/frames.ts";
+import { SandboxLostError } from "../../src/sandbox/shell/script.ts";
+import type { OpenChannel } from "../../src/sandbox/shell/session.ts";
 
 const { signal } = new AbortController();
 /** Root bypasses permissions, so tests run as another user. */

@@ -1,9 +1,9 @@
 // The pool of backends as the server makes it, with defaults for the rest.
 
-import { createLedger } from "../../src/backends/ledger.ts";
-import { createBackendPool, type PoolOptions } from "../../src/backends/pool.ts";
-import { SOLE_ENGINE } from "../../src/backends/sandbox-records.ts";
-import { createMemoryStores } from "../../src/stores/memory/index.ts";
+import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
+import { createLedger } from "../../src/sandbox/ledger.ts";
+import { createBackendPool, type PoolOptions } from "../../src/sandbox/pool.ts";
+import { SOLE_ENGINE } from "../../src/sandbox/sandbox-records.ts";
 
 /** Closed by the caller. */
 export function newPool(options: Pick<PoolOptions, "dataDir"> & Partial<PoolOptions>) {

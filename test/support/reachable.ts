@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { Stores } from "../../src/core/stores.ts";
+import type { Stores } from "../../src/agent/core/stores.ts";
 
 /** Resolves once the stores answer again. */
 export function reachable(stores: Stores): Promise<void> {

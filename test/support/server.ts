@@ -6,12 +6,12 @@ import { join } from "node:path";
 import type { FastifyBaseLogger } from "fastify";
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
+import type { HookDefinition } from "../../src/agent/core/hook.ts";
+import type { Model } from "../../src/agent/core/model.ts";
+import type { Tool } from "../../src/agent/core/tool.ts";
+import { type Script, scriptedModel, type Turn } from "../../src/agent/models/scripted.ts";
 import { type App, createApp } from "../../src/app.ts";
-import { ServerConfig } from "../../src/config/server.ts";
-import type { HookDefinition } from "../../src/core/hook.ts";
-import type { Model } from "../../src/core/model.ts";
-import type { Tool } from "../../src/core/tool.ts";
-import { type Script, scriptedModel, type Turn } from "../../src/models/scripted.ts";
+import { ServerConfig } from "../../src/server/config/server.ts";
 
 const AGENTS = `
 agents:

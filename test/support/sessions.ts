@@ -5,10 +5,10 @@ import { mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, expect } from "vitest";
-import type { ShellScript } from "../../src/backends/shell/script.ts";
-import { runScript } from "../../src/backends/shell/script.ts";
-import type { OpenChannel } from "../../src/backends/shell/session.ts";
-import { ShellSession } from "../../src/backends/shell/session.ts";
+import type { ShellScript } from "../../src/sandbox/shell/script.ts";
+import { runScript } from "../../src/sandbox/shell/script.ts";
+import type { OpenChannel } from "../../src/sandbox/shell/session.ts";
+import { ShellSession } from "../../src/sandbox/shell/session.ts";
 import { childShell, SHELLS } from "./child-shell.ts";
 
 const { signal } = new AbortController();

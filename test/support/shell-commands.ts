@@ -4,9 +4,9 @@ import { mkdtemp, readdir, readFile, readlink, realpath, rm, writeFile } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach } from "vitest";
-import type { OpenChannel } from "../../src/backends/shell/session.ts";
-import { Shell } from "../../src/backends/shell/shell.ts";
-import type { ExecOptions } from "../../src/core/backend.ts";
+import type { ExecOptions } from "../../src/agent/core/backend.ts";
+import type { OpenChannel } from "../../src/sandbox/shell/session.ts";
+import { Shell } from "../../src/sandbox/shell/shell.ts";
 import { drained } from "./backend.ts";
 import { childShell, SHELLS } from "./child-shell.ts";
 

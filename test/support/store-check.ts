@@ -1,13 +1,13 @@
 // What `skein store check` finds in the stores of a test, which a server may still use.
 
 import { expect } from "vitest";
-import { type Checked, checkStore } from "../../src/stores/check/check.ts";
-import type { Inspection } from "../../src/stores/check/facts.ts";
-import type { Finding } from "../../src/stores/check/rules.ts";
-import { inspectPostgres } from "../../src/stores/postgres/on-demand.ts";
-import { inspectRedis } from "../../src/stores/redis/on-demand.ts";
-import { inspectSqlite } from "../../src/stores/sqlite/inspection.ts";
-import type { Open } from "../stores/fixture.ts";
+import { type Checked, checkStore } from "../../src/engine/stores/check/check.ts";
+import type { Inspection } from "../../src/engine/stores/check/facts.ts";
+import type { Finding } from "../../src/engine/stores/check/rules.ts";
+import { inspectPostgres } from "../../src/engine/stores/postgres/on-demand.ts";
+import { inspectRedis } from "../../src/engine/stores/redis/on-demand.ts";
+import { inspectSqlite } from "../../src/engine/stores/sqlite/inspection.ts";
+import type { Open } from "../engine/stores/fixture.ts";
 import type { SharedStore } from "./shared-stores.ts";
 
 export type StorePlace =

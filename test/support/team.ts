@@ -1,9 +1,9 @@
 // Agents that give tasks to each other, played from one script for all of them.
 
 import { expect } from "vitest";
-import { textOf, toolMessages } from "../../src/core/message.ts";
-import type { ModelRequest } from "../../src/core/model.ts";
-import type { Script, Turn } from "../../src/models/scripted.ts";
+import { textOf, toolMessages } from "../../src/agent/core/message.ts";
+import type { ModelRequest } from "../../src/agent/core/model.ts";
+import type { Script, Turn } from "../../src/agent/models/scripted.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
 import { dataOf } from "./drain.ts";

@@ -1,7 +1,7 @@
 // What every backend promises of commands.
 
 import { describe, expect, test } from "vitest";
-import type { Backend } from "../../../src/core/backend.ts";
+import type { Backend } from "../../../src/agent/core/backend.ts";
 import { drained, execute, options, readAll, refuses } from "../../support/backend.ts";
 import type { It } from "./it.ts";
 

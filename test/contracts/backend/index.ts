@@ -2,7 +2,7 @@
 // this. Everything goes through the port; the workspace is a POSIX one with `sh`.
 
 import { afterAll, beforeAll } from "vitest";
-import type { Backend } from "../../../src/core/backend.ts";
+import type { Backend } from "../../../src/agent/core/backend.ts";
 import { commands } from "./commands.ts";
 import { files } from "./files.ts";
 import type { It } from "./it.ts";

@@ -1,6 +1,6 @@
 // How a suite gets the backend that it is about.
 
-import type { Backend } from "../../../src/core/backend.ts";
+import type { Backend } from "../../../src/agent/core/backend.ts";
 
 /** To be called within a test. */
 export type It = () => Backend;

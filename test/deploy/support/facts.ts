@@ -22,7 +22,7 @@ export const IMAGE_FACTS = {
   port: Number(said(/^EXPOSE (\d+)$/m)),
 };
 
-/** The variables of .env.example, which test/config/env-example.test.ts holds against the sources. */
+/** The variables of .env.example, which test/server/config/env-example.test.ts holds against the sources. */
 const READ = new Set(
   [...readFileSync(".env.example", "utf8").matchAll(/^# ([A-Z0-9_]+)=/gm)].map(([, name]) => name),
 );

@@ -2,8 +2,8 @@
 
 import { join } from "node:path";
 import { afterAll, describe, expect } from "vitest";
-import { createApiKeys, issueApiKey } from "../../../src/http/auth/api-keys.ts";
-import { openSqliteKeyFile } from "../../../src/stores/sqlite/key-file.ts";
+import { openSqliteKeyFile } from "../../../src/engine/stores/sqlite/key-file.ts";
+import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts";
 import { startChromium } from "../../support/chromium.ts";
 import { needing } from "../../support/needing.ts";
 import { serveWith } from "../../support/process.ts";

@@ -1,7 +1,7 @@
 // The events of one tool call in one run: it runs, it waits, or it is answered and runs.
 
-import type { ToolCall } from "../../../src/core/message.ts";
-import type { RunRecord } from "../../../src/core/records.ts";
+import type { ToolCall } from "../../../src/agent/core/message.ts";
+import type { RunRecord } from "../../../src/agent/core/records.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 import type { Answer, Interrupt, InterruptKind } from "../../../src/protocol/interrupt.ts";
 import { type ChildPhase, childEvents } from "./children.ts";

@@ -1,7 +1,7 @@
 // The run of these turns, and the events that all of their parts write.
 
-import { type Message, NO_USAGE, type ToolCall } from "../../../src/core/message.ts";
-import type { RunRecord } from "../../../src/core/records.ts";
+import { type Message, NO_USAGE, type ToolCall } from "../../../src/agent/core/message.ts";
+import type { RunRecord } from "../../../src/agent/core/records.ts";
 import type { StreamEvent } from "../../../src/protocol/event.ts";
 
 export const AT = "2026-01-01T00:00:00.000Z";

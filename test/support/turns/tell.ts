@@ -1,7 +1,7 @@
 // Tells a story as the events that the loop, and a process that takes a run over, would write.
 
-import { type AssistantMessage, NO_USAGE, type ToolCall } from "../../../src/core/message.ts";
-import type { RunRecord } from "../../../src/core/records.ts";
+import { type AssistantMessage, NO_USAGE, type ToolCall } from "../../../src/agent/core/message.ts";
+import type { RunRecord } from "../../../src/agent/core/records.ts";
 import type { EventData, StreamEvent } from "../../../src/protocol/event.ts";
 import { interruptedEnd, stillOpen } from "../../../src/protocol/open-spans.ts";
 import { bookOf, callEvents, type OpenCall } from "./calls.ts";

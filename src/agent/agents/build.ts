@@ -1,0 +1,133 @@
+// Builds an agent for one run from its definition: its model, tools and hooks.
+
+import { LRUCache } from "lru-cache";
+import { oncePer } from "../../lib/once-per.ts";
+import { warning } from "../../protocol/event.ts";
+import type { InterruptPolicy } from "../../protocol/interrupt.ts";
+import type { AgentDefinition, ModelSpec } from "../core/agent.ts";
+import type { Backend } from "../core/backend.ts";
+import { hookFailed } from "../core/errors.ts";
+import type { Hook, HookDefinition, HookServices, ModelCallQuotas, Subagents } from "../core/hook.ts";
+import type { ItemStore } from "../core/items.ts";
+import type { Model } from "../core/model.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import type { TaskBoard } from "../core/task-board.ts";
+import type { Tool, TraceRecorder } from "../core/tool.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { requestedModel } from "./model-choice.ts";
+import { issuesOf, overridden, told } from "./overrides.ts";
+import { serverToolsOf } from "./server-tools.ts";
+import { chosenTools, leftOut, reservedNames } from "./tool-choice.ts";
+
+export interface BuildOptions {
+  readonly backend?: Backend | undefined;
+  readonly recorder?: TraceRecorder | undefined;
+  readonly quotas?: ModelCallQuotas | undefined;
+  readonly items?: ItemStore | undefined;
+  readonly tasks?: TaskBoard | undefined;
+  readonly subagents?: Subagents | undefined;
+  /** The tenant's tools, which `tools:` may name as well. */
+  readonly tools?: readonly Tool[];
+  /** `provider:model`, instead of the definition's. */
+  readonly model?: string | undefined;
+  /** The user's stored overrides. Those that no longer fit are ignored with a warning. */
+  readonly user?: unknown;
+}
+
+/** Throws `invalid_request` for an unknown model. */
+export function buildAgent(described: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
+  const { model, user, tools = [], ...parts } = options;
+  const { definition, faults } = overridden(described, user, catalogue);
+  const services = { agent: definition, createModel: catalogue.createModel, ...parts };
+  const choice = definition.tools ?? [];
+  const servers = serverToolsOf(choice, catalogue);
+  const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
+  return {
+    name: definition.name,
+    description: definition.description,
+    model: catalogue.createModel(spec),
+    system: definition.system,
+    tools: chosenTools(choice, [...ownTools(catalogue), ...unreserved(tools, catalogue)]),
+    ...servers?.tools,
+    without: withoutOf(definition)(catalogue.hooks),
+    hooks: [
+      ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
+      ...(servers?.hooks ?? []),
+      ...activeHooks(definition, catalogue.hooks).map((hook) => created(hook, definition, services)),
+    ],
+    maxIterations: definition.max_iterations,
+    ...(definition.interrupts ? { interrupts: policyOf(definition.interrupts) } : {}),
+  };
+}
+
+/** The tools of a tenant that no tool of the server has taken the name of. */
+function unreserved(tools: readonly Tool[], catalogue: Catalogue): readonly Tool[] {
+  if (tools.length === 0) return tools;
+  const taken = reservedNames(catalogue);
+  return tools.filter((tool) => !taken.has(tool.name));
+}
+
+const withoutOf = oncePer(({ tools }: AgentDefinition) =>
+  oncePer((hooks: readonly HookDefinition[]) => leftOut(tools, hooks)),
+);
+
+/** All runs of a definition share a hook's options. */
+const parsedOptions = oncePer((definition: AgentDefinition) =>
+  oncePer((hook: HookDefinition) => Object.freeze(hook.options.parse(optionsOf(definition, hook)))),
+);
+
+function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {
+  try {
+    return hook.create(parsedOptions(definition)(hook), services);
+  } catch (error) {
+    throw hookFailed(hook.name, error);
+  }
+}
+
+/** Warns once in a run of ignored overrides. */
+function ignoring(what: string): Hook {
+  const text = `Some of your overrides no longer fit this agent and are ignored: ${what}`;
+  return warningOf("overrides", "overrides_ignored", text);
+}
+
+/** The tools of the server that are there as long as it runs. */
+function ownTools({ tools, serverTools }: Catalogue): readonly Tool[] {
+  const changing = new Set(serverTools?.());
+  return changing.size === 0 ? tools() : tools().filter((tool) => !changing.has(tool));
+}
+
+const warningOf = (name: string, code: string, text: string): Hook => ({
+  name,
+  async *beforeAgent() {
+    yield warning(code, text);
+  },
+});
+
+function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): InterruptPolicy {
+  const { expires_after, on_expiry: onExpiry, unattended } = interrupts;
+  return { onExpiry, unattended, expiresAfterMs: expires_after };
+}
+
+/** In the catalogue's order, not the YAML's. */
+export function activeHooks(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookDefinition[] {
+  return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
+}
+
+/** As they are set, before the hook's schema has parsed them. */
+export function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record<string, unknown> {
+  const setting = hooks[name];
+  return typeof setting === "object" ? setting : {};
+}
+
+const MAX_MODELS = 64;
+
+/** Creates each model once and keeps the 64 most recently used. */
+export function memoizeModels(create: Catalogue["createModel"]): Catalogue["createModel"] {
+  const models = new LRUCache<string, Model>({ max: MAX_MODELS });
+  return (spec: ModelSpec) => {
+    const key = JSON.stringify(spec);
+    const model = models.get(key) ?? create(spec);
+    models.set(key, model);
+    return model;
+  };
+}

@@ -1,0 +1,72 @@
+// Warnings about an agents file that is valid, but will fail when it is used.
+
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { z } from "zod";
+import { type Fault, SELDOM } from "../../lib/check.ts";
+import { didYouMean } from "../../lib/did-you-mean.ts";
+import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { modelsIn } from "./named-models.ts";
+import { namedTools, type RawAgent } from "./raw-agent.ts";
+import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
+
+/** The warnings about one agent. */
+export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
+  const models = modelsIn(draft, catalogue).flatMap(({ spec, path }) => {
+    const message = catalogue.modelDoubt(spec);
+    return message === undefined ? [] : [{ path, message }];
+  });
+  return [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue), ...models];
+}
+
+/** Names that only tools of tenants may have. */
+function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
+  const builtIn = reservedNames(catalogue);
+  return namedTools(fields).flatMap((name, index) => {
+    if (isPattern(name) || name.startsWith("mcp__") || builtIn.has(name)) return [];
+    const meant = didYouMean(name, builtIn) || ".";
+    const message = `\`${name}\` is not a built-in tool${meant} Only tenants that have registered a tool of that name have it.`;
+    return [{ path: [...placeOf("tools"), index], message }];
+  });
+}
+
+/** `subagents` of an agent whose `tools` leave out every tool for delegation. */
+function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] {
+  const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
+  const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
+  const isIdle = needed.length > 0 && needed.every((name) => without.has(name));
+  const hasTeam = Array.isArray(fields.subagents) && fields.subagents.length > 0;
+  if (!hasTeam || !isIdle) return [];
+  const message = `get no tasks: \`tools\` leaves out ${needed.join(", ")}`;
+  return [{ path: placeOf("subagents"), message }];
+}
+
+/** MCP servers whose program or folder is not there. `env` has the path on which programs are looked for. */
+export function serverDoubts(data: unknown, { PATH = "" }: Variables): Fault[] {
+  const servers = Programs.safeParse(data, SELDOM).data?.mcp_servers ?? {};
+  return Object.entries(servers).flatMap(([name, { command, cwd }]) => {
+    const path = ["mcp_servers", name];
+    const missing = "until there is one, the MCP server cannot start";
+    return [
+      ...(cwd === undefined || existsSync(cwd)
+        ? []
+        : [{ path: [...path, "cwd"], message: `there is no folder \`${cwd}\`; ${missing}` }]),
+      ...(command === undefined || isProgram(command, cwd, PATH)
+        ? []
+        : [{ path: [...path, "command"], message: `there is no program \`${command}\`; ${missing}` }]),
+    ];
+  });
+}
+
+const Programs = z.looseObject({
+  mcp_servers: z.record(
+    z.string(),
+    z.looseObject({ command: z.string().optional(), cwd: z.string().optional() }),
+  ),
+});
+
+function isProgram(command: string, cwd = ".", path: string): boolean {
+  if (command.includes("/")) return existsSync(command.startsWith("/") ? command : join(cwd, command));
+  return path.split(delimiter).some((folder) => existsSync(join(folder, command)));
+}

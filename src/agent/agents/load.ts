@@ -1,0 +1,247 @@
+// Reads agents.yaml into agent definitions: checked as a whole, completed with defaults. Reports all problems at once,
+// each with its place in the file.
+
+import { z } from "zod";
+import { type Fault, SELDOM } from "../../lib/check.ts";
+import { didYouMean } from "../../lib/did-you-mean.ts";
+import { readText } from "../../lib/read-text.ts";
+import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
+import type { Variables } from "../../lib/yaml/variables.ts";
+import type { AgentDefinition } from "../core/agent.ts";
+import { AppError } from "../core/errors.ts";
+import type { HookDefinition } from "../core/hook.ts";
+import { PluginList } from "../core/plugin-ref.ts";
+import type { Catalogue, Extend, Extended } from "./catalogue.ts";
+import { doubtsOf, serverDoubts } from "./doubts.ts";
+import { aliasesIn, type ModelAliases, withAliases } from "./model-aliases.ts";
+import { automaticModel } from "./model-choice.ts";
+import { modelFaults, modelsIn } from "./named-models.ts";
+import { draftsOf, isSingle, namedTools, type RawAgent } from "./raw-agent.ts";
+import { type FiledRules, readRuleFiles, ruleFiles } from "./rule-files.ts";
+import { type AgentSchema, fileSchemas } from "./schema.ts";
+import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
+
+export interface AgentsSource {
+  /** Paths in it are relative to its folder. */
+  readonly file: string;
+  readonly catalogue: Catalogue;
+  /** Loads `plugins`. Default: there are none. */
+  readonly extend?: Extend | undefined;
+  readonly env: Variables;
+  /** Patterns of the models that runs may ask for, besides those that the file names. Default: any model. */
+  readonly allowModels?: readonly string[] | undefined;
+  /** Called with all files that belong to the configuration, even unreadable ones, before anything is refused. */
+  onFiles?(files: readonly string[]): void;
+}
+
+export interface LoadedAgents {
+  /** In the order of the file; at least one. */
+  readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
+  /** With the parts of the file's plugins. */
+  readonly catalogue: Catalogue;
+  /** The models that the file names. */
+  readonly models: ModelAliases;
+  /** Parsed by the catalogue's schema. */
+  readonly mcpServers: unknown;
+  /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
+  readonly warnings: readonly string[];
+}
+
+/** Throws `config_invalid` with every problem, one a line. */
+export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
+  const { file, env } = source;
+  source.onFiles?.([file]);
+  const read = await readText(file, MAX_YAML_BYTES);
+  if ("fault" in read)
+    throw invalid([`\`${file}\` ${read.fault}; AGENTS_FILE names the file that describes the agents`]);
+  const document = readYaml(file, read.text, env);
+  const { catalogue, files: ofPlugins, faults: broken } = await extended(source, document.data);
+  source.onFiles?.([file, ...ofPlugins]);
+  // Without a plugin's parts, every agent that uses them would be at fault.
+  if (broken.length > 0)
+    throw invalid(
+      document.linesOf(
+        broken.map(({ index, message }) => document.problem({ path: ["plugins", index], message })),
+      ),
+    );
+  const { agent: schema, single, several } = fileSchemas(catalogue);
+  const checked = document.check(isSingle(document.data) ? single : several);
+  const written = draftsOf(document.data);
+  const rulesOf = (draft: RawAgent) => ruleFiles(permissionsOf(draft).value, file);
+  source.onFiles?.([
+    file,
+    ...ofPlugins,
+    ...written.flatMap((each) => [...promptFiles(each.fields, file), ...rulesOf(each)]),
+  ]);
+  const permissions = catalogue.hooks.find(({ name }) => name === "permissions");
+  const drafts = await Promise.all(
+    written.map(async (draft) => ({
+      ...draft,
+      prompt: await readPrompt(draft, file),
+      rules: await readRuleFiles(permissionsOf(draft).value, file, permissions),
+    })),
+  );
+  const servers = serverNames(document.data);
+  const models = aliasesIn(document.data);
+  const named = withAliases(catalogue, models);
+  const faults = [
+    ...Object.entries(models).flatMap(([name, spec]) => modelFaults(spec, ["models", name], named)),
+    ...drafts.flatMap((draft) => [...faultsOf(draft, named), ...serverFaults(draft, servers)]),
+    ...drafts.flatMap(permissionFaults),
+    ...drafts.flatMap((draft) => teamFaults(draft, drafts)),
+    ...sharingFaults(drafts),
+  ];
+  const problems = [...("problems" in checked ? checked.problems : []), ...faults.map(document.problem)];
+  const [first, ...others] = drafts;
+  if (!("value" in checked) || problems.length > 0 || !first) throw invalid(document.linesOf(problems));
+  const defined = (draft: Drafted) => define(draft, schema, env);
+  const doubts = [
+    ...drafts.flatMap((draft) => doubtsOf(draft, named)),
+    ...drafts.flatMap((draft) => permissionDoubts(draft, permissions)),
+    ...serverDoubts(document.data, env),
+  ];
+  return {
+    definitions: [defined(first), ...others.map(defined)],
+    catalogue,
+    models,
+    mcpServers: checked.value.mcp_servers ?? {},
+    warnings: document.linesOf([...document.doubts, ...doubts.map(document.problem)]),
+  };
+}
+
+async function extended({ extend, catalogue, file }: AgentsSource, data: unknown): Promise<Extended> {
+  const plugins = WithPlugins.safeParse(data, SELDOM).data?.plugins ?? [];
+  if (extend) return extend(plugins, file);
+  const message = "cannot be loaded here";
+  return { catalogue, files: [], faults: plugins.map((_, index) => ({ index, message })) };
+}
+const WithPlugins = z.looseObject({ plugins: PluginList.optional() });
+
+const invalid = (problems: readonly string[]) => new AppError("config_invalid", problems.join("\n"));
+
+interface Drafted extends RawAgent {
+  readonly prompt: Prompt;
+  /** From the files that its permissions name. */
+  readonly rules: FiledRules;
+}
+
+/** An agent's permissions, under `permissions` or `hooks.permissions`, and their place. */
+function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: Fault["path"] } {
+  if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
+  const value = HookFields.safeParse(fields.hooks).data?.permissions;
+  return { value, place: [...placeOf("hooks"), "permissions"] };
+}
+
+function permissionFaults(draft: Drafted): Fault[] {
+  const { place } = permissionsOf(draft);
+  const faults: Fault[] = draft.rules.faults.map((fault) => ({ ...fault, path: [...place, ...fault.path] }));
+  const { fields } = draft;
+  const isTwice = "permissions" in fields && "permissions" in (HookFields.safeParse(fields.hooks).data ?? {});
+  const message = "is set twice: also under `hooks.permissions`; keep one of them";
+  return isTwice ? [...faults, { path: place, message }] : faults;
+}
+
+function permissionDoubts(draft: Drafted, hook: HookDefinition | undefined): Fault[] {
+  const { value, place } = permissionsOf(draft);
+  const checked = value === undefined ? undefined : hook?.options.safeParse(value);
+  const doubts = checked?.success ? (hook?.doubts?.(checked.data) ?? []) : [];
+  return doubts.map((doubt) => ({ ...doubt, path: [...place, ...doubt.path] }));
+}
+
+/** Faults that no schema of one field can see. Skips parts that the schema refuses. */
+function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
+  const faults: Fault[] = [];
+  for (const field of ["skills", "memory"])
+    if (field in fields && !("backend" in fields))
+      faults.push({ path: placeOf(field), message: "needs a `backend`: that is where its files are" });
+  for (const { path, message } of prompt.faults)
+    faults.push({ path: [...placeOf(String(path[0])), ...path.slice(1)], message });
+  for (const { spec, path } of modelsIn({ fields, placeOf }, catalogue))
+    faults.push(...modelFaults(spec, path, catalogue));
+  return faults;
+}
+
+/** Names of MCP tools are known only once their server is asked; the server's own name is known here. */
+function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[]): Fault[] {
+  return namedTools(fields).flatMap((name, index) => {
+    const server = /^mcp__([^*?[{]+?)__/.exec(name)?.[1];
+    if (server === undefined || servers.includes(server)) return [];
+    const message = `there is no MCP server \`${server}\` under \`mcp_servers\`${didYouMean(server, servers)}`;
+    return [{ path: [...placeOf("tools"), index], message }];
+  });
+}
+
+/** Subagents must be other agents of the file. */
+function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
+  const names = drafts.map(({ name }) => name);
+  const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
+  return listed.flatMap((entry, index) => {
+    const place = [...placeOf("subagents"), index];
+    const name = typeof entry === "string" ? entry : NamedAgent.safeParse(entry, SELDOM).data?.agent;
+    if (name === undefined) return [];
+    const path = typeof entry === "string" ? place : [...place, "agent"];
+    // `defaults` may name every agent.
+    if (name === own && path[0] === "defaults") return [];
+    if (name === own) return [{ path, message: "is the agent itself: it cannot give tasks to itself" }];
+    return names.includes(name)
+      ? []
+      : [{ path, message: `there is no agent \`${name}\`${didYouMean(name, names)}` }];
+  });
+}
+const NamedAgent = z.looseObject({ agent: z.string() });
+
+const serverNames = (data: unknown) =>
+  Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});
+const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
+
+/** Agents that name the same container must mean the same one. */
+function sharingFaults(drafts: readonly Drafted[]): Fault[] {
+  const meant = new Map<string, { agent: string; options: string }>();
+  return drafts.flatMap(({ name: agent, fields, placeOf }) => {
+    const { type, name = agent, ...rest } = SharedBackend.safeParse(fields.backend, SELDOM).data ?? {};
+    if (type !== "docker") return [];
+    const options = JSON.stringify(Object.entries(rest).sort());
+    const other = meant.get(name);
+    if (!other) meant.set(name, { agent, options });
+    if (!other || other.options === options) return [];
+    const message = `names the same container \`${name}\` as agent \`${other.agent}\`, but describes it differently: write the same, or give it another \`name\``;
+    return [{ path: placeOf("backend"), message }];
+  });
+}
+
+const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optional() });
+
+const HookFields = z.record(z.string(), z.unknown());
+const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
+
+/** For a draft without faults. */
+function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
+  const { name, fields, prompt, rules } = draft;
+  const { value: permissions } = permissionsOf(draft);
+  const { backend: _, permissions: __, ...own } = schema.parse(fields, SELDOM);
+  return {
+    ...own,
+    name,
+    model: own.model ?? automaticModel(env),
+    system: prompt.blocks,
+    // As written: hooks and backends parse their own options, and parsing twice could change them twice.
+    hooks: HookSettings.parse({
+      ...HookFields.parse(fields.hooks ?? {}),
+      ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
+    }),
+    ...(fields.backend ? { backend: { name, ...BackendFields.parse(fields.backend, SELDOM) } } : {}),
+  };
+}
+
+/** Rules from files come before those beside `files`. */
+function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
+  const { files, rules = [], ...rest } = RuleFields.safeParse(permissions, SELDOM).data ?? {};
+  return files ? { ...rest, rules: [...filed, ...rules] } : permissions;
+}
+
+const RuleFields = z.looseObject({
+  files: z.array(z.unknown()).optional(),
+  rules: z.array(z.unknown()).optional(),
+});
+
+const BackendFields = z.looseObject({ type: z.string() });

@@ -1,0 +1,47 @@
+// The agents of a file before validation, merged with `defaults`, with the places of their fields.
+
+import { z } from "zod";
+import type { Fault } from "../../lib/check.ts";
+import { isObject } from "../../lib/json.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface RawAgent {
+  readonly name: string;
+  /** As in the file, not validated. */
+  readonly fields: Fields;
+  /** A field's place in the file. */
+  placeOf(field: string): Fault["path"];
+}
+
+/** Whether the whole file is one agent: it has a name of its own. */
+export const isSingle = (data: unknown): data is Fields =>
+  isObject(data) && "name" in data && !("agents" in data);
+
+/** Skips values that are not maps. */
+export function draftsOf(data: unknown): RawAgent[] {
+  if (isSingle(data)) {
+    const { name, mcp_servers: _, plugins: __, models: ___, ...fields } = data;
+    return [{ name: String(name), fields, placeOf: (field) => [field] }];
+  }
+  if (!isObject(data) || !isObject(data.agents)) return [];
+  const defaults = isObject(data.defaults) ? data.defaults : {};
+  return Object.entries(data.agents).flatMap(([name, own]) =>
+    isObject(own) ? [draft(name, own, defaults)] : [],
+  );
+}
+
+/** Each field is the agent's own or the default; `hooks` are merged one by one. */
+function draft(name: string, own: Fields, defaults: Fields): RawAgent {
+  const hooks =
+    isObject(own.hooks) && isObject(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;
+  return {
+    name,
+    fields: { ...defaults, ...own, ...(hooks ? { hooks } : {}) },
+    placeOf: (field) =>
+      field in defaults && !(field in own) ? ["defaults", field] : ["agents", name, field],
+  };
+}
+
+/** The names and globs under `tools`. */
+export const namedTools = ({ tools }: Fields) => z.array(z.string()).safeParse(tools).data ?? [];

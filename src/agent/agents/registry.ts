@@ -1,0 +1,205 @@
+// The agents of this server: read from agents.yaml, found by name, made ready for each run.
+
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { didYouMean } from "../../lib/did-you-mean.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { AgentDefinition } from "../core/agent.ts";
+import { AppError } from "../core/errors.ts";
+import type { UserMay } from "../core/hook.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./build.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
+import { type ModelAliases, withAliases } from "./model-aliases.ts";
+import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
+import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
+import { isReserved } from "./tool-choice.ts";
+import { HookChoice, hookChoices, ModelChoices, modelChoices } from "./user-choices.ts";
+
+/** An agent as users see it: nothing of its prompt, its keys and its addresses. */
+export const AgentInfo = z
+  .object({
+    name: z.string(),
+    description: z.string().optional(),
+    prefix: z.string().optional().describe("An icon to show before its name."),
+    suggestions: z.array(z.string()).optional().describe("What to offer a person to ask first."),
+    default: z.boolean().describe("Whether it handles runs that name no agent."),
+    model: z.string(),
+    tools: z
+      .array(z.string())
+      .describe("Names of the tools in your runs; subagents also have `task_complete`."),
+    hooks: z.array(z.string()).describe("In order, first outermost."),
+    backend: z.string().optional().describe("The type of backend that its files and commands live in."),
+    context_window: z.int(),
+    max_iterations: z.int(),
+  })
+  .meta({ id: "Agent" });
+/** What users may change with their overrides. */
+export const UserChoices = z.object({
+  hooks: z.array(HookChoice).describe("In their order, first outermost."),
+  models: ModelChoices.describe("The models that your runs and overrides may name."),
+});
+export type UserChoices = z.infer<typeof UserChoices>;
+
+/** The part that depends on the configuration alone. */
+export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
+
+export interface AgentRegistry {
+  /** The default agent without a name. Throws `invalid_request` for an unknown name. */
+  find(name: string | undefined): AgentDefinition;
+  /** Whether a tool of the server, or of one of its hooks, has this name in any agent. */
+  isReserved(name: string): boolean;
+  /** Whether the file names this model, as `provider:model`, fallbacks included. */
+  hasModel(name: string): boolean;
+  /** In the order of the file. */
+  list(): readonly AgentInfo[];
+  /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
+  seenWith(
+    name: string,
+    user: unknown,
+  ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
+  /** What the user may change in an agent, whose overrides are `user`. Throws `not_found`. */
+  choices(name: string, user: unknown): UserChoices;
+  /** What users may change, by hook. */
+  changeable(): Readonly<Record<string, UserMay>>;
+  /** Throws `invalid_request` for a model that runs may not ask for. */
+  checkModel(definition: AgentDefinition, model: string): void;
+  /** An agent for one run of `definition`, which may be older than the last `reload`. */
+  build(
+    definition: AgentDefinition,
+    services: Omit<BuildOptions, "model" | "user">,
+    overrides: Pick<BuildOptions, "model" | "user">,
+  ): Agent;
+  /** The file's `mcp_servers`, parsed. */
+  mcpServers(): unknown;
+  /** Problems that fail only in use; one line each, with its place in the file. */
+  warnings(): readonly string[];
+  /** All files of the configuration, even unreadable ones. */
+  files(): readonly string[];
+  /** Reads the file again. Returns whether anything changed. Throws `config_invalid`, having changed nothing. */
+  reload(): Promise<boolean>;
+}
+
+/** Throws `config_invalid`. */
+export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
+  const { allowModels } = source;
+  const choice: Pick<Catalogue, "modelChoice"> = allowModels
+    ? { modelChoice: modelChoice(allowModels, () => current.models) }
+    : {};
+  let files: readonly string[] = [];
+  const onFiles = (read: readonly string[]) => {
+    files = [...new Set(read)];
+  };
+  const load = async (): Promise<Snapshot> => {
+    const loaded = await loadAgents({ ...source, onFiles });
+    const named = withAliases(loaded.catalogue, loaded.models);
+    return snapshot(loaded, { ...named, createModel: memoizeModels(named.createModel), ...choice });
+  };
+  let current: Snapshot = await load();
+  let reloads = 0;
+  return {
+    find: (name) => (name === undefined ? current.default : named(name, current.agents)),
+    hasModel: (name) => current.models.includes(name),
+    list: () => current.list(),
+    seenWith(name, user) {
+      const { catalogue } = current;
+      const definition = known(name, current.agents);
+      const { definition: changed, faults } = overridden(definition, user, catalogue);
+      const agent = { ...infoOf(changed, catalogue), default: definition === current.default };
+      return { agent, ignored: issuesOf(faults) };
+    },
+    choices(name, user) {
+      const { catalogue } = current;
+      const own = known(name, current.agents);
+      const { definition } = overridden(own, user, catalogue);
+      return {
+        hooks: hookChoices(definition, catalogue.hooks),
+        models: modelChoices(own, catalogue, current.models),
+      };
+    },
+    changeable: () => changeable(current.catalogue.hooks),
+    isReserved: (name) => isReserved(name, current.catalogue),
+    mcpServers: () => current.mcpServers,
+    checkModel: (definition, model) => void requestedModel(model, definition.model, current.catalogue),
+    build: (definition, services, overrides) =>
+      buildAgent(definition, current.catalogue, { ...services, ...overrides }),
+    warnings: () => current.warnings,
+    files: () => files,
+    async reload() {
+      const turn = ++reloads;
+      const loaded = await load();
+      // Only the latest reload counts: it has read the newest file.
+      if (turn !== reloads || isSame(loaded, current)) return false;
+      current = loaded;
+      return true;
+    },
+  };
+}
+
+/** Immutable, so runs keep their definitions across reloads. */
+interface Snapshot {
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
+  readonly default: AgentDefinition;
+  readonly catalogue: Catalogue;
+  /** The catalogue as it was loaded: another one when a plugin has changed. */
+  readonly parts: Catalogue;
+  readonly aliases: ModelAliases;
+  /** All models that the file names, with its own names for them and with fallbacks. */
+  readonly models: readonly string[];
+  list(): readonly AgentInfo[];
+  readonly mcpServers: unknown;
+  readonly warnings: readonly string[];
+}
+
+function snapshot(
+  { definitions, catalogue: parts, models: aliases, ...rest }: LoadedAgents,
+  catalogue: Catalogue,
+): Snapshot {
+  const [first] = definitions;
+  const agents = new Map(definitions.map((definition) => [definition.name, definition]));
+  const standard = agents.get("default") ?? first;
+  const list = () => definitions.map((each) => ({ ...infoOf(each, catalogue), default: each === standard }));
+  const specs = [...definitions.map(({ model }) => model), ...Object.keys(aliases)];
+  const names = specs.flatMap((spec) => namesOf(catalogue.createModel(spec)));
+  const models = [...new Set([...Object.keys(aliases), ...names])];
+  return { agents, default: standard, catalogue, parts, aliases, models, list, ...rest };
+}
+
+function isSame(one: Snapshot, other: Snapshot): boolean {
+  const said = ({ agents, default: standard, aliases, mcpServers }: Snapshot) => [
+    [...agents],
+    standard.name,
+    aliases,
+    mcpServers,
+  ];
+  return one.parts === other.parts && isDeepStrictEqual(said(one), said(other));
+}
+
+function known(name: string, agents: Snapshot["agents"]): AgentDefinition {
+  const found = agents.get(name);
+  if (found) return found;
+  throw noAgent("not_found", name, agents);
+}
+
+function named(name: string, agents: Snapshot["agents"]): AgentDefinition {
+  const found = agents.get(name);
+  if (found) return found;
+  throw noAgent("invalid_request", name, agents);
+}
+
+const noAgent = (code: "invalid_request" | "not_found", name: string, agents: Snapshot["agents"]) =>
+  new AppError(code, `There is no agent \`${name}\`${didYouMean(name, agents.keys())}`);
+
+export function infoOf(definition: AgentDefinition, catalogue: Catalogue): Omit<AgentInfo, "default"> {
+  const { name, description, prefix, suggestions, model, backend, context_window, max_iterations } =
+    definition;
+  return {
+    name,
+    ...omitUndefined({ description, prefix, suggestions, backend: backend?.type }),
+    model: catalogue.createModel(model).name,
+    hooks: activeHooks(definition, catalogue.hooks).map((hook) => hook.name),
+    context_window,
+    max_iterations,
+  };
+}

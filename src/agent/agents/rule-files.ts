@@ -1,0 +1,62 @@
+// The JSON files of rules that an agent's permissions name. They are read with agents.yaml, so that a broken one leaves
+// the previous configuration in force.
+
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { check, type Fault, SELDOM, sentence } from "../../lib/check.ts";
+import { messageOf } from "../core/errors.ts";
+import type { HookDefinition } from "../core/hook.ts";
+import { textBeside } from "./text-beside.ts";
+
+export interface FiledRules {
+  /** As written, in the order of the files. */
+  readonly rules: readonly unknown[];
+  /** Their paths begin at `permissions`. */
+  readonly faults: readonly Fault[];
+}
+
+const Permissions = z.looseObject({ files: z.array(z.string()) });
+const namesIn = (permissions: unknown) => Permissions.safeParse(permissions, SELDOM).data?.files ?? [];
+
+/** The files that permissions name, in any folder. */
+export const ruleFiles = (permissions: unknown, configFile: string): string[] =>
+  namesIn(permissions).map((file) => join(dirname(configFile), file));
+
+/** `permissions` is not validated yet: its schema reports values of the wrong form. */
+export async function readRuleFiles(
+  permissions: unknown,
+  configFile: string,
+  hook: HookDefinition | undefined,
+): Promise<FiledRules> {
+  const files = namesIn(permissions);
+  const read = await Promise.all(files.map((file) => readRuleFile(file, configFile, hook)));
+  return {
+    rules: read.flatMap((each) => ("rules" in each ? each.rules : [])),
+    faults: read.flatMap((each, index) =>
+      "rules" in each ? [] : each.faults.map((message) => ({ path: ["files", index], message })),
+    ),
+  };
+}
+
+async function readRuleFile(
+  file: string,
+  configFile: string,
+  hook: HookDefinition | undefined,
+): Promise<{ rules: unknown[] } | { faults: string[] }> {
+  const read = await textBeside(configFile, file);
+  if ("fault" in read) return { faults: [read.fault] };
+  try {
+    const rules: unknown = JSON.parse(read.text);
+    const checked = hook && check(hook.options, { rules });
+    if (checked && "faults" in checked) return { faults: checked.faults.map((fault) => inFile(fault, file)) };
+    // The schema accepted it as a list.
+    return { rules: rules as unknown[] };
+  } catch (error) {
+    return { faults: [`must name a JSON file: in \`${file}\`, ${messageOf(error)}`] };
+  }
+}
+
+function inFile(fault: Fault, file: string): string {
+  const path = fault.path.slice(1);
+  return `in \`${file}\`, ${path.length === 0 ? "all of it " : ""}${sentence({ ...fault, path })}`;
+}

@@ -1,0 +1,63 @@
+// The tools of MCP servers in a run: they come and go while it works.
+
+import { orAborted } from "../../lib/async.ts";
+import { warning } from "../../protocol/event.ts";
+import type { Hook } from "../core/hook.ts";
+import type { Agent } from "../core/runnable-agent.ts";
+import type { Tool } from "../core/tool.ts";
+import type { Catalogue } from "./catalogue.ts";
+import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.ts";
+
+interface ServerTools {
+  readonly tools: Pick<Agent, "currentTools" | "absence">;
+  /** Waits once for servers that have not answered yet, then warns of those that are absent. None when all are there. */
+  readonly hooks: readonly Hook[];
+}
+
+/** An agent's tools of MCP servers; undefined when `choice` names none. */
+export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
+  if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
+  const { serverTools, absentServers, serversListed } = catalogue;
+  const absent = () => (absentServers?.() ?? []).filter(({ server }) => namesServer(choice, server));
+  return {
+    tools: {
+      currentTools: chosenFrom(choice, () => serverTools?.() ?? []),
+      absence: absenceOf(choice, absent),
+    },
+    hooks: absent().length > 0 ? [waiting(absent, serversListed)] : [],
+  };
+}
+
+type Absent = () => ReturnType<NonNullable<Catalogue["absentServers"]>>;
+
+const waiting = (absent: Absent, listed: Catalogue["serversListed"]): Hook => ({
+  name: "mcp",
+  async *beforeAgent({ signal }) {
+    const names = absent().map(({ server }) => server);
+    if (listed) await orAborted(listed(names), signal);
+    for (const { server, why } of absent())
+      yield warning(
+        "mcp_unavailable",
+        `MCP server \`${server}\` ${why}. This run can use its tools once it answers.`,
+      );
+  },
+});
+
+/** Chooses again only when the list has changed. */
+function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
+  let [last, chosen]: (readonly Tool[])[] = [];
+  return () => {
+    const tools = list();
+    if (chosen === undefined || tools !== last) chosen = chosenTools(choice, tools);
+    last = tools;
+    return chosen;
+  };
+}
+
+function absenceOf(choice: readonly string[], absent: Absent) {
+  return (tool: string): string | undefined => {
+    const found = absent().find(({ server }) => tool.startsWith(`mcp__${server}__`));
+    if (!found || !choice.some((text) => toolMatcher(text)(tool))) return undefined;
+    return `MCP server \`${found.server}\` is not up yet: it ${found.why}. Try again later.`;
+  };
+}

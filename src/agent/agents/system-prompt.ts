@@ -1,0 +1,126 @@
+// The configured part of the system prompt. It never changes during a run and precedes the blocks of hooks, so that
+// providers can cache it. Blocks keep their order and their exact text.
+
+import { dirname, join } from "node:path";
+import { type Fault, SELDOM } from "../../lib/check.ts";
+import { xmlTag } from "../../lib/text.ts";
+import { AgentFields } from "../core/agent.ts";
+import type { SystemBlock } from "../core/model.ts";
+import type { RawAgent } from "./raw-agent.ts";
+import { textBeside } from "./text-beside.ts";
+
+/** Of all texts under `context` together. */
+const MAX_CONTEXT_CHARS = 256 * 1024;
+
+export interface Prompt {
+  readonly blocks: readonly SystemBlock[];
+  /** Their paths begin with the field. */
+  readonly faults: readonly Fault[];
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+const { system_prompt, identity, description, context, behavioral_hints } = AgentFields.shape;
+
+/**
+ * The blocks from an agent's fields in `configFile`. Values of the wrong form give no block: the schema reports them.
+ */
+export async function readPrompt(
+  { name, fields }: Pick<RawAgent, "name" | "fields">,
+  configFile: string,
+): Promise<Prompt> {
+  const parts = [
+    identityOf(name, fields),
+    await instructions(fields.system_prompt, configFile),
+    behavioral_hints.safeParse(fields.behavioral_hints).data ? HINTS : NOTHING,
+    await projectContext(fields.context, configFile),
+  ];
+  return { blocks: parts.flatMap(({ blocks }) => blocks), faults: parts.flatMap(({ faults }) => faults) };
+}
+
+/** The files that a prompt names, in any folder. */
+export function promptFiles(fields: Fields, configFile: string): string[] {
+  const texts = [
+    system_prompt.safeParse(fields.system_prompt, SELDOM).data,
+    ...(context.safeParse(fields.context, SELDOM).data ?? []),
+  ];
+  return texts.flatMap((each) =>
+    typeof each === "object" && "file" in each ? [join(dirname(configFile), each.file)] : [],
+  );
+}
+
+const staticBlock = (id: string, text: string): SystemBlock => ({ id, text, cache: "static" });
+const oneBlock = (id: string, text: string): Prompt => ({ blocks: [staticBlock(id, text)], faults: [] });
+const refused = (...faults: Fault[]): Prompt => ({ blocks: [], faults });
+
+const NOTHING = refused();
+const HINTS = oneBlock(
+  "behavioral_constraints",
+  xmlTag(
+    "behavioral_constraints",
+    `- Do what was asked, and say so where you leave something out. Propose what was not asked for; do not do it.
+- Look before you change: read what is there before you write over it.
+- Check what you have done before you call it done. Never claim what you have not seen.
+- When something fails, find out why before you try again. When it fails twice, try another way.
+- What you can find out yourself, find out. Ask when only the user can know and a wrong guess would cost; otherwise decide, and say what you have assumed.
+- Say what you found and what you did, in few words. If you disagree, say why.`,
+  ),
+);
+
+function identityOf(name: string, fields: Fields): Prompt {
+  const who = identity.safeParse(fields.identity).data;
+  if (who === undefined) return NOTHING;
+  const prompt = system_prompt.safeParse(fields.system_prompt, SELDOM).data;
+  // Both would claim the beginning of the prompt.
+  if (Array.isArray(prompt) && prompt.some(({ id }) => id === "identity"))
+    return refused({
+      path: ["identity"],
+      message: "is also a block of `system_prompt`, which comes first there; keep one of them",
+    });
+  if (who !== true) return oneBlock("identity", xmlTag("identity", who));
+  const about = description.safeParse(fields.description).data?.trim();
+  return oneBlock("identity", xmlTag("identity", `You are \`${name}\`.${about ? `\n${about}` : ""}`));
+}
+
+async function instructions(prompt: unknown, configFile: string): Promise<Prompt> {
+  const { success, data = "" } = system_prompt.safeParse(prompt, SELDOM);
+  if (!success) return NOTHING;
+  if (typeof data === "string") return data.trim() ? oneBlock("instructions", data) : NOTHING;
+  if (Array.isArray(data)) return ownBlocks(data);
+  const read = await textBeside(configFile, data.file);
+  if ("fault" in read) return refused({ path: ["system_prompt"], message: read.fault });
+  return oneBlock("instructions", read.text);
+}
+
+/** In their order: blocks up to the one called `identity` come first, the rest in the place of instructions. */
+function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
+  const ids = written.map(({ id }) => id);
+  const blocks = written.map(({ id, text }, index) => ({
+    ...staticBlock(id, text),
+    place: index <= ids.indexOf("identity") ? "identity" : "instructions",
+  }));
+  const twice = ids.find((id, index) => ids.indexOf(id) < index);
+  if (twice === undefined) return { blocks, faults: [] };
+  const message = `has two blocks \`${twice}\`; give each an id of its own`;
+  return { blocks, faults: [{ path: ["system_prompt"], message }] };
+}
+
+/** One block of all texts. */
+async function projectContext(written: unknown, configFile: string): Promise<Prompt> {
+  const given = context.safeParse(written, SELDOM).data ?? [];
+  const read = await Promise.all(
+    given.map(async (each) =>
+      typeof each === "string" ? { text: each } : textBeside(configFile, each.file),
+    ),
+  );
+  const faults = read.flatMap((each, at) =>
+    "fault" in each ? [{ path: ["context", at], message: each.fault }] : [],
+  );
+  if (faults.length > 0 || given.length === 0) return refused(...faults);
+  const text = read.map((each) => ("text" in each ? each.text.trim() : "")).join("\n\n---\n\n");
+  if (text.length > MAX_CONTEXT_CHARS)
+    return refused({
+      path: ["context"],
+      message: `must hold no more than ${MAX_CONTEXT_CHARS} characters in all, and holds ${text.length}`,
+    });
+  return oneBlock("project_context", xmlTag("project_context", text));
+}

@@ -1,0 +1,24 @@
+// Text files that a configuration names: in its own folder or below, with links resolved.
+
+import { realpath } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import { readText } from "../../lib/read-text.ts";
+
+const MAX_FILE_BYTES = 256 * 1024;
+
+/** The text, never blank; or a clause about the fault of `file`. */
+export async function textBeside(
+  configFile: string,
+  file: string,
+): Promise<{ text: string } | { fault: string }> {
+  const root = await realpath(dirname(configFile));
+  const path = join(root, file);
+  const target = await realpath(path).catch(() => path);
+  const way = relative(root, target);
+  const isOutside = isAbsolute(file) || isAbsolute(way) || way.split(sep)[0] === "..";
+  if (isOutside) return { fault: `must be in the folder of this file or below it: \`${file}\` is not` };
+  const read = await readText(target, MAX_FILE_BYTES);
+  if ("fault" in read) return { fault: `must name a text file: \`${file}\` ${read.fault}` };
+  if (!read.text.trim()) return { fault: `must name a text file: \`${file}\` is empty` };
+  return { text: read.text };
+}

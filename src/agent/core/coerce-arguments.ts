@@ -1,0 +1,153 @@
+// Coerces a call's arguments to the types in its tool's schema, for every tool, before the tool checks them.
+//
+// Models send `null` or a blank text for a parameter that they leave out, lists, maps, numbers and booleans as text, and whole numbers,
+// booleans and maps for a text. Each has one meaning where the schema does not take it. Everything else stays as the model wrote it,
+// for the tool to judge.
+
+import { isObject } from "../../lib/json.ts";
+import { referredSchema } from "../../lib/json-pointer.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import { type CallArguments, readJson } from "./call-arguments.ts";
+import type { ToolCall } from "./message.ts";
+import type { Tool } from "./tool.ts";
+
+/** Maximum number of schemas to look at for one call. What lies behind them stays as it is. */
+const MAX_STEPS = 20_000;
+/** Maximum number of references and alternatives within each other. */
+const MAX_NESTING = 16;
+
+interface Coercion {
+  readonly root: JsonSchema;
+  steps: number;
+}
+
+/** The call as its tool wants it: `call` itself where nothing changes. */
+export function coerceCall(call: ToolCall, tool: Pick<Tool, "parameters"> | undefined): ToolCall {
+  if (!tool || call.malformed !== undefined) return call;
+  const args = coerceArguments(call.args, tool.parameters);
+  return args === call.args ? call : { ...call, args };
+}
+
+/** `args` itself where nothing changes. */
+export function coerceArguments(args: CallArguments, parameters: JsonSchema): CallArguments {
+  return coerceObject(args, [parameters], { root: parameters, steps: 0 });
+}
+
+/** `schemas` all apply to the value. */
+function coerceObject(value: CallArguments, schemas: readonly unknown[], coercion: Coercion): CallArguments {
+  const parts = schemas.flatMap((schema) => partsFor(schema, "object", coercion));
+  const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));
+  let changed: Record<string, unknown> | undefined;
+  for (const [name, member] of Object.entries(value)) {
+    const own = parts.flatMap((part) => propertySchema(part, name));
+    if (own.length === 0) continue;
+    const fit = coerceValue(member, own, coercion);
+    const isLeftOut = !required.has(name) && isNoValue(fit, own, coercion);
+    if (fit === member && !isLeftOut) continue;
+    changed ??= { ...value };
+    if (isLeftOut) delete changed[name];
+    else changed[name] = fit;
+  }
+  return changed ?? value;
+}
+
+/** Whether `value` is `null` or a blank text, and the schemas do not take it. */
+function isNoValue(value: unknown, schemas: readonly unknown[], coercion: Coercion): boolean {
+  const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, coercion));
+  if (value === null) return !all("null");
+  if (typeof value !== "string" || value.trim() !== "") return false;
+  return !all("string") || schemas.some((schema) => refusesBlank(schema, value, coercion));
+}
+
+const refusesBlank = (schema: unknown, text: string, coercion: Coercion) =>
+  partsFor(schema, "string", coercion).some(
+    ({ minLength, enum: choices }) =>
+      (text === "" && typeof minLength === "number" && minLength > 0) ||
+      (Array.isArray(choices) && !choices.includes(text)),
+  );
+
+function propertySchema({ properties, additionalProperties }: JsonSchema, name: string): unknown[] {
+  if (isObject(properties) && Object.hasOwn(properties, name)) return [properties[name]];
+  return isObject(additionalProperties) ? [additionalProperties] : [];
+}
+
+function coerceValue(value: unknown, schemas: readonly unknown[], coercion: Coercion): unknown {
+  const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, coercion));
+  if (typeof value === "string") {
+    if (all("string")) return value;
+    const read = readText(value);
+    if (typeof read === "string") return value;
+    return read === null || all(kindOf(read)) ? coerceValue(read, schemas, coercion) : value;
+  }
+  if (value !== null && all("string") && !all(kindOf(value))) return asText(value);
+  if (Array.isArray(value)) return coerceList(value, schemas, coercion);
+  return isObject(value) ? coerceObject(value, schemas, coercion) : value;
+}
+
+/** A map, or a list of maps, is meant as the text of a JSON file. Other lists may mean anything. */
+function asText(value: unknown): unknown {
+  if (Array.isArray(value) ? value.length > 0 && value.every(isObject) : isObject(value))
+    return JSON.stringify(value, null, 2);
+  // Of other numbers the digits that the model wrote may be lost.
+  return Number.isSafeInteger(value) || typeof value === "boolean" ? String(value) : value;
+}
+
+/** The value that a text holds as JSON; the text itself when it is not JSON. */
+function readText(text: string): unknown {
+  const word = text.trim();
+  // As Python writes them.
+  if (/^(?:True|False|None)$/.test(word)) return word === "None" ? null : word === "True";
+  const read = readJson(text);
+  return "value" in read ? read.value : text;
+}
+
+function coerceList(list: unknown[], schemas: readonly unknown[], coercion: Coercion): unknown[] {
+  const items = schemas
+    .flatMap((schema) => partsFor(schema, "array", coercion))
+    .flatMap((part) => (isObject(part.items) && part.prefixItems === undefined ? [part.items] : []));
+  if (items.length === 0) return list;
+  const fit = list.map((item) => coerceValue(item, items, coercion));
+  return fit.every((item, index) => item === list[index]) ? list : fit;
+}
+
+type Kind = "null" | "boolean" | "integer" | "number" | "string" | "array" | "object";
+
+function kindOf(value: unknown): Kind {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value === "object" ? "object" : typeof value === "boolean" ? "boolean" : "string";
+}
+
+/** Whether `schema` takes some value of this kind. True where that cannot be told. */
+function takes(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): boolean {
+  if (!isObject(schema)) return schema !== false;
+  if (nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return true;
+  const within = (inner: unknown) => takes(inner, kind, coercion, nesting + 1);
+  const { $ref, type, nullable, enum: choice, anyOf, oneOf, allOf } = schema;
+  if (kind === "null" && nullable === true) return true;
+  if (type !== undefined && ![type].flat().some((each) => includes(each, kind))) return false;
+  if ("const" in schema && !includes(kindOf(schema.const), kind)) return false;
+  if (Array.isArray(choice) && !choice.some((each) => includes(kindOf(each), kind))) return false;
+  if (typeof $ref === "string" && !within(referredSchema($ref, coercion.root))) return false;
+  if (Array.isArray(allOf) && !allOf.every(within)) return false;
+  return [anyOf, oneOf].every((each) => !Array.isArray(each) || each.some(within));
+}
+
+const includes = (type: unknown, kind: Kind) => type === kind || (type === "number" && kind === "integer");
+
+/** `schema` and the schemas in it that apply to a value of this kind; of alternatives, the only one that takes it. */
+function partsFor(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): JsonSchema[] {
+  if (!isObject(schema) || nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return [];
+  const { $ref, anyOf, oneOf, allOf } = schema;
+  const only = [anyOf, oneOf].flatMap((each) => {
+    const taking = Array.isArray(each) ? each.filter((one) => takes(one, kind, coercion)) : [];
+    return taking.length === 1 ? taking : [];
+  });
+  const inner = [
+    ...(typeof $ref === "string" ? [referredSchema($ref, coercion.root)] : []),
+    ...(Array.isArray(allOf) ? allOf : []),
+    ...only,
+  ];
+  return [schema, ...inner.flatMap((each) => partsFor(each, kind, coercion, nesting + 1))];
+}

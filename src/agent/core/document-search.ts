@@ -1,0 +1,83 @@
+// Search in short texts of documents, such as the names of prompts. It reads documents page by page, so it is the same in every
+// store, and a call reads a bounded number of them.
+
+import { sharedTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { compatibleForm } from "../../lib/unicode.ts";
+import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
+import type { Page } from "./stores.ts";
+
+/** Maximum number of documents that one call reads. A call that stops there returns a cursor, also with fewer matches than its limit. */
+export const SEARCHED = 1_000;
+const PAGE = 100;
+/** Maximum number of words in a search; further words are ignored. */
+const MAX_WORDS = 16;
+/** Characters of a text, and of a search, that are looked at. */
+export const SEARCHED_CHARS = 4_096;
+
+export interface DocumentSearch {
+  /** Words, or beginnings of words, in any case. A text matches when it has all of them. A search without words matches every text. */
+  readonly q: string;
+  /** How the keys begin. With it, matches are in the order of their keys; without it, the last written comes first. */
+  readonly prefix?: string;
+  /** Returns the text of a document to search. */
+  readonly textOf: (document: ListedDocument) => string;
+  /** Maximum number of matches, at least 1. */
+  readonly limit: number;
+  /** `next_cursor` of a search in the same order. */
+  readonly cursor?: string | undefined;
+}
+
+/** A page of the documents that match. Throws `invalid_request` for a cursor of another list. */
+export async function searchDocuments(
+  documents: Documents,
+  collection: ListedCollection,
+  { q, prefix, textOf, limit, cursor: start }: DocumentSearch,
+): Promise<Page<ListedDocument>> {
+  const wanted = wordsOf(q.slice(0, SEARCHED_CHARS)).slice(0, MAX_WORDS);
+  const order = prefix === undefined ? ({ order: "updated" } as const) : ({ order: "key", prefix } as const);
+  const found: ListedDocument[] = [];
+  let cursor = start;
+  for (let read = 0; read < SEARCHED; read += PAGE) {
+    const page: Page<ListedDocument> = await documents.page(collection, { ...order, limit: PAGE, cursor });
+    const matches = await matchesOf(page.items);
+    const added = matches.slice(0, limit - found.length);
+    const last = found.length + added.length === limit ? added.at(-1) : undefined;
+    if (last && last !== page.items.at(-1)) {
+      // The next page of the search begins within this one.
+      const { items, next_cursor } = await documents.page(collection, {
+        ...order,
+        limit: page.items.indexOf(last) + 1,
+        cursor,
+      });
+      // Others have changed the list in between: it is read again.
+      if (items.at(-1)?.key !== last.key) continue;
+      return { items: [...found, ...added], ...omitUndefined({ next_cursor }) };
+    }
+    found.push(...added);
+    cursor = page.next_cursor;
+    if (last || cursor === undefined) break;
+  }
+  return { items: found, ...omitUndefined({ next_cursor: cursor }) };
+
+  /** In as many turns of the event loop as it takes: some characters become many. */
+  async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
+    const matches: ListedDocument[] = [];
+    for (const document of listed) {
+      await sharedTurn(collection.tenant ?? "");
+      if (hasWords(textOf(document), wanted)) matches.push(document);
+    }
+    return matches;
+  }
+}
+
+/** Letters and digits that stand together, without case and in one form: `É` is `é`, however it is composed. */
+const wordsOf = (text: string): string[] =>
+  compatibleForm(text)
+    .toLowerCase()
+    .match(/[\p{L}\p{M}\p{N}]+/gu) ?? [];
+
+function hasWords(text: string, wanted: readonly string[]): boolean {
+  const words = wordsOf(text.slice(0, SEARCHED_CHARS));
+  return wanted.every((start) => words.some((word) => word.startsWith(start)));
+}

@@ -1,0 +1,130 @@
+// Incomplete messages: an answer that a stop or a failure cut off stays in the thread as far as it was shown, and the next model
+// call reads a note about it.
+
+import { isoTime } from "../../lib/iso-time.ts";
+import { xmlTag } from "../../lib/text.ts";
+import type { EventName, StreamEvent } from "../../protocol/event.ts";
+import { readSpans, SPAN_STARTS } from "../../protocol/span-reader.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  isBlank,
+  type Message,
+  type Usage,
+  userMessage,
+} from "./message.ts";
+import type { LogEntry } from "./stores.ts";
+
+/** The message that is being written, as far as it was shown. */
+export interface PartialMessage {
+  /** To be called with the run's own events, in order. */
+  see(event: StreamEvent): void;
+  /** The message with the words so far, without its calls and its thinking; undefined without words. */
+  message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
+}
+
+export function trackPartial(): PartialMessage {
+  let id = "";
+  let model = "";
+  let text = "";
+  let usage: Usage | undefined;
+  const forget = () => {
+    [id, text] = ["", ""];
+  };
+  const spans = readSpans({
+    model: {
+      opened({ start: { data } }) {
+        [id, model, text] = [data.message_id, data.model, ""];
+        usage = undefined;
+      },
+      progress({ data }) {
+        if ("delta" in data) text += data.delta;
+      },
+      closed({ data }) {
+        // A whole answer that does not become a message was refused, by a guardrail or by the store.
+        if (data.error === undefined) forget();
+        usage = data.usage;
+      },
+      discarded: forget,
+    },
+  });
+  return {
+    see(event) {
+      if (event.path?.length) return;
+      spans.see(event);
+      if (event.event === "on_message" && event.data.message.id === id) forget();
+    },
+    message(why) {
+      if (id === "" || isBlank(text)) return undefined;
+      const used = usage === undefined ? {} : { usage };
+      return { id, created_at: isoTime(), role: "assistant", content: text, model, ...used, incomplete: why };
+    },
+  };
+}
+
+/** Events that add or withdraw words of a model's message. */
+export const WORDS = ["on_chat_model_stream", "message_discard", "on_message"] as const satisfies EventName[];
+
+/** Reads the log of a run, in order, for the message that its last model call was writing. */
+export interface LoggedWords {
+  add(entry: Pick<LogEntry, "event" | "json">): void;
+  partial(): PartialMessage;
+}
+
+export function loggedWords(): LoggedWords {
+  // Only the last model call's: the words of the others are in the thread.
+  let texts: string[] = [];
+  // Every entry was written from a StreamEvent.
+  const eventOf = (json: string) => JSON.parse(json) as StreamEvent;
+  return {
+    add({ event, json }) {
+      if (event === SPAN_STARTS.model && !eventOf(json).path?.length) texts = [json];
+      else if (WORDS.some((name) => name === event)) texts.push(json);
+    },
+    partial() {
+      const partial = trackPartial();
+      for (const json of texts) partial.see(eventOf(json));
+      return partial;
+    },
+  };
+}
+
+const REASONS: Readonly<Record<NonNullable<AssistantMessage["incomplete"]>, string>> = {
+  stopped: "The user stopped your answer above before it was finished.",
+  failed: "An error cut your answer above off before it was finished.",
+};
+const CONTINUE =
+  "Continue it exactly where it ends. Repeat nothing of it, and write no introduction and no comment.";
+
+export const isIncomplete = (message: Message | undefined): message is AssistantMessage =>
+  message?.role === "assistant" && message.incomplete !== undefined;
+
+/**
+ * The messages as a model reads them. A note after each incomplete answer says that it was cut off: at the beginning of the user's
+ * next message, else in a message that asks to continue. Its thinking is left out, because it is not signed.
+ */
+export function withIncompleteNotes(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some(isIncomplete)) return messages;
+  return messages.flatMap((message, at): Message[] => {
+    const before = messages[at - 1];
+    if (message.role === "user" && isIncomplete(before))
+      return [{ ...message, content: withNote(before, message.content) }];
+    if (!isIncomplete(message)) return [message];
+    const { reasoning: _, ...shown } = message;
+    return messages[at + 1]?.role === "user" ? [shown] : [shown, askedToContinue(message)];
+  });
+}
+
+const noteOf = ({ incomplete = "stopped" }: AssistantMessage, more = "") =>
+  xmlTag("note", `${REASONS[incomplete]}${more}`);
+
+function withNote(cut: AssistantMessage, content: Content): Content {
+  const note = noteOf(cut);
+  return typeof content === "string" ? `${note}\n\n${content}` : [{ type: "text", text: note }, ...content];
+}
+
+/** Deterministic, so that a provider's cache finds it. */
+function askedToContinue(cut: AssistantMessage): Message {
+  const { id, created_at } = cut;
+  return { ...userMessage(noteOf(cut, ` ${CONTINUE}`)), id: `${id}_continue`, created_at };
+}

@@ -1,0 +1,232 @@
+// Interrupts of a thread. They are kept in the thread's state until their call has a result, so they outlast the run and
+// the process.
+
+import { z } from "zod";
+import type { StreamEvent } from "../../protocol/event.ts";
+import {
+  Answer,
+  Interrupt,
+  type InterruptKind,
+  type InterruptPolicy,
+  RememberAs,
+  type RememberOption,
+} from "../../protocol/interrupt.ts";
+import type { ToolCall } from "./message.ts";
+import { patched } from "./run.ts";
+import type { Stream } from "./stream.ts";
+import type { Run } from "./tool.ts";
+
+/** Interrupts stay open until they are answered. */
+export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false };
+
+/** The key of the thread's state under which interrupts are kept, by id. */
+const STATE_KEY = "interrupts";
+
+/** The last release reads no answer that has `remember_as`: it is kept beside it. */
+const Kept = Interrupt.extend({
+  answer: Answer.omit({ remember_as: true }).optional(),
+  remember_as: RememberAs.optional(),
+});
+type Kept = z.infer<typeof Kept>;
+const Slot = z.record(z.string(), z.unknown());
+const NONE: ReadonlyMap<string, Kept> = new Map();
+
+export interface Question {
+  readonly call: ToolCall;
+  readonly kind: InterruptKind;
+  readonly prompt: string;
+  readonly options?: readonly string[];
+  /** The answer must be one of `options`. */
+  readonly oneOfOptions?: boolean;
+  readonly rememberOptions?: readonly RememberOption[];
+}
+
+/**
+ * The answer to a question about a call, or undefined while there is none: leave the call interrupted then, and ask
+ * again when the thread is resumed. A call has one question of each kind, answered once: by the client that resumes the
+ * run, or by the run's policy when it is unattended or the question has expired.
+ */
+export async function* askFor(
+  { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
+  run: Run,
+): Stream<Answer | undefined> {
+  const id = `${kind}_${call.id}`;
+  const { unattended, expiresAfterMs } = run.interrupts;
+  const known = kept(run.state).get(id);
+  if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
+  const now = Date.now();
+  const asked: Kept = known ?? {
+    id,
+    kind,
+    call_id: call.id,
+    run_id: run.id,
+    name: call.name,
+    args: call.args,
+    prompt,
+    ...(options ? { options: [...options] } : {}),
+    ...(oneOfOptions ? { one_of_options: true as const } : {}),
+    ...(rememberOptions ? { remember_options: [...rememberOptions] } : {}),
+    created_at: new Date(now).toISOString(),
+    ...(expiresAfterMs === undefined ? {} : { expires_at: new Date(now + expiresAfterMs).toISOString() }),
+  };
+  return yield* answerTo(asked, run, () => expiry(asked, run.interrupts));
+}
+
+/**
+ * Shows a subagent's interrupts as the parent's own, and returns the answers given so far, under the child's ids.
+ * Interrupts that the child has closed are forgotten here. The child decides expired ones.
+ */
+export async function* forwardInterrupts(
+  from: {
+    readonly call: ToolCall;
+    readonly agent: string;
+    readonly name: string;
+    readonly thread_id: string;
+  },
+  interrupts: readonly Interrupt[],
+  run: Run,
+): Stream<Answer[]> {
+  const { call, agent, name, thread_id } = from;
+  const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
+  // Call ids, and with them interrupt ids, may repeat: the time tells a new question from an answered one.
+  const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
+  const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
+  const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
+  const closed = known.filter((each) => !isOpen(each));
+  for (const event of dropped(run, closed)) yield event;
+  const passed = known.filter(isOpen);
+  const answers: Answer[] = [];
+  for (const interrupt of interrupts) {
+    const asked = passed.find(({ id }) => id === idOf(interrupt)) ?? {
+      ...interrupt,
+      id: idOf(interrupt),
+      call_id: call.id,
+      run_id: run.id,
+      asked_by: interrupt.asked_by ?? { agent, name, thread_id, id: interrupt.id },
+    };
+    const isAsked = !run.interrupts.unattended || asked.kind === "tool";
+    const answer = isAsked ? yield* answerTo(asked, run) : unattendedAnswer(asked.id);
+    if (answer) answers.push({ ...answer, id: interrupt.id });
+  }
+  return answers;
+}
+
+/** The answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt as open. */
+async function* answerTo(
+  asked: Kept,
+  run: Run,
+  otherwise: () => Answer | undefined = () => undefined,
+): Stream<Answer | undefined> {
+  const { id } = asked;
+  const known = keptAnswer(asked);
+  if (known) return known;
+  const isKnown = kept(run.state).has(id);
+  const answer = isKnown ? (broughtTo(asked, run) ?? otherwise()) : undefined;
+  if (answer) {
+    const data = { id, name: asked.name, decision: answer.decision };
+    yield { event: "on_resume", data } satisfies StreamEvent;
+    const { remember_as, ...kept } = answer;
+    yield patched(run, STATE_KEY, {
+      [id]: { ...asked, answer: kept, ...(remember_as ? { remember_as } : {}) },
+    });
+    return answer;
+  }
+  yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
+  if (!isKnown) yield patched(run, STATE_KEY, { [id]: asked });
+  return undefined;
+}
+
+function keptAnswer({ answer, remember_as }: Kept): Answer | undefined {
+  return answer && { ...answer, ...(remember_as ? { remember_as } : {}) };
+}
+
+/** The run's own answer. It does not count for a question that this run asked later under the same id. */
+function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
+  return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
+}
+
+/** The interrupts in the order of the calls, of which these are the ids: calls that run at once ask in any order. */
+export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
+  open: readonly I[],
+  calls: readonly string[],
+) => open.toSorted((a, b) => calls.indexOf(a.call_id) - calls.indexOf(b.call_id));
+
+/** The ids of the interrupts that an event of a run answers or withdraws. */
+export function closedBy(event: StreamEvent): string[] {
+  if (event.event !== "on_state" || event.data.key !== STATE_KEY) return [];
+  const isClosed = (change: unknown) => change === null || Kept.safeParse(change).data?.answer !== undefined;
+  return Object.entries(event.data.patch ?? {}).flatMap(([id, change]) => (isClosed(change) ? [id] : []));
+}
+
+/** The answer, if any, to the call's approval. */
+export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
+  const asked = kept(run.state).get(`approval_${call.id}`);
+  return asked && (keptAnswer(asked) ?? broughtTo(asked, run));
+}
+
+/** The call with the arguments of an `edit` answer, if there is one. */
+export function asEdited(call: ToolCall, run: Run): ToolCall {
+  const answer = approvalOf(call, run);
+  return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
+}
+
+function unattendedAnswer(id: string): Answer {
+  const message = "This call needs an answer, but no one is available. Continue without it.";
+  return { id, decision: "deny", message };
+}
+
+/** The policy's decision on an unattended or expired interrupt. */
+function expiry(
+  { id, kind, expires_at }: Interrupt,
+  { onExpiry, unattended }: InterruptPolicy,
+): Answer | undefined {
+  if (unattended && kind !== "tool") return unattendedAnswer(id);
+  if (expires_at === undefined || Date.parse(expires_at) > Date.now()) return undefined;
+  if (kind === "approval" && onExpiry === "approve") return { id, decision: "approve" };
+  return { id, decision: "deny", message: "No one answered in time. Continue without it." };
+}
+
+/** Closes the interrupts of these calls, which have results now. Returns the events of that, to be yielded next. */
+export function settledInterrupts(run: Run, callIds: readonly string[]): StreamEvent[] {
+  return dropped(
+    run,
+    [...kept(run.state).values()].filter(({ call_id }) => callIds.includes(call_id)),
+  );
+}
+
+/** Closes all interrupts, because a new message begins: no call waits any more. Returns the events, to be yielded next. */
+export function clearedInterrupts(run: Run): StreamEvent[] {
+  return dropped(run, [...kept(run.state).values()]);
+}
+
+function dropped(run: Run, over: readonly Interrupt[]): StreamEvent[] {
+  if (over.length === 0) return [];
+  return [patched(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])))];
+}
+
+/** The run's answers whose interrupts are not open: another client was faster. */
+export function staleAnswers({ answers, state, attempt }: Run): string[] {
+  // An earlier attempt used them.
+  if (attempt > 1 || answers.length === 0) return [];
+  const open = new Set(openInterrupts(state).map(({ id }) => id));
+  return answers.flatMap(({ id }) => (open.has(id) ? [] : [id]));
+}
+
+/** A thread's open interrupts, oldest first. */
+export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[] {
+  return [...kept(state).values()].flatMap(({ answer, remember_as: _, ...interrupt }) =>
+    answer ? [] : [interrupt],
+  );
+}
+
+function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {
+  const slot = state.get(STATE_KEY);
+  // The usual case, checked for every call.
+  if (slot === undefined) return NONE;
+  return new Map(
+    Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {
+      const known = Kept.safeParse(value).data;
+      return known ? [[id, known] as const] : [];
+    }),
+  );
+}

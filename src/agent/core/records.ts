@@ -1,0 +1,158 @@
+// The records of threads and runs.
+
+import { z } from "zod";
+import { boundedMap } from "../../lib/bounded-schemas.ts";
+import { DoneStatus, ErrorShape } from "../../protocol/event.ts";
+import { Id } from "../../protocol/ids.ts";
+import { Answer } from "../../protocol/interrupt.ts";
+import { LimitDetails } from "../../protocol/limit-details.ts";
+import { Message, Usage } from "./message.ts";
+import { ModelSettings } from "./model.ts";
+
+/** A client's own data on a thread or run: small, flat, returned unchanged. */
+export const Metadata = boundedMap(
+  z.string().max(64),
+  z.union([z.string().max(512), z.number(), z.boolean()]),
+  32,
+);
+
+/** The call of another thread's run that a thread works for. */
+export const Parent = z
+  .object({
+    thread_id: z.string(),
+    run_id: z.string(),
+    call_id: z.string(),
+    background: z.boolean().describe("Whether it continues after the parent's run."),
+    replaced: z
+      .string()
+      .optional()
+      .describe(
+        "Only for a branch: the id of the message that the parent's run replaced. The branch contains it and all later ones.",
+      ),
+  })
+  .meta({ id: "Parent" });
+export type Parent = z.infer<typeof Parent>;
+
+/** A child's place among its parents; stored with each of its runs. */
+export const Lineage = z.object({
+  parent: Parent,
+  /** The user's own thread at the top; notes and tasks that all its subagents share belong to it. */
+  root: Id,
+  /** 1 for a child of the root. */
+  depth: z.int().min(1),
+  /** The child's name, such as `coder-refactor-1`. */
+  name: z.string(),
+  /** The agent in whose backend the child works; absent: its own. */
+  backend_of: z.string().optional(),
+});
+export type Lineage = z.infer<typeof Lineage>;
+
+/** The thread that a thread began as a copy of. */
+export const ForkedFrom = z
+  .object({
+    thread_id: z.string(),
+    message_id: z
+      .string()
+      .optional()
+      .describe("The last message that was copied. Absent: the thread was empty."),
+  })
+  .meta({ id: "ForkedFrom" });
+export type ForkedFrom = z.infer<typeof ForkedFrom>;
+
+export const Thread = z
+  .object({
+    id: z.string(),
+    agent: z.string().optional().describe("The agent of its newest run."),
+    title: z.string().optional(),
+    metadata: Metadata,
+    parent: Parent.optional().describe("The call of the parent's run that it works for."),
+    forked_from: ForkedFrom.optional().describe(
+      "What it began as a copy of. That thread may have changed, or be deleted.",
+    ),
+    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("The phase of its newest run."),
+    message_count: z.int(),
+    created_at: z.iso.datetime(),
+    updated_at: z.iso.datetime(),
+  })
+  .meta({ id: "Thread" });
+export type Thread = z.infer<typeof Thread>;
+export type ThreadStatus = Thread["status"];
+
+export const RunStatus = z.enum(["pending", "running", ...DoneStatus.options]);
+export type RunStatus = z.infer<typeof RunStatus>;
+
+export const isSettled = (status: RunStatus) => status !== "pending" && status !== "running";
+
+export const RunRecord = z
+  .object({
+    id: z.string(),
+    thread_id: z.string(),
+    agent: z.string(),
+    status: RunStatus,
+    attempt: z.int().describe("Grows with each take-over after a crash."),
+    resumes: z.string().optional().describe("The interrupted run that it resumes."),
+    stop_reason: z.string().optional(),
+    error: ErrorShape.optional(),
+    details: LimitDetails.optional().describe("The limit at which the run ended."),
+    usage: Usage,
+    metadata: Metadata,
+    created_at: z.iso.datetime(),
+    ended_at: z.iso.datetime().optional(),
+  })
+  .meta({ id: "Run" });
+export type RunRecord = z.infer<typeof RunRecord>;
+
+/** A tool that a front end carries out: it comes with the run. */
+export const ClientTool = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+      .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
+    description: z.string().min(1).max(8192).describe("The model reads it."),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
+  })
+  .meta({ id: "ClientTool" });
+export type ClientTool = z.infer<typeof ClientTool>;
+
+/** The request that a run was started with. */
+export const Origin = z.object({
+  /** The id that the server's answer and its log have of the request. */
+  request_id: z.string(),
+  /** W3C trace context: the span that the run is a part of. */
+  traceparent: z.string().optional(),
+  /** The same of a caller who may not name it: the run has a trace of its own, which links to it. */
+  linked: z.string().optional(),
+});
+export type Origin = z.infer<typeof Origin>;
+
+/** A run's task; stored with it so that any process can start or resume it. */
+export const RunRequest = z.object({
+  model: z.string().optional(),
+  settings: ModelSettings,
+  input: z.array(Message),
+  /** The id of the message that its acceptance has deleted, with all later ones. */
+  replaces: z.string().optional(),
+  answers: z.array(Answer).optional(),
+  /** JSON Schema of an object: what its final answer must be. Default: that of the agent. */
+  output_schema: z.record(z.string(), z.unknown()).optional(),
+  /** Tools that the front end carries out. */
+  tools: z.array(ClientTool).optional(),
+  /** Of a run that works for another one. */
+  lineage: Lineage.optional(),
+  /** No one can answer: questions and approvals are denied at once. */
+  unattended: z.literal(true).optional(),
+  /** The id of the API key that started it, or the run that it works for. */
+  api_key: z.string().optional(),
+  /** Absent of a run that the server started by itself. */
+  origin: Origin.optional(),
+  /** The run only cancels its thread's waiting calls: no model is asked. */
+  cancel: z.literal(true).optional(),
+  /** The id of the branch whose messages are the input: they become the thread's, and no model is asked. With `cancel`. */
+  restores: z.string().optional(),
+  /** The run only appends its input: no model is asked, and open calls stay open. With `cancel`. */
+  appends: z.literal(true).optional(),
+});
+export type RunRequest = z.infer<typeof RunRequest>;

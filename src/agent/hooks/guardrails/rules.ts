@@ -1,0 +1,133 @@
+// Rules for a text: denied and required expressions, topics, a length. A text too long for an expression is refused.
+
+import { setImmediate as turn } from "node:timers/promises";
+import { z } from "zod";
+import { safeRegex } from "../../../lib/regex.ts";
+import { isIn } from "../../../lib/search.ts";
+import { compatibleForm } from "../../../lib/unicode.ts";
+import { messageOf } from "../../core/errors.ts";
+
+const expression = z.string().superRefine((text, context) => {
+  try {
+    safeRegex(text);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: `must be a regular expression: it ${messageOf(error)}` });
+  }
+});
+const expressions = z.array(expression).min(1).max(20).optional();
+const topic = z
+  .string()
+  .max(200)
+  .refine((text) => wordsIn(asItLooks(text)) !== "", "must hold at least one word");
+
+export const Rules = z.strictObject({
+  deny: expressions.describe("Regular expressions (RE2), of which none may occur."),
+  allow: expressions.describe("Regular expressions (RE2), of which one must occur."),
+  topics: z
+    .array(topic)
+    .min(1)
+    .max(200)
+    .optional()
+    .describe("Words and phrases that must not occur, in capitals or not."),
+  max_chars: z.int().min(1).optional().describe("Longer texts are refused."),
+});
+type Rules = Partial<z.output<typeof Rules>>;
+
+/** What is wrong with a text, for the operator; undefined when it may pass. */
+export type Judgement = string | undefined;
+
+interface Text {
+  readonly written: string;
+  /** As a reader sees it: `asItLooks(written)`. */
+  readonly seen: string;
+}
+type Rule = (text: Text) => Judgement;
+
+/** Longer texts yield to other work between rules. */
+const LONG_TEXT = 10_000;
+
+export function rulesOf({ deny = [], allow = [], topics = [], max_chars }: Rules) {
+  const rules: Rule[] = [
+    ...(max_chars === undefined ? [] : [isNoLongerThan(max_chars)]),
+    ...deny.map(isWithout),
+    ...(allow.length > 0 ? [isAllowed(allow)] : []),
+    ...(topics.length > 0 ? [isOffTopics(topics)] : []),
+  ];
+  return async (written: string): Promise<Judgement> => {
+    const text = { written, seen: asItLooks(written) };
+    for (const rule of rules) {
+      const fault = rule(text);
+      if (fault) return fault;
+      if (written.length > LONG_TEXT) await turn();
+    }
+    return undefined;
+  };
+}
+
+const isNoLongerThan =
+  (limit: number): Rule =>
+  ({ written }) =>
+    written.length > limit ? `has ${written.length} characters, more than ${limit}` : undefined;
+
+/** Searches the text as written and as it looks. */
+function isWithout(source: string): Rule {
+  const regex = safeRegex(source);
+  return ({ written, seen }) => {
+    for (const form of new Set([written, seen])) {
+      if (form.length > regex.reach) return tooLong(form, source);
+      if (regex.test(form)) return `matches the denied \`${source}\``;
+    }
+    return undefined;
+  };
+}
+
+function isAllowed(sources: readonly string[]): Rule {
+  const regexes = sources.map((source) => ({ source, regex: safeRegex(source) }));
+  return ({ written }) => {
+    for (const { source, regex } of regexes) {
+      if (written.length > regex.reach) return tooLong(written, source);
+      if (regex.test(written)) return undefined;
+    }
+    return "matches nothing that is allowed";
+  };
+}
+
+const tooLong = ({ length }: string, source: string) =>
+  `has ${length} characters, too many to be searched for \`${source}\``;
+
+function isOffTopics(topics: readonly string[]): Rule {
+  const found = topics.map((topic) => ({ topic, words: wordsIn(asItLooks(topic)) }));
+  return ({ seen }) => {
+    const words = wordsIn(seen);
+    const hit = found.find((each) => isIn(words, UNSPACED.test(each.topic) ? each.words.trim() : each.words));
+    return hit && `speaks of \`${hit.topic}\``;
+  };
+}
+
+/** Scripts without spaces: words are found inside of other words. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
+
+/** The words in lower case, each between spaces; empty without words. */
+function wordsIn(text: string): string {
+  const words = text.toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu);
+  return words ? ` ${words.join(" ")} ` : "";
+}
+
+/** Letters of other scripts that are drawn like a Latin one, each before that one. UTS 39 lists many more. */
+const LOOK_ALIKES = new Map(
+  `
+  аa еe оo рp сc уy хx ѕs іi јj ԁd ԛq ԝw һh ӏl кk АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ҮY ХX ԚQ ԜW ҺH ӀI
+  αa γy ιi κk νv οo ρp υu χx ϲc ϳj ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX ϹC
+  օo սu հh ոn ցg զq ıi ɑa ɡg
+`
+    .trim()
+    .split(/\s+/)
+    .map(([from = "", to = ""]) => [from, to] as const),
+);
+
+/** As a reader sees it: without invisible characters and struck-through letters, and with Latin letters for look-alikes. */
+const asItLooks = (text: string) =>
+  compatibleForm(text)
+    .replaceAll(/\p{Cf}/gu, "")
+    .replaceAll(/[\u0250-\u058f\u0131]/g, (letter) => LOOK_ALIKES.get(letter) ?? letter)
+    .replaceAll(/(?<=[A-Za-z])\p{M}+/gu, "");

@@ -1,0 +1,256 @@
+// Decides every tool call by rules and a mode: it runs, is refused, or needs approval. Tools that can never run are hidden
+// from the model. Every decision is a span of the trace.
+
+import { z } from "zod";
+import { ownTurn, sharedTurn } from "../../../lib/async.ts";
+import type { Fault } from "../../../lib/check.ts";
+import { sharedRegex } from "../../../lib/regex.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { warning } from "../../../protocol/event.ts";
+import type { Answer } from "../../../protocol/interrupt.ts";
+import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";
+import { AppError } from "../../core/errors.ts";
+import { type CallTool, defineHook, type HookDefinition, type ToolRequest } from "../../core/hook.ts";
+import { approvalOf, askFor } from "../../core/open-interrupts.ts";
+import type { Stream } from "../../core/stream.ts";
+import { denied, done, interrupted, type Run, type ToolResult, type TraceRecorder } from "../../core/tool.ts";
+import { instructionsOf } from "./instructions.ts";
+import { compileRule } from "./match.ts";
+import { decideOn, isDeniedForGood, Mode, makePolicy, type Policy, type Verdict } from "./policy.ts";
+import { type Rule, RuleSpec } from "./rule.ts";
+import { rememberOptions } from "./rule-options.ts";
+import { guardedEnvironment } from "./shell/guarded-environment.ts";
+import {
+  addSessionRule,
+  type KeptRules,
+  keptRules,
+  ruleFor,
+  SESSION_RULES,
+  sessionRules,
+  sessionRulesShelf,
+  userRulesShelf,
+} from "./stored-rules.ts";
+import { subjectOf } from "./subject.ts";
+
+/** Of the call's description in a question. */
+const MAX_WHAT_CHARS = 1000;
+
+export const permissions = permissionsWith([]);
+
+/** The hook with a program's own rules, which come before those of its options and switch the hook on. */
+export function permissionsWith(own: readonly Rule[]): HookDefinition {
+  return defineHook({
+    name: "permissions",
+    options: z.strictObject({
+      mode: Mode.default("default").describe("What happens to a call of which no rule speaks."),
+      rules: z
+        .array(RuleSpec)
+        .default([])
+        .describe(
+          "What runs, what is refused and what a person is asked about; a deny of the agent's is absolute.",
+        ),
+      files: z
+        .array(z.string().min(1))
+        .max(32)
+        .default([])
+        .describe("JSON files beside this one, each a list of such rules; they come before `rules`."),
+    }),
+    doubts: ({ rules }) => rules.flatMap(optionDoubts),
+    activeByDefault: () => own.length > 0,
+    create({ mode, rules, files }, { agent, recorder, items, backend }) {
+      // The loader of agents.yaml replaces `files` by the rules they hold.
+      if (files.length > 0)
+        throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
+      const configured = [...own, ...rules];
+      const instructs = backend && instructionsOf(agent, backend.workdir);
+      let known: (Policies & { readonly grants: unknown }) | undefined;
+      let user: KeptRules | undefined;
+      let session: KeptRules | undefined;
+      let remembered: readonly Rule[] = [];
+
+      /** Compiled again only when the remembered rules have changed. */
+      function policiesFor(run: Run): Policies {
+        const grants = run.state.get(SESSION_RULES);
+        if (!known || known.grants !== grants) {
+          const place = { agent: agent.name, session: run.threadId, ...(instructs ? { instructs } : {}) };
+          const all = [...configured, ...sessionRules(run.state), ...remembered];
+          const base = makePolicy({ mode, rules: configured, ...place });
+          known = { grants, base, policy: makePolicy({ mode, rules: all, ...place }) };
+        }
+        return known;
+      }
+
+      /** A user's rule never overrides a refusal by the agent: asking would let the user approve the call. */
+      function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
+        const subject = subjectOf(call, tool, backend?.workdir);
+        const verdict = decideOn(subject, policy);
+        if (verdict.decision === "deny" || !verdict.rule || configured.includes(verdict.rule)) return verdict;
+        const without = decideOn(subject, base);
+        return without.decision === "deny" ? without : verdict;
+      }
+
+      /** An answer that cannot be remembered still counts for its call. */
+      async function* remember(answer: Answer, request: ToolRequest, run: Run): Stream<void> {
+        try {
+          yield* keep(answer, request, run);
+        } catch (error) {
+          if (!(error instanceof AppError)) throw error;
+          yield warning("not_remembered", `The answer counts for this call only. ${error.message}`);
+        }
+      }
+
+      /** Without a store of items the thread's state remembers the rule. */
+      async function* keep(answer: Answer, { call, tool }: ToolRequest, run: Run): Stream<void> {
+        const { remember: where, remember_as = "call", decision } = answer;
+        const effect = decision === "approve" ? "allow" : "deny";
+        if (!where) return;
+        const scope = where === "agent" && user ? "user" : "session";
+        const offered = rememberOptions(subjectOf(call, tool, backend?.workdir));
+        const rule = ruleFor(
+          call,
+          effect,
+          scope,
+          offered.find((each) => each.remember_as === remember_as),
+        );
+        const kept = scope === "user" ? user : session;
+        if (!kept) return yield* addSessionRule(run, rule);
+        await kept.add(rule);
+        remembered = [...remembered.filter((other) => !isSame(other, rule)), rule];
+        known = undefined;
+      }
+
+      /** Applies a person's answer to a call. */
+      async function* follow(
+        answer: Answer,
+        request: ToolRequest,
+        next: CallTool,
+        run: Run,
+      ): Stream<ToolResult> {
+        yield* remember(answer, request, run);
+        switch (answer.decision) {
+          case "approve":
+          case "edit": // The call is the edited one.
+            return yield* next(request);
+          case "deny":
+            return denied(
+              answer.message ??
+                "The user does not allow this call. Do not try to reach the same in another way.",
+            );
+          case "respond":
+            return done(answer.message ?? "");
+        }
+      }
+
+      return {
+        name: "permissions",
+
+        async beforeAgent(run) {
+          if (items) {
+            user = keptRules(items, userRulesShelf(run.owner, agent.name), "user");
+            session = keptRules(items, sessionRulesShelf(run.owner, run.threadId), "session");
+            remembered = [...(await session.read()), ...(await user.read())];
+            known = undefined;
+          }
+          for (const rule of [...configured, ...remembered]) {
+            compileRule(rule);
+            if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
+            await sharedTurn(run.owner.tenant);
+          }
+          run.values.set(COMMAND_ENVIRONMENT, {
+            ...run.values.get(COMMAND_ENVIRONMENT),
+            ...guardedEnvironment(policiesFor(run).policy),
+          });
+        },
+
+        hides({ name }, run) {
+          const { policy, base } = policiesFor(run);
+          return [policy, base].some((each) => isDeniedForGood(name, run.tools.get(name), each));
+        },
+
+        async *wrapToolCall(request, next, run) {
+          // What other calls of the message have remembered by then is for later ones.
+          const policies = policiesFor(run);
+          // Decisions about the calls of one message do not add up.
+          await ownTurn(run.owner.tenant);
+          const verdict = judge(request, policies);
+          if (recorder) trace(recorder, request, verdict, run);
+          // Rules and tools may have changed since: an answer counts unless the call is denied now.
+          const isAnswered = approvalOf(request.call, run) !== undefined;
+          const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
+          const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
+          if (verdict.decision === "deny") return denied(verdict.message ?? refusal(request, verdict));
+          if (!isAsked) return yield* next(request);
+          return answer ? yield* follow(answer, request, next, run) : interrupted();
+        },
+      };
+    },
+  });
+}
+
+/** Warns of a rule that denies, or asks about, an option of a program: options have more spellings than any rule knows. */
+function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
+  if (decision === "allow") return [];
+  const named = [...(matcher.command_prefix ?? []), matcher.regex ?? ""].find((text) => /\s-/.test(text));
+  if (named === undefined) return [];
+  const [command = ""] = named.split(/ +-/);
+  const message = `names an option in \`${named}\`, which programs take in other spellings too; name \`${command}\` alone, and allow the uses that may run`;
+  return [{ path: ["rules", index], message }];
+}
+
+interface Policies {
+  readonly policy: Policy;
+  /** Without the rules that users made. */
+  readonly base: Policy;
+}
+
+const isSame = (a: Rule, b: Rule) => a.id === b.id && a.scope === b.scope;
+
+/** A call that would fail before it does anything needs no approval. */
+function isRunnable({ call, tool }: ToolRequest): boolean {
+  return tool !== undefined && call.malformed === undefined && "args" in tool.parse(call.args);
+}
+
+function ask(
+  request: ToolRequest,
+  { message, why }: Verdict,
+  run: Run,
+  workdir?: string,
+): Stream<Answer | undefined> {
+  const { call, tool } = request;
+  return askFor(
+    {
+      ...{ call, kind: "approval", options: ["approve", "deny", "edit", "respond"] },
+      prompt: message ?? `May the agent ${whatOf(request)}? (${why})`,
+      rememberOptions: rememberOptions(subjectOf(call, tool, workdir)),
+    },
+    run,
+  );
+}
+
+/** The call in words, for the person who approves it. */
+function whatOf({ call, tool }: ToolRequest): string {
+  const parsed = tool?.parse(call.args);
+  const told = parsed && "args" in parsed && tool?.describeCall?.(parsed.args);
+  const what = told || `call \`${call.name}\` with ${JSON.stringify(call.args)}`;
+  if (what.length <= MAX_WHAT_CHARS) return what;
+  return `${firstChars(what, MAX_WHAT_CHARS)}… (${what.length - MAX_WHAT_CHARS} more characters: see its arguments)`;
+}
+
+function refusal({ call }: ToolRequest, { why }: Verdict): string {
+  return `Permission denied for \`${call.name}\`: ${why}. Do not try to reach the same in another way.`;
+}
+
+function trace(recorder: TraceRecorder, { call }: ToolRequest, verdict: Verdict, run: Run): void {
+  const { decision, rule, why } = verdict;
+  recorder
+    .startSpan("permission.decision", {
+      run_id: run.id,
+      thread_id: run.threadId,
+      tool_name: call.name,
+      tool_call_id: call.id,
+      decision,
+      why,
+      ...(rule ? { rule: rule.id } : {}),
+    })
+    .end();
+}

@@ -1,0 +1,222 @@
+// Matches rules against calls. Allow rules are strict: what is not fully understood does not match. Deny and ask rules are
+// broad: what might match does, and so does every command that is not understood, unless another rule names it.
+
+import { isDeepStrictEqual } from "node:util";
+import { globMatcher } from "../../../lib/glob.ts";
+import { type SafeRegex, sharedRegex } from "../../../lib/regex.ts";
+import { isIn } from "../../../lib/search.ts";
+import type { Matcher, Rule } from "./rule.ts";
+import { beginsWith, mentions, wordsOf } from "./shell/prefix.ts";
+import { programOf } from "./shell/programs.ts";
+import type { PlainCommand } from "./shell/simple-command.ts";
+import type { Subject } from "./subject.ts";
+
+type Test = (subject: Subject) => boolean;
+
+interface Condition {
+  readonly strict: Test;
+  /** Without the doubts that a command leaves. */
+  readonly generous: Test;
+  /** It is about commands. */
+  readonly isAboutCommands?: true;
+}
+
+interface PrefixCondition extends Condition {
+  begins(command: PlainCommand, subject: Subject): boolean;
+}
+
+export interface CompiledRule {
+  readonly rule: Rule;
+  /**
+   * Throws nothing: a condition that fails or costs too much work does not match an allow rule and matches the others. A command
+   * that is not understood matches them as well, unless it `isNamed` by a rule.
+   */
+  matches(subject: Subject, isNamed?: () => boolean): boolean;
+  /** Why the command may match it, although nothing shows that it does. */
+  doubts(subject: Subject): string | undefined;
+  /** Whether its prefixes name each command of the line, which is written out plainly. */
+  names(subject: Subject): boolean;
+  readonly speaksOfCommands: boolean;
+  /** Whether it matches calls of this tool for all arguments, for some, or for none. */
+  covers(subject: Subject): "all" | "some" | "none";
+}
+
+const compiled = new WeakMap<Rule, CompiledRule>();
+
+/** The same one for the same rule: it takes half a millisecond. Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
+export function compileRule(rule: Rule): CompiledRule {
+  const known = compiled.get(rule) ?? newlyCompiled(rule);
+  compiled.set(rule, known);
+  return known;
+}
+
+function newlyCompiled(rule: Rule): CompiledRule {
+  const { decision, matcher } = rule;
+  const forTools = toolConditions(matcher);
+  const forArguments = argumentConditions(matcher);
+  const conditions = [...forTools, ...forArguments];
+  const prefixes = matcher.command_prefix && prefixCondition(matcher.command_prefix);
+  const isAboutCommands = forArguments.some((each) => each.isAboutCommands);
+  const broadly = (subject: Subject, isNamed: () => boolean) => {
+    const isDoubtful = isAboutCommands && subject.doubt() !== undefined && !isNamed();
+    const wanted = isDoubtful ? conditions.filter((each) => !each.isAboutCommands) : conditions;
+    return wanted.every(({ generous }) => generous(subject));
+  };
+  const attempt = (test: () => boolean, otherwise: boolean) => {
+    try {
+      return test();
+    } catch {
+      return otherwise;
+    }
+  };
+  return {
+    rule,
+    speaksOfCommands: isAboutExecute(matcher),
+    matches(subject, isNamed = () => false) {
+      return decision === "allow"
+        ? attempt(() => conditions.every(({ strict }) => strict(subject)), false)
+        : attempt(() => broadly(subject, isNamed), true);
+    },
+    doubts(subject) {
+      const isCertain = () => conditions.every(({ generous }) => generous(subject));
+      return isAboutCommands && decision !== "allow" && !attempt(isCertain, false)
+        ? subject.doubt()
+        : undefined;
+    },
+    names(subject) {
+      if (!prefixes || decision === "deny") return false;
+      return attempt(() => {
+        if (!forTools.every(({ strict }) => strict(subject))) return false;
+        const reading = decision === "allow" ? subject.allowable() : subject.plain();
+        if (!reading || !("commands" in reading)) return false;
+        return reading.commands.every((command) => prefixes.begins(command, subject));
+      }, false);
+    },
+    covers(subject) {
+      if (!forTools.every(({ generous }) => generous(subject))) return "none";
+      return forArguments.length === 0 ? "all" : "some";
+    },
+  };
+}
+
+/** An expression may be about the arguments of other tools. */
+function isAboutExecute({ command_prefix, regex, tool, category }: Matcher): boolean {
+  if (command_prefix) return true;
+  const isForExecute = tool === undefined || globMatcher(`./${tool}`)("execute");
+  return regex !== undefined && isForExecute && (category ?? "execute") === "execute";
+}
+
+function toolConditions({ tool, category }: Pick<Matcher, "tool" | "category">): Condition[] {
+  // A tool name is not a path: `/` has no meaning in it.
+  const isNamed = tool === undefined ? undefined : globMatcher(`./${tool}`);
+  return [
+    ...(isNamed ? [both(({ call }) => isNamed(call.name.replaceAll("/", "_")))] : []),
+    ...(category ? [both((subject) => subject.tool?.annotations.category === category)] : []),
+  ];
+}
+
+function argumentConditions(matcher: Matcher): Condition[] {
+  const { command_prefix, regex, custom } = matcher;
+  return [
+    ...(command_prefix ? [prefixCondition(command_prefix)] : []),
+    ...(regex === undefined ? [] : [regexCondition(regex)]),
+    ...(matcher.arguments ? [equalCondition(matcher.arguments)] : []),
+    ...(custom ? [both(({ call, tool }) => custom(call, tool))] : []),
+  ];
+}
+
+const both = (test: Test): Condition => ({ strict: test, generous: test });
+
+/** Strict: each command of the line begins with a prefix. Broad: one that the line runs does. */
+function prefixCondition(given: readonly string[]): PrefixCondition {
+  const prefixes = given.map(wordsOf);
+  const [exact, named] = [(name: string) => name, programOf].map((nameOf) =>
+    Map.groupBy(prefixes, ([name = ""]) => nameOf(name)),
+  );
+  const begins = (command: PlainCommand, subject: Subject) => {
+    const candidates = exact?.get(command[0]?.text ?? "") ?? [];
+    subject.spend(1 + candidates.length);
+    return candidates.some((prefix) => beginsWith(command, prefix));
+  };
+  return {
+    isAboutCommands: true,
+    begins,
+    strict: every(begins),
+    generous: (subject) =>
+      subject.spoken().some(({ words, isLoose, programs }) => {
+        subject.spend(programs.length / 4);
+        return programs.some((program) => {
+          const candidates = named?.get(program) ?? [];
+          subject.spend(candidates.length * words.length);
+          return candidates.some((prefix) => mentions(words, prefix, isLoose));
+        });
+      }),
+  };
+}
+
+/** The cost of searching a text as long as an expression's reach. */
+const SEARCH_WORK = 30_000;
+/** Looking for one word in so many characters is a piece of work. */
+const FAST_CHARS = 1_000;
+
+/** What every match contains, if that can be told from the expression's beginning. */
+function beginningOf(expression: string): string {
+  if (/[|\\]|\(\?/.test(expression)) return "";
+  const literal = /^\^?([\w /:=,"'@%-]*)/.exec(expression)?.[1] ?? "";
+  const next = expression.charAt(expression.indexOf(literal) + literal.length);
+  return /[?*{]/.test(next) ? literal.slice(0, -1) : literal;
+}
+
+/** Strict: matches the whole of each command, or of the arguments. Broad: matches a part. */
+function regexCondition(expression: string): Condition {
+  const beginning = beginningOf(expression);
+  return {
+    isAboutCommands: true,
+    strict(subject) {
+      const regex = sharedRegex(expression);
+      const isWhole = (text: string) => {
+        subject.spend(workOf(regex, text));
+        return regex.matches(text);
+      };
+      if (!subject.allowable()) return isWhole(subject.json());
+      return every(
+        (command) =>
+          command.every(({ isLiteral }) => isLiteral) &&
+          isWhole(command.map(({ source }) => source).join(" ")),
+      )(subject);
+    },
+    generous(subject) {
+      const regex = sharedRegex(expression);
+      return subject.texts().some((text) => {
+        subject.spend(0.1 + text.length / FAST_CHARS);
+        if (!isIn(text, beginning)) return false;
+        subject.spend(workOf(regex, text));
+        // A text too long to search might contain it.
+        return regex.test(text) || text.length > regex.reach;
+      });
+    },
+  };
+}
+
+const workOf = ({ reach }: SafeRegex, text: string) =>
+  Math.ceil(SEARCH_WORK * Math.min(1, text.length / reach));
+
+function every(isAllowed: (command: PlainCommand, subject: Subject) => boolean): Test {
+  return (subject) => {
+    const reading = subject.allowable();
+    return (
+      reading !== undefined &&
+      "commands" in reading &&
+      reading.commands.every((each) => isAllowed(each, subject))
+    );
+  };
+}
+
+/** Strict: no other arguments. */
+function equalCondition(expected: Readonly<Record<string, unknown>>): Condition {
+  return {
+    strict: ({ call }) => isDeepStrictEqual(call.args, expected),
+    generous: ({ call }) =>
+      Object.entries(expected).every(([key, value]) => isDeepStrictEqual(call.args[key], value)),
+  };
+}

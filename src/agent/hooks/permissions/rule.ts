@@ -1,0 +1,194 @@
+// Permission rules as written in agents.yaml, in JSON files and in a thread's state.
+
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { globMatcher } from "../../../lib/glob.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { sharedRegex } from "../../../lib/regex.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Tool } from "../../core/tool.ts";
+import { PREFIX, wordsOf } from "./shell/prefix.ts";
+import { isNeverAllowed } from "./shell/programs.ts";
+
+export const Decision = z.enum(["allow", "deny", "ask"]);
+export type Decision = z.infer<typeof Decision>;
+
+/**
+ * Who a rule speaks for. `agent` is the agent that has the rule, `session` the thread that holds it; a name
+ * keeps it to that agent or thread.
+ */
+export const Scope = z.union([
+  z.enum(["global", "agent", "session", "user"]),
+  z.strictObject({ agent: z.string().min(1) }),
+  z.strictObject({ session: z.string().min(1) }),
+]);
+export type Scope = z.infer<typeof Scope>;
+
+/** The pattern of a tool's name that matches it alone. */
+export const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
+
+const ToolPattern = valid(z.string().min(1).max(200), globMatcher).describe(
+  "A tool's name, or a glob of names.",
+);
+
+const conditions = {
+  category: z.enum(["read", "write", "execute", "network", "plan"]).optional(),
+  command_prefix: z
+    .array(
+      z
+        .string()
+        .max(200)
+        .regex(PREFIX, "must be plain words with a program first, such as `git status`; it means itself"),
+    )
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("Commands that begin with one of these; whole words."),
+  regex: valid(z.string().min(1), sharedRegex)
+    .optional()
+    .describe(
+      "RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part.",
+    ),
+  arguments: z.record(z.string(), z.unknown()).optional().describe("Exactly these arguments."),
+};
+
+/** All conditions that are there must hold. */
+const MatcherFields = z.strictObject({
+  tool: ToolPattern.optional(),
+  ...conditions,
+  all: z.literal(true).optional().describe("Every call."),
+});
+
+/** `custom` is a program's own condition: it is never written down. */
+export type Matcher = z.infer<typeof MatcherFields> & {
+  readonly custom?: (call: ToolCall, tool: Tool | undefined) => boolean;
+};
+
+const about = {
+  id: z.string().min(1).max(100).optional().describe("How traces name it."),
+  priority: z.int().default(0).describe("Higher first, within a scope."),
+  message: z.string().min(1).optional().describe("To the model when it denies, to the person when it asks."),
+  description: z.string().optional(),
+};
+
+const RuleFields = z.strictObject({
+  allow: ToolPattern.optional(),
+  deny: ToolPattern.optional(),
+  ask: ToolPattern.optional(),
+  ...conditions,
+  ...about,
+  decision: Decision.optional().describe("The long form, with `matcher`, instead of allow, deny or ask."),
+  matcher: MatcherFields.refine(
+    (matcher) => Object.keys(matcher).length > 0,
+    "must name a condition",
+  ).optional(),
+});
+type RuleFields = z.infer<typeof RuleFields>;
+
+function checkForm(fields: RuleFields, context: z.RefinementCtx): void {
+  if (!isOneForm(fields)) context.addIssue({ code: "custom", message: FORMS });
+  else for (const fault of vainPrefixes(fields)) context.addIssue({ code: "custom", ...fault });
+}
+
+const FORMS =
+  "must have exactly one of allow, deny, ask; or else both decision and matcher, with all conditions in the matcher";
+
+function isOneForm(fields: RuleFields): boolean {
+  const { decision, matcher } = fields;
+  const short = Decision.options.filter((each) => fields[each] !== undefined);
+  if (decision === undefined && matcher === undefined) return short.length === 1;
+  const isMixed = Object.keys(conditions).some((condition) => condition in fields);
+  return decision !== undefined && matcher !== undefined && short.length === 0 && !isMixed;
+}
+
+/** A prefix that could never allow anything is a mistake, and a dangerous one to leave unsaid. */
+function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) {
+  if (allow === undefined && decision !== "allow") return [];
+  const path = [...(matcher ? ["matcher"] : []), "command_prefix"];
+  return (matcher?.command_prefix ?? command_prefix ?? []).flatMap((prefix, index) => {
+    const [name = ""] = wordsOf(prefix);
+    const message = `must not begin with \`${name}\`, which may run anything; allow what it is to run`;
+    return isNeverAllowed(name) ? [{ path: [...path, index], message }] : [];
+  });
+}
+
+export interface Rule {
+  readonly id: string;
+  readonly scope: Scope;
+  /** Higher first, within a scope. */
+  readonly priority: number;
+  readonly matcher: Matcher;
+  readonly decision: Decision;
+  readonly message?: string;
+  readonly description?: string;
+}
+
+/** `{ ask: execute, command_prefix: [git] }`, or the long form with `decision` and `matcher`. */
+export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent") })
+  .superRefine(checkForm)
+  .transform(({ scope, ...fields }) => toRule(fields, scope));
+
+/** Characters of JSON in one rule. Rules are read at every call. */
+export const MAX_RULE_CHARS = 16_384;
+
+/**
+ * A rule that a person adds over the API. Where it is kept decides to whom it applies. Without an `id`, rules with the same
+ * conditions get the same one.
+ */
+export const OwnRuleSpec = RuleFields.extend({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9_.-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ . -")
+    .optional()
+    .describe("A rule with the same id is replaced. Default: derived from the conditions."),
+})
+  .superRefine(checkForm)
+  .refine((fields) => JSON.stringify(fields).length <= MAX_RULE_CHARS, {
+    message: `must have at most ${MAX_RULE_CHARS} characters as JSON`,
+  })
+  .transform((fields) => {
+    const rule = toRule(fields, "session");
+    return fields.id === undefined ? { ...rule, id: `rule-${hashOf(rule.matcher)}` } : rule;
+  });
+
+const hashOf = (matcher: Matcher) =>
+  createHash("sha256").update(JSON.stringify(matcher)).digest("hex").slice(0, 16);
+
+function toRule(fields: RuleFields, scope: Scope): Rule {
+  const { allow, deny, ask, category, command_prefix, regex, arguments: args, ...rest } = fields;
+  const short = omitUndefined({
+    tool: allow ?? deny ?? ask,
+    category,
+    command_prefix,
+    regex,
+    arguments: args,
+  });
+  const { decision = allow === undefined ? (deny === undefined ? "ask" : "deny") : "allow" } = rest;
+  const { matcher = short, id = nameOf(decision, matcher), priority, message, description } = rest;
+  return { id, scope, priority, matcher, decision, ...omitUndefined({ message, description }) };
+}
+
+/** Throws a zod error for what is no rule. */
+export const ruleOf = (spec: z.input<typeof RuleSpec>): Rule => RuleSpec.parse(spec);
+
+/** What a rule without an id is called. */
+function nameOf(decision: Decision, matcher: Matcher): string {
+  const parts = Object.entries(matcher).map(([condition, value]) =>
+    condition === "tool"
+      ? value
+      : `${condition} ${typeof value === "string" ? value : JSON.stringify(value)}`,
+  );
+  return firstChars([decision, ...parts].join(" "), 100);
+}
+
+function valid(text: z.ZodString, compile: (text: string) => unknown): z.ZodString {
+  return text.superRefine((value, context) => {
+    try {
+      compile(value);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: `must be valid: it ${messageOf(error)}` });
+    }
+  });
+}

@@ -1,0 +1,145 @@
+// Keeps a conversation going when a provider refuses an image or a document in it. The request is repeated without it; if it then
+// succeeds, the thread remembers the message, and its files are not sent to that model again.
+
+import { z } from "zod";
+import { warning } from "../../protocol/event.ts";
+import { AppError } from "../core/errors.ts";
+import { type CallModel, defineHook } from "../core/hook.ts";
+import type { Content, Message, Part } from "../core/message.ts";
+import type { Completion, Model, ModelRequest } from "../core/model.ts";
+import { patchState, repeatModelCall } from "../core/run.ts";
+import type { DeltaSink, Stream } from "../core/stream.ts";
+import type { Run } from "../core/tool.ts";
+
+/** By model: ids of the messages whose files it refused, oldest first. */
+const STATE_KEY = "refused_files";
+/** Maximum number of messages to remember for a model. */
+const MAX_REMEMBERED = 500;
+
+export const refusedFiles = defineHook({
+  name: "refused_files",
+  options: z.strictObject({}),
+  activeByDefault: () => true,
+  create: () => ({
+    name: "refused_files",
+    async *wrapModelCall(request, next, run, deltas) {
+      const known = new Set(remembered(request.model, run));
+      const shown = known.size === 0 ? request : without(request, known);
+      try {
+        return yield* next(shown, deltas);
+      } catch (error) {
+        if (shown.signal.aborted || !mayBeAboutFiles(error)) throw error;
+        const completion = yield* askWithout(shown, next, run, deltas);
+        if (!completion) throw error;
+        return completion;
+      }
+    },
+  }),
+});
+
+/** Undefined when the model refuses the request without the files as well. */
+async function* askWithout(
+  request: ModelRequest,
+  next: CallModel,
+  run: Run,
+  deltas: DeltaSink | undefined,
+): Stream<Completion | undefined> {
+  for (const suspects of suspectsIn(request.messages)) {
+    repeatModelCall(run);
+    try {
+      const completion = yield* next(without(request, suspects), deltas);
+      yield* remember(suspects, request.model, run);
+      yield warning("files_left_out", told(request.messages, suspects));
+      return completion;
+    } catch (error) {
+      if (request.signal.aborted || !mayBeAboutFiles(error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** Ids of messages with files: first those since the model's last reply, which it has not seen yet, then all. */
+function suspectsIn(messages: readonly Message[]): ReadonlySet<string>[] {
+  const since = messages.findLastIndex(({ role }) => role === "assistant") + 1;
+  const [newest, all] = [withFiles(messages.slice(since)), withFiles(messages)];
+  return [newest, all.size > newest.size ? all : NONE].filter(({ size }) => size > 0);
+}
+
+const NONE: ReadonlySet<string> = new Set();
+const withFiles = (messages: readonly Message[]): ReadonlySet<string> =>
+  new Set(messages.filter(({ content }) => filesIn(content).length > 0).map(({ id }) => id));
+
+const ABOUT_FILES = /\b(?:images?|vision|multi-?modal|mmproj|pdfs?|documents?|media)\b/i;
+
+/** Providers refuse a file with 400, 413, 415 or 422; some with 404 or 500, and then say that it is about an image. */
+function mayBeAboutFiles(error: unknown): boolean {
+  if (!(error instanceof AppError)) return false;
+  const { code, details, message } = error;
+  if (details?.status === 413) return true;
+  if (code === "model_rejected" && details?.status !== 404) return true;
+  return (code === "model_rejected" || code === "model_overloaded") && ABOUT_FILES.test(message);
+}
+
+type File = Exclude<Part, { type: "text" }>;
+
+/** The parts that providers are sent as images or documents. */
+const filesIn = (content: Content): File[] => (typeof content === "string" ? [] : content.filter(isFile));
+
+const isFile = (part: Part): part is File =>
+  part.type === "image" || (part.type === "file" && /^(?:image\/|application\/pdf\b)/.test(part.media_type));
+
+const nameOf = (part: File) =>
+  part.type === "file" && part.name !== undefined ? `\`${part.name}\`` : part.media_type;
+
+function without(request: ModelRequest, ids: ReadonlySet<string>): ModelRequest {
+  return {
+    ...request,
+    messages: request.messages.map((message) => (ids.has(message.id) ? bare(message) : message)),
+  };
+}
+
+/** The same object for the same message, so that what is kept of earlier requests can be used again. */
+const made = new WeakMap<Message, Message>();
+
+function bare(message: Message): Message {
+  const { content } = message;
+  if (typeof content === "string") return message;
+  const known = made.get(message);
+  if (known) return known;
+  const parts = content.map(
+    (part): Part => (isFile(part) ? { type: "text", text: placeholder(part) } : part),
+  );
+  // An assistant's content is always text.
+  const stripped = { ...message, content: parts } as Message;
+  made.set(message, stripped);
+  return stripped;
+}
+
+const placeholder = (part: File) => `[${nameOf(part)}: left out, because the provider refused it]`;
+
+const Remembered = z.record(z.string(), z.array(z.string()));
+
+function remembered(model: Model, { state }: Run): readonly string[] {
+  const value = state.get(STATE_KEY);
+  if (value === undefined) return [];
+  const all = Remembered.safeParse(value).data;
+  return all?.[model.name] ?? [];
+}
+
+/** Messages that hooks add are no part of the thread. */
+async function* remember(ids: ReadonlySet<string>, model: Model, run: Run): Stream<void> {
+  const own = run.messages.filter(({ id }) => ids.has(id)).map(({ id }) => id);
+  const all = [...new Set([...remembered(model, run), ...own])];
+  if (own.length > 0) yield* patchState(run, STATE_KEY, { [model.name]: all.slice(-MAX_REMEMBERED) });
+}
+
+const MAX_NAMED = 5;
+
+function told(messages: readonly Message[], ids: ReadonlySet<string>): string {
+  const names = messages
+    .filter(({ id }) => ids.has(id))
+    .flatMap(({ content }) => filesIn(content))
+    .map(nameOf);
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
+  return `The provider refused the request with ${names.slice(0, MAX_NAMED).join(", ")}${more}. The model answers without them, and is not sent them again.`;
+}

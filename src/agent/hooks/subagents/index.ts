@@ -1,0 +1,82 @@
+// Subagents: an agent gives tasks to others, each on its own thread, and each reports when it has finished. Active where
+// the agent has `subagents`, and in every run that works for another one.
+
+import { z } from "zod";
+import { xmlTag } from "../../../lib/text.ts";
+import { isHandover } from "../../core/errors.ts";
+import { defineHook } from "../../core/hook.ts";
+import { unanswered } from "../../core/message.ts";
+import type { SystemBlock } from "../../core/model.ts";
+import type { Run } from "../../core/tool.ts";
+import { boardFor } from "../tasks.ts";
+import { type Child, childrenOf, hasEnded } from "./child.ts";
+import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
+import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
+import { cancelTask, checkTasks, delegate, listAgents, startTask, task, waitTasks } from "./tools.ts";
+
+const TOOLS = [listAgents, delegate, task, startTask, checkTasks, waitTasks, cancelTask] as const;
+const DELEGATING_TOOLS = ["delegate", "task", "start_task"] as const;
+
+export const subagents = defineHook({
+  name: "subagents",
+  tools: ["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
+  fixedTools: ["task_complete"],
+  options: z.strictObject({
+    concurrency: z.int().min(1).max(16).default(8).describe("Tasks of one call that are worked on at once."),
+  }),
+  activeByDefault: () => true,
+  create({ concurrency }, services) {
+    const { agent, subagents, items } = services;
+    const tasks = boardFor(services);
+    const config = subagents && agent.subagents.length > 0 && { agent, subagents, items, tasks, concurrency };
+    const mayDelegate = ({ lineage }: Run) => (lineage?.depth ?? 0) < agent.max_delegation_depth;
+    return {
+      name: "subagents",
+
+      tools: (run) => [
+        ...(run.lineage ? [taskComplete] : []),
+        ...(config && mayDelegate(run) ? TOOLS.map((make) => make(config)) : []),
+      ],
+
+      async *beforeAgent(run) {
+        if (!config) return;
+        for (const child of abandoned(run)) {
+          await cancel(config, child, run);
+          yield* recordResult(config, { child, report: CANCELLED }, run);
+        }
+      },
+
+      modifyRequest(request, run) {
+        const usable = mayDelegate(run) ? DELEGATING_TOOLS.filter((name) => run.tools.has(name)) : [];
+        const blocks = [
+          ...(run.lineage ? [completionProtocol] : []),
+          ...(config && usable.length > 0 ? [agentsBlock(config, usable)] : []),
+        ];
+        return blocks.length > 0 ? { ...request, system: [...request.system, ...blocks] } : request;
+      },
+
+      async afterAgent(_, run) {
+        if (!config || isHandover(run.signal)) return;
+        for (const child of abandoned(run)) await cancel(config, child, run);
+      },
+    };
+  },
+});
+
+function agentsBlock(config: SubagentConfig, tools: readonly string[]): SystemBlock {
+  const lines = available(config).map(lineOf).join("\n");
+  const names = tools.join(", ").replace(/, (?=[^,]+$)/, " or ");
+  const text = `You may give tasks to these agents, with ${names}:\n${lines}`;
+  return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
+}
+
+/** Unfinished foreground children of calls that have a result. */
+function abandoned(run: Run): Child[] {
+  const open = new Set(unanswered(run.messages).map(({ id }) => id));
+  return childrenOf(run).filter((child) => !child.background && !hasEnded(child) && !open.has(child.call_id));
+}
+
+async function cancel({ subagents }: SubagentConfig, { thread_id }: Child, run: Run): Promise<void> {
+  const newest = await subagents.newest(run.owner, thread_id);
+  if (newest) await subagents.stop(run.owner, newest, "cancel");
+}

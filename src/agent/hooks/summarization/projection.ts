@@ -1,0 +1,126 @@
+// What the model sees of a thread: all of it, or a summary and the messages after it; its size; and where to cut it.
+
+import { z } from "zod";
+import { xmlTag } from "../../../lib/text.ts";
+import {
+  estimateTokens,
+  type Message,
+  type SystemMessage,
+  systemMessages,
+  textOf,
+  toolMessages,
+  unanswered,
+  userMessage,
+} from "../../core/message.ts";
+import type { ModelRequest } from "../../core/model.ts";
+import type { Run } from "../../core/tool.ts";
+import { estimateRequest } from "../../core/usage-meter.ts";
+
+/** The key of the thread's state that holds its summary. */
+export const STATE_KEY = "summary";
+
+const Summary = z.object({
+  up_to: z.string().describe("The newest message that it covers."),
+  seen: z.string().describe("The newest message there was when it was made."),
+  text: z.string(),
+  tokens_before: z.int(),
+});
+export type Summary = z.infer<typeof Summary>;
+
+export interface View {
+  readonly summary?: Summary;
+  /** The messages of a request. */
+  readonly messages: readonly Message[];
+  /** The messages that are shown unchanged. */
+  readonly tail: readonly Message[];
+  /** The part of `tail` written under this projection: its usage counts measure the request. */
+  readonly measured: readonly Message[];
+}
+
+/** Characters of system messages beside a summary. */
+const MAX_INSTRUCTION_CHARS = 16_000;
+
+/** A summary whose messages were deleted is ignored. */
+export function viewOf(messages: readonly Message[], state: Run["state"]): View {
+  const slot = state.get(STATE_KEY);
+  // The usual case, checked for every call.
+  if (slot === undefined) return { messages, tail: messages, measured: messages };
+  const summary = Summary.safeParse(slot).data;
+  const at = summary ? messages.findLastIndex(({ id }) => id === summary.up_to) : -1;
+  if (!summary || at === -1) return { messages, tail: messages, measured: messages };
+  const tail = messages.slice(at + 1);
+  const seen = messages.findLastIndex(({ id }) => id === summary.seen);
+  return {
+    summary,
+    messages: [...instructions(messages.slice(0, at + 1)), introduction(summary), ...tail],
+    tail,
+    measured: seen === -1 ? [] : messages.slice(Math.max(seen, at) + 1),
+  };
+}
+
+/** A user message, because providers treat system messages in the middle differently. */
+function introduction({ text }: Summary): Message {
+  const summary = xmlTag("conversation_summary", text);
+  return userMessage(
+    `This conversation began before what you see. What came before, in short:\n\n${summary}`,
+  );
+}
+
+/** Keeps the newest system messages verbatim, each text once: a summary would weaken them. */
+function instructions(messages: readonly Message[]): SystemMessage[] {
+  const kept = new Map<string, SystemMessage>();
+  let room = MAX_INSTRUCTION_CHARS;
+  for (const message of systemMessages(messages).toReversed()) {
+    const text = textOf(message.content);
+    if (kept.has(text)) continue;
+    room -= text.length;
+    if (room < 0) break;
+    kept.set(text, message);
+  }
+  return [...kept.values()].toReversed();
+}
+
+/**
+ * The provider's count for the newest answer plus an estimate of what follows, otherwise an estimate. A count far below the
+ * size of the tool results is ignored: that request had shortened them.
+ */
+export function countTokens(view: View, request: ModelRequest): number {
+  const at = view.measured.findLastIndex((message) => counted(message) > 0);
+  const answer = view.measured[at];
+  if (!answer) return estimateRequest({ ...request, messages: view.messages });
+  const least = estimateTokens(toolMessages(view.tail)) / 2;
+  return Math.max(least, counted(answer) + estimateTokens(view.measured.slice(at + 1)));
+}
+
+function counted(message: Message): number {
+  const usage = message.role === "assistant" ? message.usage : undefined;
+  return usage && usage.input_tokens > 0 ? usage.input_tokens + usage.output_tokens : 0;
+}
+
+const MIN_KEPT = 2;
+
+/**
+ * How many messages from the start to summarize; 0 when there is no place to cut. Keeps at least two and the part `keep`, or
+ * fewer when they exceed `room` tokens. Never separates a call from its result; prefers the boundary between two turns.
+ */
+export function cutPoint(messages: readonly Message[], keep: number, room: number): number {
+  const sizes = messages.map((message) => estimateTokens([message]));
+  let latest = messages.length - Math.max(MIN_KEPT, Math.ceil(messages.length * keep));
+  let kept = sum(sizes.slice(Math.max(latest, 0)));
+  for (; latest < messages.length - MIN_KEPT && kept > room; latest++) kept -= sizes[latest] ?? 0;
+
+  let step = 0;
+  for (let at = latest; at > 0; at--) {
+    const role = messages[at]?.role;
+    const isPlace = role === "user" || (step === 0 && role !== "tool");
+    if (isPlace && unanswered(messages.slice(0, at)).length === 0) {
+      if (role === "user" && kept <= room) return at;
+      step ||= at;
+    }
+    kept += sizes[at - 1] ?? 0;
+    if (step > 0 && kept > room) break;
+  }
+  return step;
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

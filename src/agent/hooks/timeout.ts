@@ -1,0 +1,98 @@
+// Time limits for a tool call as a whole and for the silence of a model. The innermost hook, so that waiting for an approval or
+// a retry does not count.
+
+import { z } from "zod";
+import { linkedTo } from "../../lib/async.ts";
+import { Seconds } from "../../lib/units.ts";
+import { AppError, endsTheRun } from "../core/errors.ts";
+import { type CallModel, defineHook } from "../core/hook.ts";
+import type { Completion, ModelRequest } from "../core/model.ts";
+import { type DeltaSink, type Stream, tap, tapDeltas } from "../core/stream.ts";
+import { failed, type ToolResult } from "../core/tool.ts";
+
+const seconds = Seconds(86_400);
+
+export const timeout = defineHook({
+  name: "timeout",
+  options: z.strictObject({
+    tool: seconds
+      .prefault(600)
+      .describe("How long one tool call may take, unless it waits for other agents."),
+    model: seconds.prefault(300).describe("How long a model may say nothing."),
+  }),
+  activeByDefault: () => true,
+  create: (options) => ({
+    name: "timeout",
+
+    wrapModelCall: (request, next, _run, deltas) =>
+      unlessSilent(request, { next, deltas, limit: options.model }),
+
+    async *wrapToolCall(request, next) {
+      if (request.tool?.annotations.waits) return yield* next(request);
+      const expired = `Timed out after ${options.tool} s.`;
+      const deadline = linkedTo(request.signal);
+      let isLate = false;
+      const expire = () => {
+        isLate = !request.signal.aborted;
+        deadline.abort(new DOMException(expired, "TimeoutError"));
+      };
+      const timer = setTimeout(expire, options.tool * 1000);
+      try {
+        const result = yield* next({ ...request, signal: deadline.signal });
+        return isLate ? late(result, expired) : result;
+      } catch (error) {
+        if (!isLate || request.signal.aborted || endsTheRun(error)) throw error;
+        return failed(expired);
+      } finally {
+        clearTimeout(timer);
+        deadline.detach();
+      }
+    },
+  }),
+});
+
+/** Keeps the output that a tool returned after it was aborted. */
+function late(result: ToolResult, expired: string): ToolResult {
+  return result.status === "done" ? failed(expired, result.output) : result;
+}
+
+interface Listening {
+  readonly next: CallModel;
+  readonly deltas: DeltaSink | undefined;
+  /** In seconds. */
+  readonly limit: number;
+}
+
+/**
+ * Forwards the stream of a model call; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent
+ * waiting for the model counts, not what the reader does with an event.
+ */
+async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Listening): Stream<Completion> {
+  const call = linkedTo(request.signal);
+  let isWaiting = true;
+  let silence: AppError | undefined;
+  const expire = () => {
+    if (!isWaiting) return;
+    silence = new AppError("model_timeout", `The model sent nothing for ${limit} s.`);
+    call.abort(silence);
+  };
+  const timer = setTimeout(expire, limit * 1000);
+  const beginAgain = () => void timer.refresh();
+  try {
+    return yield* tap(
+      next({ ...request, signal: call.signal }, tapDeltas(deltas, beginAgain)),
+      () => {
+        isWaiting = false;
+      },
+      () => {
+        isWaiting = true;
+        beginAgain();
+      },
+    );
+  } catch (error) {
+    throw silence ?? error;
+  } finally {
+    clearTimeout(timer);
+    call.detach();
+  }
+}

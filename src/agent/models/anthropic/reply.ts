@@ -1,0 +1,142 @@
+// The Messages API's stream, read into events and a reply. Pure. Takes no value for what its type says before it was looked at.
+
+import { isObject } from "../../../lib/json.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Reasoning } from "../../core/message.ts";
+import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
+import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
+
+/** A thought, and where in the reply it stands; a stored reply holds its text and its calls apart. */
+interface Placed {
+  readonly thought: Thought;
+  /** Undefined while none has come: some servers sign nothing. */
+  signature: string | undefined;
+  readonly redacted?: string;
+  readonly afterText: number;
+  readonly afterCalls: number;
+}
+
+export function anthropicReply(): ReplyReader {
+  const draft = replyDraft();
+  const thoughts: Placed[] = [];
+  /** The thoughts that are still being written, by the index of their block. */
+  const open = new Map<unknown, Placed>();
+
+  const begin = (place: unknown, block: ProviderEvent): Placed => {
+    const placed: Placed = {
+      thought: openThought(),
+      signature: typeof block.signature === "string" ? block.signature : undefined,
+      ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
+      afterText: draft.text.length,
+      afterCalls: draft.callCount,
+    };
+    thoughts.push(placed);
+    open.set(place, placed);
+    return placed;
+  };
+
+  const start = (place: unknown, block: ProviderEvent, out: StreamEvent[]) => {
+    switch (block.type) {
+      case "text":
+        draft.say(block.text, out);
+        break;
+      case "thinking":
+      case "redacted_thinking": {
+        draft.think(begin(place, block).thought, block.thinking, out);
+        break;
+      }
+      case "tool_use": {
+        const { id, name, input } = block;
+        // Compatible servers may send the whole input at once; the vendor sends `{}` and then the pieces.
+        const args = isObject(input) && Object.keys(input).length === 0 ? "" : input;
+        draft.call({ place, id, name, args, begins: true }, out);
+        break;
+      }
+    }
+  };
+
+  const grow = (place: unknown, delta: ProviderEvent, out: StreamEvent[]) => {
+    const placed = open.get(place);
+    switch (delta.type ?? kindOf(delta)) {
+      case "text_delta":
+        draft.say(delta.text, out);
+        break;
+      case "input_json_delta":
+        draft.call({ place, args: delta.partial_json }, out);
+        break;
+      case "thinking_delta":
+        // Some gateways leave out the beginning of a block.
+        draft.think((placed ?? begin(place, {})).thought, delta.thinking, out);
+        break;
+      case "signature_delta":
+        if (placed) placed.signature = (placed.signature ?? "") + textIn(delta.signature);
+        break;
+    }
+  };
+
+  /** A reply that comes at once, in answer to a request for a stream. */
+  const whole = ({ content, usage, stop_reason }: ProviderEvent, out: StreamEvent[]) => {
+    if (Array.isArray(content))
+      for (const [place, block] of content.entries()) if (isObject(block)) start(place, block, out);
+    draft.counts.take(usage);
+    draft.ending.take(stop_reason);
+    draft.close();
+  };
+
+  return {
+    take(event, out) {
+      const { type, index, content_block: block, delta, message } = event;
+      switch (type) {
+        case "content_block_delta":
+          if (isObject(delta)) grow(index, delta, out);
+          break;
+        case "content_block_start":
+          if (isObject(block)) start(index, block, out);
+          break;
+        case "message_start":
+          if (isObject(message)) draft.counts.take(message.usage);
+          break;
+        case "message_delta":
+          draft.counts.take(event.usage);
+          draft.ending.take((isObject(delta) && delta.stop_reason) || event.stop_reason);
+          break;
+        case "message":
+          whole(event, out);
+          break;
+        case "message_stop":
+          draft.close();
+          break;
+      }
+    },
+    close: () => draft.close(),
+    get ended() {
+      return draft.isClosed;
+    },
+    get usage() {
+      return draft.counts.usage;
+    },
+    finish: (out) => draft.finish(() => thoughts.map(toReasoning), out),
+  };
+}
+
+/** The kind of a piece that has no `type`. */
+const kindOf = (delta: ProviderEvent) => KINDS.find(([key]) => typeof delta[key] === "string")?.[1];
+
+const KINDS = [
+  ["text", "text_delta"],
+  ["partial_json", "input_json_delta"],
+  ["thinking", "thinking_delta"],
+] as const;
+
+function toReasoning({ thought, signature, redacted, afterText, afterCalls }: Placed): Reasoning {
+  return {
+    text: thought.text,
+    metadata: {
+      ...(signature === undefined ? {} : { signature }),
+      ...(redacted === undefined ? {} : { redacted }),
+      ...(signature === undefined && redacted === undefined ? { unsigned: true } : {}),
+      ...(afterText > 0 ? { after_text: afterText } : {}),
+      ...(afterCalls > 0 ? { after_calls: afterCalls } : {}),
+    },
+  };
+}

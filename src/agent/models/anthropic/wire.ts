@@ -1,0 +1,253 @@
+// A model request as the Messages API wants it. Pure: what changes least comes first, and the same beginning
+// gives the same bytes, so that the provider's cache finds it again.
+
+import type { Anthropic } from "@anthropic-ai/sdk";
+import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
+import type { Part, Reasoning } from "../../core/message.ts";
+import type { ModelRequest, ModelSettings, SystemBlock, ToolChoice, ToolSchema } from "../../core/model.ts";
+import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
+import { effortOf } from "../effort.ts";
+import { fileText, isPdf, nameOf } from "../file-text.ts";
+import { enforceable } from "../output.ts";
+import { type AnsweredCall, CALL_ID, repair, type Step } from "../repair.ts";
+import { forces, toolChoiceOf } from "../tool-choice.ts";
+import { generationOf, limited, maxTokens } from "./generation.ts";
+
+type Block = Anthropic.ContentBlockParam;
+type Reply = Extract<Step, { role: "assistant" }>;
+
+/** The SDK's own parameters, and those of its beta and of older versions of the API. */
+export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "messages"> & {
+  messages: Anthropic.MessageParam[];
+  thinking?: Anthropic.Beta.BetaThinkingConfigParam;
+  temperature?: number;
+};
+
+export interface Target {
+  readonly model: string;
+  readonly settings: ModelSettings;
+  readonly keepsOwnIds: boolean;
+}
+
+export interface Wire {
+  readonly params: Params;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Leaves out the closed turns of the request, if any. */
+export function toWire(
+  request: ModelRequest,
+  { model, settings: configured, keepsOwnIds }: Target,
+  closed?: ClosedTurns,
+): Wire {
+  const settings = limited(configured, request.outputLimit);
+  const open = request.messages.slice(closed?.messages.length ?? 0);
+  const steps = repair(open, {
+    ...{ model: request.model.name, callId: CALL_ID, keepsOwnIds },
+    after: closed?.ids,
+  });
+  const wanted = toolChoiceOf(request, settings);
+  const thinks = generationOf(model).thinking === "always";
+  // A call cannot be forced while the model thinks: where it can, it does without thinking.
+  const choice = thinks && forces(wanted) ? "auto" : wanted;
+  const thinking = forces(choice) ? NO_THINKING : thinkingOf(model, settings, steps);
+  const heats = generationOf(model).temperature && !thinking.params.thinking;
+  const temperature = heats ? settings.temperature : undefined;
+  const system = systemBlocks(request.system);
+  const format = request.output && formatOf(request.output);
+  return {
+    params: {
+      model,
+      stream: true,
+      max_tokens: maxTokens(settings),
+      ...(request.tools.length > 0 ? { tools: tools(request.tools) } : {}),
+      ...(choice === undefined ? {} : { tool_choice: toolChoice(choice) }),
+      ...(system.length > 0 ? { system } : {}),
+      messages: cachedToTheEnd(turnsOf(steps)),
+      ...thinking.params,
+      ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
+      // The API's present version has no temperature; the one before has, for the models that take it.
+      ...(temperature === undefined ? {} : { temperature: Math.min(temperature, 1) }),
+    },
+    headers: {
+      ...thinking.headers,
+      ...(temperature === undefined ? {} : { "anthropic-version": "2023-06-01" }),
+    },
+  };
+}
+
+function toolChoice(choice: ToolChoice): Anthropic.ToolChoice {
+  if (typeof choice === "object") return { type: "tool", name: choice.name };
+  return { type: choice === "required" ? "any" : choice };
+}
+
+const formatOf = (output: JsonSchema) => ({
+  type: "json_schema" as const,
+  schema: { ...(enforceable(output) ?? output) },
+});
+
+const effortIn = (params: Pick<Params, "thinking" | "output_config">) => params.output_config ?? {};
+
+const NO_THINKING: { params: Pick<Params, "thinking">; headers: Wire["headers"] } = {
+  params: {},
+  headers: {},
+};
+const BINDING = "thinking-binding-controls-2026-08-01";
+
+function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: readonly Step[]) {
+  const { thinking } = generationOf(model);
+  const effort = budget === undefined ? {} : { output_config: { effort: effortOf(budget) } };
+  if (thinking === "always") {
+    // System blocks, tools and messages may change in the middle of a run: a thought that belongs to what was
+    // there before is to be left out, not to fail the call.
+    const block_binding = { prefix_mismatch_behavior: "drop_block" } as const;
+    return {
+      params: { thinking: { type: "adaptive", display: "summarized", block_binding }, ...effort } as const,
+      headers: { "anthropic-beta": BINDING },
+    };
+  }
+  if (budget === undefined) return NO_THINKING;
+  if (thinking === "adaptive")
+    return {
+      params: { thinking: { type: "adaptive", display: "summarized" }, ...effort } as const,
+      headers: {},
+    };
+  // A tool loop that began without thoughts (another model's, say) cannot continue with them.
+  const last = steps.findLast((step) => step.role === "assistant");
+  if (last && last.calls.length > 0 && last.reasoning.length === 0) return NO_THINKING;
+  return { params: { thinking: { type: "enabled", budget_tokens: budget } } as const, headers: {} };
+}
+
+/** Four places may be marked for the cache; these are two of them, the last tool and the last message the others. */
+function systemBlocks(blocks: readonly SystemBlock[]): Anthropic.TextBlockParam[] {
+  const kinds = (["static", "semi", "dynamic"] as const).map((kind) => {
+    const texts = blocks.filter(({ cache, text }) => cache === kind && text.trim() !== "");
+    const params = texts.map(({ text }) => ({ type: "text" as const, text: text.toWellFormed() }));
+    return kind === "dynamic" ? params : cacheLast(params);
+  });
+  return kinds.flat();
+}
+
+function tools(schemas: readonly ToolSchema[]): Anthropic.Tool[] {
+  return cacheLast(
+    schemas.map(({ name, description, parameters }) => ({
+      name,
+      description,
+      input_schema: { ...parameters, type: "object" as const },
+    })),
+  );
+}
+
+interface Turn {
+  readonly role: "user" | "assistant";
+  readonly content: Block[];
+}
+
+/** One message per turn: the next message of the same role joins it. */
+function turnsOf(steps: readonly Step[]): Turn[] {
+  const turns: Turn[] = [];
+  const add = (role: "user" | "assistant", content: Block[]) => {
+    const last = turns.at(-1);
+    if (last?.role === role) last.content.push(...content);
+    else if (content.length > 0) turns.push({ role, content });
+  };
+  for (const step of steps) {
+    if (step.role === "assistant") {
+      add("assistant", replyBlocks(step));
+      add("user", step.calls.map(toolResult));
+    } else {
+      add("user", step.role === "user" ? step.content.map(block) : asUser(step.content));
+    }
+  }
+  return turns;
+}
+
+/** `keepsOwnIds`: the server is a compatible one, which may make ids of another form. */
+export const wireSteps = (keepsOwnIds: boolean): WireSteps<Turn> => ({
+  ...{ callId: CALL_ID, keepsOwnIds },
+  write: turnsOf,
+});
+
+/** The last block is marked for the cache. */
+const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
+  turns.map((turn, index) =>
+    index === turns.length - 1 ? { ...turn, content: cacheLast(turn.content) } : turn,
+  );
+
+/** A reply as it was given: thoughts stand where they were thought, between the texts and calls around them. */
+function replyBlocks({ text, calls, reasoning }: Reply): Block[] {
+  const blocks: Block[] = [];
+  let said = 0;
+  let called = 0;
+  const upTo = (characters: number, count: number) => {
+    const part = text.slice(said, characters);
+    if (part.trim() !== "") blocks.push({ type: "text", text: part });
+    for (const { id, name, args } of calls.slice(called, count))
+      blocks.push({ type: "tool_use", id, name, input: args });
+    said = Math.max(said, characters);
+    called = Math.max(called, count);
+  };
+  for (const thought of reasoning) {
+    const param = thoughtBlock(thought);
+    if (!param) continue;
+    upTo(numberIn(thought, "after_text"), numberIn(thought, "after_calls"));
+    blocks.push(param);
+  }
+  upTo(text.length, calls.length);
+  return blocks;
+}
+
+function thoughtBlock({ text, metadata }: Reasoning): Block | undefined {
+  const { redacted, signature, unsigned } = metadata ?? {};
+  if (typeof redacted === "string") return { type: "redacted_thinking", data: redacted };
+  if (typeof signature === "string") return { type: "thinking", thinking: text, signature };
+  // The SDK's type knows signed ones only.
+  return unsigned === true
+    ? ({ type: "thinking", thinking: text } as Anthropic.ThinkingBlockParam)
+    : undefined;
+}
+
+function numberIn({ metadata }: Reasoning, key: string): number {
+  const value = metadata?.[key];
+  return typeof value === "number" ? value : 0;
+}
+
+function toolResult({ id, output, failed }: AnsweredCall): Anthropic.ToolResultBlockParam {
+  return {
+    type: "tool_result",
+    tool_use_id: id,
+    content: output.map(block),
+    ...(failed ? { is_error: true } : {}),
+  };
+}
+
+function block(part: Part) {
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: part.text } as const;
+    case "image": {
+      const { media_type, data } = part;
+      return { type: "image", source: { type: "base64", media_type, data } } as const;
+    }
+    case "file":
+      if (!isPdf(part)) return { type: "text", text: fileText(part) } as const;
+      return {
+        type: "document",
+        source: { type: "base64", media_type: "application/pdf", data: part.data },
+        title: nameOf(part),
+      } as const;
+  }
+}
+
+/** A system message in the middle of a conversation: the user's side says it, and says whose word it is. */
+function asUser(content: readonly Part[]): Block[] {
+  return content.map((part) =>
+    part.type === "text" ? { type: "text", text: `<system>\n${part.text}\n</system>` } : block(part),
+  );
+}
+
+function cacheLast<T extends object>(items: readonly T[]): T[] {
+  return items.map((item, index) =>
+    index === items.length - 1 ? { ...item, cache_control: { type: "ephemeral" } } : item,
+  );
+}

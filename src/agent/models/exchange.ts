@@ -1,0 +1,165 @@
+// One model call over HTTP: opens it, reads it to its end and leaves the connection as it should be.
+
+import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
+import { decompress } from "../../lib/decompress.ts";
+import { readWhile, release } from "../../lib/http-fetch.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import { AppError } from "../core/errors.ts";
+import type { ModelReply, ModelRequest } from "../core/model.ts";
+import type { DeltaSink, Stream } from "../core/stream.ts";
+import { failureOf, ProviderError, refused } from "./failure.ts";
+import { framesTo, type Listener } from "./reading/frames.ts";
+import type { ReplyReader } from "./reply.ts";
+
+/** A reply of the longest models, thoughts and framing included, is a quarter of that. */
+const MAX_REPLY_BYTES = 128 * 1024 * 1024;
+
+export interface Exchange {
+  readonly reader: ReplyReader;
+  readonly deltas: DeltaSink | undefined;
+  /** Never to be shown. */
+  readonly secret?: string;
+  /** Sends the request; see `Send`. */
+  open(signal: AbortSignal): Promise<IncomingMessage>;
+}
+
+/**
+ * Yields the reply as it comes, where `deltas` does not take it, and returns it whole. The provider's socket is destroyed at once when the
+ * request's signal aborts or the stream is returned early, also while it waits for the provider.
+ */
+export function converse(request: ModelRequest, exchange: Exchange): Stream<ModelReply> {
+  const controller = new AbortController();
+  const stream = run(request, exchange, controller);
+  const end = stream.return.bind(stream);
+  // A generator that awaits something takes a return only afterwards: the socket must not live until then.
+  stream.return = (value) => {
+    controller.abort();
+    return end(value);
+  };
+  return stream;
+}
+
+async function* run(
+  { model, signal, onPartialUsage }: ModelRequest,
+  { reader, deltas, secret, open }: Exchange,
+  controller: AbortController,
+): Stream<ModelReply> {
+  signal.throwIfAborted();
+  let answer: IncomingMessage | undefined;
+  let isRefused = false;
+  let isWhole = false;
+  const cut = () => controller.abort();
+  signal.addEventListener("abort", cut, { once: true });
+  controller.signal.addEventListener("abort", () => answer?.destroy(), { once: true });
+  try {
+    answer = await open(controller.signal);
+    const contentType = answer.headers["content-type"] ?? "";
+    const reply = yield* read(decompress(answer), { reader, deltas, contentType }, controller.signal);
+    isWhole = true;
+    return reply;
+  } catch (error) {
+    isRefused = error instanceof ProviderError && error.body !== undefined;
+    signal.throwIfAborted();
+    if (controller.signal.aborted) throw new AppError("cancelled", "The model call was abandoned.");
+    throw failureOf(error, { model: model.name, secret });
+  } finally {
+    signal.removeEventListener("abort", cut);
+    if (answer && isWhole) release(answer);
+    else if (answer) {
+      answer.destroy();
+      const { usage } = reader;
+      // A provider may send the refusal of a request as the first event of a stream.
+      if (!isRefused || usage.input_tokens + usage.output_tokens > 0) onPartialUsage?.(usage);
+    }
+  }
+}
+
+/**
+ * The events of what has arrived together come one after the other. Deltas go to their sink in the turn of the event loop that
+ * brings them; what it does not take is yielded, and no more is read until then.
+ */
+async function* read(
+  body: Readable,
+  { reader, deltas, contentType }: Pick<Exchange, "reader" | "deltas"> & { readonly contentType: string },
+  signal: AbortSignal,
+): Stream<ModelReply> {
+  const events: StreamEvent[] = [];
+  const frames = framesTo(listenerOf(reader, events), contentType);
+  let bytes = 0;
+  /** What is to be yielded. */
+  let left: readonly StreamEvent[] = [];
+  const show = () => {
+    left = untaken(joined(events), deltas, signal);
+    events.length = 0;
+  };
+  const takeIn = (piece: Buffer) => {
+    bytes += piece.length;
+    if (bytes > MAX_REPLY_BYTES) throw refused(`the stream is longer than ${MAX_REPLY_BYTES} bytes`);
+    frames.push(piece);
+    show();
+    return left.length === 0 && !reader.ended;
+  };
+  for (let isOver = false; !isOver; isOver ||= reader.ended) {
+    isOver = await readWhile(body, takeIn);
+    if (isOver) {
+      frames.end();
+      show();
+    }
+    yield* offered(left, deltas, signal);
+  }
+  const reply = reader.finish(events);
+  show();
+  yield* offered(left, deltas, signal);
+  return reply;
+}
+
+/** What follows the end of a reply in the same packet is no part of it. */
+const listenerOf = (reader: ReplyReader, events: StreamEvent[]): Listener => ({
+  get ended() {
+    return reader.ended;
+  },
+  event: (event) => reader.take(event, events),
+  close: () => reader.close(),
+});
+
+async function* offered(
+  events: readonly StreamEvent[],
+  deltas: DeltaSink | undefined,
+  signal: AbortSignal,
+): Stream<void> {
+  for (const event of events) {
+    if (!deltas?.(event)) yield event;
+    signal.throwIfAborted();
+  }
+}
+
+/** The events from the first one on that `deltas` does not take. */
+function untaken(
+  events: readonly StreamEvent[],
+  deltas: DeltaSink | undefined,
+  signal: AbortSignal,
+): readonly StreamEvent[] {
+  const at = events.findIndex((event) => signal.aborted || !deltas?.(event));
+  return at < 0 ? [] : events.slice(at);
+}
+
+/** Pieces of text that arrive together are shown together: one event instead of many, and none of it later. */
+function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
+  if (events.length < 2) return events;
+  const result: StreamEvent[] = [];
+  let text = "";
+  const flush = () => {
+    if (text !== "") result.push({ event: "on_chat_model_stream", data: { delta: text } });
+    text = "";
+  };
+  for (const event of events) {
+    if (event.event === "on_chat_model_stream" && "delta" in event.data) text += event.data.delta;
+    else {
+      flush();
+      result.push(event);
+    }
+  }
+  flush();
+  return result;
+}

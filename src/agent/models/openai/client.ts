@@ -1,0 +1,74 @@
+// OpenAI and servers compatible with its Chat Completions. The official SDK makes requests; replies are read here.
+
+import { httpFetch } from "../../../lib/http-fetch.ts";
+import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
+import { closedTurns, leftOut } from "../closed-turns.ts";
+import { converse } from "../exchange.ts";
+import { type ModelOptions, secretOf } from "../options.ts";
+import { enforceable, planned } from "../output.ts";
+import { besideSdk, type Send, type WireOf } from "../sending.ts";
+import { type Dialect, dialectOf } from "./dialect.ts";
+import { openaiReply } from "./reply.ts";
+import { toWire, wireSteps } from "./wire.ts";
+
+/** What clients of the SDK are asked for. */
+export const PATH = "/chat/completions";
+
+interface OpenAIOptions extends ModelOptions {
+  /** Default: what the host of `baseUrl` is known to speak. */
+  readonly dialect?: Dialect;
+  /** Default: the key is sent as a bearer token. */
+  readonly connect?: (options: ModelOptions) => Promise<Send>;
+}
+
+export function openaiModel(options: OpenAIOptions): Model {
+  const { name, model, baseUrl, key, settings, fallback } = options;
+  const { dialect = dialectOf(baseUrl), connect = byKey } = options;
+  const steps = wireSteps(dialect);
+  let connected: Promise<Send> | undefined;
+  return {
+    name,
+    ...(fallback ? { fallback } : {}),
+    outputLimit: (request) => limitOf({ ...settings, ...request.settings }),
+    stream(asked, deltas) {
+      const hasTools = asked.tools.length > 0;
+      const mode = asked.output && enforceable(asked.output) ? dialect.output(model, hasTools) : "tool";
+      const { request, reader } = planned(asked, openaiReply(), { mode, settings });
+      return converse(request, {
+        reader,
+        deltas,
+        ...("secret" in key ? { secret: key.secret } : {}),
+        async open(signal) {
+          connected ??= connect(options);
+          const target = { model, settings: { ...settings, ...request.settings }, dialect };
+          const send = await connected;
+          const wireOf: WireOf = async ({ isWhole }) => {
+            const closed = isWhole ? undefined : await closedTurns(request, steps);
+            const params = toWire(request, target, closed);
+            return { params, leftOut: leftOut(closed, params) };
+          };
+          return send(request, wireOf, signal);
+        },
+      });
+    },
+  };
+}
+
+function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
+  return max_tokens ?? (thinking === undefined ? undefined : DEFAULT_MAX_TOKENS + thinking);
+}
+
+/** The SDK. A server starts without it. */
+export const loadOpenai = () => import("openai");
+
+/** Nothing is repeated in here; a hook does that. */
+async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
+  const apiKey = secretOf(key, name);
+  // People also give the address that is asked in the end.
+  const baseURL = baseUrl.replace(/\/+(chat\/+completions\/*)?$/, "");
+  const { OpenAI } = await loadOpenai();
+  return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
+}
+
+/** What every client of the SDK is given. */
+export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off" } as const;

@@ -1,0 +1,139 @@
+// The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add (thoughts, whole messages,
+// calls of the old kind), and takes no value for what its type says before it was looked at.
+
+import { isObject } from "../../../lib/json.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Reasoning } from "../../core/message.ts";
+import { ProviderError } from "../failure.ts";
+import { openThought, replyDraft } from "../reading/draft.ts";
+import { isKeepable, type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
+import { afterThought, type CallExtras, isThought, untagged } from "./google.ts";
+
+/** A piece of a thought as OpenRouter sends it. Its text comes in `reasoning` as well. */
+type Detail = Record<string, unknown>;
+
+export function openaiReply(): ReplyReader {
+  const draft = replyDraft();
+  const thought = openThought();
+  let field: string | undefined;
+  const details: Detail[] = [];
+  const extras: Record<number, unknown> = {};
+  let hasThought = false;
+
+  const think = (words: unknown, out: StreamEvent[]) => draft.think(thought, words, out);
+
+  /** Mistral's reasoning models and Databricks send parts. */
+  const speak = (content: unknown, out: StreamEvent[]) => {
+    if (!isObject(content) && !Array.isArray(content)) return draft.say(content, out);
+    for (const part of [content].flat().filter(isObject)) {
+      draft.say(part.text, out);
+      for (const piece of [part.thinking ?? part.summary].flat())
+        think(isObject(piece) ? piece.text : piece, out);
+    }
+  };
+
+  const ponder = (delta: ProviderEvent, out: StreamEvent[]) => {
+    if (Array.isArray(delta.reasoning_details))
+      for (const detail of delta.reasoning_details) if (isKeepable(detail)) addDetail(details, detail);
+    const name = THOUGHTS.find((each) => textIn(delta[each]) !== "");
+    if (name === undefined) return;
+    field = name;
+    think(delta[name], out);
+  };
+
+  /** Google's thoughts come as text, which says of itself that it is one. */
+  const speakOrThink = ({ content, extra_content }: ProviderEvent, out: StreamEvent[]) => {
+    if (isThought(extra_content)) {
+      hasThought = true;
+      think(untagged(textIn(content)), out);
+    } else if (hasThought && typeof content === "string") {
+      speak(afterThought(content), out);
+      hasThought = content === "";
+    } else speak(content, out);
+  };
+
+  const call = (piece: ProviderEvent, out: StreamEvent[]) => {
+    const { name, arguments: args } = isObject(piece.function) ? piece.function : piece;
+    const index = draft.call({ place: piece.index, id: piece.id, name, args }, out);
+    if (index !== undefined && isKeepable(piece.extra_content)) extras[index] = piece.extra_content;
+  };
+
+  const grow = (delta: ProviderEvent, out: StreamEvent[]) => {
+    ponder(delta, out);
+    speakOrThink(delta, out);
+    if (textIn(delta.refusal) !== "") {
+      draft.refuse();
+      draft.say(delta.refusal, out);
+    }
+    if (delta.tool_calls) for (const piece of [delta.tool_calls].flat().filter(isObject)) call(piece, out);
+    if (isObject(delta.function_call)) call({ function: delta.function_call }, out);
+  };
+
+  /** Some servers send all there is so far, and not what is new; those that do not stream send it once. */
+  const growTo = (message: ProviderEvent, out: StreamEvent[]) => {
+    const { content } = message;
+    const isLonger = typeof content === "string" && content.startsWith(draft.text);
+    grow(isLonger ? { ...message, content: content.slice(draft.text.length) } : message, out);
+  };
+
+  return {
+    take({ choices, usage, x_groq }, out) {
+      draft.counts.take(usage);
+      if (isObject(x_groq)) draft.counts.take(x_groq.usage);
+      const choice: unknown = Array.isArray(choices) ? choices[0] : undefined;
+      if (!isObject(choice)) return;
+      const { delta, message, error } = choice;
+      if (isObject(error)) throw new ProviderError("the stream ended with an error", { body: error });
+      draft.counts.take(choice.usage); // Moonshot
+      if (isObject(delta)) grow(delta, out);
+      else if (isObject(message)) growTo(message, out);
+      else draft.say(choice.text, out); // as a completion that is no chat
+      draft.ending.take(choice.finish_reason);
+      if (!isObject(delta)) return;
+      draft.counts.take(delta.usage);
+      draft.ending.take(delta.finish_reason);
+    },
+    close: () => draft.close(),
+    get ended() {
+      return draft.isClosed;
+    },
+    get usage() {
+      return draft.counts.usage;
+    },
+    finish: (out) => draft.finish(() => reasoningOf(thought.text, { field, details, calls: extras }), out),
+  };
+}
+
+/** Where servers put thoughts. They go back under the first two names only: src/agent/models/openai/wire.ts. */
+const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
+
+/** Pieces of one thought share an index and a type: their texts grow, other values are replaced. */
+function addDetail(details: Detail[], piece: Detail): void {
+  const same = details.find((detail) => detail.index === piece.index && detail.type === piece.type);
+  if (!same || piece.index === undefined) {
+    details.push({ ...piece });
+    return;
+  }
+  for (const [key, value] of Object.entries(piece)) {
+    const grows = typeof value === "string" && GROWING.has(key);
+    same[key] = grows ? `${String(same[key] ?? "")}${value}` : (value ?? same[key]);
+  }
+}
+
+const GROWING: ReadonlySet<string> = new Set(["text", "summary", "data"]);
+
+interface Signed {
+  readonly field: string | undefined;
+  readonly details: readonly Detail[];
+  readonly calls: CallExtras;
+}
+
+function reasoningOf(text: string, { field, details, calls }: Signed): Reasoning[] {
+  const metadata = {
+    ...(field ? { field } : {}),
+    ...(details.length > 0 ? { details } : {}),
+    ...(Object.keys(calls).length > 0 ? { calls } : {}),
+  };
+  if (text === "" && details.length === 0 && !("calls" in metadata)) return [];
+  return [{ text, metadata }];
+}

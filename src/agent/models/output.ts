@@ -1,0 +1,153 @@
+// Structured output where a provider has none: the model gives its answer as the arguments of a tool, and it comes out as text.
+
+import { isObject } from "../../lib/json.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { ModelReply, ModelRequest, ModelSettings, ToolSchema } from "../core/model.ts";
+import type { ReplyReader } from "./reply.ts";
+
+/** How a model is brought to answer by a schema: the provider holds it to it, or a tool takes the answer. */
+export type OutputMode = "native" | "tool";
+
+interface Planned {
+  readonly request: ModelRequest;
+  readonly reader: ReplyReader;
+}
+
+/**
+ * `request` as the provider gets it, and what reads its reply. A tool is added and a call asked for, unless the model
+ * thinks: most refuse a forced call then.
+ */
+export function planned(
+  request: ModelRequest,
+  reader: ReplyReader,
+  { mode, settings }: { readonly mode: OutputMode; readonly settings: ModelSettings },
+): Planned {
+  const { output, ...others } = request;
+  if (!output || mode === "native") return { request, reader };
+  const tool = answerTool(output, request.tools);
+  const { tool_choice: wanted, thinking } = { ...settings, ...request.settings };
+  const silent = wanted === "none";
+  // The tools stay sorted, so that requests begin alike.
+  const tools = [...(silent ? [] : request.tools), tool].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const withTool = { ...others, tools };
+  const text = asText(reader, tool.name);
+  if (typeof wanted === "object" && !request.toolCalled) return { request: withTool, reader: text };
+  const tool_choice = thinking === undefined ? ("required" as const) : ("auto" as const);
+  const choice = { settings: { ...request.settings, tool_choice } };
+  // Calls stay required after the first one, as the last one is the answer.
+  return { request: { ...withTool, ...choice, toolCalled: false }, reader: text };
+}
+
+function answerTool(schema: JsonSchema, tools: readonly ToolSchema[]): ToolSchema {
+  let name = "final_answer";
+  while (tools.some((tool) => tool.name === name)) name += "_";
+  const description =
+    "Takes your final answer. Call it once, alone, when you have all that you need; an answer outside of it is lost.";
+  return { name, description, parameters: schema };
+}
+
+/** The arguments of the calls of `name` as the reply's text. Beside other calls they are dropped, as the model has not seen those results yet. */
+function asText(reader: ReplyReader, name: string): ReplyReader {
+  const answers = new Set<number>();
+  const show = (event: StreamEvent): StreamEvent[] => {
+    if (event.event !== "on_chat_model_stream" || !("tool_call" in event.data)) return [event];
+    const { index, name: called, args_delta } = event.data.tool_call;
+    if (called === name) answers.add(index);
+    if (!answers.has(index)) return [event];
+    return args_delta === "" ? [] : [{ event: "on_chat_model_stream", data: { delta: args_delta } }];
+  };
+  return {
+    take(event, out) {
+      const events: StreamEvent[] = [];
+      reader.take(event, events);
+      out.push(...events.flatMap(show));
+    },
+    close: () => reader.close(),
+    get ended() {
+      return reader.ended;
+    },
+    get usage() {
+      return reader.usage;
+    },
+    finish(out) {
+      const events: StreamEvent[] = [];
+      const reply = withAnswer(reader.finish(events), name);
+      out.push(...events.flatMap(show));
+      return reply;
+    },
+  };
+}
+
+function withAnswer(reply: ModelReply, name: string): ModelReply {
+  const answer = reply.tool_calls.find((call) => call.name === name);
+  if (!answer) return reply;
+  const tool_calls = reply.tool_calls.filter((call) => call.name !== name);
+  if (tool_calls.length > 0) return { ...reply, tool_calls };
+  const content = answer.malformed ?? JSON.stringify(answer.args);
+  const stop_reason = reply.stop_reason === "tool_use" ? "end_turn" : reply.stop_reason;
+  return { ...reply, content, tool_calls, stop_reason };
+}
+
+/**
+ * A schema as providers take it that hold the model to it: every object closed, and what they do not know told in the
+ * description, to be checked afterwards. Undefined where that would change the meaning: open objects, references.
+ */
+export function enforceable(schema: JsonSchema): JsonSchema | undefined {
+  try {
+    return closed(schema);
+  } catch (error) {
+    if (error === NOT_ENFORCEABLE) return undefined;
+    throw error;
+  }
+}
+
+/** Whether each object of `schema` has all of its properties. */
+export function isComplete(schema: unknown): boolean {
+  if (Array.isArray(schema)) return schema.every(isComplete);
+  if (!isObject(schema)) return true;
+  const { properties, required } = schema;
+  const names = isObject(properties) ? Object.keys(properties) : [];
+  const given = Array.isArray(required) ? required : [];
+  return names.every((name) => given.includes(name)) && Object.values(schema).every(isComplete);
+}
+
+const NOT_ENFORCEABLE = new Error("The schema means more than a provider can hold a model to.");
+const KEPT: ReadonlySet<string> = new Set([
+  ...["type", "properties", "required", "items", "enum", "const", "anyOf", "description", "title"],
+  ...["additionalProperties", "$schema", "$id", "default", "examples", "$comment"],
+]);
+const PLAIN = ["type", "required", "enum", "const", "title"] as const;
+const TOLD: ReadonlySet<string> = new Set([
+  ...["format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum"],
+  ...["exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems"],
+]);
+
+function closed(schema: unknown): JsonSchema {
+  if (!isObject(schema) || Object.keys(schema).some((key) => !KEPT.has(key) && !TOLD.has(key)))
+    throw NOT_ENFORCEABLE;
+  const { type, properties, items, anyOf, additionalProperties, description } = schema;
+  const isAnObject = [type].flat().includes("object");
+  const isTyped = type !== undefined || anyOf !== undefined || "enum" in schema || "const" in schema;
+  if (!isTyped || (isAnObject && (!isObject(properties) || (additionalProperties ?? false) !== false)))
+    throw NOT_ENFORCEABLE;
+  const told = Object.entries(schema).filter(([key]) => TOLD.has(key));
+  const words = [
+    ...(typeof description === "string" ? [description] : []),
+    ...told.map(([key, value]) => `${key}: ${JSON.stringify(value)}`),
+  ];
+  return {
+    ...Object.fromEntries(PLAIN.flatMap((key) => (key in schema ? [[key, schema[key]]] : []))),
+    ...(words.length > 0 ? { description: words.join("; ") } : {}),
+    ...(isObject(properties)
+      ? {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([key, each]) => [key, closed(each)]),
+          ),
+          additionalProperties: false,
+        }
+      : {}),
+    ...(items === undefined ? {} : { items: closed(items) }),
+    ...(Array.isArray(anyOf) ? { anyOf: anyOf.map(closed) } : {}),
+  };
+}

@@ -1,0 +1,88 @@
+// The tokens that a provider counts, under all names that servers have for them. A count never goes down within a reply.
+
+import { isObject } from "../../../lib/json.ts";
+import { NO_USAGE, type Usage } from "../../core/message.ts";
+
+/** More tokens than any provider counts in one call. */
+const MAX_COUNT = 1e9;
+
+export interface Counter {
+  /** Adds the counts of one event. Ignores values that are not counts. */
+  take(counts: unknown): void;
+  readonly usage: Usage;
+}
+
+export function counter(): Counter {
+  let usage: Usage = NO_USAGE;
+  const beside = { input: 0, read: 0, written: 0 };
+
+  /** Anthropic's, which counts the cache beside the input, and may leave out what it has said before. */
+  const inputBeside = (counts: Counts) => {
+    beside.input = countIn(counts.input_tokens) ?? beside.input;
+    beside.read = countIn(counts.cache_read_input_tokens) ?? beside.read;
+    beside.written = countIn(counts.cache_creation_input_tokens) ?? beside.written;
+    return beside.input + beside.read + beside.written;
+  };
+
+  return {
+    take(counts) {
+      if (!isObject(counts)) return;
+      const prompt = countIn(counts.prompt_tokens);
+      usage = higher(
+        usage,
+        prompt === undefined ? usageBeside(counts, inputBeside(counts)) : usageOf(counts, prompt),
+      );
+    },
+    get usage() {
+      return usage;
+    },
+  };
+}
+
+type Counts = Readonly<Record<string, unknown>>;
+
+const usageBeside = (counts: Counts, input_tokens: number): Usage => ({
+  input_tokens,
+  output_tokens: countIn(counts.output_tokens) ?? countIn(counts.completion_tokens) ?? 0,
+  cache_read_tokens: countIn(counts.cache_read_input_tokens) ?? cachedIn(counts),
+  cache_write_tokens: countIn(counts.cache_creation_input_tokens) ?? 0,
+});
+
+/** OpenAI's: `prompt_tokens` includes what came from the cache. */
+function usageOf(counts: Counts, prompt: number): Usage {
+  const { cache_write_tokens } = detailsIn(counts.prompt_tokens_details);
+  const completion = countIn(counts.completion_tokens) ?? countIn(counts.output_tokens) ?? 0;
+  const read = cachedIn(counts);
+  // Thoughts are a part of the total alone at Google and xAI.
+  const hidden = (countIn(counts.total_tokens) ?? 0) - prompt - completion;
+  return {
+    input_tokens: Math.max(prompt, read),
+    output_tokens: completion + (hidden > 0 && hidden !== read ? hidden : 0),
+    cache_read_tokens: read,
+    cache_write_tokens: countIn(cache_write_tokens) ?? countIn(counts.cache_creation_input_tokens) ?? 0,
+  };
+}
+
+const cachedIn = (counts: Counts): number =>
+  countIn(detailsIn(counts.prompt_tokens_details).cached_tokens) ??
+  countIn(detailsIn(counts.input_tokens_details).cached_tokens) ??
+  countIn(counts.prompt_cache_hit_tokens) ??
+  countIn(counts.cache_read_input_tokens) ??
+  countIn(counts.cached_tokens) ??
+  0;
+
+const detailsIn = (value: unknown): Counts => (isObject(value) ? value : {});
+
+const higher = (a: Usage, b: Usage): Usage => ({
+  input_tokens: Math.max(a.input_tokens, b.input_tokens),
+  output_tokens: Math.max(a.output_tokens, b.output_tokens),
+  cache_read_tokens: Math.max(a.cache_read_tokens, b.cache_read_tokens),
+  cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
+});
+
+/** A provider's token count, also one that is written as text, as a whole number; undefined for any other value. */
+function countIn(value: unknown): number | undefined {
+  const count = typeof value === "string" && /^\d{1,12}$/.test(value) ? Number(value) : value;
+  const isCount = typeof count === "number" && count >= 0 && count <= MAX_COUNT;
+  return isCount ? Math.ceil(count) : undefined;
+}

@@ -1,0 +1,136 @@
+// Builds a reply: the reader of each dialect adds text, thoughts, calls, counts and the end, and gets the whole reply.
+
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Reasoning } from "../../core/message.ts";
+import type { ModelReply, Remark, StopReason } from "../../core/model.ts";
+import { ProviderError, refused } from "../failure.ts";
+import { textIn } from "../reply.ts";
+import { type CallPiece, callList } from "./calls.ts";
+import { type Counter, counter } from "./counts.ts";
+import { type Ending, ending } from "./stop-reasons.ts";
+import { wholeCharacters } from "./whole-characters.ts";
+
+/** Text, thoughts and arguments of one reply: several times what the longest models say, and no more than a small process can hold. */
+const MAX_REPLY_CHARS = 8 * 1024 * 1024;
+
+export interface Draft {
+  readonly text: string;
+  readonly counts: Counter;
+  readonly ending: Ending;
+  readonly callCount: number;
+  say(words: unknown, out: StreamEvent[]): void;
+  think(thought: Thought, words: unknown, out: StreamEvent[]): void;
+  /** Returns the number of the call, once it has a name. */
+  call(piece: CallPiece, out: StreamEvent[]): number | undefined;
+  /** The model says in its own words that it will not answer. */
+  refuse(): void;
+  /** The provider has said that nothing more comes. */
+  close(): void;
+  readonly isClosed: boolean;
+  /** The reply, when its stream has come to a clean end. Throws `ProviderError` for one that was cut, or that its provider took back. */
+  finish(reasoning: () => readonly Reasoning[], out: StreamEvent[]): ModelReply;
+}
+
+export interface Thought {
+  readonly text: string;
+  take(words: string): string;
+}
+
+/** A thought whose pieces are still coming. */
+export function openThought(): Thought {
+  let text = "";
+  const whole = wholeCharacters();
+  return {
+    get text() {
+      return text;
+    },
+    take(words) {
+      const news = whole(words);
+      text += news;
+      return news;
+    },
+  };
+}
+
+export function replyDraft(): Draft {
+  const said = openThought();
+  const calls = callList();
+  const counts = counter();
+  const end = ending();
+  let isClosed = false;
+  let isRefused = false;
+  let length = 0;
+
+  const weigh = (words: string) => {
+    length += words.length;
+    if (length > MAX_REPLY_CHARS) throw refused(`the reply is longer than ${MAX_REPLY_CHARS} characters`);
+    return words;
+  };
+
+  /** Without a reason, the stream's own end must stand behind something that is complete. */
+  const isWhole = () =>
+    end.end !== undefined || (isClosed && calls.areWhole && (said.text !== "" || calls.count > 0));
+
+  const stopOf = (): StopReason => {
+    if (!isWhole()) throw new ProviderError(CUT);
+    if (end.end === "failed") throw withdrawn(end.word ?? "");
+    return isRefused ? "refusal" : (end.end ?? "end_turn");
+  };
+
+  return {
+    get text() {
+      return said.text;
+    },
+    counts,
+    ending: end,
+    get callCount() {
+      return calls.count;
+    },
+    say(words, out) {
+      const delta = said.take(weigh(textIn(words)));
+      if (delta !== "") out.push({ event: "on_chat_model_stream", data: { delta } });
+    },
+    think(thought, words, out) {
+      const reasoning_delta = thought.take(weigh(textIn(words)));
+      if (reasoning_delta !== "") out.push({ event: "on_chat_model_stream", data: { reasoning_delta } });
+    },
+    call(piece, out) {
+      weigh(textIn(piece.args));
+      return calls.take(piece, out);
+    },
+    refuse() {
+      isRefused = true;
+    },
+    close() {
+      isClosed = true;
+    },
+    get isClosed() {
+      return isClosed;
+    },
+    finish(reasoning, out) {
+      const stop = stopOf();
+      const made = calls.settle(stop, out);
+      // What the provider took back in the middle is not carried out.
+      const tool_calls = stop === "refusal" ? [] : made;
+      // Some servers say that the turn is over and mean the calls.
+      const stop_reason = stop === "end_turn" && tool_calls.length > 0 ? "tool_use" : stop;
+      const remark = end.isUnknown ? { remark: unknownReason(end.word ?? "") } : {};
+      return {
+        ...{ content: said.text, tool_calls, reasoning: reasoning(), stop_reason, usage: counts.usage },
+        ...remark,
+      };
+    },
+  };
+}
+
+const unknownReason = (word: string): Remark => ({
+  code: "unknown_stop_reason",
+  message: `ended a reply for an unknown reason, ${JSON.stringify(word)}. It counts as the end of the turn.`,
+});
+
+const CUT = "the stream ended before the reply did";
+
+const withdrawn = (reason: string) =>
+  new ProviderError("the provider took the reply back", {
+    body: { code: 503, message: `The model's reply was withdrawn (${reason}).` },
+  });

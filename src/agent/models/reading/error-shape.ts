@@ -1,0 +1,23 @@
+// Errors that come as events of a stream, or as a whole answer with status 200. Servers wrap them in many ways.
+
+import { isObject } from "../../../lib/json.ts";
+import type { ProviderEvent } from "../reply.ts";
+
+/** The error that an event is, in the provider's form; undefined for any other event. */
+export function errorIn(event: ProviderEvent): unknown {
+  const { error, type, object, base_resp: status, choices, message } = event;
+  if (saysSomething(error) || type === "error" || object === "error") return event;
+  if (isObject(status) && status.status_code) return status; // MiniMax
+  if (Array.isArray(choices) && choices.length > 0) return undefined;
+  // Anthropic's `message_start` has a message that is no text.
+  const hasWords = typeof message === "string" || WORDS.some((key) => saysSomething(event[key]));
+  return hasWords ? event : undefined;
+}
+
+/** Where servers without a key `error` put their words. */
+const WORDS = ["detail", "errors", "error_message", "error_msg", "msg"] as const;
+
+const saysSomething = (value: unknown) =>
+  typeof value === "object" && value !== null
+    ? Object.keys(value).length > 0
+    : value !== undefined && value !== null && value !== "" && value !== false && value !== 0;

@@ -1,0 +1,51 @@
+// The body of a model request. That of a long thread is written in turns of the event loop of its own, and its closed turns
+// once.
+
+import { ownTurn } from "../../lib/async.ts";
+import { areLong } from "../core/message.ts";
+import type { ModelRequest } from "../core/model.ts";
+import type { LeftOut } from "./closed-turns.ts";
+import { jsonList } from "./json-list.ts";
+
+interface Params {
+  readonly messages: readonly unknown[];
+}
+
+/** What an SDK is given as the body, with the headers that say what it is. */
+export interface RequestBody {
+  readonly body: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** `params`: what `request` becomes on the wire. An SDK writes a short one itself. */
+export async function requestBody(
+  request: ModelRequest,
+  params: Params,
+  leftOut?: LeftOut,
+): Promise<RequestBody> {
+  const headers = traceHeaders(request);
+  const { tenant = "" } = request;
+  const open = leftOut ? request.messages.slice(leftOut.closed.messages.length) : request.messages;
+  if (areLong(open)) await ownTurn(tenant);
+  else if (!leftOut) return { body: params, headers };
+  return {
+    body: await written(params, leftOut, tenant),
+    headers: { ...headers, "content-type": "application/json" },
+  };
+}
+
+export const traceHeaders = ({ traceparent }: ModelRequest): RequestBody["headers"] =>
+  traceparent === undefined ? {} : { traceparent };
+
+async function written(
+  { messages, ...rest }: Params,
+  leftOut: LeftOut | undefined,
+  tenant: string,
+): Promise<Uint8Array> {
+  const at = leftOut?.at ?? 0;
+  const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
+  const head = `${JSON.stringify(rest).slice(0, -1)},"messages":[${before.join("")}`;
+  const closed = leftOut ? [leftOut.closed.text, Buffer.from(",")] : [];
+  const open = await jsonList(messages.slice(at), tenant);
+  return Buffer.concat([Buffer.from(head), ...closed, ...open, Buffer.from("]}")]);
+}

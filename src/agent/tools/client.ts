@@ -1,0 +1,118 @@
+// Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
+
+import { ownTurn } from "../../lib/async.ts";
+import {
+  type JsonSchema,
+  loadSchemaEngine,
+  type SchemaChecker,
+  type SchemaEngine,
+} from "../../lib/untrusted-schema/index.ts";
+import { AppError } from "../core/errors.ts";
+import type { ToolCall } from "../core/message.ts";
+import { askFor } from "../core/open-interrupts.ts";
+import type { ClientTool } from "../core/records.ts";
+import type { Stream } from "../core/stream.ts";
+import { done, failed, interrupted, type Run, type Tool, type ToolResult } from "../core/tool.ts";
+import { usableParameters } from "./parameters.ts";
+
+/** Parts of the schemas of a run's tools: some ten milliseconds of checking. */
+const MAX_PARTS = 500;
+
+/** Checks what a request of a tenant brings. Throws `invalid_request` for two tools of one name, and for schemas that are too large in all. */
+export async function checkClientTools(tenant: string, definitions: readonly ClientTool[]): Promise<void> {
+  if (definitions.length === 0) return;
+  const engine = await loadSchemaEngine();
+  const names = new Set<string>();
+  let parts = 0;
+  for (const definition of definitions) {
+    if (names.has(definition.name))
+      throw new AppError(
+        "invalid_request",
+        `tools: two have the name \`${definition.name}\`; names must be unique.`,
+      );
+    names.add(definition.name);
+    await ownTurn(tenant);
+    parts += partsOf(definition, engine);
+    if (parts > MAX_PARTS)
+      throw new AppError(
+        "invalid_request",
+        `tools: the schemas up to \`${definition.name}\` have ${parts} parts; those of a run may have at most ${MAX_PARTS} in all.`,
+      );
+  }
+}
+
+/** The parts of its schema; 0 for a tool that cannot be used, which the run leaves out. */
+function partsOf({ parameters }: ClientTool, engine: SchemaEngine): number {
+  const checked = checkedBy(engine, parameters);
+  return "fault" in checked ? 0 : checked.parts;
+}
+
+interface Checked {
+  readonly parameters: JsonSchema;
+  /** What calls are held against. */
+  readonly schema: JsonSchema;
+  readonly parts: number;
+}
+
+/** `fault` completes "its parameters …". */
+function checkedBy({ validate }: SchemaEngine, described: JsonSchema): Checked | { readonly fault: string } {
+  const usable = usableParameters(described);
+  if ("fault" in usable) return usable;
+  const { parameters, schema } = usable;
+  // The front end checks expressions that are not RE2 itself, such as that of an e-mail address.
+  const faults: string[] = [];
+  for (const candidate of [schema, withoutExpressions(schema)])
+    try {
+      return { parameters, schema: candidate, parts: validate(candidate) };
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error;
+      faults.push(error.message);
+    }
+  return { fault: `are a schema that ${faults.at(-1)}` };
+}
+
+const withoutExpressions = (schema: JsonSchema): JsonSchema =>
+  JSON.parse(JSON.stringify(schema), (key, value: unknown) =>
+    key === "pattern" && typeof value === "string" ? undefined : value,
+  );
+
+/** For definitions that `checkClientTools` accepted. A schema is compiled at the first call of its tool. */
+export async function createClientTools(definitions: readonly ClientTool[]): Promise<Tool[]> {
+  if (definitions.length === 0) return [];
+  const engine = await loadSchemaEngine();
+  const tools: Tool[] = [];
+  for (const definition of definitions) {
+    await ownTurn();
+    const checked = checkedBy(engine, definition.parameters);
+    tools.push(
+      "fault" in checked
+        ? { ...clientTool({ ...definition, parameters: { type: "object" } }), fault: checked.fault }
+        : clientTool({ ...definition, parameters: checked.parameters }, engine.checker(checked.schema)),
+    );
+  }
+  return tools;
+}
+
+/** Its result comes with `resume`: a text, or a refusal with a reason. */
+export function clientTool({ name, description, parameters }: ClientTool, checker?: SchemaChecker): Tool {
+  return {
+    name,
+    description,
+    parameters,
+    annotations: { idempotent: true, requiresPermission: false },
+    fromClient: true,
+    prepare: async () => checker?.prepare(),
+    parse(args) {
+      const faults = checker?.check(args) ?? [];
+      return faults.length === 0 ? { args } : { faults };
+    },
+    execute: (_args, call, run) => execute(call, run),
+  };
+}
+
+async function* execute(call: ToolCall, run: Run): Stream<ToolResult> {
+  const answer = yield* askFor({ call, kind: "tool", prompt: `Carry out \`${call.name}\`.` }, run);
+  if (!answer) return interrupted();
+  if (answer.decision === "respond") return done(answer.message ?? "");
+  return failed(answer.message ?? "The front end did not execute the tool.");
+}

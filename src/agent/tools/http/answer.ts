@@ -1,0 +1,148 @@
+// From the answer of a tool's server to the result of the call.
+
+import { isTurnSpent, sharedTurn } from "../../../lib/async.ts";
+import { jsonSize } from "../../../lib/json.ts";
+import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
+import type { PublicResponse } from "../../../lib/ssrf-safe-fetch/index.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { replyResult, replyText } from "../../core/delivered-result.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Stream } from "../../core/stream.ts";
+import { done, failed, type ToolResult } from "../../core/tool.ts";
+import { streamOf } from "./stream.ts";
+
+const MAX_RESULT_BYTES = 1024 * 1024;
+/** Of a stream, with all its progress. */
+const MAX_STREAM_BYTES = 4 * MAX_RESULT_BYTES;
+/** Keys and values of a JSON text. */
+const MAX_ENTRIES = 20_000;
+const MAX_ERROR_BYTES = 64 * 1024;
+/** Of what a failed call says. */
+const MAX_ERROR_CHARS = 2000;
+/** Of one call; further progress is not shown. */
+const MAX_PROGRESS = 1000;
+
+/** `deferred`: the result comes later. `refused`: with a status; another try may have another answer. */
+export type Answer =
+  | { readonly kind: "result"; readonly result: ToolResult; readonly failure?: EndpointFailure }
+  | { readonly kind: "deferred" }
+  | {
+      readonly kind: "refused";
+      readonly result: ToolResult;
+      readonly failure: EndpointFailure;
+      readonly retryAfterMs: number | undefined;
+    };
+
+/** Why the endpoint did not carry out a call, for the log: nothing that it said is in it. */
+export interface EndpointFailure {
+  /** `http_` and the status, `timeout`, or how the request failed. */
+  readonly code: string;
+  readonly message: string;
+  readonly cause?: unknown;
+}
+
+/** Yields the progress that the server tells. Throws a `FetchError`. What is long takes turns of the tenant's. */
+export async function* answerOf(response: PublicResponse, call: ToolCall, tenant: string): Stream<Answer> {
+  const { status } = response;
+  if (status === 202) return { kind: "deferred" };
+  if (status === 204) return settled(done("The tool is done. It had nothing to say."));
+  if (status >= 200 && status < 300) return settled(yield* readResult(response, call, tenant));
+  const result = failed(await refusal(response));
+  const failure = { code: `http_${status}`, message: `It answered with HTTP ${status}.` };
+  if (!MAY_PASS.has(status)) return { kind: "result", result, failure };
+  return { kind: "refused", result, failure, retryAfterMs: retryAfter(response.headers["retry-after"]) };
+}
+
+const settled = (result: ToolResult): Answer => ({ kind: "result", result });
+
+/** Statuses that say nothing about the call itself. */
+const MAY_PASS: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);
+
+async function* readResult(response: PublicResponse, call: ToolCall, tenant: string): Stream<ToolResult> {
+  const mediaType = mediaTypeOf(response);
+  const stream = streamOf(mediaType, MAX_RESULT_BYTES);
+  if (stream) return yield* readStream(stream(response.read(MAX_STREAM_BYTES)), call, tenant);
+  if (!isJson(mediaType))
+    throw new FetchError("unreadable", `the answer is ${shown(mediaType)}, not application/json`);
+  const reply = parsed(await textOf(response, MAX_RESULT_BYTES));
+  const result = replyResult(reply);
+  if (!result) throw new FetchError("unreadable", "the answer has neither a `result` nor an `error`");
+  return result;
+}
+
+/** `{progress}` any number of times, then `{result}` or `{error}`. Other values are skipped. */
+async function* readStream(
+  texts: AsyncGenerator<string>,
+  call: ToolCall,
+  tenant: string,
+): Stream<ToolResult> {
+  let told = 0;
+  for await (const text of texts) {
+    if (isTurnSpent()) await sharedTurn(tenant);
+    const reply = parsed(text);
+    const result = replyResult(reply);
+    if (result) return result;
+    if (typeof reply !== "object" || reply === null || !("progress" in reply)) continue;
+    if (++told > MAX_PROGRESS) continue;
+    const output = replyText(reply.progress);
+    yield { event: "on_tool_progress", name: call.name, data: { call_id: call.id, output } };
+  }
+  throw new FetchError("broken", "the answer ended before there was a `result` or an `error`");
+}
+
+/** Counted before it is parsed, as the body of a late result is: a mebibyte of keys takes a tenth of a second. */
+function parsed(text: string): unknown {
+  const { entries } = jsonSize(Buffer.from(text));
+  if (entries > MAX_ENTRIES)
+    throw new FetchError(
+      "unreadable",
+      `the answer has ${entries} keys and values; at most ${MAX_ENTRIES} are allowed`,
+    );
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new FetchError("unreadable", "the answer is not valid JSON");
+  }
+}
+
+/** What the server says of its own failure, or only the status. */
+async function refusal(response: PublicResponse): Promise<string> {
+  const { status } = response;
+  if (status >= 300 && status < 400)
+    return `The tool's server answered with a redirect (HTTP ${status}), and none is followed.`;
+  const said = isJson(mediaTypeOf(response)) ? await saidError(response) : "";
+  return `The tool's server answered with HTTP ${status}${said && `: ${said}`}`;
+}
+
+async function saidError(response: PublicResponse): Promise<string> {
+  try {
+    const reply: unknown = JSON.parse(await textOf(response, MAX_ERROR_BYTES));
+    const isObject = typeof reply === "object" && reply !== null;
+    return isObject && "error" in reply ? firstChars(replyText(reply.error), MAX_ERROR_CHARS) : "";
+  } catch (error) {
+    if (error instanceof FetchError || error instanceof SyntaxError) return "";
+    throw error;
+  }
+}
+
+async function textOf(response: PublicResponse, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of response.read(maxBytes)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** One that says nothing of its type is believed to be JSON. */
+const mediaTypeOf = ({ headers }: PublicResponse) =>
+  (headers["content-type"] ?? "application/json").split(";", 1).join().trim().toLowerCase();
+
+const isJson = (mediaType: string) => mediaType === "application/json" || mediaType.endsWith("+json");
+
+const shown = (mediaType: string) =>
+  /^[\w.+-]{1,50}\/[\w.+-]{1,50}$/.test(mediaType) ? mediaType : "something";
+
+/** In ms: seconds, or a date. */
+function retryAfter(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
+  const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

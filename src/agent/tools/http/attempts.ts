@@ -1,0 +1,58 @@
+// One call, in as many tries as are safe: again where nothing had been sent, and where a second execution does no
+// harm also after an answer that may pass or a connection that broke.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { backoff } from "../../../lib/backoff.ts";
+import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
+import type { Stream } from "../../core/stream.ts";
+import { failed } from "../../core/tool.ts";
+import type { Answer } from "./answer.ts";
+
+const MAX_TRIES = 3;
+const WAIT = { base: 250, jitter: 0.5 };
+
+export type FinalAnswer = Exclude<Answer, { kind: "refused" }>;
+
+export interface Attempts {
+  /** A second execution does no harm. */
+  readonly isRepeatable: boolean;
+  /** Ends every try, and every wait between two. */
+  readonly signal: AbortSignal;
+  /** How much longer the call may take, in ms. A wait that would be longer is not begun. */
+  left(): number;
+}
+
+/** Nothing of what a `FetchError` says is thrown; it is the result. Throws the reason of `signal`. */
+export async function* persist(
+  attempt: () => Stream<Answer>,
+  { isRepeatable, signal, left }: Attempts,
+): Stream<FinalAnswer> {
+  for (let tries = 1; ; tries++) {
+    const { answer, isSafe } = yield* tried(attempt, isRepeatable);
+    if (answer.kind !== "refused") return answer;
+    const wait = answer.retryAfterMs ?? backoff(tries, WAIT);
+    const { result, failure } = answer;
+    if (!isSafe || tries === MAX_TRIES || wait >= left()) return { kind: "result", result, failure };
+    await sleep(wait, undefined, { signal });
+  }
+}
+
+async function* tried(attempt: () => Stream<Answer>, isRepeatable: boolean) {
+  try {
+    return { answer: yield* attempt(), isSafe: isRepeatable };
+  } catch (error) {
+    if (!(error instanceof FetchError)) throw error;
+    const result = failed(sentenceOf(error, isRepeatable));
+    const mayPass = error.failure === "unreachable" || error.failure === "broken";
+    const failure = { code: error.failure, message: `${error.message}.`, cause: error.cause };
+    const answer: Answer = mayPass
+      ? { kind: "refused", result, failure, retryAfterMs: undefined }
+      : { kind: "result", result, failure };
+    return { answer, isSafe: isRepeatable || error.failure === "unreachable" };
+  }
+}
+
+function sentenceOf({ failure, message }: FetchError, isRepeatable: boolean): string {
+  const doubt = failure === "broken" && !isRepeatable ? " What the call did is not known." : "";
+  return `The call of the tool's server failed: ${message}.${doubt}`;
+}

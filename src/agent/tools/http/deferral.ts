@@ -1,0 +1,110 @@
+// Deferred results: the address at which a call's server delivers one, and what the store knows of a call that was sent
+// before.
+//
+// An address is good for one result of one call. Its token is made from the tool's secret, and only its hash is kept with
+// the call: reading stored calls is not enough to deliver a result, and a call that is sent again after a crash has the
+// address that it had before.
+
+import { createHmac } from "node:crypto";
+import { maskedValue } from "../../../lib/mask.ts";
+import {
+  type CallKey,
+  type DeferredCall,
+  type DeferredCallStore,
+  tokenHash,
+} from "../../core/deferred-calls.ts";
+import { deliveredResult } from "../../core/delivered-result.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Run } from "../../core/tool.ts";
+import { failed, interrupted, type ToolResult } from "../../core/tool.ts";
+import { type HttpTool, maskOfTool } from "./registration.ts";
+import type { Delivery } from "./request.ts";
+import type { HttpToolStore } from "./store.ts";
+
+/** How long a result may be on its way. */
+const PATIENCE_MS = 24 * 3_600_000;
+
+export interface Deferral {
+  readonly store: Pick<DeferredCallStore, "open" | "get" | "accept" | "close">;
+  /** The address of one token: what the outside reaches this server by. */
+  urlOf(token: string): string;
+}
+
+/** One call's part in it. */
+export interface DeferredResult {
+  /** The result of an earlier attempt, or `interrupted` while it is awaited. Undefined when the call must be sent. */
+  known(): Promise<ToolResult | undefined>;
+  /** Before the call is sent. */
+  open(): Promise<Delivery>;
+  /** The server said "later". */
+  accept(): Promise<ToolResult>;
+  /** The call has another answer: later results are refused. Returns a result that was delivered before. */
+  close(): Promise<ToolResult | undefined>;
+}
+
+export function deferredResult(
+  { store, urlOf }: Deferral,
+  { tool, call, run }: { tool: HttpTool; call: ToolCall; run: Run },
+): DeferredResult {
+  const key: CallKey = { owner: run.owner, thread_id: run.threadId, call_id: call.id };
+  /** What an attempt before a crash has kept. */
+  let sent: DeferredCall | undefined;
+  return {
+    async known() {
+      const found = await store.get(key);
+      if (found?.tool !== call.name) return undefined;
+      if (found.state === "sent") sent = found;
+      if (found.state === "delivered") return deliveredResult(found);
+      if (found.state !== "accepted") return undefined;
+      return Date.parse(found.expires_at) > Date.now() ? interrupted() : failed(NEVER_CAME);
+    },
+    async open() {
+      const before = sent && deliveryFor(sent.expires_at);
+      if (before?.token_hash === sent?.token_hash && before) return before.delivery;
+      const { delivery, token_hash } = deliveryFor(new Date(Date.now() + PATIENCE_MS).toISOString());
+      const expires_at = delivery.result_expires_at;
+      await store.open({ ...key, run_id: run.id, tool: call.name, expires_at, token_hash });
+      return delivery;
+    },
+    async accept() {
+      const found = await store.accept(key);
+      return found?.state === "delivered" ? deliveredResult(found) : interrupted();
+    },
+    async close() {
+      const found = await store.close(key);
+      return found?.state === "delivered" ? deliveredResult(found) : undefined;
+    },
+  };
+
+  function deliveryFor(result_expires_at: string): { delivery: Delivery; token_hash: string } {
+    const names = [key.owner.tenant, key.owner.user, key.thread_id, run.id, call.id, result_expires_at];
+    const mac = createHmac("sha256", tool.secret).update(JSON.stringify(names)).digest("base64url");
+    const token = `tr_${mac}`;
+    return { delivery: { result_url: urlOf(token), result_expires_at }, token_hash: tokenHash(token) };
+  }
+}
+
+/** The same calls, with the results masked that endpoints delivered. A tool that was removed masks nothing. */
+export function maskedCalls(calls: DeferredCallStore, tools: Pick<HttpToolStore, "get">): DeferredCallStore {
+  async function masked(call: DeferredCall | undefined): Promise<DeferredCall | undefined> {
+    const tool = call?.reply && (await tools.get(call.owner.tenant, call.tool));
+    return call && tool ? { ...call, reply: maskedValue(call.reply, maskOfTool(tool)) } : call;
+  }
+  return {
+    open: (call) => calls.open(call),
+    get: async (key) => masked(await calls.get(key)),
+    accept: async (key) => masked(await calls.accept(key)),
+    leave: async (key) => masked(await calls.leave(key)),
+    close: async (key) => masked(await calls.close(key)),
+    isKept: (tokenHash) => calls.isKept(tokenHash),
+    async deliver(tokenHash, reply) {
+      const call = await calls.deliver(tokenHash, reply);
+      // The result is kept, so this must not fail. Without `late` it is not sent to an active run, and stays due.
+      return masked(call).catch(() => call && { ...call, state: "delivered" });
+    },
+    forget: (key) => calls.forget(key),
+    due: (limit) => calls.due(limit),
+  };
+}
+
+const NEVER_CAME = "The tool's server promised to deliver a result, and did not within a day.";

@@ -1,0 +1,261 @@
+// HTTP tools, which a tenant's own servers execute: what a registration may say, what is stored of it, and what the
+// tenant sees again.
+
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { boundedMap } from "../../../lib/bounded-schemas.ts";
+import { globMatcher } from "../../../lib/glob.ts";
+import { mergePatch } from "../../../lib/json.ts";
+import { type Mask, maskOf } from "../../../lib/mask.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { loadSchemaEngine } from "../../../lib/untrusted-schema/index.ts";
+import { AppError } from "../../core/errors.ts";
+import type { ToolAnnotations } from "../../core/tool.ts";
+import { usableParameters } from "../parameters.ts";
+
+const MAX_HEADERS = 20;
+/** Servers take no more of a request's head, and each text that an endpoint answers is searched for all of it. */
+const MAX_HEADER_CHARS = 16_384;
+
+/** What every other tool's name may be, too; models take nothing else. */
+const Name = z
+  .string()
+  .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
+  .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__");
+
+const CallbackUrl = z
+  .string()
+  .max(2048)
+  .refine((text) => {
+    const url = URL.parse(text);
+    return (url?.protocol === "http:" || url?.protocol === "https:") && url.username + url.password === "";
+  }, "must be an http or https URL without a user and a password");
+
+/** Headers that a call sets itself: those of the connection, those of the message, and what the receiver relies on. */
+const OWN_HEADERS: ReadonlySet<string> = new Set(
+  (
+    "connection keep-alive te trailer transfer-encoding upgrade expect host http2-settings via forwarded " +
+    "content-length content-type content-encoding accept accept-encoding user-agent date idempotency-key"
+  ).split(" "),
+);
+const OWN_PREFIXES = ["webhook-", "proxy-", "x-forwarded-"];
+
+function isOwnHeader(name: string): boolean {
+  const lower = name.toLowerCase();
+  return OWN_HEADERS.has(lower) || OWN_PREFIXES.some((prefix) => lower.startsWith(prefix));
+}
+
+const HeaderName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, "must be a header name")
+  .refine((name) => !isOwnHeader(name), "must not be a header that the call sets itself");
+const HeaderValue = z
+  .string()
+  .max(4096)
+  .regex(/^[\t\x20-\x7e]*$/, "must be one line of ASCII");
+
+const Glob = z
+  .string()
+  .min(1)
+  .max(128)
+  .refine((pattern) => {
+    try {
+      return Boolean(globMatcher(pattern));
+    } catch {
+      return false;
+    }
+  }, "must be a name or a pattern such as research-*");
+
+export const HttpToolRegistration = z
+  .strictObject({
+    name: Name,
+    description: z.string().min(1).max(8192).describe("The model reads it."),
+    parameters: z
+      .record(z.string(), z.unknown())
+      .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
+    callback_url: CallbackUrl.describe("Where each call is POSTed to."),
+    headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
+      .default({})
+      .describe("Sent with each call; never shown again."),
+    timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, including retries."),
+    idempotent: z
+      .boolean()
+      .default(false)
+      .describe("A second execution with the same Idempotency-Key does no harm: the call may be repeated."),
+    annotations: z
+      .strictObject({
+        read_only: z.boolean().optional(),
+        destructive: z.boolean().optional(),
+        category: z.enum(["read", "write", "execute", "network", "plan"]).optional(),
+        requires_permission: z.boolean().optional(),
+      })
+      .describe(
+        "For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count.",
+      )
+      .default({}),
+    agents: z.array(Glob).min(1).max(50).default(["*"]).describe("Agents that may use it: names and globs."),
+  })
+  .meta({ id: "HttpToolRegistration" });
+export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
+
+const { description, parameters, callback_url, timeout_ms, idempotent, annotations, agents } =
+  HttpToolRegistration.shape;
+
+/** What may be changed of a tool. Its name, and the secret that signs its calls, stay. */
+export const HttpToolChange = z
+  .strictObject({
+    description: description.optional(),
+    parameters: parameters.optional(),
+    callback_url: callback_url.optional(),
+    headers: boundedMap(HeaderName, HeaderValue.nullable(), MAX_HEADERS)
+      .optional()
+      .describe("Merged into those that it has; null removes one."),
+    timeout_ms: timeout_ms.unwrap().optional(),
+    idempotent: idempotent.unwrap().optional(),
+    annotations: annotations.unwrap().optional(),
+    agents: agents.unwrap().optional(),
+  })
+  .meta({ id: "HttpToolChange" });
+export type HttpToolChange = z.infer<typeof HttpToolChange>;
+
+/** A tool as it is kept. Its headers and its secret leave the server in calls only. */
+export const HttpTool = HttpToolRegistration.extend({
+  /** Signs the calls: `whsec_` and base64, as Standard Webhooks has it. */
+  secret: z.string(),
+  /** The secret before the tool was registered again. Calls have the signatures of both until `until`. */
+  previous: z.object({ secret: z.string(), until: z.iso.datetime() }).optional(),
+  created_at: z.iso.datetime(),
+});
+export type HttpTool = z.infer<typeof HttpTool>;
+
+/** A tool as its tenant sees it. */
+export const HttpToolInfo = HttpToolRegistration.omit({ headers: true })
+  .extend({
+    callback_url: z.string().describe("Without its query."),
+    header_names: z.array(z.string()),
+    created_at: z.iso.datetime(),
+  })
+  .meta({ id: "HttpTool" });
+export type HttpToolInfo = z.infer<typeof HttpToolInfo>;
+
+export function httpToolInfo({ headers, secret: _, previous: __, ...tool }: HttpTool): HttpToolInfo {
+  const { origin, pathname } = new URL(tool.callback_url);
+  return { ...tool, callback_url: origin + pathname, header_names: Object.keys(headers).sort() };
+}
+
+/** What the reply to a registration says, once: the secret. */
+export const RegisteredHttpTool = HttpToolInfo.extend({
+  secret: z.string().describe("Verifies the signatures of calls. Shown only once."),
+}).meta({ id: "RegisteredHttpTool" });
+
+/** Unless the tenants are trusted, what they say of a tool only makes its calls stricter. */
+export function annotationsOf({ annotations, idempotent }: HttpTool, isTrusted: boolean): ToolAnnotations {
+  const { read_only = false, destructive, category = "network", requires_permission } = annotations;
+  if (!isTrusted)
+    return omitUndefined({
+      readOnly: false,
+      // What only reads may be repeated, which is between the tenant and its tool.
+      idempotent: idempotent || read_only,
+      category: "network" as const,
+      destructive,
+      requiresPermission: requires_permission || undefined,
+    });
+  return omitUndefined({
+    readOnly: read_only,
+    idempotent,
+    category,
+    destructive,
+    requiresPermission: requires_permission,
+  });
+}
+
+/** How long a secret that was replaced still signs calls, in ms: for the time in which the endpoint gets the new one. */
+const PREVIOUS_SECRET_MS = 24 * 3_600_000;
+
+/** `tool`, which replaces `before`: its calls are signed with both secrets for a day. */
+export function succeeding(tool: HttpTool, before: HttpTool, now: number): HttpTool {
+  const until = new Date(now + PREVIOUS_SECRET_MS).toISOString();
+  return { ...tool, previous: { secret: before.secret, until } };
+}
+
+/** The secrets that sign a call now, the newest first. */
+export function secretsOf({ secret, previous }: Pick<HttpTool, "secret" | "previous">): string[] {
+  return previous && Date.parse(previous.until) > Date.now() ? [secret, previous.secret] : [secret];
+}
+
+/** Masks what the tool's endpoint must not repeat: the secrets in its headers and its URL, and those that sign its calls. */
+export function maskOfTool(tool: Pick<HttpTool, "headers" | "callback_url" | "secret" | "previous">): Mask {
+  const { headers, callback_url } = tool;
+  const secrets = secretsOf(tool).map((secret): [string, string] => ["secret", secret]);
+  return maskOf([...Object.entries(headers), ...new URL(callback_url).searchParams, ...secrets]);
+}
+
+const SECRET_BYTES = 32;
+
+export interface RegistrationChecks {
+  /** Whether a name is that of a tool of the server's own, for any agent. */
+  isTaken(name: string): boolean;
+  /** Whether no call is made to this URL, as its host has an address that is not public and not allowed. */
+  isRefused(url: URL): Promise<boolean>;
+}
+
+/**
+ * Throws `already_exists` for a name that is taken, `invalid_request` for parameters that are not the JSON Schema of an
+ * object and for an address that is refused.
+ */
+export async function newHttpTool(
+  registration: HttpToolRegistration,
+  { isTaken, isRefused }: RegistrationChecks,
+): Promise<HttpTool> {
+  const { name, parameters, callback_url, headers } = registration;
+  if (isTaken(name))
+    throw new AppError("already_exists", `\`${name}\` is a tool of the server itself. Choose another name.`);
+  if (parameters.type !== "object")
+    throw new AppError("invalid_request", 'parameters: must be a JSON Schema with "type": "object".');
+  const chars = Object.values(headers).join("").length;
+  if (chars > MAX_HEADER_CHARS)
+    throw new AppError(
+      "invalid_request",
+      `headers: their values have ${chars} characters together; at most ${MAX_HEADER_CHARS} are allowed.`,
+    );
+  await checkSchema(parameters);
+  const url = new URL(callback_url);
+  if (await isRefused(url)) throw notCalled(url);
+  const secret = `whsec_${randomBytes(SECRET_BYTES).toString("base64")}`;
+  return { ...registration, secret, created_at: new Date().toISOString() };
+}
+
+/** The tool with a change, and with the secret that it had. Throws what `newHttpTool` throws, and for too many headers. */
+export async function changedHttpTool(
+  before: HttpTool,
+  { headers, ...change }: HttpToolChange,
+  checks: RegistrationChecks,
+): Promise<HttpTool> {
+  const { secret, previous, created_at, ...registration } = before;
+  const merged = mergePatch(registration.headers, headers ?? {}) as HttpTool["headers"];
+  if (Object.keys(merged).length > MAX_HEADERS)
+    throw new AppError("invalid_request", `headers: at most ${MAX_HEADERS} are allowed.`);
+  const made = await newHttpTool({ ...registration, ...omitUndefined(change), headers: merged }, checks);
+  return { ...made, secret, created_at, ...omitUndefined({ previous }) };
+}
+
+/** Names the host only: the rest of a URL may be secret. */
+function notCalled({ host }: URL): AppError {
+  return new AppError(
+    "invalid_request",
+    `callback_url: \`${host}\` has no public address, so it would never be called. Use a public address, or have the \
+operator allow this one: HTTP_TOOLS_ALLOW, or http_tools.allow in the server's configuration.`,
+  );
+}
+
+async function checkSchema(parameters: Record<string, unknown>): Promise<void> {
+  const { compile } = await loadSchemaEngine();
+  const usable = usableParameters(parameters);
+  try {
+    await compile("fault" in usable ? parameters : usable.schema);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new AppError("invalid_request", `parameters: the schema ${error.message}`);
+  }
+  if ("fault" in usable) throw new AppError("invalid_request", `parameters: they ${usable.fault}.`);
+}

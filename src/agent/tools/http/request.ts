@@ -1,0 +1,66 @@
+// A call as it goes over the wire: signed as Standard Webhooks has it, and with a key under which the receiver can
+// know it again. A repeated call has the same key and the same body.
+
+import { createHash } from "node:crypto";
+import { webhookHeaders } from "../../../lib/webhook-signature.ts";
+import type { ToolCall } from "../../core/message.ts";
+import type { Run } from "../../core/tool.ts";
+import { type HttpTool, secretsOf } from "./registration.ts";
+
+/** Where a result may be delivered that is not there at once. */
+export interface Delivery {
+  readonly result_url: string;
+  readonly result_expires_at: string;
+}
+
+export interface SignedRequest {
+  readonly method: "POST";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface CallRequest {
+  /** Signed for each attempt, since a signature expires after some minutes. */
+  signed(): Promise<SignedRequest>;
+}
+
+export function callRequest(
+  tool: HttpTool,
+  { call, run, delivery }: { call: ToolCall; run: Run; delivery: Delivery | undefined },
+): CallRequest {
+  const id = idempotencyKey(call, run);
+  const traceparent = run.traceparent?.(call.id);
+  const body = JSON.stringify({
+    name: call.name,
+    args: call.args,
+    call_id: call.id,
+    run_id: run.id,
+    thread_id: run.threadId,
+    tenant: run.owner.tenant,
+    user: run.owner.user,
+    ...delivery,
+  });
+  return {
+    async signed() {
+      return {
+        method: "POST",
+        body,
+        headers: {
+          ...tool.headers,
+          "content-type": "application/json",
+          accept: "application/json, application/x-ndjson, text/event-stream",
+          "user-agent": "skein",
+          "idempotency-key": id,
+          ...(traceparent === undefined ? {} : { traceparent }),
+          ...(await webhookHeaders(secretsOf(tool), { id, body })),
+        },
+      };
+    },
+  };
+}
+
+/** The run's id and the call's. The model makes the call's: one that a header cannot carry is hashed. */
+function idempotencyKey(call: ToolCall, run: Run): string {
+  const isPlain = /^[A-Za-z0-9_-]{1,100}$/.test(call.id);
+  return `${run.id}:${isPlain ? call.id : createHash("sha256").update(call.id).digest("base64url")}`;
+}

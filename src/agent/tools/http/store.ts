@@ -1,0 +1,151 @@
+// The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
+
+import { LRUCache } from "lru-cache";
+import { ownTurn } from "../../../lib/async.ts";
+import { globMatcher } from "../../../lib/glob.ts";
+import {
+  change,
+  type Document,
+  type Documents,
+  type ListedCollection,
+  remove,
+} from "../../core/documents.ts";
+import { AppError } from "../../core/errors.ts";
+import { type HttpTool, succeeding } from "./registration.ts";
+
+/** Of one tenant. */
+export const MAX_HTTP_TOOLS = 100;
+
+/** A tool belongs to the tenant, not to the user who registered it. */
+export interface HttpToolStore {
+  /**
+   * Replaces one of the same name. Throws `limit_exceeded` for a new one past `MAX_HTTP_TOOLS`, and for one with which the
+   * tenant's tools would take more than their bytes.
+   */
+  put(tenant: string, tool: HttpTool): Promise<void>;
+  /** Writes what `update` makes of a tool, which is asked again when another writer was first. Undefined when there is none. */
+  change(
+    tenant: string,
+    name: string,
+    update: (before: HttpTool) => Promise<HttpTool>,
+  ): Promise<HttpTool | undefined>;
+  get(tenant: string, name: string): Promise<HttpTool | undefined>;
+  /**
+   * By name, in the order of its characters' codes: those behind the name `after`, up to `limit`. Shared: not to be changed.
+   */
+  list(
+    tenant: string,
+    page?: { readonly after?: string; readonly limit?: number },
+  ): Promise<readonly HttpTool[]>;
+  /** Those that an agent may be given, as far as their registrations go; in the same order, and shared too. */
+  listFor(tenant: string, agent: string): Promise<readonly HttpTool[]>;
+  /** False when there is none. */
+  delete(tenant: string, name: string): Promise<boolean>;
+}
+
+const toolsOf = (tenant: string): ListedCollection => ({ kind: "tools", tenant });
+
+/** Bytes of the tools that are kept ready for runs. */
+const MAX_READY_BYTES = 64 * 1024 * 1024;
+
+/** `maxBytes`: what the tools of a tenant may take in all, with their names and headers. */
+export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
+  const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
+
+  /** Parsing and compiling take a turn of the event loop of their own. */
+  const readyOf = async (tenant: string, { key, body, version }: Document): Promise<ReadyTool> => {
+    const id = JSON.stringify([tenant, key, version]);
+    if (!ready.has(id)) await ownTurn(tenant);
+    // Another run may have made it meanwhile.
+    const tool = ready.get(id) ?? readyTool(body);
+    ready.set(id, tool, { size: body.length });
+    return tool;
+  };
+
+  return {
+    put(tenant, tool) {
+      const key = tool.name;
+      const limit = { count: MAX_HTTP_TOOLS, error: tooMany };
+      const size = { bytes: maxBytes, error: () => tooLarge(maxBytes) };
+      return change(
+        documents,
+        { collection: toolsOf(tenant), keys: [key], limit, size },
+        ({ found: [found], now }) => {
+          const body = JSON.stringify(found ? succeeding(tool, toolOf(found.body), now) : tool);
+          return { writes: [{ key, seen: found?.version, body }], result: undefined };
+        },
+      );
+    },
+    change(tenant, key, update) {
+      const size = { bytes: maxBytes, error: () => tooLarge(maxBytes) };
+      return change(
+        documents,
+        { collection: toolsOf(tenant), keys: [key], size },
+        async ({ found: [found] }) => {
+          if (!found) return { result: undefined };
+          const tool = await update(toolOf(found.body));
+          return { writes: [{ key, seen: found.version, body: JSON.stringify(tool) }], result: tool };
+        },
+      );
+    },
+    async get(tenant, name) {
+      const [found] = (await documents.read(toolsOf(tenant), [name])).found;
+      return found && toolOf(found.body);
+    },
+    async list(tenant, { after, limit = MAX_HTTP_TOOLS } = {}) {
+      const tools: HttpTool[] = [];
+      const { items } = await documents.page(toolsOf(tenant), { order: "key", after, limit });
+      for (const document of items) tools.push((await readyOf(tenant, document)).tool);
+      return tools;
+    },
+    async listFor(tenant, agent) {
+      const tools: HttpTool[] = [];
+      for (const document of await sorted(documents, tenant)) {
+        const { tool, isFor } = await readyOf(tenant, document);
+        if (isFor(agent)) tools.push(tool);
+      }
+      return tools;
+    },
+    delete: (tenant, name) => remove(documents, toolsOf(tenant), name),
+  };
+}
+
+const sorted = async (documents: Documents, tenant: string) =>
+  (await documents.list(toolsOf(tenant))).toSorted((a, b) => (a.key < b.key ? -1 : 1));
+
+// Only `put` and `change` write these.
+const toolOf = (body: string) => JSON.parse(body) as HttpTool;
+
+interface ReadyTool {
+  readonly tool: HttpTool;
+  isFor(agent: string): boolean;
+}
+
+/** Agents for which it is known whether they may have the tool. */
+const MAX_KNOWN_AGENTS = 1000;
+
+function readyTool(body: string): ReadyTool {
+  const tool = toolOf(body);
+  const matchers = tool.agents.map((pattern) => globMatcher(pattern));
+  const known = new Map<string, boolean>();
+  return {
+    tool,
+    isFor(agent) {
+      const isFor = known.get(agent) ?? matchers.some((matches) => matches(agent));
+      if (known.size < MAX_KNOWN_AGENTS) known.set(agent, isFor);
+      return isFor;
+    },
+  };
+}
+
+const tooMany = () =>
+  new AppError("limit_exceeded", `There are already ${MAX_HTTP_TOOLS} HTTP tools. Delete one first.`, {
+    details: { limit: MAX_HTTP_TOOLS },
+  });
+
+const tooLarge = (limit: number) =>
+  new AppError(
+    "limit_exceeded",
+    `With this one the HTTP tools have too many bytes in all: at most ${limit} are allowed (http_tools.bytes). Delete one first.`,
+    { details: { limit } },
+  );

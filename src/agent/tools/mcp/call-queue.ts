@@ -1,0 +1,110 @@
+// Queues the calls to one server: so many run at once, so many of them per user, and so many wait. First come, first served,
+// except that a user at the limit lets others pass.
+
+import type { Owner } from "../../../protocol/ids.ts";
+import { McpFailure } from "./reporting.ts";
+
+const MAX_AT_ONCE = 32;
+const MAX_OF_ONE = 8;
+const MAX_WAITING = 256;
+const MAX_WAITING_OF_ONE = 64;
+
+export interface Turns {
+  /**
+   * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls wait, and the
+   * signal's reason when it aborts.
+   */
+  take(owner: Owner, signal: AbortSignal): Promise<() => void>;
+  /** Pauses new calls until the returned function is called; running calls continue. */
+  hold(): () => void;
+  /** Resolves when no call is running. */
+  over(): Promise<void>;
+}
+
+interface Waiting {
+  readonly user: string;
+  go(): void;
+}
+
+export function createTurns(): Turns {
+  const running = new Map<string, number>();
+  let waiting: readonly Waiting[] = [];
+  let taken = 0;
+  let holds = 0;
+  let whenOver: (() => void)[] = [];
+
+  const mayGo = (user: string) => holds === 0 && taken < MAX_AT_ONCE && (running.get(user) ?? 0) < MAX_OF_ONE;
+  const next = () => {
+    for (;;) {
+      const first = waiting.find(({ user }) => mayGo(user));
+      if (!first) return;
+      waiting = waiting.filter((each) => each !== first);
+      start(first.user);
+      first.go();
+    }
+  };
+  const start = (user: string) => {
+    taken++;
+    running.set(user, (running.get(user) ?? 0) + 1);
+  };
+  const end = (user: string) => {
+    taken--;
+    const left = (running.get(user) ?? 1) - 1;
+    if (left === 0) running.delete(user);
+    else running.set(user, left);
+    if (taken === 0) for (const resolve of whenOver.splice(0)) resolve();
+    next();
+  };
+  const queue = (user: string, signal: AbortSignal) => {
+    const own = waiting.filter((each) => each.user === user).length;
+    if (waiting.length >= MAX_WAITING || own >= MAX_WAITING_OF_ONE)
+      throw new McpFailure("answered", "has too many calls waiting for it");
+    return new Promise<void>((resolve, reject) => {
+      const onAbort = () => {
+        waiting = waiting.filter((each) => each !== entry);
+        reject(signal.reason);
+      };
+      const entry = {
+        user,
+        go() {
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      waiting = [...waiting, entry];
+    });
+  };
+
+  return {
+    async take(owner, signal) {
+      signal.throwIfAborted();
+      const user = JSON.stringify([owner.tenant, owner.user]);
+      if (mayGo(user)) start(user);
+      else await queue(user, signal);
+      let isOver = false;
+      return () => {
+        if (!isOver) end(user);
+        isOver = true;
+      };
+    },
+
+    hold() {
+      holds++;
+      let isOver = false;
+      return () => {
+        if (isOver) return;
+        isOver = true;
+        holds--;
+        next();
+      };
+    },
+
+    over() {
+      if (taken === 0) return Promise.resolve();
+      const { promise, resolve } = Promise.withResolvers<void>();
+      whenOver = [...whenOver, resolve];
+      return promise;
+    },
+  };
+}

@@ -1,0 +1,179 @@
+// The connection to one server: opened when needed, replaced when it ends. Failed attempts are repeated with back-off.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { orAborted } from "../../../lib/async.ts";
+import { backoff } from "../../../lib/backoff.ts";
+import type { Turns } from "./call-queue.ts";
+import type { Connection, Era } from "./connection.ts";
+import type { McpServerDefinition } from "./options.ts";
+import type { Log } from "./reporting.ts";
+import { createTail, dismissed, McpFailure } from "./reporting.ts";
+
+const REST = { base: 1000, cap: 60_000 };
+/** A call waits this long for the next attempt; with a longer wait ahead it fails at once. */
+const MAX_WAIT_MS = 2000;
+/** A server that ends sooner did not really start. */
+const PROVEN_MS = 5000;
+/** How long a server may take to answer a ping after a call was given up. */
+const HUNG_MS = 3000;
+
+export interface LinkOptions {
+  readonly definition: McpServerDefinition;
+  readonly log: Log;
+  /** The version of Skein, as sent to servers. */
+  readonly version: string;
+  readonly turns: Turns;
+  /** Called for each new connection and when the server announces it: its tools may have changed. */
+  onToolsChanged(): void;
+}
+
+export class Link {
+  readonly #options: LinkOptions;
+  readonly #closing = new AbortController();
+  #connection: Promise<Connection> | undefined;
+  #era: Era = "auto";
+  #failures = 0;
+  #lastFailure = "";
+  #restsUntil = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #isExamined = false;
+  #isUp = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+  }
+
+  /** Throws an `McpFailure` when there is no connection now, and the signal's reason when it aborts. */
+  async connection(signal: AbortSignal): Promise<Connection> {
+    if (this.#closing.signal.aborted) throw dismissed();
+    const rest = this.#restsUntil - performance.now();
+    if (!this.#connection && rest > MAX_WAIT_MS)
+      throw new McpFailure("ended", `${this.#lastFailure}; it is tried again in ${Math.ceil(rest / 1000)} s`);
+    if (!this.#connection) {
+      this.#connection = this.#open(rest);
+      // Callers that wait for it see the failure.
+      this.#connection.catch(() => {});
+    }
+    return await orAborted(this.#connection, signal);
+  }
+
+  /** Makes the next call open a new connection. */
+  async replace(connection: Connection): Promise<void> {
+    // The old connection worked, so this is no failure.
+    if (await this.#forget(connection)) this.#failures = 0;
+    connection.retire();
+  }
+
+  /**
+   * Checks whether a server that let a call down still answers, and pauses new calls meanwhile. One that does not answer is
+   * ended once no call is running.
+   */
+  examine(connection: Connection): void {
+    if (this.#isExamined || this.#closing.signal.aborted) return;
+    this.#isExamined = true;
+    const resume = this.#options.turns.hold();
+    void this.#exam(connection)
+      .catch((error: unknown) => this.#options.log("warn", "cannot be ended", error))
+      .finally(() => {
+        this.#isExamined = false;
+        resume();
+      });
+  }
+
+  /** Why there is no connection, while attempts fail: completes "The server …". */
+  get failure(): string | undefined {
+    return this.#isUp || this.#failures === 0 ? undefined : this.#lastFailure;
+  }
+
+  /** Resolves when the server's process, if any, and all that it started have ended. */
+  async close(): Promise<void> {
+    this.#closing.abort(dismissed());
+    clearTimeout(this.#retry);
+    const connection = await this.#connection?.catch(() => undefined);
+    this.#connection = undefined;
+    await connection?.close();
+  }
+
+  async #exam(connection: Connection): Promise<void> {
+    const hung = async () => {
+      await sleep(HUNG_MS, undefined, { ref: false });
+      await this.#options.turns.over();
+      return false;
+    };
+    if (await Promise.race([connection.isAlive(), hung()])) return;
+    this.#options.log("warn", "does not answer any more and is ended");
+    await this.#forget(connection);
+    await connection.kill();
+  }
+
+  async #open(rest: number): Promise<Connection> {
+    const { definition, version, onToolsChanged } = this.#options;
+    const deadline = new AbortController();
+    const signal = AbortSignal.any([this.#closing.signal, deadline.signal]);
+    const tail = createTail();
+    let timer: NodeJS.Timeout | undefined;
+    clearTimeout(this.#retry);
+    try {
+      if (rest > 0) await sleep(rest, undefined, { signal });
+      timer = setTimeout(() => deadline.abort(), definition.connect_timeout);
+      const { connect } = await import("./connection.ts");
+      const onLog = (line: string) => {
+        this.#options.log("debug", "says", line);
+        tail.add(line);
+      };
+      const options = { version, signal, era: this.#era, onToolsChanged, onLog };
+      const connection = await connect(definition, options);
+      this.#era = connection.era;
+      this.#isUp = true;
+      this.#watch(connection, tail.lines);
+      return connection;
+    } catch (error) {
+      this.#connection = undefined;
+      const late = `did not answer within ${definition.connect_timeout / 1000} s`;
+      throw this.#failed(deadline.signal.aborted ? new McpFailure("ended", late) : error, tail.lines);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** `said` grows with what the server prints. */
+  #watch(connection: Connection, said: readonly string[]): void {
+    this.#options.log("debug", "is connected");
+    const since = performance.now();
+    void connection.closed.then(async () => {
+      const isOurs = await this.#forget(connection);
+      if (!isOurs || this.#closing.signal.aborted) return;
+      if (performance.now() - since >= PROVEN_MS) this.#failures = 0;
+      else this.#rest("ended soon after it had started");
+      this.#options.log("warn", connection.end() ?? "has ended", undefined, said);
+    });
+    // After the connection can be asked for its tools.
+    queueMicrotask(() => this.#options.onToolsChanged());
+  }
+
+  /** Returns whether it was still in use. */
+  async #forget(connection: Connection): Promise<boolean> {
+    const current = this.#connection;
+    if ((await current?.catch(() => undefined)) !== connection || this.#connection !== current) return false;
+    this.#connection = undefined;
+    this.#isUp = false;
+    return true;
+  }
+
+  #failed(error: unknown, said: readonly string[]): McpFailure {
+    const failure =
+      error instanceof McpFailure ? error : new McpFailure("strange", "cannot be connected", error);
+    if (this.#closing.signal.aborted) return failure;
+    this.#options.log("warn", `${failure.message}; it is tried again`, failure.cause, said);
+    const rest = this.#rest(failure.message);
+    this.#retry = setTimeout(() => void this.connection(this.#closing.signal).catch(() => {}), rest).unref();
+    return failure;
+  }
+
+  #rest(why: string): number {
+    const rest = backoff(this.#failures++, REST);
+    this.#lastFailure = why;
+    this.#restsUntil = performance.now() + rest;
+    return rest;
+  }
+}

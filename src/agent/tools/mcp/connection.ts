@@ -1,0 +1,260 @@
+// One connection: the SDK's client over a pipe or HTTP. Every failure is an `McpFailure`: its message completes "The server …" for
+// the model, its cause is for the log. No schema of a server is compiled and none of its regular expressions run: the SDK gets
+// neither the tool list nor an output schema.
+
+import {
+  type CallToolResult,
+  Client,
+  type ClientOptions,
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { z } from "zod";
+import { orAborted } from "../../../lib/async.ts";
+import { causesOf } from "../../../lib/causes.ts";
+import { firstChars } from "../../../lib/text.ts";
+import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
+import { messageOf } from "../../core/errors.ts";
+import { currentCall, httpTransport } from "./http.ts";
+import type { HttpServer, McpServerDefinition, StdioServer } from "./options.ts";
+import { type FailureKind, McpFailure } from "./reporting.ts";
+import { StdioTransport } from "./stdio.ts";
+
+/** How long a server may take to say which revision of the protocol it speaks. */
+const PROBE_MS = 5000;
+/** The longest a Node timer can wait: our own limits come first. */
+const NEVER_MS = 2 ** 31 - 1;
+const MAX_PAGES = 100;
+
+export interface ToolToCall {
+  /** As the server calls it. */
+  readonly name: string;
+  readonly parameters: JsonSchema;
+}
+
+export interface Progress {
+  readonly progress: number;
+  readonly total?: number | undefined;
+  readonly message?: string | undefined;
+}
+
+/** Asked which revision it speaks, or spoken to as before one could ask. */
+export type Era = "auto" | "legacy";
+
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  /** W3C trace context: sent with the call. */
+  readonly traceparent?: string | undefined;
+  readonly onProgress: (progress: Progress) => void;
+}
+
+export interface Connection {
+  /** To be tried first the next time. */
+  readonly era: Era;
+  /** The tools it lists, a page at a time, unchecked; at most a hundred pages. */
+  tools(signal: AbortSignal): AsyncGenerator<readonly unknown[], void>;
+  /** Rejects as soon as `signal` aborts, and notifies the server. */
+  call(tool: ToolToCall, args: Record<string, unknown>, options: CallOptions): Promise<CallToolResult>;
+  /** Resolves with true when the server answers at all, with false when the connection ends before. */
+  isAlive(): Promise<boolean>;
+  /** Resolves when it has ended. */
+  readonly closed: Promise<void>;
+  /** How it has ended, if that is known: completes "The server …". */
+  end(): string | undefined;
+  /** Ends it, and a server that is a program; asks first. */
+  close(): Promise<void>;
+  /** The same at once. */
+  kill(): Promise<void>;
+  /** Closes it when the calls that are under way are through. */
+  retire(): void;
+}
+
+export interface ConnectOptions {
+  readonly version: string;
+  readonly signal: AbortSignal;
+  /** What an earlier connection had. */
+  readonly era: Era;
+  onToolsChanged(): void;
+  /** A line that the server prints, or a description of its fault. */
+  onLog(line: string): void;
+}
+
+/** Negotiates the newest protocol revision. The caller closes the connection. */
+export async function connect(definition: McpServerDefinition, options: ConnectOptions): Promise<Connection> {
+  const second = options.era === "legacy" ? "auto" : "legacy";
+  try {
+    return await open(definition, options, options.era);
+  } catch (error) {
+    // Some older servers break when they are asked in the newer way, and a server may be another by now.
+    if (options.signal.aborted) throw error;
+    return await open(definition, options, second);
+  }
+}
+
+/** How messages travel, and how that ends. */
+interface Channel {
+  readonly transport: Transport;
+  close(): Promise<void>;
+  kill(): Promise<void>;
+  /** How it has ended, if that is known. */
+  end(): string | undefined;
+  /** What it is when it is not there at all. */
+  readonly absent: string;
+}
+
+async function open(
+  definition: McpServerDefinition,
+  options: ConnectOptions,
+  mode: Era,
+): Promise<Connection> {
+  const { version, signal, onLog } = options;
+  const channel = "url" in definition ? overHttp(definition) : overPipe(definition, onLog);
+  const client = new Client({ name: "skein", version }, clientOptions(mode, options));
+  const closed = new Promise<void>((resolve) => (client.onclose = resolve));
+  client.onerror = (error) => onLog(firstChars(error.message, MAX_LOGGED));
+  try {
+    await orAborted(client.connect(channel.transport, { signal, timeout: NEVER_MS }), signal);
+  } catch (error) {
+    await channel.kill();
+    throw explained(error, channel);
+  }
+  let calls = 0;
+  let isRetired = false;
+  const closeUnused = () => {
+    if (isRetired && calls === 0) void channel.close();
+  };
+  return {
+    era: client.getProtocolEra() === "modern" ? "auto" : "legacy",
+    closed,
+    end: () => channel.end(),
+    close: () => channel.close(),
+    kill: () => channel.kill(),
+    retire() {
+      isRetired = true;
+      closeUnused();
+    },
+
+    async *tools(signal) {
+      let cursor: string | undefined;
+      for (let page = 0; page < MAX_PAGES; page++) {
+        const params = cursor === undefined ? {} : { cursor };
+        const request = client.request({ method: "tools/list", params }, ToolPage, { signal, ...LONG });
+        const { tools, nextCursor } = await told(request, channel);
+        yield tools;
+        if (nextCursor === undefined || nextCursor === cursor) return;
+        cursor = nextCursor;
+      }
+    },
+
+    async call({ name, parameters }, args, { signal, traceparent, onProgress }) {
+      const toolDefinition = { name, inputSchema: { ...parameters, type: "object" as const } };
+      const how = { signal, onprogress: onProgress, toolDefinition, ...LONG };
+      calls++;
+      try {
+        const traced = traceparent === undefined ? {} : { _meta: { traceparent } };
+        const answer = currentCall.run({ signal, traceparent }, () =>
+          client.callTool({ name, arguments: args, ...traced }, how),
+        );
+        return await told(answer, channel);
+      } finally {
+        calls--;
+        closeUnused();
+      }
+    },
+
+    async isAlive() {
+      const isModern = client.getProtocolEra() === "modern";
+      try {
+        await (isModern ? client.discover(LONG) : client.ping(LONG));
+        return true;
+      } catch (error) {
+        return error instanceof ProtocolError;
+      }
+    },
+  };
+}
+
+const LONG = { timeout: NEVER_MS };
+const MAX_LOGGED = 500;
+
+/** The tools of a page are checked one by one: an invalid one must not hide the others. */
+const ToolPage = z.looseObject({ tools: z.array(z.unknown()), nextCursor: z.string().optional() });
+
+function clientOptions(mode: Era, { onToolsChanged }: ConnectOptions): ClientOptions {
+  return {
+    versionNegotiation: { mode, probe: { timeoutMs: PROBE_MS } },
+    listChanged: { tools: { autoRefresh: false, debounceMs: 0, onChanged: onToolsChanged } },
+    inputRequired: { autoFulfill: false },
+  };
+}
+
+function overHttp(definition: HttpServer): Channel {
+  const { transport, release } = httpTransport(definition);
+  return {
+    transport,
+    close: () => release(true),
+    kill: () => release(false),
+    end: () => undefined,
+    absent: "cannot be reached",
+  };
+}
+
+function overPipe(definition: StdioServer, onLog: (line: string) => void): Channel {
+  const transport = new StdioTransport(definition, onLog);
+  return {
+    transport,
+    close: () => transport.close(),
+    kill: () => transport.kill(),
+    absent: "cannot be started",
+    end() {
+      if (!transport.exit) return undefined;
+      const { code, signal } = transport.exit;
+      if (code === 127) return "has no such command (exit code 127)";
+      return `ended (${code === null ? `killed by ${signal}` : `exit code ${code}`})`;
+    },
+  };
+}
+
+async function told<T>(work: Promise<T>, channel: Channel): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw explained(error, channel);
+  }
+}
+
+function explained(error: unknown, channel: Channel): McpFailure {
+  const [kind, message] = reasonOf(error, channel);
+  return new McpFailure(kind, message, error);
+}
+
+const MAX_REASON = 2000;
+
+function reasonOf(error: unknown, channel: Channel): [FailureKind, string] {
+  const causes = [...causesOf(error)];
+  const status = causes.find((cause) => cause instanceof SdkHttpError)?.status;
+  if (status !== undefined) return statusReason(status);
+  if (error instanceof ProtocolError)
+    return ["answered", `answered with an error: ${firstChars(messageOf(error), MAX_REASON)}`];
+  const end = channel.end();
+  if (end !== undefined) return ["ended", end];
+  if (error instanceof SdkError && error.code === SdkErrorCode.ConnectionClosed)
+    return ["ended", "ended the connection"];
+  const code = causes
+    .filter((cause) => !(cause instanceof SdkError))
+    .flatMap((cause) => ("code" in cause && typeof cause.code === "string" ? [cause.code] : []))
+    .at(-1);
+  if (code !== undefined) return ["ended", `${channel.absent} (${code})`];
+  return ["strange", "does not answer as an MCP server does"];
+}
+
+function statusReason(status: number): [FailureKind, string] {
+  if (status === 401 || status === 403)
+    return ["answered", `does not accept our credentials (HTTP ${status})`];
+  // A server that has forgotten a session says 404; some say 400. Neither has done anything.
+  if (status === 404 || status === 400) return ["forgotten", `refuses the request (HTTP ${status})`];
+  return ["answered", `answered with HTTP ${status}`];
+}

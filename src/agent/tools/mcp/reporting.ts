@@ -1,0 +1,65 @@
+// Failures of servers, and how they reach the log and the model: short, and without the secrets that the server was given.
+
+import type { Logger } from "../../../lib/logger.ts";
+import { type Mask, maskOf } from "../../../lib/mask.ts";
+import { firstChars } from "../../../lib/text.ts";
+import { messageOf } from "../../core/errors.ts";
+import type { McpServerDefinition } from "./options.ts";
+
+/**
+ * `forgotten`: the session has expired, and the call had no effect. `answered`: the server refuses. `ended`: the connection ended,
+ * and the effect is unknown. `strange`: the answer is invalid.
+ */
+export type FailureKind = "forgotten" | "answered" | "ended" | "strange";
+
+/** The message completes "The server …". It contains no path, address or secret of this server. */
+export class McpFailure extends Error {
+  readonly kind: FailureKind;
+
+  constructor(kind: FailureKind, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.name = "McpFailure";
+    this.kind = kind;
+  }
+}
+
+/** For a server that was removed from the configuration, or at shutdown. */
+export const dismissed = () => new McpFailure("ended", "is not configured any more");
+
+/** Masks the secrets in the server's headers, variables and URL. */
+export function maskOfServer(definition: McpServerDefinition): Mask {
+  return maskOf(
+    "url" in definition
+      ? [...Object.entries(definition.headers), ...new URL(definition.url).searchParams]
+      : Object.entries(definition.env),
+  );
+}
+
+const MAX_DETAIL = 500;
+
+/** `what` completes "MCP server …"; `detail` is what was thrown, or a text; `said` is what the server printed last. */
+export type Log = (level: "debug" | "warn", what: string, detail?: unknown, said?: readonly string[]) => void;
+
+export function logOf(server: string, logger: Logger, mask: Mask): Log {
+  return (level, what, detail, said = []) => {
+    const told = detail === undefined ? {} : { detail: firstChars(mask(messageOf(detail)), MAX_DETAIL) };
+    // Masked as one text: a secret may have a line break in it.
+    const printed = said.length > 0 ? { said: mask(said.join("\n")).split("\n") } : {};
+    logger[level]?.({ server, ...told, ...printed }, mask(`MCP server \`${server}\` ${what}`));
+  };
+}
+
+const LAST_LINES = 10;
+const MAX_LINE = 300;
+
+/** The last lines that a server printed. */
+export function createTail() {
+  const lines: string[] = [];
+  return {
+    lines: lines as readonly string[],
+    add(line: string) {
+      lines.push(firstChars(line, MAX_LINE));
+      if (lines.length > LAST_LINES) lines.shift();
+    },
+  };
+}

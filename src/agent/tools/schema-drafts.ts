@@ -1,0 +1,57 @@
+// JSON Schemas of earlier drafts as draft 2020-12 has them, without a change of meaning.
+
+import { isObject } from "../../lib/json.ts";
+import { withSoundKeywords } from "./sound-keywords.ts";
+
+/** Keywords that hold schemas by name, lists of schemas, and one schema. */
+export const SCHEMAS_BY_NAME = [
+  "properties",
+  "patternProperties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+];
+export const LISTS_OF_SCHEMAS = ["anyOf", "oneOf", "allOf", "prefixItems"];
+export const SCHEMAS = [
+  "items",
+  "additionalProperties",
+  "not",
+  "if",
+  "then",
+  "else",
+  "contains",
+  "propertyNames",
+];
+
+/** `schema` is nested as deeply as the stack allows at most. */
+export function asCurrentDraft(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema).map(([keyword, value]) => [keyword, within(keyword, value)]);
+  return withSoundKeywords(withLimits(withItems(Object.fromEntries(entries))));
+}
+
+function within(keyword: string, value: unknown): unknown {
+  if (SCHEMAS_BY_NAME.includes(keyword) && isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, asCurrentDraft(each)]));
+  if (!LISTS_OF_SCHEMAS.includes(keyword) && !SCHEMAS.includes(keyword)) return value;
+  return Array.isArray(value) ? value.map(asCurrentDraft) : asCurrentDraft(value);
+}
+
+/** Before 2020, `items` could be a list. Some providers want `items` of each list. */
+function withItems(schema: Record<string, unknown>): Record<string, unknown> {
+  const { items, additionalItems, ...rest } = schema;
+  if (Array.isArray(items))
+    return { ...rest, prefixItems: items, items: asCurrentDraft(additionalItems ?? {}) };
+  const isList = [schema.type].flat().includes("array");
+  return isList && items === undefined ? { ...schema, items: {} } : schema;
+}
+
+/** In draft 4, `exclusiveMinimum: true` said that the value must be greater than `minimum`. */
+function withLimits(schema: Record<string, unknown>): Record<string, unknown> {
+  let { exclusiveMinimum, exclusiveMaximum, minimum, maximum, ...rest } = schema;
+  if (typeof exclusiveMinimum !== "boolean" && typeof exclusiveMaximum !== "boolean") return schema;
+  if (exclusiveMinimum === true) [exclusiveMinimum, minimum] = [minimum, undefined];
+  if (exclusiveMaximum === true) [exclusiveMaximum, maximum] = [maximum, undefined];
+  const limits = Object.entries({ minimum, maximum, exclusiveMinimum, exclusiveMaximum });
+  return { ...rest, ...Object.fromEntries(limits.filter(([, limit]) => typeof limit === "number")) };
+}

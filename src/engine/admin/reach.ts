@@ -1,0 +1,122 @@
+// Lists over all users: one user after the other, page by page, with a bound on what one page looks at.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { Owners } from "../../agent/core/owners.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
+
+/** Whose things are looked at: everyone's, a tenant's, a user's. */
+export interface Reach {
+  readonly tenant?: string | undefined;
+  /** Only with a tenant. */
+  readonly user?: string | undefined;
+}
+
+export interface PageOf {
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+export type Owned<T> = T & Owner;
+
+/** Users that are asked at once, and for one page. */
+const AT_ONCE = 16;
+const MOST = 320;
+
+/** Where a page ended: behind a user, or behind a page of a user's own list. */
+interface Place {
+  readonly owner: Owner;
+  readonly inner?: string | undefined;
+}
+
+type Read<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
+
+/**
+ * What `read` has of each user within reach, in the order of the users. A page that has looked at many users ends early, maybe
+ * with nothing: the next one continues it. Throws `invalid_request` for a cursor of another list.
+ */
+export async function overUsers<T extends object>(
+  owners: Owners,
+  reach: Reach,
+  { limit, cursor }: PageOf,
+  read: Read<T>,
+): Promise<Page<Owned<T>>> {
+  const from = cursor === undefined ? undefined : placeAt(cursor, reach);
+  const items: Owned<T>[] = [];
+  let places = from?.inner === undefined ? await usersBehind(owners, reach, from?.owner) : [from];
+  for (let looked = AT_ONCE; ; looked += AT_ONCE) {
+    const stop = await fill(items, limit, places, read);
+    if (stop) return { items, next_cursor: cursorOf(stop) };
+    const owner = places.at(-1)?.owner;
+    places = owner ? await usersBehind(owners, reach, owner) : [];
+    if (!owner || places.length === 0) return { items };
+    if (items.length === limit || looked >= MOST) return { items, next_cursor: cursorOf({ owner }) };
+  }
+}
+
+/**
+ * Adds what the users at `places` have, until there are `limit` items. Returns the place where it stopped, unless all of
+ * their lists were read to the end.
+ */
+async function fill<T extends object>(
+  items: Owned<T>[],
+  limit: number,
+  places: readonly Place[],
+  read: Read<T>,
+): Promise<Place | undefined> {
+  const pages = await Promise.all(places.map(({ owner, inner }) => read(owner, { limit, cursor: inner })));
+  let last: Owner | undefined;
+  for (const [at, { owner, inner }] of places.entries()) {
+    const room = limit - items.length;
+    if (room === 0 && last) return { owner: last };
+    const page = pages[at] ?? { items: [] };
+    const taken = page.items.length <= room ? page : await read(owner, { limit: room, cursor: inner });
+    items.push(...taken.items.map((item) => ({ ...item, ...owner })));
+    if (taken.next_cursor !== undefined) return { owner, inner: taken.next_cursor };
+    last = owner;
+  }
+  return undefined;
+}
+
+async function usersBehind(owners: Owners, reach: Reach, after: Owner | undefined): Promise<Place[]> {
+  const { tenant, user } = reach;
+  if (tenant !== undefined && user !== undefined) return after ? [] : [{ owner: { tenant, user } }];
+  return (await owners.list({ limit: AT_ONCE, after, tenant })).map((owner) => ({ owner }));
+}
+
+const cursorOf = ({ owner: { tenant, user }, inner }: Place) =>
+  Buffer.from(JSON.stringify([tenant, user, ...(inner === undefined ? [] : [inner])])).toString("base64url");
+
+function placeAt(cursor: string, reach: Reach): Place {
+  const parts = textsIn(cursor);
+  const [tenant, user, inner] = parts ?? [];
+  const isOfReach =
+    (reach.tenant === undefined || reach.tenant === tenant) &&
+    (reach.user === undefined || reach.user === user);
+  if (tenant === undefined || user === undefined || !isOfReach) throw badCursor(cursor);
+  return { owner: { tenant, user }, inner };
+}
+
+function textsIn(cursor: string): string[] | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    return Array.isArray(value) && value.every((each) => typeof each === "string") ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function badCursor(cursor: string): AppError {
+  return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+}
+
+/** A list of names, each its own cursor. */
+export function pageOfNames<T>({ limit }: PageOf, found: readonly T[], nameOf: (item: T) => string): Page<T> {
+  const items = found.slice(0, limit);
+  const last = items.at(-1);
+  if (found.length <= limit || last === undefined) return { items };
+  return { items, next_cursor: Buffer.from(nameOf(last)).toString("base64url") };
+}
+
+export const nameAt = (cursor: string | undefined) =>
+  cursor === undefined ? undefined : Buffer.from(cursor, "base64url").toString();

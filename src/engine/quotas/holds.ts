@@ -1,0 +1,141 @@
+// Holds of runs, streams and threads: acquires them before work and refreshes them during it.
+
+import { hasCode } from "../../agent/core/errors.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { ExpectedRun } from "./expected-calls.ts";
+import { KEPT_MS, type Quotas } from "./index.ts";
+import type { Resource } from "./store.ts";
+
+export interface HeldResource {
+  readonly owner: Owner;
+  readonly thing: Resource;
+  readonly id: string;
+}
+
+/**
+ * Counts a thread that `work` creates, and no longer if `work` throws. What a process that dies meanwhile leaves counts for
+ * `MAKING_MS`. Throws `limit_exceeded`, and what `work` throws.
+ */
+export async function withHold<T>(
+  quotas: Quotas,
+  { owner, id }: Pick<HeldResource, "owner" | "id">,
+  work: () => Promise<T>,
+): Promise<T> {
+  const isNew = await quotas.acquire(owner, "threads", id);
+  const isMade = (is: boolean) => isNew && settleThread(quotas, { owner, id }, is);
+  try {
+    const made = await work();
+    await isMade(true);
+    return made;
+  } catch (error) {
+    await isMade(hasCode(error, "already_exists"));
+    throw error;
+  }
+}
+
+/** Never throws: if that fails, the thread counts for `MAKING_MS`. */
+async function settleThread(
+  quotas: Quotas,
+  { owner, id }: Pick<HeldResource, "owner" | "id">,
+  isMade: boolean,
+): Promise<void> {
+  await (isMade ? quotas.refresh(owner, "threads", id) : quotas.withdraw(owner, "threads", id)).catch(
+    () => {},
+  );
+}
+
+/** The resources that a run needs, by id. */
+export interface Wanted {
+  /** Also requires tokens and money to be left, for the model call that is `expected`. */
+  readonly run?: string;
+  readonly expected?: ExpectedRun;
+  readonly thread?: string;
+  /** Whether the thread exists: an existing thread counts even beyond the limit. */
+  isThreadKnown?(): Promise<boolean>;
+  readonly stream?: string | undefined;
+}
+
+/** No method throws: a resource that cannot be released counts until its hold expires. */
+export interface Admission {
+  /** The thread is there: it counts for as long as it is kept. */
+  keepThread(): Promise<void>;
+  /** Releases every resource that this admission acquired; of a thread that is there by now nothing. */
+  release(): Promise<void>;
+  releaseRun(): Promise<void>;
+}
+
+/** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. Runs and streams have ids of their own. */
+export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
+  const { run, expected, thread, stream, isThreadKnown = async () => false } = wanted;
+  const added: ["runs" | "streams", string][] = [];
+  let made: string | undefined;
+  const hold = async (thing: "runs" | "streams", id: string | undefined) => {
+    if (id === undefined) return;
+    await quotas.acquire(owner, thing, id);
+    added.push([thing, id]);
+  };
+  const holdThread = async () => {
+    if (thread === undefined) return;
+    const isNew = await quotas.acquire(owner, "threads", thread).catch(async (error: unknown) => {
+      if (!hasCode(error, "limit_exceeded") || !(await isThreadKnown())) throw error;
+      await quotas.refresh(owner, "threads", thread);
+      return false;
+    });
+    if (isNew) made = thread;
+  };
+  const settle = async (isMade: () => Promise<boolean>) => {
+    const id = made;
+    made = undefined;
+    if (id !== undefined) await settleThread(quotas, { owner, id }, await isMade().catch(() => true));
+  };
+  const releaseAll = async (held: readonly ["runs" | "streams", string][]) => {
+    await Promise.allSettled(held.map(([thing, id]) => quotas.release(owner, thing, id)));
+  };
+  const release = async () => {
+    await Promise.all([releaseAll(added), settle(isThreadKnown)]);
+  };
+  const answers = await Promise.allSettled([
+    hold("streams", stream),
+    run === undefined ? undefined : quotas.assertFunds(owner, expected),
+    hold("runs", run),
+    holdThread(),
+  ]);
+  const refused = answers.find((answer) => answer.status === "rejected");
+  if (refused) {
+    await release();
+    throw refused.reason;
+  }
+  return {
+    keepThread: () => settle(async () => true),
+    release,
+    releaseRun: () => releaseAll(added.filter(([thing]) => thing === "runs")),
+  };
+}
+
+/** Both methods are idempotent, and neither throws. */
+export interface Hold {
+  release(): Promise<void>;
+  /** Stops refreshing: the resource counts until its hold expires, or another process takes it over and ends. */
+  leave(): void;
+}
+
+/** Of what nothing limits. */
+const UNCOUNTED: Hold = { release: async () => {}, leave() {} };
+
+/** Keeps a resource counting, even beyond the limits, until it is released or this process dies. */
+export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
+  if (!quotas.counts(thing)) return UNCOUNTED;
+  const again = () => quotas.refresh(owner, thing, id).catch(() => {});
+  let last = again();
+  const timer = setInterval(() => {
+    last = again();
+  }, KEPT_MS / 3).unref();
+  return {
+    async release() {
+      clearInterval(timer);
+      await last;
+      await quotas.release(owner, thing, id).catch(() => {});
+    },
+    leave: () => clearInterval(timer),
+  };
+}

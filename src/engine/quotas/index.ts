@@ -1,0 +1,358 @@
+// Quotas: compares what tenants and users have used with their limits. A refusal is `limit_exceeded`; its details name
+// the limit, its scope (`of`), its value and when to retry.
+
+import type { OwnedCollection } from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { ModelCallQuotas } from "../../agent/core/hook.ts";
+import { NO_USAGE, type Usage } from "../../agent/core/message.ts";
+import { modelMatcher } from "../../agent/core/model.ts";
+import { plausible } from "../../agent/core/usage-meter.ts";
+import { type Logger, SILENT } from "../../lib/logger.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { LimitName, Price, QuotaConfig } from "./config.ts";
+import { type ExpectedRun, expectedCalls } from "./expected-calls.ts";
+import { budgetStates, LIMIT_OF, type LimitState, limitStates, type ReportedLimit } from "./limit-states.ts";
+import { amountOf } from "./money.ts";
+import { nearlyUsed, refusal } from "./refusals.ts";
+import { KeptReservations, RESERVED_MS } from "./reservations.ts";
+import {
+  type Accounts,
+  type Amounts,
+  BUDGETS,
+  type Held,
+  type QuotaScope,
+  type QuotaStore,
+  type Resource,
+  SCOPES,
+  type TenantUsage,
+  tokensOf,
+  type UsageRow,
+} from "./store.ts";
+
+/** Every method throws `unavailable` when the store cannot be reached. Without limits the store is not asked. */
+export interface Quotas extends ModelCallQuotas {
+  /** Counts a request. Throws `limit_exceeded`. */
+  request(owner: Owner): Promise<void>;
+  /** Whether anything limits these: without limits none is counted. */
+  counts(thing: Resource | "stored_bytes"): boolean;
+  /**
+   * Counts a resource until it is released or its hold expires; a repeated call restarts the hold. A new thread counts for
+   * `MAKING_MS`, until it is there and refreshed. Throws `limit_exceeded`. True when it is new.
+   */
+  acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
+  /** The same for an existing resource, even beyond the limits. */
+  refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /** Releases what was acquired and could not be made, unless another call has made it meanwhile. */
+  withdraw(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /**
+   * Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. False when runs
+   * are not limited.
+   */
+  keepWaiting(owner: Owner, run: string): Promise<boolean>;
+  release(owner: Owner, thing: Resource, id: string): Promise<void>;
+  /**
+   * Counts the bytes of a thread's messages, in place of what was counted for it. Throws `limit_exceeded` when they are more
+   * than before and exceed a limit. They count for as long as an unused thread is kept, or for `ms`.
+   */
+  setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
+  /** The same for bytes that are stored already, even beyond the limits. */
+  recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
+  /**
+   * Counts the bytes of a collection of documents, instead of those before, for its tenant and its user, if it has one. Throws
+   * `limit_exceeded` when they are more than before and exceed a limit, unless they are stored already.
+   */
+  setDocumentsStored(
+    collection: OwnedCollection,
+    bytes: number,
+    options?: { readonly areStored?: boolean },
+  ): Promise<void>;
+  /** Throws `limit_exceeded` when a run could not call its model even once. `expected`: the run, if it is known. */
+  assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
+  /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
+  costOf(model: string, usage: Usage): number | undefined;
+  /** The user's own usage, and every limit on it. */
+  report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: ReportedLimit[] }>;
+  /** The usage of all users of the owner's tenant, and the limits on the tenant. */
+  reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: ReportedLimit[] }>;
+  /** Of limits and prices, if the settings name it. */
+  readonly currency: string | undefined;
+}
+
+export interface QuotaOptions {
+  /** How long an unused thread is kept, and counts, in ms. */
+  readonly threadMs: number;
+  /** Default: `SILENT`. */
+  readonly logger?: Logger;
+}
+
+const HOUR = 3_600_000;
+const CENTURY = 100 * 365 * 24 * HOUR;
+/** How long active resources count after a refresh, in ms. */
+export const KEPT_MS = 60_000;
+/** How long a thread counts that is being made, in ms: longer than that takes. */
+export const MAKING_MS = 10 * 60_000;
+/** A shorter answer is of no use: a call that could be given less is refused. */
+const LEAST_ANSWER = 256;
+/** How often a reservation is tried again at once, because other calls changed what is left. */
+const MAX_ATTEMPTS = 4;
+
+/** When to retry, in ms, where the time cannot be known. */
+const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
+
+export function createQuotas(
+  store: QuotaStore,
+  config: QuotaConfig,
+  { threadMs, logger = SILENT }: QuotaOptions,
+): Quotas {
+  const most = (limit: LimitName) => ({ tenant: config.tenant[limit], user: config.user[limit] });
+  const isLimited = (limit: LimitName) => SCOPES.some((level) => config[level][limit] !== undefined);
+  const hasBudgets = BUDGETS.some(({ limit }) => isLimited(limit));
+  const priceOn = pricing(config.prices);
+  const priceFor = (model: string) => priceOn(model) ?? FREE;
+  const threadLife = Math.min(Math.max(threadMs, KEPT_MS), CENTURY);
+  const kept = new KeptReservations(store, logger);
+  const calls = expectedCalls();
+  const refusedCall = (owner: Owner, run: ExpectedRun, accounts: Accounts): AppError | undefined => {
+    const call = calls.of(owner, run);
+    if (!call) return undefined;
+    const { model, input, least } = call;
+    const left = answerLeft(config, accounts, { input, price: priceFor(model), among: "spent" });
+    return left < least ? tooLarge(config, accounts, input) : undefined;
+  };
+  const lives: Readonly<Record<Resource, Omit<Held, "thing" | "id"> & { readonly makingMs?: number }>> = {
+    runs: { ms: KEPT_MS, longestMs: HOUR },
+    streams: { ms: KEPT_MS, longestMs: KEPT_MS },
+    threads: { ms: threadLife, makingMs: MAKING_MS },
+  };
+
+  return {
+    currency: config.currency,
+
+    async request(owner) {
+      if (!isLimited("requests_per_minute")) return;
+      const refused = await store.take(owner, most("requests_per_minute"));
+      if (refused) throw exceeded(config, "requests_per_minute", refused.full, refused.wait_ms);
+    },
+
+    counts: (thing) => isLimited(thing === "stored_bytes" ? thing : LIMIT_OF[thing]),
+
+    async acquire(owner, thing, id) {
+      const limit = LIMIT_OF[thing];
+      if (!isLimited(limit)) return false;
+      const answer = await store.hold(owner, { thing, id, ...lives[thing] }, most(limit));
+      if (answer === "new" || answer === "kept") return answer === "new";
+      throw exceeded(config, limit, answer, RETRY_MS[thing]);
+    },
+
+    async refresh(owner, thing, id) {
+      if (!isLimited(LIMIT_OF[thing])) return;
+      const { ms } = lives[thing];
+      await store.hold(owner, { thing, id, ms }, { tenant: undefined, user: undefined });
+    },
+
+    async withdraw(owner, thing, id) {
+      if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id, lives[thing].makingMs);
+    },
+
+    async keepWaiting(owner, run) {
+      if (!isLimited("concurrent_runs")) return false;
+      await store.hold(owner, { thing: "runs", id: run, ms: HOUR }, { tenant: undefined, user: undefined });
+      return true;
+    },
+
+    async release(owner, thing, id) {
+      if (isLimited(LIMIT_OF[thing])) await store.release(owner, thing, id);
+    },
+
+    async setStored(owner, id, bytes, ms = threadLife) {
+      if (!isLimited("stored_bytes")) return;
+      const full = await store.setStored(owner, { id, bytes, ms }, most("stored_bytes"));
+      if (full) throw exceeded(config, "stored_bytes", full, 0);
+    },
+
+    async recordStored(owner, id, bytes) {
+      if (!isLimited("stored_bytes")) return;
+      await store.setStored(owner, { id, bytes, ms: threadLife }, { tenant: undefined, user: undefined });
+    },
+
+    async setDocumentsStored({ kind, tenant, user }, bytes, { areStored = false } = {}) {
+      if (!isLimited("stored_bytes")) return;
+      const { tenant: ofTenant, user: ofUser } = most("stored_bytes");
+      const limits = areStored
+        ? { tenant: undefined, user: undefined }
+        : { tenant: ofTenant, user: user === undefined ? undefined : ofUser };
+      const stored = { id: `documents:${kind}`, bytes, ms: CENTURY };
+      const full = await store.setStored({ tenant, user: user ?? "" }, stored, limits);
+      if (full) throw exceeded(config, "stored_bytes", full, 0);
+    },
+
+    async assertFunds(owner, expected) {
+      if (!hasBudgets) return;
+      const accounts = await store.accounts(owner);
+      const error = spentOf(config, accounts) ?? (expected && refusedCall(owner, expected, accounts));
+      if (error) throw error;
+    },
+
+    async reserve(owner, { model, caller, size, takesLess }) {
+      const id = randomId();
+      if (!hasBudgets) return { isGranted: true, id };
+      const price = priceFor(model);
+      const { input, output: most, fixed = 0 } = size();
+      const least = Math.min(most, LEAST_ANSWER);
+      if (caller) calls.note(owner, caller, { model, input, fixed, least });
+      for (let output = most, attempt = 1; ; attempt++) {
+        const reservation = { id, amounts: amountsOf({ input, output }, price), ms: RESERVED_MS };
+        const { isGranted, accounts } = await store.reserve(owner, reservation, config);
+        if (isGranted) {
+          kept.add(owner, id);
+          return { isGranted, id, outputLimit: output, ...softOf(config, accounts) };
+        }
+        const answer = (among: "spent" | "reserved") => answerLeft(config, accounts, { input, price, among });
+        const left = Math.min(answer("spent"), most);
+        if (left < least)
+          return {
+            isGranted,
+            isSpent: true,
+            error: spentOf(config, accounts) ?? tooLarge(config, accounts, input),
+          };
+        output = Math.min(answer("reserved"), most);
+        // Others may take the room between two attempts.
+        if (output < (takesLess ? least : left) || attempt === MAX_ATTEMPTS)
+          return { isGranted, isSpent: false, error: taken() };
+      }
+    },
+
+    async settle(owner, id, call) {
+      kept.remove(id);
+      if (!call) return hasBudgets ? store.settle(owner, id, undefined) : undefined;
+      const usage = plausible(call.usage);
+      await store.settle(owner, id, { ...call, usage, cost: priceOf(priceFor(call.model), usage) });
+    },
+
+    costOf(model, usage) {
+      const price = priceOn(model);
+      return price && priceOf(price, plausible(usage));
+    },
+
+    async report(owner, days) {
+      const [usage, limits] = await Promise.all([
+        store.usage(owner, days),
+        limitStates(store, config, owner),
+      ]);
+      return { usage, limits };
+    },
+
+    async reportTenant(owner, days) {
+      const [used, limits] = await Promise.all([
+        store.tenantUsage(owner.tenant, days),
+        limitStates(store, config, owner),
+      ]);
+      return { ...used, limits: limits.filter(({ of }) => of === "tenant") };
+    },
+  };
+}
+
+interface Planned {
+  readonly input: number;
+  readonly price: Price;
+}
+
+/** The cost of input is that of what costs more: fresh, or written into the cache. */
+function amountsOf({ input, output }: { input: number; output: number }, price: Price): Amounts {
+  const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output };
+  return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
+}
+
+const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache_write);
+
+/** The longest answer that every budget has room for, after what is spent, or also after what is reserved. */
+function answerLeft(
+  config: QuotaConfig,
+  accounts: Accounts,
+  { input, price, among }: Planned & { readonly among: "spent" | "reserved" },
+): number {
+  const lefts = SCOPES.flatMap((of) => {
+    const { reserved, ...spent } = accounts[of];
+    return BUDGETS.map(({ limit, period, unit }) => {
+      const most = config[of][limit];
+      if (most === undefined) return Number.POSITIVE_INFINITY;
+      const left = most - spent[period][unit] - (among === "reserved" ? reserved[unit] : 0);
+      if (left <= 0) return 0;
+      if (unit === "tokens") return left - input;
+      const money = left * MILLION - input * dearest(price);
+      if (price.output === 0) return money < 0 ? 0 : Number.POSITIVE_INFINITY;
+      return Math.floor(money / price.output);
+    });
+  });
+  return Math.max(0, ...[Math.min(...lefts)]);
+}
+
+/** The error of the first budget that has too little left for any model call. */
+function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
+  const least = (limit: LimitName) => (limit.startsWith("tokens") ? LEAST_ANSWER : 1);
+  const spent = budgetStates(config, accounts).find(({ limit, left }) => left < least(limit));
+  return spent && tooLittle(spent, accounts, "for a model call", config);
+}
+
+/** The error for a call that exceeds what is left. Names the budget with the smallest share left. */
+function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
+  const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
+  const what = `for a model call with about ${input} tokens of input`;
+  return tightest ? tooLittle(tightest, accounts, what, config) : taken();
+}
+
+function tooLittle(state: LimitState, { now }: Accounts, what: string, config: QuotaConfig): AppError {
+  const { limit, left, resets_at } = state;
+  const why = left === 0 ? "is reached" : `has ${amountOf(limit, left)} left, too little ${what}`;
+  return refusal(state, why, Date.parse(resets_at ?? "") - now, config);
+}
+
+function softOf(config: QuotaConfig, accounts: Accounts): { soft?: string } {
+  if (config.soft === 1) return {};
+  const near = budgetStates(config, accounts).find(({ used, most }) => used >= config.soft * most);
+  return near ? { soft: nearlyUsed(near, config) } : {};
+}
+
+function exceeded(config: QuotaConfig, limit: LimitName, of: QuotaScope, wait: number): AppError {
+  return refusal({ limit, of, most: config[of][limit] }, "is reached", wait, config);
+}
+
+function taken(): AppError {
+  return new AppError("limit_exceeded", "The rest of a budget is reserved for other model calls.");
+}
+
+/** How many prices are cached. */
+const MAX_NAMES = 256;
+const MILLION = 1_000_000;
+
+const FREE: Price = { input: 0, output: 0 };
+
+function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Price | undefined {
+  const patterns = Object.entries(prices).map(([pattern, price]) => ({
+    matches: modelMatcher(pattern),
+    price,
+  }));
+  const exact = new Map(Object.entries(prices));
+  const known = new Map<string, Price | undefined>();
+  const find = (model: string) => exact.get(model) ?? patterns.find(({ matches }) => matches(model))?.price;
+  return (model) => {
+    if (patterns.length === 0) return undefined;
+    const price = known.has(model) ? known.get(model) : find(model);
+    if (known.size >= MAX_NAMES) known.clear();
+    known.set(model, price);
+    return price;
+  };
+}
+
+/** In whole millionths, rounded up. */
+function priceOf({ input, output, cache_read = input, cache_write = input }: Price, usage: Usage): number {
+  const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
+  const fresh = Math.max(0, input_tokens - cache_read_tokens - cache_write_tokens);
+  const sum =
+    fresh * input +
+    output_tokens * output +
+    cache_read_tokens * cache_read +
+    cache_write_tokens * cache_write;
+  return Math.ceil(sum / MILLION);
+}

@@ -1,0 +1,196 @@
+// The runs that this process executes: renews their leases, stops those whose lease is lost, and hands over what is left at
+// shutdown.
+
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { isSettled, type RunRequest } from "../../agent/core/records.ts";
+import type { Claim, Lease, StopMode } from "../../agent/core/stores.ts";
+import { mostDeathsBeside } from "../../agent/core/trials.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { RunServices } from "./services.ts";
+
+/** What a run was started with: its API key and its request. */
+export type Sender = Pick<RunRequest, "api_key" | "origin">;
+
+export interface ActiveRun {
+  readonly lease: Lease;
+  readonly sender: Sender;
+  readonly abort: AbortController;
+  /** Aborted when another process continues the run: nothing more is written for it here. */
+  readonly handOver: AbortController;
+  /** By `performance.now()`. */
+  renewedAt: number;
+  interrupt: boolean;
+}
+
+/** After this time without a crash, in ms, a run that died before is acquitted, and holds no others back any longer. */
+const TRIAL_MS = 120_000;
+
+export class ActiveRuns {
+  readonly #services: Pick<RunServices, "stores" | "logger">;
+  readonly #runs = new Map<string, ActiveRun>();
+  /** The runs that died before, how often, and since when they are executed here, by `performance.now()`. */
+  readonly #suspects = new Map<ActiveRun, { readonly deaths: number; readonly since: number }>();
+  /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
+  #renewedAt = Date.now();
+  /** Why no run is executed any more. */
+  #ended: AppError | undefined;
+
+  constructor(services: Pick<RunServices, "stores" | "logger">) {
+    this.#services = services;
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** How often a run may have died to begin beside those that are executed here. */
+  get mostDeaths(): number {
+    return mostDeathsBeside([...this.#suspects.values()].map(({ deaths }) => deaths));
+  }
+
+  add({ lease, run, request: { api_key, origin }, deaths }: Claim): ActiveRun {
+    // A process that slept past its lease may be given its own run again: the first attempt then ends.
+    this.#runs.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
+    const active = {
+      lease,
+      sender: omitUndefined({ api_key, origin }),
+      abort: new AbortController(),
+      handOver: new AbortController(),
+      renewedAt: performance.now(),
+      interrupt: false,
+    };
+    this.#runs.set(run.id, active);
+    if (deaths !== undefined) this.#suspects.set(active, { deaths, since: performance.now() });
+    if (this.#ended) this.#end(active, this.#ended);
+    return active;
+  }
+
+  /** Its execution has ended here. Gives its lease back if another process is to continue it. */
+  async remove(active: ActiveRun): Promise<void> {
+    const { lease, handOver } = active;
+    this.#suspects.delete(active);
+    if (this.#runs.get(lease.run_id) !== active) return;
+    this.#runs.delete(lease.run_id);
+    if (handOver.signal.aborted) await this.#release(lease);
+  }
+
+  /** Its execution has failed here without an end: if another process has the run, it was lost alive. Never throws. */
+  async excuse({ lease }: Pick<ActiveRun, "lease">): Promise<void> {
+    try {
+      await this.#services.stores.runs.excuse(lease);
+    } catch (err) {
+      const { run_id } = lease;
+      this.#services.logger.warn({ err, run_id }, "a run that was lost counts as a crash of this process");
+    }
+  }
+
+  senderOf(runId: string): Sender {
+    return this.#runs.get(runId)?.sender ?? {};
+  }
+
+  /** Stops a run: now, or after its current step. */
+  stop(runId: string, mode: StopMode): void {
+    const active = this.#runs.get(runId);
+    if (!active) return;
+    if (mode === "interrupt") active.interrupt = true;
+    else active.abort.abort(new AppError("cancelled", "The run was cancelled."));
+  }
+
+  /** Never throws. Ends a run whose lease is lost, or could not be renewed before it expired. */
+  async renewAll(): Promise<void> {
+    this.#renewedAt = Date.now();
+    const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));
+    await this.#acquitLongLived();
+    const failures = results.filter((err) => err !== undefined);
+    if (failures.length === 0) return;
+    const line = { err: failures[0], runs: failures.length };
+    const lost = failures.find((err) => hasCode(err, "lease_lost"));
+    if (lost) this.#services.logger.error({ ...line, err: lost }, "could not renew leases");
+    else this.#services.logger.warn(line, "could not renew leases yet");
+  }
+
+  /** Never throws. A run that cannot be acquitted yet holds others back meanwhile. */
+  async #acquitLongLived(): Promise<void> {
+    const { stores, logger } = this.#services;
+    for (const [active, { since }] of this.#suspects) {
+      if (performance.now() - since < TRIAL_MS) continue;
+      const { run_id } = active.lease;
+      try {
+        await stores.runs.acquit(active.lease);
+        this.#suspects.delete(active);
+      } catch (err) {
+        logger.warn({ err, run_id }, "a run that has lived for long is still suspected of its crashes");
+      }
+    }
+  }
+
+  /** After the machine slept, leases that this process holds look abandoned to others and to itself. */
+  async renewIfLate(): Promise<void> {
+    if (Date.now() - this.#renewedAt > this.#services.stores.runs.leaseMs / 2) await this.renewAll();
+  }
+
+  /** Never throws: returns why the lease could not be renewed. */
+  async renew(active: ActiveRun): Promise<unknown> {
+    const { lease, abort } = active;
+    const { runs } = this.#services.stores;
+    const asked = performance.now();
+    try {
+      const { stop } = await runs.renew(lease);
+      active.renewedAt = asked;
+      if (stop) this.stop(lease.run_id, stop);
+      return undefined;
+    } catch (err) {
+      // The run has ended meanwhile, and its lease with it.
+      if (this.#runs.get(lease.run_id) !== active) return undefined;
+      if (hasCode(err, "lease_lost")) {
+        if (await this.#hasEnded(lease)) return undefined;
+        abort.abort(err);
+      }
+      if (performance.now() - active.renewedAt > runs.leaseMs) abort.abort(storeUnreachable(runs.leaseMs));
+      return err;
+    }
+  }
+
+  /** Whether the run's end is stored, though this process has not heard of it yet: then no other process has its lease. */
+  async #hasEnded({ owner, thread_id, run_id }: Lease): Promise<boolean> {
+    const run = await this.#services.stores.runs.get(owner, thread_id, run_id).catch(() => undefined);
+    return run !== undefined && isSettled(run.status);
+  }
+
+  /** Stops all runs, including those that are added later. With a durable store another process continues them. */
+  endAll(reason: AppError): void {
+    this.#ended = reason;
+    for (const active of this.#runs.values()) this.#end(active, reason);
+  }
+
+  /** For runs that do not end: if they end later, they write nothing. */
+  async abandonAll(): Promise<void> {
+    const stuck = [...this.#runs.values()];
+    this.#runs.clear();
+    await Promise.all(
+      stuck.map(async ({ handOver, lease }) => {
+        handOver.abort();
+        if (this.#services.stores.isDurable) await this.#release(lease);
+      }),
+    );
+  }
+
+  #end({ abort, handOver }: ActiveRun, reason: AppError): void {
+    if (this.#services.stores.isDurable) handOver.abort(reason);
+    abort.abort(reason);
+  }
+
+  async #release(lease: Lease): Promise<void> {
+    try {
+      await this.#services.stores.runs.release(lease);
+    } catch (err) {
+      if (hasCode(err, "lease_lost")) return this.excuse({ lease });
+      const { run_id } = lease;
+      this.#services.logger.error({ err, run_id }, "could not hand a run over; its lease will expire");
+    }
+  }
+}
+
+function storeUnreachable(leaseMs: number): AppError {
+  return new AppError("unavailable", `The store was unreachable for more than ${leaseMs / 1000} s.`);
+}

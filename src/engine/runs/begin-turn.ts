@@ -1,0 +1,231 @@
+// Where a turn begins, on every wire: with answers to what the thread asks, with what the user says, or with the turn that
+// the same request began before. The thread is read once.
+
+import { createHash } from "node:crypto";
+import { AppError } from "../../agent/core/errors.ts";
+import { type Message, textOf, type UserMessage } from "../../agent/core/message.ts";
+import type { Origin, RunRecord, RunRequest } from "../../agent/core/records.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { admit } from "../quotas/holds.ts";
+import type { Alignment } from "./align.ts";
+import { newestRun } from "./control.ts";
+import type { Runs } from "./executor.ts";
+import { openIn, type ReadableThread, type RunCommand, resumeRun, startRun } from "./start.ts";
+import { turnStart } from "./turn.ts";
+
+/** Who begins a turn. */
+export interface Caller {
+  readonly owner: Owner;
+  /** The id of the API key. */
+  readonly api_key?: string | undefined;
+  readonly origin?: Origin | undefined;
+  /** Makes a repeated request one run. Default: the key of what the user says. */
+  readonly idempotency_key?: string | undefined;
+}
+
+/** A thread as the turn finds it. Each part is read once, when it is first asked for. */
+export interface FoundThread extends ReadableThread {
+  /** The questions that wait for an answer. */
+  open(): Promise<readonly Interrupt[]>;
+  newest(): Promise<RunRecord | undefined>;
+}
+
+/** What the user says. */
+export interface Said {
+  /** What the run is given, the user's newest message last. */
+  readonly input: readonly Message[];
+  readonly place: Alignment;
+  readonly idempotency_key?: string | undefined;
+}
+
+/** Answers come before everything else. Without any, `says` begins a run, unless its words answer a question. */
+export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
+  /** Returns the answers that the request brings. May throw. */
+  readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
+  /** Without answers, the run that waits continues and asks again. */
+  readonly asksAgain?: true;
+  /** Returns what the user says. Absent: the request can only answer. May throw. */
+  readonly says?: ((thread: FoundThread) => Said | Promise<Said>) | undefined;
+  /** Returns what a new message answers by its words. Default: nothing, so it begins a run. */
+  readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
+  /** Default: `reject`. */
+  readonly on_busy?: RunCommand["on_busy"];
+  /** Default: none; of answers, those of the interrupted run. */
+  readonly metadata?: RunCommand["metadata"];
+  readonly request?: Partial<Omit<RunRequest, "input" | "answers">>;
+}
+
+export interface Beginning {
+  /** `repeat`: the same request was sent before, and its turn is in progress or has ended; nothing begins. */
+  readonly as: "message" | "answers" | "repeat";
+  readonly thread: FoundThread;
+  /** The run that a repeated turn is at; of repeated answers, the run that they began. */
+  readonly at?: RunRecord;
+  /** The first message that the run takes out of the thread. */
+  readonly replaces?: string;
+  /** Starts the run, or finds it: of a repeated message the first run of its turn. `stream`: the id of the place of the stream that shows it. */
+  readonly start: (stream?: string) => Promise<RunRecord>;
+}
+
+/**
+ * Starts nothing yet. Throws `interrupt_closed` for a request that answers nothing and says nothing. A request with a known
+ * key is a repeat, even if it would be refused now.
+ */
+export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<Beginning> {
+  const thread = findThread(runs.stores, caller.owner, turn.thread_id);
+  return beginning(runs, caller, turn, thread).catch(async (error: unknown) => {
+    const { owner, idempotency_key: key } = caller;
+    const known = key === undefined ? undefined : await runs.stores.runs.known(owner, turn.thread_id, key);
+    if (!known) throw error;
+    return repeating(runs, caller, { thread, at: known }, async () => known);
+  });
+}
+
+async function beginning(
+  runs: Runs,
+  caller: Caller,
+  turn: TurnRequest,
+  thread: FoundThread,
+): Promise<Beginning> {
+  const answers = turn.answers?.(await thread.open()) ?? [];
+  if (answers.length > 0 || turn.asksAgain) return answering(runs, caller, turn, thread, answers);
+  if (!turn.says)
+    throw new AppError(
+      "interrupt_closed",
+      "This request answers no open question. It may have been answered already; read the thread again.",
+    );
+  const said = await turn.says(thread);
+  if (said.place.as === "repeat") {
+    const at = await thread.newest();
+    if (at && !(await hasReadNothing(at, thread)))
+      return repeating(runs, caller, { thread, at }, () => turnStart(runs, caller.owner, at));
+  }
+  return (await byWords(runs, caller, turn, thread, said)) ?? saying(runs, caller, turn, thread, said);
+}
+
+/** A new message whose words answer what the thread asks, or answered it when the message was sent before. */
+async function byWords(
+  runs: Runs,
+  caller: Caller,
+  turn: TurnRequest,
+  thread: FoundThread,
+  { input, place, idempotency_key }: Said,
+): Promise<Beginning | undefined> {
+  const newest = input.at(-1);
+  if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
+  const open = await thread.open();
+  const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
+  // The run may have asked the open question after it had read these words.
+  if (at) return repeating(runs, caller, { thread, at }, async () => at);
+  const answers = turn.words(textOf(newest.content), open);
+  return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;
+}
+
+/** The newest run, if the message has resumed it by its words: the message is sent again, and no thread holds it. */
+async function resumedBy(
+  { stores }: Runs,
+  { owner }: Caller,
+  thread: FoundThread,
+  message: UserMessage,
+): Promise<RunRecord | undefined> {
+  const newest = await thread.newest();
+  if (newest?.resumes === undefined) return undefined;
+  const known = await stores.runs.known(owner, newest.thread_id, keyOfWords(message, newest.resumes));
+  return known?.id === newest.id ? known : undefined;
+}
+
+/** A message that is edited has other words. */
+const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
+  `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
+
+/** Nothing is started, but the stream that shows the run counts. */
+function repeating(
+  { quotas }: Runs,
+  { owner }: Caller,
+  found: Required<Pick<Beginning, "thread" | "at">>,
+  find: () => Promise<RunRecord>,
+): Beginning {
+  const start = async (stream?: string) => {
+    if (quotas && stream !== undefined) await admit(quotas, owner, { stream });
+    return find();
+  };
+  return { as: "repeat", ...found, start };
+}
+
+/** Whether the run only wrote into the thread, which ends with a message that no model was asked about. */
+async function hasReadNothing({ status, usage }: RunRecord, thread: FoundThread): Promise<boolean> {
+  if (status !== "success" || usage.input_tokens + usage.output_tokens > 0) return false;
+  return (await thread.messages()).at(-1)?.role === "user";
+}
+
+export function findThread({ threads, runs }: Stores, owner: Owner, thread_id: string): FoundThread {
+  const found: ReadableThread = {
+    messages: once(() => threads.messages(owner, thread_id)),
+    state: once(() => threads.state(owner, thread_id)),
+  };
+  return {
+    ...found,
+    open: once(() => openIn(found)),
+    newest: once(() => newestRun(runs, owner, thread_id)),
+  };
+}
+
+function once<T>(read: () => Promise<T>): () => Promise<T> {
+  let reading: Promise<T> | undefined;
+  return () => {
+    reading ??= read();
+    return reading;
+  };
+}
+
+async function answering(
+  runs: Runs,
+  { owner, idempotency_key, ...caller }: Caller,
+  { thread_id, metadata, request = {} }: TurnRequest,
+  thread: FoundThread,
+  answers: Answer[],
+  inWords?: UserMessage,
+): Promise<Beginning> {
+  const [open, newest] = await Promise.all([thread.open(), thread.newest()]);
+  const run_id = newest?.id ?? open[0]?.run_id ?? "";
+  const { tools, unattended } = request;
+  const key = idempotency_key ?? (inWords && keyOfWords(inWords, run_id));
+  const command = {
+    thread_id,
+    run_id,
+    answers,
+    open,
+    ...omitUndefined({ metadata, tools, unattended, ...caller, idempotency_key: key }),
+  };
+  return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
+}
+
+/** A repeated message that no known run has read is asked again in its own place. */
+function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
+  if (place.as === "replacement") return place.of;
+  return place.as === "repeat" ? input.at(-1)?.id : undefined;
+}
+
+function saying(
+  runs: Runs,
+  { owner, idempotency_key, ...caller }: Caller,
+  { thread_id, agent, metadata = {}, on_busy = "reject", request }: TurnRequest,
+  thread: FoundThread,
+  { input, place, idempotency_key: key }: Said,
+): Beginning {
+  const replaces = replacedBy(place, input);
+  const command: RunCommand = {
+    ...{ thread_id, metadata, on_busy },
+    request: { settings: {}, ...request, ...omitUndefined(caller), input: [...input] },
+    ...omitUndefined({ agent, rewind_to: replaces, idempotency_key: idempotency_key ?? key }),
+  };
+  return {
+    as: "message",
+    thread,
+    ...omitUndefined({ replaces }),
+    start: (stream) => startRun(runs, owner, { ...command, stream }),
+  };
+}

@@ -1,0 +1,363 @@
+// Executes one claimed run from its first event to its last: prepares it, runs the loop, writes every event to the log.
+// It needs no viewer: viewers read the log.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
+import { NOT_RUN } from "../../agent/core/delivered-result.ts";
+import { AppError, type ErrorInfo, hasCode, SERVER_FAILED } from "../../agent/core/errors.ts";
+import { runAgent } from "../../agent/core/loop.ts";
+import {
+  areLong,
+  callsByUsers,
+  type Message,
+  type ToolCall,
+  type Usage,
+  unanswered,
+  unknownTo,
+  withHitRatio,
+} from "../../agent/core/message.ts";
+import type { ModelRequest } from "../../agent/core/model.ts";
+import type { RunRecord, RunRequest } from "../../agent/core/records.ts";
+import type { Failure, ModelCallInfo, RunInput, StandIn } from "../../agent/core/run.ts";
+import type { Claim, EventLog, Lease } from "../../agent/core/stores.ts";
+import type { DeltaSink } from "../../agent/core/stream.ts";
+import { failed, resultMessage } from "../../agent/core/tool.ts";
+import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { doneEvent } from "../../protocol/end.ts";
+import { isProgress, isTerminal, type StreamEvent } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { failedEnd, interruptedEnd } from "../../protocol/open-spans.ts";
+import { type Hold, holdWhile } from "../quotas/holds.ts";
+import { type InterruptTracker, standIns, trackInterrupts } from "./deferred.ts";
+import { runLog } from "./logging.ts";
+import { prepareRun } from "./prepare.ts";
+import { firstAttempt, type PreviousAttempt, previousAttempt } from "./previous-attempt.ts";
+import { restoredCalls, withRestored } from "./restored-calls.ts";
+import type { Control, RunListener, RunObserver, RunServices } from "./services.ts";
+import { recount, threadLimit } from "./thread-bytes.ts";
+import { createWriter, type RunWriter } from "./writer.ts";
+
+/**
+ * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
+ * process then continues it.
+ */
+export async function drive(claim: Claim, services: RunServices, control: Control): Promise<void> {
+  const { stores, quotas } = services;
+  const { run, lease } = claim;
+  const { owner } = lease;
+  const listeners = (services.listeners ?? []).map((listen) => listen(claim));
+  const writer = createWriter(stores.events, lease, (ms) => {
+    for (const each of listeners) each.onStored?.(ms);
+  });
+  publishStart(stores.bus, owner, run);
+  const hold = quotas && holdWhile(quotas, { owner, thing: "runs", id: run.id });
+  const log = runLog(services, claim);
+  const mayWrite = untilHandedOver(control.handedOver);
+  let last: StreamEvent | undefined;
+  try {
+    const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : firstAttempt();
+    const prepared = await prepareRun(claim, services, control, previous);
+    const { agent, input, bytes } = prepared;
+    if (areLong(input.input)) await ownTurn(owner.tenant);
+    if (run.attempt > 1)
+      for (const event of await missingStart(claim, stores.events, agent.model.name))
+        await writer.write(event);
+    const interrupts = trackInterrupts(stores, input, run.agent);
+    const observers: readonly RunObserver[] = [
+      threadLimit(services, lease, bytes),
+      interrupts,
+      releaseQuota(hold),
+      bell(services, claim, interrupts),
+      { beforeWrite: (event) => reportFailure(event, log.cause, claim, services) },
+      prepared.runOptions,
+      prepared.deferredResults,
+      recovery(previous, writer),
+      log,
+      ...listeners,
+    ];
+
+    const sent = requestLog(services, lease, previous.modelCalls);
+    const priced = quotas ? { costOf: quotas.costOf } : {};
+    const onFailure = (failure: Failure) => {
+      log.hear(failure);
+      for (const each of listeners) each.onFailure?.(failure);
+    };
+    const deltas: DeltaSink = (delta) => !control.handedOver.aborted && writer.take(delta);
+    const observed = { ...overheard(listeners, sent), ...priced, onFailure, deltas };
+    for await (const event of runAgent(agent, { ...input, ...observed })) {
+      if (!mayWrite(event)) continue;
+      last = event;
+      if (event.path || isProgress(event.event)) {
+        if (!writer.take(event)) await writer.write(event);
+        if (event.path || event.event === "on_chat_model_stream") continue;
+        for (const each of observers) each.onProgress?.(event);
+      } else {
+        const more: StreamEvent[] = [];
+        for (const each of observers) {
+          const work = each.beforeWrite?.(event);
+          if (work) more.push(...((await work) ?? []));
+        }
+        await writer.write(...more, event);
+        for (const each of observers) {
+          const work = each.afterWrite?.(event);
+          if (work) await work;
+        }
+        // A store that answers at once would let thousands of messages pass in one turn of the event loop.
+        if (event.event === "on_message" && isTurnSpent()) await sharedTurn(owner.tenant);
+      }
+      // Runs that come at once, as a run's subagents do, all show that they begin; then they work one after the other.
+      if (isBeginning(event)) await freeTurn(owner.tenant);
+    }
+
+    log.ended(last);
+    publishEnd(stores.bus, owner, run, last?.event === "done" ? last.data.status : "error");
+    const open = last?.event === "done" && last.data.status === "interrupted" ? interrupts.open() : [];
+    publishInterrupts(stores.bus, owner, run, open);
+    if (open.length > 0) services.onInterrupted?.({ owner, run, interrupts: open });
+  } catch (error) {
+    control.handedOver.throwIfAborted();
+    if (hasCode(error, "lease_lost")) {
+      for (const each of listeners) each.onLost?.();
+      throw error;
+    }
+    const settled = failViewersLater(claim, services);
+    try {
+      await hold?.release();
+      const failure = AppError.from(error);
+      services.onFailed?.(run, failure);
+      await recount({ threads: stores.threads, quotas }, lease);
+      const end = await settleAsFailed(claim, services, failure.toInfo(), control.handedOver);
+      if (end) for (const each of listeners) await each.afterWrite?.(end);
+    } finally {
+      settled();
+    }
+    throw error;
+  } finally {
+    hold?.leave();
+  }
+}
+
+const isBeginning = ({ event, path }: StreamEvent) =>
+  !path && (event === "run_start" || event === "run_resumed");
+
+/**
+ * Throws once the run is handed over. While tool calls are still running here it only drops events: another process must
+ * not start those calls again before they have ended.
+ */
+function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boolean {
+  const running = new Set<string>();
+  return (event) => {
+    if (!event.path && event.event === "on_tool_start") running.add(event.data.call_id);
+    if (!event.path && event.event === "on_tool_end") running.delete(event.data.call_id);
+    if (handedOver.aborted && running.size > 0) return false;
+    handedOver.throwIfAborted();
+    return true;
+  };
+}
+
+/** Shows what models are sent and answer to those who listen. */
+function overheard(
+  listeners: readonly RunListener[],
+  { onModelRequest }: Pick<RunInput, "onModelRequest">,
+): Pick<RunInput, "onModelRequest" | "onModelReply"> {
+  const listening = listeners.filter((each) => each.onModelRequest || each.onModelReply);
+  if (listening.length === 0) return onModelRequest ? { onModelRequest } : {};
+  return {
+    async onModelRequest(request, call) {
+      for (const each of listening) each.onModelRequest?.(request);
+      await onModelRequest?.(request, call);
+    },
+    onModelReply(reply) {
+      for (const each of listening) each.onModelReply?.(reply);
+    },
+  };
+}
+
+/** Keeps what models are sent, where the server's settings ask for it. A run does not fail because that fails. */
+function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCalls: number) {
+  let number = modelCalls;
+  if (!sentRequests) return {};
+  return {
+    async onModelRequest(request: ModelRequest, call: ModelCallInfo): Promise<void> {
+      number++;
+      await sentRequests.record(lease, number, request, call).catch((error: unknown) => {
+        const { run_id, thread_id } = lease;
+        logger.warn({ err: error, run_id, thread_id }, "What a model was sent could not be kept.");
+      });
+    },
+  };
+}
+
+/** Before the end is written: a client that reads it may start the next run at once. */
+const releaseQuota = (hold: Hold | undefined): RunObserver => ({
+  beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
+});
+
+/** Stores who is to hear of the run's open questions, before the end that leaves them open. */
+const bell = (
+  { beforeInterrupted }: RunServices,
+  { lease: { owner }, run }: Claim,
+  { open }: Pick<InterruptTracker, "open">,
+): RunObserver => ({
+  beforeWrite(event) {
+    if (event.event !== "done" || event.data.status !== "interrupted") return undefined;
+    const interrupts = open();
+    return interrupts.length > 0 ? beforeInterrupted?.({ owner, run, interrupts }) : undefined;
+  },
+});
+
+function reportFailure(
+  event: StreamEvent,
+  cause: AppError | undefined,
+  { run }: Claim,
+  services: RunServices,
+): undefined {
+  if (event.event === "error" && cause) services.onFailed?.(run, cause);
+}
+
+/** Ends the spans that the previous attempt left open, innermost first. */
+const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => ({
+  afterWrite(event) {
+    if (event.event !== "run_resumed" || open.length === 0) return undefined;
+    return writer.write(...open.toReversed().map(interruptedEnd));
+  },
+});
+
+/** How long to wait before an unreachable store is tried again, in ms. */
+const RETRY_MS = 1_000;
+
+/**
+ * Settles a run that failed outside the loop, as soon as the store is reachable, unless another process has taken it over
+ * by then or `handedOver` aborts. Returns its last event when it has written it. Never throws.
+ */
+async function settleAsFailed(
+  claim: Claim,
+  services: RunServices,
+  error: ErrorInfo,
+  handedOver: AbortSignal,
+): Promise<StreamEvent | undefined> {
+  // What had no room has none as a cut answer either; and a store that is full takes the end alone.
+  let keepsWords = error.code !== "limit_exceeded";
+  while (!handedOver.aborted) {
+    try {
+      return await writeFailure(claim, services, error, keepsWords);
+    } catch (failure) {
+      if (!hasCode(failure, "unavailable")) return undefined;
+      keepsWords = false;
+      await sleep(RETRY_MS, undefined, { signal: handedOver }).catch(() => {});
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Tells those who read a failed run in this process that its end is not stored, unless the returned function is called within a
+ * lease. They need not wait for a store that refuses it.
+ */
+function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): () => void {
+  const timer = setTimeout(() => {
+    const { run_id, thread_id } = lease;
+    logger.warn({ run_id, thread_id }, "the end of a run cannot be stored; it is tried again");
+    stores.events.fail(
+      lease,
+      new AppError("unavailable", "The end of this run could not be stored. Try again later."),
+    );
+  }, stores.runs.leaseMs);
+  return () => clearTimeout(timer);
+}
+
+/**
+ * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords`, what was said of an answer, and writes the error
+ * last. All in one step, because a full store still has room for the end of a run.
+ */
+async function writeFailure(
+  claim: Claim,
+  { stores, restoration }: RunServices,
+  error: ErrorInfo,
+  keepsWords: boolean,
+): Promise<StreamEvent> {
+  const { lease, run, request } = claim;
+  const { events, threads, bus } = stores;
+  const start = await missingStart(claim, events, request.model ?? "");
+  const { open: leftOpen, usage, partial } = await previousAttempt(events, lease);
+  const { owner, thread_id } = lease;
+  const messages = await threads.messages(owner, thread_id);
+  const { status, outcome, end } = endOf(request, error, withHitRatio(usage));
+  const open = request.appends ? [] : unanswered(messages);
+  const restored = restoredCalls(restoration, { messages, open: open.map(({ id }) => id) });
+  const deferred = standIns({ store: stores.deferredCalls, thread: { owner, thread_id } });
+  const standIn = withRestored(deferred, restored, restoration);
+  const results = await resultsFor(open, standIn, { outcome, isGivenUp: request.cancel ?? false });
+  const cut = keepsWords ? partial.message(status === "cancelled" ? "stopped" : "failed") : undefined;
+  const news = unknownTo(messages, request.input);
+  const notRun = callsByUsers(news).map((call) => resultMessage(call, failed(NOT_RUN)));
+  await createWriter(events, lease).write(
+    ...start,
+    ...leftOpen.toReversed().map((span) => failedEnd(span, error)),
+    ...[...(cut ? [cut] : []), ...results, ...news, ...notRun].map(
+      (message): StreamEvent => ({ event: "on_message", data: { message } }),
+    ),
+    end,
+  );
+  publishEnd(bus, owner, run, status);
+  return end;
+}
+
+/** Results for the calls that a failing run leaves open. */
+async function resultsFor(
+  calls: readonly ToolCall[],
+  standIn: StandIn,
+  { outcome, isGivenUp }: { readonly outcome: string; readonly isGivenUp: boolean },
+): Promise<Message[]> {
+  const results: Message[] = [];
+  for (const call of calls) {
+    const found = await standIn(call, { isGivenUp });
+    results.push(resultMessage(call, found ?? failed(outcome)));
+  }
+  return results;
+}
+
+/** A run that only cancels open questions succeeds even if its agent cannot be built. */
+function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
+  const status = cancel ? "cancelled" : "error";
+  const unknown = error.code === "unavailable" ? SERVER_FAILED : `Outcome unknown: ${error.message}`;
+  const outcome = cancel ? "Cancelled before it was run." : unknown;
+  const end: StreamEvent = cancel
+    ? doneEvent({ status: "cancelled", stop_reason: "cancelled", usage })
+    : { event: "error", data: { ...error, usage } };
+  return { status, outcome, end } as const;
+}
+
+/** The first event of a run whose process died before it wrote one. */
+async function missingStart(
+  { lease, run, request }: Claim,
+  log: EventLog,
+  model: string,
+): Promise<StreamEvent[]> {
+  const { last } = await log.bounds(lease);
+  if (last > 0) return [];
+  const data = { agent: run.agent, model, attempt: 1, ...omitUndefined({ replaces: request.replaces }) };
+  return [{ event: "run_start", data }];
+}
+
+type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
+
+/** Tells the run's user that it has started. A run that is taken over has started before. */
+function publishStart(bus: EventBus, owner: Owner, run: RunRecord): void {
+  if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: idsOf(run) });
+}
+
+/** Call it once the end is written. */
+export function publishEnd(bus: EventBus, owner: Owner, run: RunRecord, status: EndStatus): void {
+  bus.publish(owner, { event: "run_ended", data: { ...idsOf(run), status } });
+}
+
+/** Only now: an answer needs the end of the run that asks. */
+function publishInterrupts(bus: EventBus, owner: Owner, run: RunRecord, open: readonly Interrupt[]): void {
+  for (const { id, kind, name } of open)
+    bus.publish(owner, { event: "interrupt_opened", data: { ...idsOf(run), id, kind, name } });
+}
+
+const idsOf = ({ thread_id, id, agent }: RunRecord) => ({ thread_id, run_id: id, agent });

@@ -1,0 +1,304 @@
+// Executes runs in this process: as many at a time as it has slots. Claims those that wait for a slot or whose process died, and
+// ends at shutdown what has not ended by itself.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { sharedPlaces } from "../../agent/core/shares.ts";
+import type { Claim, Lease, StopMode } from "../../agent/core/stores.ts";
+import { sharedTurn } from "../../lib/async.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { ActiveRuns, type Sender } from "./active-runs.ts";
+import { drive } from "./drive.ts";
+import { logFailedRun } from "./logging.ts";
+import type { RunServices } from "./services.ts";
+import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
+import { SUBAGENT_LIMITS, type SubagentLimits, SubagentPlaces, type TreeKey } from "./subagent-places.ts";
+
+/** Runs that are adopted at a time, so that new runs find a slot in between. */
+const BATCH_SIZE = 32;
+/** How long a stopped run may take to write its end, or to end its tools before it is handed over. */
+const DRAIN_MS = 3_000;
+
+/** What the functions of this room work on. */
+export interface Runs extends RunServices {
+  readonly executor: Executor;
+}
+
+export interface ExecutorOptions extends RunServices {
+  /** Runs that this process executes at a time. Others wait until a process has a slot. */
+  readonly maxActive: number;
+  /** Tenants then have fair shares of the slots. Default: false. */
+  readonly hasSeveralTenants?: boolean;
+  /** Default: `SUBAGENT_LIMITS`. */
+  readonly subagentLimits?: SubagentLimits;
+}
+
+export class Executor {
+  readonly #options: ExecutorOptions;
+  readonly #active: ActiveRuns;
+  readonly #slots: Slots;
+  readonly #outsideSlots = new Set<Promise<void>>();
+  readonly #subagentPlaces: SubagentPlaces;
+  #timers: NodeJS.Timeout[] = [];
+  #polling: Promise<void> | undefined;
+  #pollsAgain = false;
+  /** Whether more runs may be waiting than there were slots for. */
+  #mayWait = false;
+  #isClosing = false;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.#active = new ActiveRuns(options);
+    const { maxActive, hasSeveralTenants = false, subagentLimits = SUBAGENT_LIMITS } = options;
+    this.#subagentPlaces = new SubagentPlaces(subagentLimits, hasSeveralTenants);
+    this.#slots = new Slots(sharedPlaces(maxActive, hasSeveralTenants), {
+      work: (claim) => this.#work(claim),
+      onFree: () => {
+        if (this.#mayWait) void this.poll();
+      },
+    });
+  }
+
+  /** The store has ended the run: none of its processes could. */
+  #reportCrashed(claim: Claim, end: StreamEvent): void {
+    const { listeners = [] } = this.#options;
+    if (end.event === "error") logFailedRun(this.#options, claim, crashed(end.data.message));
+    for (const listen of listeners) void listen(claim).afterWrite?.(end);
+  }
+
+  /** Adopts the runs that earlier processes left, and starts to renew leases. */
+  async open(): Promise<void> {
+    const { runs } = this.#options.stores;
+    runs.subscribe((call) => {
+      if (call.call === "stop") this.stop(call.run_id, call.mode);
+      else if (call.call === "crashed") this.#reportCrashed(call.claim, call.end);
+      // The end of a run is published before the start of the next one.
+      else setImmediate(() => void this.poll());
+    });
+    await this.poll();
+    // Jitter, so that the processes of a deployment do not poll at the same time.
+    const spread = 0.75 + Math.random() / 2;
+    this.#timers = [
+      setInterval(() => void this.#active.renewAll(), runs.leaseMs / 3),
+      setInterval(() => void this.poll(), (runs.leaseMs / 4) * spread),
+    ];
+    for (const timer of this.#timers) timer.unref();
+  }
+
+  /** How many runs this process executes, those outside the slots included. */
+  get active(): number {
+    return this.#active.size;
+  }
+
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Undefined if all slots are taken, or the tenant uses its whole share. */
+  takeSlot(tenant: string): Slot | undefined {
+    return this.#slots.take(tenant);
+  }
+
+  /**
+   * For a run that another run waits for. It needs no slot of its own, or the two could wait for each other, but a place
+   * among the subagents at work.
+   */
+  executeOutsideSlots(claim: Claim): void {
+    const enter = (signal: AbortSignal) => this.#subagentPlaces.enter(treeOf(claim), claim.run.id, signal);
+    const work = this.#execute(claim, enter).finally(() => this.#outsideSlots.delete(work));
+    this.#outsideSlots.add(work);
+  }
+
+  /** Executes a subagent's run whose process died, or that no process has claimed, outside the slots. Never throws. */
+  async adoptOrphan(owner: Owner, threadId: string): Promise<void> {
+    if (this.#isClosing) return;
+    try {
+      const claim = await this.#options.stores.runs.claimNext(owner, threadId);
+      if (claim) this.executeOutsideSlots(claim);
+    } catch (err) {
+      this.#report({ err, thread_id: threadId }, "could not take a subagent's run");
+    }
+  }
+
+  /** Counts a subagent that is about to start. Throws `limit_exceeded` when the runs of its tree have started too many. */
+  countSubagent({ tenant, user }: Owner, root: string): void {
+    this.#subagentPlaces.start({ tenant, user, root });
+  }
+
+  /**
+   * The run waits for subagents, until the returned function is called. That resolves when the run may work again, or
+   * `signal` aborts.
+   */
+  pause(runId: string, signal: AbortSignal): () => Promise<void> {
+    return this.#subagentPlaces.pause(runId, signal);
+  }
+
+  /** Stops a run of this process: now, or after its current step. */
+  stop(runId: string, mode: StopMode): void {
+    this.#active.stop(runId, mode);
+  }
+
+  /** Claims queued and abandoned runs while there are slots. Never throws. */
+  async poll(): Promise<void> {
+    this.#pollsAgain = true;
+    this.#polling ??= this.#pollWhileAsked();
+    return this.#polling;
+  }
+
+  /**
+   * Takes no more runs and waits up to `graceMs` for those in progress. Then hands the rest over to another process, or,
+   * if the store does not outlast this process, ends them with `shutting_down`.
+   */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    await this.#idle(graceMs);
+    this.#active.endAll(new AppError("shutting_down", "The server is shutting down. What was done is kept."));
+    await this.#idle(DRAIN_MS);
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#active.abandonAll();
+  }
+
+  /** A slot is kept for runs that wait, so that new requests cannot overtake them. */
+  async #work(first: Claim): Promise<"free" | "claim"> {
+    for (let claim: Claim | undefined = first; claim; claim = await this.#next(claim.lease)) {
+      await this.#execute(claim);
+      await nextTurn();
+      if (this.#isClosing) return "free";
+      this.#mayWait ||= this.#slots.areAllTaken;
+      if (this.#mayWait) return "claim";
+    }
+    return "free";
+  }
+
+  /** `enter` resolves when the run may work, with what to call when it has ended. */
+  async #execute(
+    claim: Claim,
+    enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
+  ): Promise<void> {
+    const { lease, run } = claim;
+    const active = this.#active.add(claim);
+    const { abort, handOver } = active;
+    // A stop may have been requested before the previous process died.
+    if (run.attempt > 1) await this.#active.renew(active);
+    const control = {
+      signal: abort.signal,
+      handedOver: handOver.signal,
+      interruptRequested: () => active.interrupt,
+    };
+    const stopWatching = await this.#cancelWithKey(claim, abort);
+    const leaveTree = this.#subagentPlaces.join(treeOf(claim));
+    const leave = await enter(abort.signal);
+    await sharedTurn(lease.owner.tenant);
+    try {
+      await this.#options.stores.inRun(() => drive(claim, this.#options, control));
+    } catch (err) {
+      abort.abort(err);
+      if (!handOver.signal.aborted) {
+        logFailedRun(this.#options, claim, err);
+        await this.#active.excuse(active);
+      }
+    } finally {
+      leave();
+      leaveTree();
+      stopWatching();
+    }
+    await this.#active.remove(active);
+    // It may have held others back.
+    if (claim.deaths !== undefined) void this.poll();
+  }
+
+  /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
+  async #cancelWithKey({ request }: Claim, abort: AbortController): Promise<() => void> {
+    const { startingKeys } = this.#options;
+    const { api_key } = request;
+    if (!startingKeys || api_key === undefined) return () => {};
+    const cancel = () =>
+      abort.abort(new AppError("credentials_revoked", "The API key that started the run was revoked."));
+    // While the store of keys fails, they count as good.
+    if (await startingKeys.isRevoked(api_key).catch(() => false)) cancel();
+    return startingKeys.watch(api_key, cancel);
+  }
+
+  /** What a run of this process was started with: its API key and its request. */
+  senderOf(runId: string): Sender {
+    return this.#active.senderOf(runId);
+  }
+
+  /** With free slots, only the thread's own next run can be waiting. */
+  async #next({ owner, thread_id }: Lease): Promise<Claim | undefined> {
+    try {
+      return await this.#options.stores.runs.claimNext(owner, thread_id);
+    } catch (err) {
+      this.#report({ err, thread_id }, "could not take the next run");
+      return undefined;
+    }
+  }
+
+  /** A store that is away is no fault of this process, and the work is tried again. */
+  #report(line: { readonly err: unknown; readonly thread_id?: string }, text: string): void {
+    const { logger } = this.#options;
+    if (hasCode(line.err, "unavailable")) logger.warn(line, text);
+    else logger.error(line, text);
+  }
+
+  async #pollWhileAsked(): Promise<void> {
+    while (this.#pollsAgain && !this.#isClosing) {
+      this.#pollsAgain = false;
+      try {
+        while (await this.#claimBatch());
+      } catch (err) {
+        this.#report({ err }, "could not look for abandoned runs");
+      }
+    }
+    this.#slots.release();
+    // In the same tick as the last check of `#pollsAgain`, so that no request is missed.
+    this.#polling = undefined;
+  }
+
+  /** False when there is nothing more to claim, or no slot for it. */
+  async #claimBatch(): Promise<boolean> {
+    const slots = this.#slots.claim(BATCH_SIZE);
+    this.#mayWait = true;
+    let claims: Claim[] = [];
+    try {
+      if (slots.count > 0) claims = await this.#claim(slots);
+      this.#mayWait = claims.length === slots.count || slots.except.length > 0;
+      return claims.length > 0 && claims.length === slots.count;
+    } finally {
+      slots.execute(claims);
+    }
+  }
+
+  async #claim({ count, except }: ClaimSlots): Promise<Claim[]> {
+    const { stores, logger } = this.#options;
+    await this.#active.renewIfLate();
+    const claims = await stores.runs.claimAbandoned(count, except, this.#active.mostDeaths);
+    for (const { run } of claims) {
+      const { id: run_id, thread_id, attempt } = run;
+      if (attempt > 1) logger.info({ run_id, thread_id, attempt }, "taking a run over");
+    }
+    return claims;
+  }
+
+  /** Waits until no run is executed, at most `withinMs`. */
+  async #idle(withinMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, withinMs);
+    await Promise.race([this.#allEnded(), promise]);
+    clearTimeout(timer);
+  }
+
+  async #allEnded(): Promise<void> {
+    await this.#slots.idle;
+    while (this.#outsideSlots.size > 0) await Promise.all(this.#outsideSlots);
+  }
+}
+
+const crashed = (message: string) => new AppError("crashed_too_often", message);
+
+const treeOf = ({ lease: { owner, thread_id }, request: { lineage } }: Claim): TreeKey => ({
+  tenant: owner.tenant,
+  user: owner.user,
+  root: lineage?.root ?? thread_id,
+});

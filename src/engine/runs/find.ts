@@ -1,0 +1,233 @@
+// What spans all threads of a user: the runs of all of them, and the texts in their messages.
+
+import { z } from "zod";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { type Message, textOf } from "../../agent/core/message.ts";
+import { isSettled, type RunRecord, Thread } from "../../agent/core/records.ts";
+import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../../agent/core/stores.ts";
+import { ownTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { indexIn, isIn } from "../../lib/search.ts";
+import { firstChars, lastChars } from "../../lib/text.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { isBranch } from "./branches.ts";
+import { openOn } from "./start.ts";
+
+const PAGE = 50;
+/** Runs are looked for in the threads that changed last, up to this number. */
+export const MAX_THREADS = 1_000;
+
+export interface RunsQuery {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly agent?: string;
+  readonly status?: RunRecord["status"];
+  /** ISO 8601 in UTC: only runs that were accepted or have ended then or later. */
+  readonly since?: string;
+}
+
+/** The user's threads without branches, last changed first; with `since`, ISO 8601 in UTC, only those that changed then or later. */
+export async function listThreads(
+  threads: Pick<ThreadStore, "list">,
+  owner: Owner,
+  { since = "", ...query }: ThreadQuery & { readonly since?: string },
+): Promise<Page<Thread>> {
+  const page = await threads.list(owner, query);
+  const items = page.items.filter(({ updated_at }) => updated_at >= since);
+  const shown = items.filter((thread) => !isBranch(thread));
+  return items.length < page.items.length ? { items: shown } : { ...page, items: shown };
+}
+
+/**
+ * The runs of the user's threads, newest first, those of subagents among them. Reads the thread that changed last first: no
+ * thread holds a run that is newer than its last change. Throws `invalid_request` for a cursor that is none.
+ */
+export async function listRuns(
+  { threads, runs }: Pick<Stores, "threads" | "runs">,
+  owner: Owner,
+  { limit, cursor, agent, status, since = "" }: RunsQuery,
+): Promise<Page<RunRecord>> {
+  const before = cursor === undefined ? undefined : placeAt(cursor);
+  const isWanted = (run: RunRecord) =>
+    (before === undefined || newestFirst(before, run) < 0) &&
+    (agent === undefined || run.agent === agent) &&
+    (status === undefined || run.status === status) &&
+    (run.ended_at ?? run.created_at) >= since;
+  let found: RunRecord[] = [];
+  for await (const thread of threadsOf(threads, owner, { since, status: threadStatusOf(status) })) {
+    const last = found[limit];
+    if (last && thread.updated_at < last.created_at) break;
+    const more = await firstRuns(runs, owner, { thread: thread.id, isWanted, count: limit + 1 });
+    if (more.length > 0) found = [...found, ...more].sort(newestFirst).slice(0, limit + 1);
+  }
+  const items = found.slice(0, limit);
+  const end = items.at(-1);
+  return found.length > limit && end ? { items, next_cursor: cursorOf(end) } : { items };
+}
+
+/** What a thread is at that has a run of this status; undefined: anything. */
+const threadStatusOf = (status: RunRecord["status"] | undefined) =>
+  status !== undefined && !isSettled(status) ? ("busy" as const) : undefined;
+
+async function* threadsOf(
+  threads: ThreadStore,
+  owner: Owner,
+  filter: { readonly since: string; readonly status: Thread["status"] | undefined },
+): AsyncGenerator<Thread, void, void> {
+  let cursor: string | undefined;
+  for (let read = 0; read < MAX_THREADS; read += PAGE) {
+    const query = { limit: PAGE, children: true as const, ...omitUndefined({ cursor, ...filter }) };
+    const page = await listThreads(threads, owner, query);
+    yield* page.items;
+    cursor = page.next_cursor;
+    if (cursor === undefined) return;
+  }
+}
+
+interface Wanted {
+  readonly thread: string;
+  readonly isWanted: (run: RunRecord) => boolean;
+  readonly count: number;
+}
+
+async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count }: Wanted) {
+  const found: RunRecord[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await runs.list(owner, thread, { limit: PAGE, ...omitUndefined({ cursor }) });
+    found.push(...page.items.filter(isWanted));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && found.length < count);
+  return found;
+}
+
+type Place = Pick<RunRecord, "created_at" | "id">;
+
+/** The id settles equal times. */
+function newestFirst(a: Place, b: Place): number {
+  const [one, other] = a.created_at === b.created_at ? [a.id, b.id] : [a.created_at, b.created_at];
+  return one === other ? 0 : one < other ? 1 : -1;
+}
+
+const cursorOf = ({ created_at, id }: Place) => Buffer.from(`${created_at} ${id}`).toString("base64url");
+
+function placeAt(cursor: string): Place {
+  const [, created_at, id] =
+    /^([\dT:.Z-]{24}) (\S+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
+  if (created_at !== undefined && id !== undefined) return { created_at, id };
+  throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
+}
+
+/** The open interrupts of the user's threads, by thread, last changed first. A page may be empty. */
+export async function listInterrupts(
+  threads: ThreadStore,
+  owner: Owner,
+  query: Pick<ThreadQuery, "limit" | "cursor">,
+): Promise<Page<Interrupt & { thread_id: string }>> {
+  const page = await threads.list(owner, { ...query, status: "interrupted", children: true });
+  // A parent that waits shows the questions of its child as its own.
+  const asking = page.items.filter(({ parent }) => parent?.background ?? true);
+  const found = asking.map(async ({ id }) =>
+    (await openOn(threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),
+  );
+  return { items: (await Promise.all(found)).flat(), ...omitUndefined({ next_cursor: page.next_cursor }) };
+}
+
+/** Of messages, as JSON: after so much a search ends, having read its page of threads. */
+const SEARCHED_BYTES = 16 * 1024 * 1024;
+const SEARCHED_PAGE = 256 * 1024;
+/** Of a text in one turn of the event loop. */
+const SEARCHED_CHARS = 64 * 1024;
+const EXCERPT_CHARS = 160;
+
+export const FoundThread = Thread.extend({
+  match: z
+    .object({ message_id: z.string(), text: z.string().describe(`Up to ${EXCERPT_CHARS} characters.`) })
+    .optional()
+    .describe("The newest message that has the text. Absent when only the title has it."),
+}).meta({ id: "FoundThread" });
+export type FoundThread = z.infer<typeof FoundThread>;
+
+/**
+ * The user's threads whose title, or whose messages of the user or an agent, have the text `q`, in any case, last changed
+ * first. A search that has read enough ends early, maybe with nothing: the next page continues it. Throws what aborts
+ * `signal`.
+ */
+export async function searchThreads(
+  threads: ThreadStore,
+  owner: Owner,
+  { limit, cursor: from, q, ...filter }: ThreadQuery & { readonly q: string; readonly since?: string },
+  signal: AbortSignal,
+): Promise<Page<FoundThread>> {
+  const items: FoundThread[] = [];
+  const budget = { bytes: SEARCHED_BYTES };
+  let cursor = from;
+  do {
+    // Never more than there is room for, so that the cursor of the list is that of the search.
+    const page = await listThreads(threads, owner, {
+      ...filter,
+      limit: Math.min(limit - items.length, PAGE),
+      ...omitUndefined({ cursor }),
+    });
+    for (const thread of page.items) {
+      signal.throwIfAborted();
+      const match = await newestMatch(threads, owner, { thread: thread.id, q: q.toLowerCase(), budget });
+      if (match) items.push({ ...thread, match });
+      else if (isIn(thread.title?.toLowerCase() ?? "", q.toLowerCase())) items.push(thread);
+    }
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && items.length < limit && budget.bytes > 0);
+  return { items, ...omitUndefined({ next_cursor: cursor }) };
+}
+
+interface Search {
+  readonly thread: string;
+  /** In lower case. */
+  readonly q: string;
+  /** What may still be read. */
+  readonly budget: { bytes: number };
+}
+
+async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budget }: Search) {
+  let match: FoundThread["match"];
+  let after: string | undefined;
+  try {
+    for (;;) {
+      await ownTurn(owner.tenant);
+      const { texts, isLast } = await threads.messagePage(owner, thread, { after, bytes: SEARCHED_PAGE });
+      for (const json of texts) {
+        budget.bytes -= json.length;
+        // Every text was written from a message.
+        const message = JSON.parse(json) as Message;
+        after = message.id;
+        match = (await matchIn(message, q, owner.tenant)) ?? match;
+      }
+      if (isLast) return match;
+    }
+  } catch (error) {
+    // The thread has lost messages meanwhile.
+    if (hasCode(error, "not_found")) return match;
+    throw error;
+  }
+}
+
+/** Where `text` has `q`, in any case; -1 where it has not. A long text is searched in several turns of the event loop. */
+async function placeOf(q: string, text: string, tenant: string): Promise<number> {
+  for (let from = 0; ; from += SEARCHED_CHARS) {
+    // What begins in this part may end in the next one.
+    const at = indexIn(text.slice(from, from + SEARCHED_CHARS + q.length).toLowerCase(), q);
+    if (at >= 0) return from + at;
+    if (from + SEARCHED_CHARS >= text.length) return -1;
+    await ownTurn(tenant);
+  }
+}
+
+async function matchIn(message: Message, q: string, tenant: string): Promise<FoundThread["match"]> {
+  if (message.role !== "user" && message.role !== "assistant") return undefined;
+  const text = textOf(message.content);
+  const at = await placeOf(q, text, tenant);
+  if (at < 0) return undefined;
+  const from = lastChars(text, text.length - Math.max(0, at - EXCERPT_CHARS / 4));
+  return { message_id: message.id, text: firstChars(from, EXCERPT_CHARS) };
+}

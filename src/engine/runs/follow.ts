@@ -1,0 +1,176 @@
+// Reads on where a reader stands: a thread's runs one after the other, a part of one run's log, a run's current phase.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { hasCode } from "../../agent/core/errors.ts";
+import type { Output } from "../../agent/core/output.ts";
+import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../../agent/core/stores.ts";
+import { sharedTurn } from "../../lib/async.ts";
+import { backoff } from "../../lib/backoff.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { type Phase, trackPhase } from "../../protocol/phase.ts";
+
+/** How often a thread is checked for a new run, as its announcement may be lost: soon at first, then less often. */
+const CHECK = { base: 500, cap: 10_000 };
+
+const START: Cursor = { seq: 0 };
+
+/** A position in a thread: in this run, after this event. */
+export interface RunCursor {
+  readonly run: RunRecord;
+  readonly after: Cursor;
+}
+
+export interface ThreadCursor {
+  readonly owner: Owner;
+  readonly threadId: string;
+  /** Default: the start of the run in progress, or of the next one. */
+  readonly from?: RunCursor | undefined;
+}
+
+/** Yields where to read next: on to the end of a run, then the next run. Ends with the thread, or when `signal` aborts. */
+export async function* followThread(
+  stores: Stores,
+  { owner, threadId, from }: ThreadCursor,
+  signal: AbortSignal,
+): AsyncGenerator<RunCursor, void, void> {
+  const newest = from?.run ?? (await stores.runs.begun(owner, threadId));
+  const start = from ?? (newest && !isSettled(newest.status) ? { run: newest, after: START } : undefined);
+  if (start) yield start;
+  for await (const run of runsAfter(stores, { owner, threadId, last: newest?.id }, signal))
+    yield { run, after: START };
+}
+
+export interface Wanted {
+  readonly owner: Owner;
+  readonly threadId: string;
+  /** The run before it; absent: the thread has had none. */
+  readonly last: string | undefined;
+}
+
+/** Yields each run that begins after `last`. Ends with the thread, or when `signal` aborts. */
+export async function* runsAfter(
+  stores: Stores,
+  wanted: Wanted,
+  signal: AbortSignal,
+): AsyncGenerator<RunRecord, void, void> {
+  for (let { last } = wanted; !signal.aborted; ) {
+    const run = await nextRun(stores, { ...wanted, last }, signal);
+    if (!run) return;
+    last = run.id;
+    yield run;
+  }
+}
+
+async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Promise<RunRecord | undefined> {
+  const { owner, threadId, last = "" } = wanted;
+  const found = await awaited(stores, wanted, signal, async () => {
+    if (!(await isSameThread(stores, wanted))) return "gone";
+    return stores.runs.begun(owner, threadId, last);
+  });
+  return found === "gone" ? undefined : found;
+}
+
+/** Resolves once the thread exists, true, or when `signal` aborts. */
+export async function untilThread(
+  stores: Stores,
+  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const found = await awaited(stores, { owner, threadId }, signal, () => stores.threads.get(owner, threadId));
+  return found !== undefined;
+}
+
+/**
+ * What `look` finds. Looks again whenever a run of the thread starts, and from time to time. Retries while the store is
+ * unreachable. Undefined when `signal` aborts first.
+ */
+async function awaited<T>(
+  { bus }: Stores,
+  { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
+  signal: AbortSignal,
+  look: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  for (let attempt = 0; !signal.aborted; attempt++) {
+    const wait = backoff(attempt, CHECK);
+    // Subscribes before it looks, so that a run that starts in between is not missed.
+    const events = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
+    try {
+      const found = await look();
+      if (found !== undefined) return found;
+      for await (const { event, data } of events)
+        if (event === "run_started" && data.thread_id === threadId) break;
+    } catch (error) {
+      if (hasCode(error, "unavailable")) await sleep(wait, undefined, { signal, ref: false }).catch(() => {});
+      else if (!hasCode(error, "events_expired")) throw error;
+    } finally {
+      await events.return();
+    }
+  }
+  return undefined;
+}
+
+/** A thread that was deleted and created again under the same id does not have the old runs. */
+async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }: Wanted): Promise<boolean> {
+  return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
+}
+
+/** The output of a run that has ended; undefined without one, and when the run's events are no longer kept. */
+export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Promise<Output | undefined> {
+  if (run.status !== "success") return undefined;
+  const { last } = await log.bounds(key);
+  if (last === 0) return undefined;
+  try {
+    // Events were checked when they were appended.
+    for await (const { event, json } of readLogRange(log, key, { after: last - 1, last }))
+      if (event === "done") return (JSON.parse(json) as Extract<StreamEvent, { event: "done" }>).data.output;
+    return undefined;
+  } catch (error) {
+    if (hasCode(error, "events_expired")) return undefined;
+    throw error;
+  }
+}
+
+/** The entries after `after`, up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */
+export async function* readLogRange(
+  log: EventLog,
+  run: RunKey,
+  { after, last }: { after: number; last: number },
+): AsyncGenerator<LogEntry, void, void> {
+  if (after >= last) return;
+  const reading = new AbortController();
+  try {
+    for await (const batch of log.read(run, after, reading.signal)) {
+      await sharedTurn(run.owner.tenant);
+      for (const entry of batch) {
+        if (entry.seq <= last) yield entry;
+        if (entry.seq >= last) return;
+      }
+    }
+  } finally {
+    reading.abort();
+  }
+}
+
+/** The phase is read off this many events at the end of the log. */
+const TAIL = 256;
+
+/** What a run in progress is doing, in any process. Undefined once it has ended: its status says the rest. */
+export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
+  if (isSettled(run.status)) return undefined;
+  const { first, last } = await log.bounds(key);
+  if (last === 0) return { name: run.status === "pending" ? "idle" : "processing" };
+  const track = trackPhase();
+  let phase: Phase = { name: "processing" };
+  try {
+    // Events were checked when they were appended.
+    for await (const { json } of readLogRange(log, key, { after: Math.max(first - 1, last - TAIL), last }))
+      phase = track(JSON.parse(json) as StreamEvent);
+    return phase;
+  } catch (error) {
+    // The run said so much meanwhile that these entries were dropped.
+    if (hasCode(error, "events_expired")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,74 @@
+// Calls that a user starts a run with: they take the place of a model's answer. The run carries them out like a model's, and asks
+// its model afterwards.
+
+import { readArguments } from "../../agent/core/call-arguments.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { type AssistantMessage, assistantMessage, type ToolCall } from "../../agent/core/message.ts";
+import { newCallId } from "../../agent/core/new-ids.ts";
+import { type ClientTool, Lineage } from "../../agent/core/records.ts";
+import { ownTurn } from "../../lib/async.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { offerOf } from "./offered-tools.ts";
+import { withBackend } from "./prepare.ts";
+import type { RunServices } from "./services.ts";
+
+export type GivenCall = Pick<ToolCall, "name" | "args">;
+
+/** Maximum characters of the arguments of all calls of a run, as JSON. */
+const MAX_CHARS = 1_000_000;
+/** Names of tools that an error lists. */
+const MAX_NAMES = 100;
+
+/** The message that makes the calls. */
+export const messageWith = (calls: readonly GivenCall[]): AssistantMessage => ({
+  ...assistantMessage("", ...calls.map(({ name, args }) => ({ id: newCallId(), name, args }))),
+  by_user: true,
+});
+
+/** Where the calls are made. */
+interface Place {
+  readonly owner: Owner;
+  readonly thread_id: string;
+  readonly agent: string;
+  /** What the run brings. */
+  readonly tools: readonly ClientTool[];
+}
+
+/** Throws `invalid_request` for a tool that the agent has not, and for arguments that no tool takes. */
+export async function checkCalls(
+  services: RunServices,
+  { owner, thread_id, agent, tools }: Place,
+  calls: readonly GivenCall[],
+): Promise<void> {
+  await ownTurn(owner.tenant);
+  checkArguments(calls);
+  const { lineage } = await services.stores.threads.state(owner, thread_id);
+  const definition = withBackend(services.agents, agent, Lineage.safeParse(lineage).data);
+  const offer = await offerOf(services, owner, definition);
+  const names = [...offer.tools, ...tools].map(({ name }) => name);
+  // A run says itself that a tool is not there now.
+  const isKnown = (name: string) => names.includes(name) || offer.absence?.(name) !== undefined;
+  const at = calls.findIndex(({ name }) => !isKnown(name));
+  if (at < 0) return;
+  const more = names.length > MAX_NAMES ? `, and ${names.length - MAX_NAMES} more` : "";
+  const has = names.length > 0 ? `It has: ${names.slice(0, MAX_NAMES).join(", ")}${more}.` : "It has none.";
+  throw refused(`${at}.name`, `agent \`${agent}\` has no tool \`${calls[at]?.name}\`. ${has}`);
+}
+
+function checkArguments(calls: readonly GivenCall[]): void {
+  let length = 0;
+  for (const [at, { args }] of calls.entries()) {
+    const json = JSON.stringify(args);
+    const read = readArguments(json);
+    if ("fault" in read) throw refused(`${at}.args`, `they ${read.fault}.`);
+    length += json.length;
+  }
+  if (length <= MAX_CHARS) return;
+  const message = `calls: their arguments have ${length} characters of JSON; the maximum is ${MAX_CHARS}.`;
+  throw new AppError("invalid_request", message, { details: { limit: MAX_CHARS, characters: length } });
+}
+
+function refused(place: string, message: string): AppError {
+  const path = `calls.${place}`;
+  return new AppError("invalid_request", `${path}: ${message}`, { details: { issues: [{ path, message }] } });
+}

@@ -1,0 +1,69 @@
+// Which tools an agent offers in a user's runs. Runs nothing, and starts no sandbox.
+
+import { keptOverrides } from "../../agent/agents/overrides.ts";
+import type { AgentDefinition } from "../../agent/core/agent.ts";
+import type { Backend, BackendConfig } from "../../agent/core/backend.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { newThreadId } from "../../agent/core/new-ids.ts";
+import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
+import { unrecordedRun } from "../../agent/core/run.ts";
+import { type Agent, toolsOffered } from "../../agent/core/runnable-agent.ts";
+import type { Tool } from "../../agent/core/tool.ts";
+import { freeTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { RunServices } from "./services.ts";
+
+export interface Offer extends Pick<Agent, "absence"> {
+  /** By name. */
+  readonly tools: readonly Tool[];
+}
+
+/** What the user's runs of an agent offer its model at their beginning. */
+export async function offerOf(
+  { agents, stores: { items }, subagents, tenantTools }: RunServices,
+  owner: Owner,
+  definition: AgentDefinition,
+): Promise<Offer> {
+  const { name } = definition;
+  const [tools = [], user] = await Promise.all([
+    tenantTools?.(owner, name),
+    keptOverrides(items, owner, name),
+  ]);
+  // They are asked for of every agent at once.
+  await freeTurn(owner.tenant);
+  const backend = definition.backend && unopened(definition.backend);
+  const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
+  const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
+  const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
+  return { tools: toolsOffered(agent, run), ...omitUndefined({ absence: agent.absence }) };
+}
+
+/** Throws `invalid_request` for an unknown agent. */
+export async function offeredTools(
+  services: RunServices,
+  owner: Owner,
+  name: string,
+): Promise<readonly Tool[]> {
+  return (await offerOf(services, owner, services.agents.find(name))).tools;
+}
+
+/** A backend for tools that are never called. */
+export function unopened({ type }: BackendConfig): Backend {
+  const refuse = () => {
+    throw new AppError("unavailable", "This workspace is not open.");
+  };
+  return {
+    type,
+    workdir: "/",
+    exec: refuse,
+    stat: refuse,
+    read: refuse,
+    write: refuse,
+    edit: refuse,
+    list: refuse,
+    glob: refuse,
+    grep: refuse,
+    remove: refuse,
+  };
+}

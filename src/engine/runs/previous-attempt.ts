@@ -1,0 +1,77 @@
+// Reads the earlier attempts of a run from its log, for the process that takes the run over or ends it.
+
+import { loggedWords, type PartialMessage, trackPartial } from "../../agent/core/incomplete-message.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../agent/core/message.ts";
+import type { EventLog, Lease } from "../../agent/core/stores.ts";
+import type { EventName, StreamEvent } from "../../protocol/event.ts";
+import { type InnerSpan, innerSpans } from "../../protocol/open-spans.ts";
+import { readSpans, SPAN_EVENTS, type SpanEnd } from "../../protocol/span-reader.ts";
+
+/** The earlier attempts of a run, as its log has them. */
+export interface PreviousAttempt {
+  /** The spans that it left open, in order. */
+  readonly open: readonly InnerSpan[];
+  /** Every tool call that was started, ended or not. Only a result in the thread tells what it did. */
+  readonly begun: readonly string[];
+  /** What its model calls and its ended subagents have used so far. */
+  readonly usage: Usage;
+  /** How many model calls the run itself has begun, if `isWhole`. */
+  readonly modelCalls: number;
+  /** False if the log's beginning was dropped: more calls may have started. */
+  readonly isWhole: boolean;
+  /** The message that its last model call was writing. */
+  readonly partial: PartialMessage;
+}
+
+export const firstAttempt = (): PreviousAttempt => ({
+  open: [],
+  begun: [],
+  usage: NO_USAGE,
+  modelCalls: 0,
+  isWhole: true,
+  partial: trackPartial(),
+});
+
+const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
+
+/** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
+export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
+  const { first, last } = await log.bounds(lease);
+  const words = loggedWords();
+  const all = readSpans({});
+  const own = ownTally();
+  const read = last === 0 ? [] : log.read(lease, first - 1, new AbortController().signal);
+  for await (const batch of read) {
+    for (const entry of batch) {
+      words.add(entry);
+      if (!RELEVANT.has(entry.event)) continue;
+      // Events were checked when they were appended.
+      const event = JSON.parse(entry.json) as StreamEvent;
+      all.see(event);
+      if (!event.path) own.see(event);
+    }
+    if (batch.some(({ seq }) => seq === last)) break;
+  }
+  return {
+    open: innerSpans(all.open()),
+    ...own.tally(),
+    isWhole: first <= 1,
+    partial: words.partial(),
+  };
+}
+
+/** Counts what the run itself did. A subagent's usage counts at its end: one that has not ended is followed again from its start. */
+function ownTally() {
+  const begun: string[] = [];
+  let usage = NO_USAGE;
+  let modelCalls = 0;
+  const used = ({ data }: SpanEnd<"model" | "subagent">) => {
+    usage = addUsage(usage, data.usage ?? NO_USAGE);
+  };
+  const { see } = readSpans({
+    model: { opened: () => ++modelCalls, closed: used },
+    tool: { opened: ({ id }) => begun.push(id) },
+    subagent: { closed: used },
+  });
+  return { see, tally: () => ({ begun, usage, modelCalls }) };
+}

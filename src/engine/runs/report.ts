@@ -1,0 +1,91 @@
+// What a run did, in numbers: for the line that the log has of each run that ends.
+
+import type { Usage } from "../../agent/core/message.ts";
+import type { Claim } from "../../agent/core/stores.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { readSpans } from "../../protocol/span-reader.ts";
+import type { RunObserver } from "./services.ts";
+
+/** Times are in milliseconds since the run was accepted. */
+export interface RunReport {
+  /** The model that was asked last. */
+  readonly model?: string;
+  readonly duration_ms: number;
+  /** Until this attempt began. */
+  readonly waited_ms: number;
+  readonly first_token_ms?: number;
+  /** By its models and its subagents, also in earlier attempts. */
+  readonly tokens?: Omit<Usage, "cost">;
+  /** In millionths. */
+  readonly cost?: number;
+  readonly model_calls: number;
+  readonly model_failures: number;
+  /** How often each tool was called. */
+  readonly tools: Readonly<Record<string, number>>;
+  readonly tool_failures: number;
+}
+
+export interface RunReporter extends RunObserver {
+  report(): RunReport;
+}
+
+/** Models make names up: calls of further tools are counted as `other`. */
+const MAX_TOOLS = 20;
+
+export function createReporter({ run }: Claim): RunReporter {
+  const accepted = Date.parse(run.created_at);
+  const waited_ms = Math.max(0, Date.now() - accepted);
+  const tools = new Map<string, number>();
+  let model: string | undefined;
+  let askedAt = 0;
+  let first_token_ms: number | undefined;
+  let calls = 0;
+  let failures = 0;
+  let toolFailures = 0;
+  let usage: Usage | undefined;
+
+  const spans = readSpans({
+    model: {
+      opened({ start }) {
+        model = start.data.model;
+        askedAt = Date.now();
+        calls++;
+      },
+      closed({ data: { error, first_token_ms: sinceAsked } }) {
+        if (error) failures++;
+        if (sinceAsked !== undefined) first_token_ms ??= Math.max(0, askedAt - accepted) + sinceAsked;
+      },
+    },
+    tool: {
+      opened({ start: { name } }) {
+        const counted = tools.has(name) || tools.size < MAX_TOOLS ? name : "other";
+        tools.set(counted, (tools.get(counted) ?? 0) + 1);
+      },
+      closed({ data }) {
+        if (data.error !== undefined) toolFailures++;
+      },
+    },
+    run: {
+      closed({ data }) {
+        usage = data.usage;
+      },
+    },
+  });
+
+  return {
+    onProgress: spans.see,
+    afterWrite: (event) => void spans.see(event),
+    report() {
+      const { cost, ...tokens } = usage ?? {};
+      return {
+        duration_ms: Math.max(0, Date.now() - accepted),
+        waited_ms,
+        ...omitUndefined({ model, first_token_ms, cost, tokens: usage && tokens }),
+        model_calls: calls,
+        model_failures: failures,
+        tools: Object.fromEntries(tools),
+        tool_failures: toolFailures,
+      } as RunReport;
+    },
+  };
+}

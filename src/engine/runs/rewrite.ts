@@ -1,0 +1,110 @@
+// Changes what a thread holds without asking its model: one run takes messages away, puts others in and ends. It is accepted in one step,
+// so that a crash leaves the thread as it was, or a run that continues. It costs no quota but that of stored bytes.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { areLong, type Message, unanswered } from "../../agent/core/message.ts";
+import { newRunId } from "../../agent/core/new-ids.ts";
+import type { RunRecord, Thread } from "../../agent/core/records.ts";
+import type { NewRun } from "../../agent/core/stores.ts";
+import { ownTurn } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { assertNoBranch, isSame } from "./branches.ts";
+import { keyOf, settledRun } from "./control.ts";
+import type { Runs } from "./executor.ts";
+import { acceptReplacing, runOf } from "./start.ts";
+import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
+
+/** The open calls of a waiting thread whose results come from the server's own tools or people, and from no client. */
+export function awaitedCalls(
+  { status }: Pick<Thread, "status">,
+  messages: readonly Message[],
+  questions: readonly Interrupt[],
+): ReadonlySet<string> {
+  if (status !== "interrupted") return new Set();
+  const ofClient = new Set(questions.flatMap(({ kind, call_id }) => (kind === "tool" ? [call_id] : [])));
+  return new Set(unanswered(messages).flatMap(({ id }) => (ofClient.has(id) ? [] : [id])));
+}
+
+/** Appends messages. Throws `thread_busy`, `limit_exceeded`. */
+export async function appendMessages(
+  runs: Runs,
+  owner: Owner,
+  thread: Thread,
+  messages: readonly Message[],
+): Promise<RunRecord> {
+  const place = { owner, thread_id: thread.id };
+  const { stores, quotas, threadBytes } = runs;
+  const before = await stores.threads.bytes(owner, thread.id);
+  const bytes = await bytesWith(before, place, messages, threadBytes);
+  const change = { input: messages, appends: true } as const;
+  return storing({ threads: stores.threads, quotas }, place, { bytes, isNew: false }, () =>
+    rewriteThread(runs, owner, thread, change),
+  );
+}
+
+/**
+ * Makes `theirs` the messages of a thread that has `ours`. What it loses becomes a branch. Undefined when the thread holds all
+ * of them and no others. Throws `thread_busy`, `limit_exceeded`.
+ */
+export async function replaceMessages(
+  runs: Runs,
+  owner: Owner,
+  thread: Thread,
+  { ours, theirs }: { readonly ours: readonly Message[]; readonly theirs: readonly Message[] },
+): Promise<RunRecord | undefined> {
+  if (areLong(ours) || areLong(theirs)) await ownTurn(owner.tenant);
+  const shared = sharedBeginning(ours, theirs);
+  const [input, replaced] = [theirs.slice(shared), ours[shared]];
+  if (!replaced) return input.length === 0 ? undefined : appendMessages(runs, owner, thread, input);
+  const place = { owner, thread_id: thread.id };
+  // A thread that is over its limit may shrink.
+  const before = await runs.stores.threads.bytes(owner, thread.id);
+  await bytesWith(0, place, theirs, Math.max(before, runs.threadBytes ?? THREAD_BYTES));
+  return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
+}
+
+/** The messages that a run appends or puts in the place of others, and the fields of its request that say which. */
+export interface Rewriting
+  extends Pick<NewRun["request"], "replaces" | "restores" | "appends">,
+    Pick<NewRun, "idempotency_key"> {
+  readonly input: readonly Message[];
+}
+
+/** Throws `thread_busy`, `limit_exceeded`. */
+export async function rewriteThread(
+  runs: Runs,
+  owner: Owner,
+  { id: thread_id, agent }: Thread,
+  { input, idempotency_key, ...change }: Rewriting,
+): Promise<RunRecord> {
+  assertNoBranch(thread_id);
+  const run = {
+    ...{ id: newRunId(), thread_id, agent: runs.agents.find(agent).name, metadata: {} },
+    request: { input: [...input], settings: {}, cancel: true as const, ...change },
+    ...omitUndefined({ rewind_to: change.replaces, idempotency_key }),
+  };
+  return runOf(await acceptReplacing(runs, owner, run, "reject"));
+}
+
+/** The run once it has ended. It may wait for a free slot: then it is as it is when `signal` aborts. Throws why it failed. */
+export async function rewritten(
+  runs: Runs,
+  owner: Owner,
+  begun: RunRecord,
+  signal: AbortSignal,
+): Promise<RunRecord> {
+  const run = await settledRun(runs, keyOf(owner, begun), signal);
+  if (run.status !== "error") return run;
+  throw new AppError("unavailable", run.error?.message ?? "The thread could not be changed. Try again.");
+}
+
+/** The number of messages with which both begin. */
+export function sharedBeginning(ours: readonly Message[], theirs: readonly Message[]): number {
+  const at = theirs.findIndex((message, index) => {
+    const other = ours[index];
+    return !other || !isSame(other, message);
+  });
+  return at < 0 ? theirs.length : at;
+}

@@ -1,0 +1,133 @@
+// The slots of a process: how many runs it executes at a time, and for which tenants. Tenants have fair shares of them.
+
+import { type Places, Shares } from "../../agent/core/shares.ts";
+import type { Claim } from "../../agent/core/stores.ts";
+
+/** Room for one run. */
+export interface Slot {
+  /** The run keeps the slot until it ends. */
+  execute(claim: Claim): void;
+  /** Always call it; it does nothing once a run has the slot. */
+  free(): void;
+}
+
+/** Slots for runs that are about to be claimed. */
+export interface ClaimSlots {
+  /** How many runs to claim: so many may be of any one tenant but those in `except`. */
+  readonly count: number;
+  /** The tenants that may have no more slots now. */
+  readonly except: readonly string[];
+  /** Executes the claimed runs, and frees the other slots. Always call it. */
+  execute(claims: readonly Claim[]): void;
+}
+
+export interface SlotOptions {
+  /** Executes runs with one slot. Resolves with what becomes of the slot: it is free, or kept for a claim. Must not throw. */
+  readonly work: (claim: Claim) => Promise<"free" | "claim">;
+  /** Called after each slot that is no longer used. */
+  readonly onFree: () => void;
+}
+
+export class Slots {
+  readonly #size: number;
+  readonly #shares: Shares;
+  readonly #options: SlotOptions;
+  /** Slots that no new run takes: the next claim fills them. */
+  #kept = 0;
+  /** Slots of the claim in progress, whose tenants are not known yet. */
+  #claiming = 0;
+  #idle = Promise.withResolvers<void>();
+
+  constructor(places: Places, options: SlotOptions) {
+    this.#size = places.size;
+    this.#shares = new Shares(places);
+    this.#options = options;
+    this.#idle.resolve();
+  }
+
+  get areAllTaken(): boolean {
+    return this.#taken >= this.#size;
+  }
+
+  /** Resolves when no slot is taken. */
+  get idle(): Promise<void> {
+    return this.#idle.promise;
+  }
+
+  /** Undefined if none is free, or the tenant uses its whole share. */
+  take(tenant: string): Slot | undefined {
+    // A run that is being claimed may be this tenant's.
+    const unknown = this.#kept + this.#claiming;
+    if (this.#shares.verdict(tenant, { taken: unknown, own: unknown }) !== "granted") return undefined;
+    const giveBack = this.#take(tenant);
+    let isMine = true;
+    return {
+      execute: (claim) => {
+        isMine = false;
+        void this.#work(claim, giveBack);
+      },
+      free: () => {
+        if (!isMine) return;
+        isMine = false;
+        giveBack();
+        this.#freed();
+      },
+    };
+  }
+
+  /** Up to `limit` slots for one claim at a time, first those that were kept for it. */
+  claim(limit: number): ClaimSlots {
+    const wasIdle = this.#taken === 0;
+    this.#kept = 0;
+    const mayHave = (tenant: string, count: number) =>
+      this.#shares.verdict(tenant, { taken: count, own: count }) === "granted";
+    const tenants = this.#shares.tenants();
+    const except = tenants.filter((tenant) => !mayHave(tenant, 0));
+    // A tenant that has no slot yet has no name here.
+    const others = ["", ...tenants.filter((tenant) => mayHave(tenant, 0))];
+    let count = 0;
+    while (count < limit && others.every((tenant) => mayHave(tenant, count))) count++;
+    this.#claiming = count;
+    if (count > 0 && wasIdle) this.#idle = Promise.withResolvers();
+    return {
+      count,
+      except,
+      execute: (claims) => {
+        for (const claim of claims) void this.#work(claim, this.#take(claim.lease.owner.tenant));
+        this.#claiming = 0;
+        this.#settle();
+      },
+    };
+  }
+
+  /** Frees the slots that were kept for a claim that will not come. */
+  release(): void {
+    this.#kept = 0;
+    this.#settle();
+  }
+
+  #take(tenant: string): () => void {
+    if (this.#taken === 0) this.#idle = Promise.withResolvers();
+    return this.#shares.take(tenant);
+  }
+
+  get #taken(): number {
+    return this.#shares.used + this.#kept + this.#claiming;
+  }
+
+  async #work(claim: Claim, giveBack: () => void): Promise<void> {
+    const next = await this.#options.work(claim);
+    giveBack();
+    if (next === "claim") this.#kept++;
+    this.#freed();
+  }
+
+  #freed(): void {
+    this.#settle();
+    this.#options.onFree();
+  }
+
+  #settle(): void {
+    if (this.#taken === 0) this.#idle.resolve();
+  }
+}

@@ -1,0 +1,184 @@
+// How many subagents work at a time. A run that waits for subagents holds no place, so it cannot keep them from theirs.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
+
+export interface SubagentLimits {
+  /** Subagents at work in this process. Tenants have fair shares. Further ones wait. */
+  readonly atOnce: number;
+  /** Subagents at work for one run and for its subagents, in this process. Further ones wait. */
+  readonly perRun: number;
+  /** Subagents that one run and its subagents may start in all, in this process. Further ones are refused. */
+  readonly inAll: number;
+}
+
+export const SUBAGENT_LIMITS: SubagentLimits = { atOnce: 256, perRun: 16, inAll: 200 };
+
+/** A tree of runs: a thread's own run and all runs that work for it. */
+export interface TreeKey {
+  readonly tenant: string;
+  readonly user: string;
+  /** The thread at the top. */
+  readonly root: string;
+}
+
+interface Tree {
+  readonly tenant: string;
+  /** Runs that are executed here. */
+  members: number;
+  /** Subagents that hold a place. */
+  working: number;
+  started: number;
+  /** Subagents that wait for a place, and what to call when they have one. */
+  readonly waiting: Set<() => void>;
+}
+
+interface Place {
+  /** Calls in which the subagent waits for others. */
+  pauses: number;
+  giveBack: (() => void) | undefined;
+}
+
+export class SubagentPlaces {
+  readonly #limits: SubagentLimits;
+  readonly #shares: Shares;
+  readonly #trees = new Map<string, Tree>();
+  /** Trees that wait, by tenant. The tenant, and of its trees the one, whose turn it is comes first. */
+  readonly #waiting = new Map<string, Set<Tree>>();
+  /** By run. */
+  readonly #places = new Map<string, Place & { readonly tree: Tree }>();
+
+  constructor(limits: SubagentLimits, hasSeveralTenants: boolean) {
+    this.#limits = limits;
+    this.#shares = new Shares(sharedPlaces(limits.atOnce, hasSeveralTenants));
+  }
+
+  /** Call it for each run that is executed, and what it returns when the run has ended. */
+  join(key: TreeKey): () => void {
+    const text = JSON.stringify([key.tenant, key.user, key.root]);
+    const tree = this.#trees.get(text) ?? {
+      tenant: key.tenant,
+      members: 0,
+      working: 0,
+      started: 0,
+      waiting: new Set<() => void>(),
+    };
+    this.#trees.set(text, tree);
+    tree.members++;
+    return () => {
+      if (--tree.members === 0) this.#trees.delete(text);
+    };
+  }
+
+  /** Counts a subagent that is about to start. Throws `limit_exceeded` when its tree has started too many. */
+  start({ tenant, user, root }: TreeKey): void {
+    const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
+    if (!tree) return;
+    const { inAll } = this.#limits;
+    if (tree.started >= inAll)
+      throw new AppError(
+        "limit_exceeded",
+        `This run and its agents have started ${inAll} agents, which is the limit (\`limits.subagents_in_all\`). Do the rest without other agents.`,
+        { details: { limit: "limits.subagents_in_all", most: inAll } },
+      );
+    tree.started++;
+  }
+
+  /**
+   * Resolves when the subagent's run may work, or `signal` aborts. Call what it returns when the run has ended. The tree
+   * must have been joined.
+   */
+  async enter({ tenant, user, root }: TreeKey, runId: string, signal: AbortSignal): Promise<() => void> {
+    const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
+    if (!tree) return () => {};
+    const place = { tree, pauses: 0, giveBack: undefined };
+    this.#places.set(runId, place);
+    await this.#acquire(place, signal);
+    return () => {
+      if (this.#places.get(runId) === place) this.#places.delete(runId);
+      this.#giveBack(place);
+    };
+  }
+
+  /**
+   * The run waits for subagents from now on. Call what it returns when it has waited: it resolves when the run may work
+   * again, or `signal` aborts. Runs that are no subagents need no place and continue at once.
+   */
+  pause(runId: string, signal: AbortSignal): () => Promise<void> {
+    const place = this.#places.get(runId);
+    if (!place) return async () => {};
+    if (place.pauses++ === 0) this.#giveBack(place);
+    return async () => {
+      if (--place.pauses === 0 && this.#places.get(runId) === place) await this.#acquire(place, signal);
+    };
+  }
+
+  async #acquire(place: Place & { readonly tree: Tree }, signal: AbortSignal): Promise<void> {
+    const { tree } = place;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const granted = () => {
+      if (place.pauses > 0 || place.giveBack || signal.aborted) return resolve();
+      tree.working++;
+      const giveBack = this.#shares.take(tree.tenant);
+      place.giveBack = () => {
+        tree.working--;
+        giveBack();
+      };
+      resolve();
+    };
+    tree.waiting.add(granted);
+    this.#await(tree);
+    const onAbort = () => {
+      tree.waiting.delete(granted);
+      if (tree.waiting.size === 0) this.#forget(tree);
+      resolve();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    this.#grant();
+    await promise;
+    signal.removeEventListener("abort", onAbort);
+  }
+
+  #giveBack(place: Place): void {
+    place.giveBack?.();
+    place.giveBack = undefined;
+    this.#grant();
+  }
+
+  /** Gives places to those that wait, tenant by tenant in turn. */
+  #grant(): void {
+    for (let next = this.#next(); next; next = this.#next()) {
+      const [granted] = next.waiting;
+      if (!granted) return;
+      next.waiting.delete(granted);
+      this.#forget(next);
+      if (next.waiting.size > 0) this.#await(next);
+      granted();
+    }
+  }
+
+  #next(): Tree | undefined {
+    for (const [tenant, trees] of this.#waiting) {
+      if (this.#shares.verdict(tenant) !== "granted") continue;
+      for (const tree of trees) if (tree.working < this.#limits.perRun) return tree;
+    }
+    return undefined;
+  }
+
+  /** The tree, and its tenant, are the last to have a turn. */
+  #await(tree: Tree): void {
+    const trees = this.#waiting.get(tree.tenant);
+    if (trees) trees.add(tree);
+    else this.#waiting.set(tree.tenant, new Set([tree]));
+  }
+
+  #forget(tree: Tree): void {
+    const trees = this.#waiting.get(tree.tenant);
+    if (!trees) return;
+    trees.delete(tree);
+    // What is left of the tenant has its next turn after the others.
+    this.#waiting.delete(tree.tenant);
+    if (trees.size > 0) this.#waiting.set(tree.tenant, trees);
+  }
+}

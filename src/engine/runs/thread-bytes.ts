@@ -1,0 +1,156 @@
+// The bytes of a thread's messages: their limit, and what counts for the quota `stored_bytes`. A run whose input would exceed
+// one of them is refused; a run that reaches one ends.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { areLong, type Message } from "../../agent/core/message.ts";
+import type { Thread } from "../../agent/core/records.ts";
+import type { NewThread, ThreadStore } from "../../agent/core/stores.ts";
+import { isTurnSpent, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { isTerminal } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { withHold } from "../quotas/holds.ts";
+import { MAKING_MS, type Quotas } from "../quotas/index.ts";
+import type { RunObserver, RunServices } from "./services.ts";
+
+/** The default limit: 32 MiB. */
+export const THREAD_BYTES = 32 * 1024 * 1024;
+
+interface Place {
+  readonly owner: Owner;
+  readonly thread_id: string;
+}
+
+/** The bytes of the thread, which has `before`, with these messages. Throws `limit_exceeded` when they are more than the limit. */
+export async function bytesWith(
+  before: number,
+  { owner, thread_id }: Place,
+  messages: readonly Message[],
+  limit = THREAD_BYTES,
+): Promise<number | undefined> {
+  if (messages.length === 0) return undefined;
+  let bytes = before;
+  if (areLong(messages)) await ownTurn(owner.tenant);
+  for (const message of messages) {
+    if (isTurnSpent()) await sharedTurn(owner.tenant);
+    bytes += sizeOf(message);
+  }
+  if (bytes > limit) throw threadFull(thread_id, bytes, limit);
+  return bytes;
+}
+
+interface Counted {
+  readonly threads: Pick<ThreadStore, "bytes">;
+  readonly quotas: Pick<Quotas, "counts" | "setStored" | "recordStored"> | undefined;
+}
+
+/** How long the bytes of a new thread count before its first run has ended or grown, in ms: as long as a run that waits. */
+const BEGINNING_MS = 3_600_000;
+
+/**
+ * Counts what `work` will store in the thread before it stores anything, and what is there when `work` throws. A process that
+ * dies meanwhile leaves the bytes of a new thread for an hour. Throws `limit_exceeded` for a quota, and what `work` throws.
+ */
+export async function storing<T>(
+  counted: Counted,
+  { owner, thread_id }: Place,
+  { bytes, isNew }: { readonly bytes: number | undefined; readonly isNew: boolean },
+  work: () => Promise<T>,
+): Promise<T> {
+  if (bytes === undefined) return work();
+  await counted.quotas?.setStored(owner, thread_id, bytes, isNew ? BEGINNING_MS : undefined);
+  try {
+    return await work();
+  } catch (error) {
+    await recount(counted, { owner, thread_id });
+    throw error;
+  }
+}
+
+interface Creating {
+  readonly threads: Pick<ThreadStore, "bytes" | "create">;
+  readonly quotas: Quotas;
+  readonly threadBytes: number | undefined;
+}
+
+/** Creates a thread that begins with messages, and counts both. Throws `already_exists`, `limit_exceeded`. */
+export function createWithMessages(
+  { threads, quotas, threadBytes }: Creating,
+  owner: Owner,
+  thread: NewThread,
+): Promise<Thread> {
+  const { id, messages = [] } = thread;
+  const place = { owner, thread_id: id };
+  return counting({ threads, quotas }, place, async (store) => {
+    const bytes = await bytesWith(0, place, messages, threadBytes);
+    return store(bytes, () => threads.create(owner, thread));
+  });
+}
+
+/**
+ * Counts a thread that `work` creates, and the bytes that it says it will store. What a process that dies meanwhile leaves
+ * counts for ten minutes. Throws `limit_exceeded`, and what `work` throws.
+ */
+export function counting<T>(
+  { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
+  place: Place,
+  work: (store: (bytes: number | undefined, create: () => Promise<T>) => Promise<T>) => Promise<T>,
+): Promise<T> {
+  const { owner, thread_id: id } = place;
+  return withHold(quotas, { owner, id }, () =>
+    work(async (bytes, create) => {
+      if (bytes === undefined) return create();
+      await quotas.setStored(owner, id, bytes, MAKING_MS);
+      try {
+        return await create();
+      } finally {
+        await recount({ threads, quotas }, place);
+      }
+    }),
+  );
+}
+
+/** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */
+export async function recount({ threads, quotas }: Counted, { owner, thread_id }: Place): Promise<void> {
+  if (!quotas?.counts("stored_bytes")) return;
+  try {
+    await quotas.recordStored(owner, thread_id, await threads.bytes(owner, thread_id));
+  } catch {
+    // The store cannot be reached.
+  }
+}
+
+/** How much a thread grows before its quota is asked again. */
+const STEP_BYTES = 64 * 1024;
+
+/**
+ * Throws `limit_exceeded` before a message is written that the thread, which has `bytes` so far, or its quota has no room
+ * for. Counts what the run has stored before its end is written.
+ */
+export function threadLimit(
+  { quotas, threadBytes: limit = THREAD_BYTES }: Pick<RunServices, "quotas" | "threadBytes">,
+  { owner, thread_id }: Place,
+  bytes: number,
+): RunObserver {
+  let [total, asked] = [bytes, bytes];
+  return {
+    beforeWrite(event) {
+      if (isTerminal(event.event)) return quotas?.recordStored(owner, thread_id, total).catch(() => {});
+      if (event.event !== "on_message") return undefined;
+      total += sizeOf(event.data.message);
+      if (total > limit) throw threadFull(thread_id, total, limit);
+      if (total - asked < STEP_BYTES) return undefined;
+      asked = total;
+      return quotas?.setStored(owner, thread_id, total);
+    },
+  };
+}
+
+const sizeOf = (message: Message) => Buffer.byteLength(JSON.stringify(message));
+
+function threadFull(threadId: string, bytes: number, limit: number): AppError {
+  return new AppError(
+    "limit_exceeded",
+    `The messages of thread \`${threadId}\` would have ${bytes} bytes; the limit \`thread_bytes\` is ${limit}. Continue in another thread, or replace an earlier message.`,
+    { details: { limit: "thread_bytes", most: limit } },
+  );
+}

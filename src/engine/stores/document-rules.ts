@@ -1,0 +1,140 @@
+// When documents may be written, and in which order they are listed and picked: the same in every store.
+
+import type {
+  Collection,
+  Documents,
+  DocumentWrite,
+  ListedDocument,
+  ListOrder,
+  ListQuery,
+} from "../../agent/core/documents.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Page } from "../../agent/core/stores.ts";
+import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
+
+/** Reasons to refuse a write. When several apply, the first is returned. */
+export const REFUSALS = ["none", "changed", "full", "large"] as const;
+export type Refusal = (typeof REFUSALS)[number];
+
+export type Bounds = Omit<Parameters<Documents["write"]>[2], "version">;
+
+/** Maximum amounts before the writes; undefined: no maximum. */
+export interface Room {
+  /** Documents in the collection. */
+  readonly documents: number | undefined;
+  /** Bytes of the bodies of all documents that are not written. */
+  readonly otherBytes: number | undefined;
+}
+
+export function roomFor(writes: readonly DocumentWrite[], { limit, bytes }: Bounds): Room {
+  const added = writes.filter(({ seen, body }) => seen === undefined && body !== undefined).length;
+  const written = writes.reduce((sum, { body = "" }) => sum + Buffer.byteLength(body), 0);
+  return {
+    documents: limit === undefined || added === 0 ? undefined : limit - added,
+    otherBytes: bytes === undefined ? undefined : bytes - written,
+  };
+}
+
+/** No date is later, in ms since 1970. */
+const LATEST = 8.64e15;
+
+/** When the written document is due, in whole ms; null: never. Throws `invalid_request` if that is no time. */
+export function dueOf({ body, due = null }: DocumentWrite): number | null {
+  if (body === undefined || due === null) return null;
+  if (Math.abs(due) <= LATEST) return Math.ceil(due);
+  throw new AppError(
+    "invalid_request",
+    `\`due\` is ${due}. It must be a time in milliseconds since 1970, or null.`,
+  );
+}
+
+/** A collection before it is written to. The numbers are computed only when they decide. */
+export interface Collected {
+  /** False when its thread does not exist. */
+  readonly exists: boolean;
+  /** The versions of the documents to write, in their order. */
+  readonly versions: readonly (string | undefined)[];
+  documents(): number;
+  otherBytes(): number;
+}
+
+/** Why the writes are refused, if they are. */
+export function refusalOf(
+  writes: readonly DocumentWrite[],
+  bounds: Bounds,
+  { exists, versions, documents, otherBytes }: Collected,
+): Refusal | undefined {
+  const room = roomFor(writes, bounds);
+  const holds: Readonly<Record<Refusal, () => boolean>> = {
+    none: () => !exists,
+    changed: () => writes.some(({ seen }, at) => versions[at] !== seen),
+    full: () => room.documents !== undefined && documents() > room.documents,
+    large: () => room.otherBytes !== undefined && otherBytes() > room.otherBytes,
+  };
+  return REFUSALS.find((refusal) => holds[refusal]());
+}
+
+/** Where a page begins: after the key, or after the time and the key. */
+export interface Place {
+  readonly time: number;
+  readonly key: string;
+}
+
+/** Undefined for the first page, also for a place before all keys with the prefix. Throws `invalid_request`. */
+export function placeOf(query: ListQuery): Place | undefined {
+  const { order, prefix = "" } = query;
+  const place = askedPlaceOf(query);
+  return place && order === "key" && place.key < prefix ? undefined : place;
+}
+
+function askedPlaceOf({ order, cursor, after }: ListQuery): Place | undefined {
+  if (cursor === undefined) return after === undefined ? undefined : { time: 0, key: after };
+  const { updatedAt: time, id } = decodePosition(cursor);
+  if (!id.startsWith(`${order} `)) throw badCursor(cursor);
+  return { time, key: id.slice(order.length + 1) };
+}
+
+/** The place of a document in a list of this order. */
+const placeIn = (order: ListOrder, document: ListedDocument): Place => ({
+  time: order === "key" ? 0 : document[`${order}_at`],
+  key: document.key,
+});
+
+/** True if the document comes after the place in this order. */
+export function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
+  if (order === "key") return document.key > place.key;
+  const { time, key } = placeIn(order, document);
+  return time < place.time || (time === place.time && key < place.key);
+}
+
+/** Compares two documents for a list of this order. */
+export const inOrder = (order: ListOrder) => (a: ListedDocument, b: ListedDocument) =>
+  standsAfter(order, placeIn(order, a), b) ? -1 : 1;
+
+/** True if a document whose `due` is `time` is due: see `Documents.due`. Infinity never is. */
+export const isDueAt = (now: number, aheadMs: number, time: number): boolean =>
+  time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
+
+/** A page of the documents found: one more than the limit when there is another page. */
+export const listedPage = (
+  found: readonly ListedDocument[],
+  { order, limit }: ListQuery,
+): Page<ListedDocument> =>
+  pageOf(found, limit, (last) =>
+    encodePosition({ updatedAt: placeIn(order, last).time, id: `${order} ${last.key}` }),
+  );
+
+/** Takes one of each tenant, in their order, and again, until there are `limit`. */
+export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {
+  const picked: T[] = [];
+  for (let round = 0; picked.length < limit; round++) {
+    const next = ofTenants.flatMap((of) => of.slice(round, round + 1));
+    if (next.length === 0) break;
+    picked.push(...next.slice(0, limit - picked.length));
+  }
+  return picked;
+}
+
+/** The id of a shelf's thread; empty for other collections. */
+export const threadIdOf = (collection: Collection): string =>
+  "of" in collection && "thread" in collection.of ? collection.of.thread : "";

@@ -1,0 +1,125 @@
+// Whose turn it is, in stores of a single process: the threads with active or waiting runs. Tenants take turns with the threads
+// that no process holds; within a tenant the longest-waiting thread comes first.
+//
+// The queue takes as much memory as it has threads. A turn costs the same however many wait.
+
+import type { Waiting } from "../../agent/core/stores.ts";
+import { latestLeaseEnd } from "./clock-set-back.ts";
+import type { Limits } from "./options.ts";
+
+/** When a lease ended that is over: it may still be renewed as long as no process takes the run. */
+export const PAST = -1;
+
+export class FairQueue<Thread> {
+  readonly #limits: Pick<Limits, "now" | "leaseMs">;
+  /** All of them, by tenant. */
+  readonly #busy = new Map<string, Set<Thread>>();
+  /** Threads whose run has a holder, with the end of its lease; the earliest end comes first. */
+  readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
+  /** Threads whose run has no holder, with the time since when, by tenant. The tenant whose turn it is comes first. */
+  readonly #waiting = new Map<string, Map<Thread, number>>();
+
+  constructor(limits: Pick<Limits, "now" | "leaseMs">) {
+    this.#limits = limits;
+  }
+
+  /** On how many of the tenant's threads runs are active or wait. */
+  count(tenant: string): number {
+    return this.#busy.get(tenant)?.size ?? 0;
+  }
+
+  /** The thread's run has a holder, for one lease. */
+  hold(tenant: string, thread: Thread): void {
+    this.drop(tenant, thread);
+    add(this.#busy, tenant, thread);
+    this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
+  }
+
+  /** True if a run is active on the thread or waits for it. */
+  isBusy(tenant: string, thread: Thread): boolean {
+    return this.#busy.get(tenant)?.has(thread) ?? false;
+  }
+
+  /** When the lease of the thread's run is over, unless it is already. */
+  heldUntil(thread: Thread): number | undefined {
+    this.#expireLeases();
+    return this.#held.get(thread)?.until;
+  }
+
+  /** The thread's run has no holder. A thread that already waits keeps its place. */
+  wait(tenant: string, thread: Thread): void {
+    this.#expireLeases();
+    this.#held.delete(thread);
+    add(this.#busy, tenant, thread);
+    this.#await(tenant, thread);
+  }
+
+  /** No run is active on the thread or waits for it. */
+  drop(tenant: string, thread: Thread): void {
+    this.#held.delete(thread);
+    remove(this.#busy, tenant, thread);
+    remove(this.#waiting, tenant, thread);
+  }
+
+  /** Number of threads whose run has no holder, and the longest wait among them. */
+  waiting(): Waiting {
+    this.#expireLeases();
+    let threads = 0;
+    let oldest = this.#limits.now();
+    for (const each of this.#waiting.values()) {
+      threads += each.size;
+      const [since = oldest] = each.values();
+      oldest = Math.min(oldest, since);
+    }
+    return { threads, oldestMs: this.#limits.now() - oldest };
+  }
+
+  /**
+   * Takes the thread whose turn it is, of other tenants than `except`, which keep their turn. The caller must then hold it,
+   * put it back or drop it.
+   */
+  take(except: ReadonlySet<string>): Thread | undefined {
+    this.#expireLeases();
+    for (const [tenant, threads] of this.#waiting) {
+      if (except.has(tenant)) continue;
+      for (const thread of threads.keys()) {
+        threads.delete(thread);
+        this.#waiting.delete(tenant);
+        if (threads.size > 0) this.#waiting.set(tenant, threads);
+        return thread;
+      }
+    }
+    return undefined;
+  }
+
+  /** Expires leases that were not renewed in time. Leases from before the clock was set back begin again. */
+  #expireLeases(): void {
+    const { leaseMs } = this.#limits;
+    const now = this.#limits.now();
+    for (const [thread, { tenant, until }] of this.#held) {
+      const isTooLate = until > latestLeaseEnd(now, leaseMs);
+      if (until > now && !isTooLate) return;
+      this.#held.delete(thread);
+      if (isTooLate) this.#held.set(thread, { tenant, until: now + leaseMs });
+      else this.#await(tenant, thread);
+    }
+  }
+
+  #await(tenant: string, thread: Thread): void {
+    const threads = this.#waiting.get(tenant);
+    if (!threads) this.#waiting.set(tenant, new Map([[thread, this.#limits.now()]]));
+    else if (!threads.has(thread)) threads.set(thread, this.#limits.now());
+  }
+}
+
+function add<T>(sets: Map<string, Set<T>>, key: string, value: T): void {
+  const set = sets.get(key);
+  if (set) set.add(value);
+  else sets.set(key, new Set([value]));
+}
+
+function remove<T>(sets: Map<string, Set<T> | Map<T, unknown>>, key: string, value: T): void {
+  const set = sets.get(key);
+  set?.delete(value);
+  if (set?.size === 0) sets.delete(key);
+}

@@ -1,0 +1,126 @@
+// The interface that a store implements for threads, runs and deferred calls. The ports (runs.ts, threads.ts, deferred-calls.ts)
+// and the rules (rules.ts) are written once over it. A kernel loads the values that a decision asks for, and carries out its
+// writes.
+
+import type { DeferredCallStore, DueCalls } from "../../agent/core/deferred-calls.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import type { EventLog, Lease, LogEntry, RunStore, ThreadStore } from "../../agent/core/stores.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Limits } from "./options.ts";
+import type { MessageText } from "./outcomes.ts";
+import type { Decision, Lookups, View, Write } from "./thread-head.ts";
+
+export interface Due {
+  readonly limit: number;
+  readonly except: readonly string[];
+}
+
+/** `Thread` is how the store names a thread; only the kernel looks into it. */
+export interface Kernel<Thread> {
+  readonly limits: Limits;
+
+  ref(owner: Owner, threadId: string): Thread;
+
+  /**
+   * Loads the thread and what `lookups` asks for, calls `decide`, and carries out its writes atomically: the thread does not
+   * change in between. `decide` is pure, and is called again when the thread has changed in the meantime. If it throws, nothing
+   * is changed. Resolves once the writes are as durable as the store promises.
+   *
+   * After the commit the kernel maintains what follows from the writes: after a `hold_run` only the new epoch may append, for
+   * `leaseMs`; `eachDue` finds a thread whose runs no process holds; `tell` reaches `RunStore.subscribe`, once the change is over. Repeating a
+   * commit whose answer was lost has no second effect.
+   */
+  change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
+
+  /**
+   * Keeps messages for a thread that a `create_thread` with the same token will create, behind those of earlier calls.
+   * Until then no read shows them. Throws `already_exists` when another thread of this id was created or is being copied.
+   */
+  stage(thread: Thread, token: string, messages: readonly MessageText[]): Promise<void>;
+  /** Deletes the staged messages. A store also deletes messages that a dead process has staged. */
+  unstage(thread: Thread, token: string): Promise<void>;
+
+  /**
+   * Calls `look` for threads with runs that no process holds, until it has found `limit` runs or no thread is left. Tenants take
+   * turns; within a tenant, the longest waiting thread comes first. A thread without a result is looked at again at `until`. The
+   * tenants in `except` are left out, and keep their turn.
+   */
+  eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
+
+  /** The entries of a run's log that its last events depend on: see `failedAfterCrashes`. */
+  logOf(lease: Lease): Promise<readonly LogEntry[]>;
+
+  /** The thread and the id of the call that a token is for. */
+  findCall(tokenHash: string): Promise<{ readonly thread: Thread; readonly call_id: string } | undefined>;
+  /** As `DeferredCallStore.due`. */
+  dueCalls(limit: number): Promise<DueCalls[]>;
+
+  /** Methods without rules: reads, and writes that the epoch alone fences. */
+  readonly runs: Pick<
+    RunStore,
+    "get" | "known" | "list" | "active" | "begun" | "place" | "subscribe" | "inbox" | "renew" | "waiting"
+  >;
+  readonly threads: Pick<
+    ThreadStore,
+    "get" | "list" | "interrupted" | "bytes" | "measured" | "message" | "messagePage" | "state"
+  > &
+    /** Absent where messages are kept as text. */
+    Partial<Pick<ThreadStore, "messages">>;
+  readonly deferredCalls: Pick<DeferredCallStore, "get">;
+  readonly events: EventLog;
+}
+
+export type Looked<T> =
+  | { readonly found: T }
+  | { readonly found?: undefined; readonly until: number | undefined };
+
+/** A store that cannot hold a thread while something decides about it: it commits only what was decided on its newest state. */
+export interface Versioned<V extends View> {
+  load(): Promise<V>;
+  /**
+   * Carries out `writes` if the thread is still as in `view`, and returns when; or else returns it as it is now. The
+   * same `id` again has no second effect and gives the same answer.
+   */
+  commit(
+    view: V,
+    writes: readonly Write[],
+    id: string,
+  ): Promise<{ readonly at: number } | { readonly newer: V }>;
+}
+
+const MAX_ATTEMPTS = 100;
+
+/**
+ * `Kernel.change` by compare-and-set. With a `guess`, decides on it before loading anything. The commit finds a wrong guess, so
+ * `decide` must have no other effect. Throws `unavailable` under endless contention.
+ */
+export async function changeVersioned<V extends View, R>(
+  store: Versioned<V>,
+  decide: (view: View) => Decision<R>,
+  guess?: V,
+): Promise<R> {
+  let decision = guess && writingDecision(decide, guess);
+  let view = guess && decision ? guess : await store.load();
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const { writes, result } = decision ?? decide(view);
+    decision = undefined;
+    if (writes.length === 0) return result(view.now);
+    const reply = await store.commit(view, writes, randomId());
+    if ("at" in reply) return result(reply.at);
+    view = reply.newer;
+  }
+  throw new AppError(
+    "unavailable",
+    `The thread changed ${MAX_ATTEMPTS} times while a change of it was decided.`,
+  );
+}
+
+function writingDecision<R>(decide: (view: View) => Decision<R>, guess: View): Decision<R> | undefined {
+  try {
+    const decision = decide(guess);
+    return decision.writes.length > 0 ? decision : undefined;
+  } catch {
+    return undefined;
+  }
+}

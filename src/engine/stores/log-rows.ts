@@ -1,0 +1,52 @@
+// How log entries are stored: one in a row, or several deltas that follow each other, one in a line. JSON has no line breaks of
+// its own.
+
+import type { LogEntry } from "../../agent/core/stores.ts";
+import type { EventName } from "../../protocol/event.ts";
+import type { PendingEvent } from "./outcomes.ts";
+
+/** Maximum number of deltas in one row, and of their characters. */
+const ROW_ENTRIES = 64;
+const ROW_LENGTH = 16 * 1024;
+const DELTA = "on_chat_model_stream";
+
+export interface LogRow {
+  readonly event: EventName;
+  readonly body: string;
+}
+
+/** `count`: how many entries each row holds. */
+export function rowsOf(pending: readonly PendingEvent[]): (LogRow & { readonly count: number })[] {
+  const rows = [];
+  for (let from = 0; from < pending.length; ) {
+    const [first, ...rest] = pending.slice(from, endOfRow(pending, from));
+    if (!first) break;
+    const body = [first, ...rest].map(({ json }) => json).join("\n");
+    rows.push({ event: first.event.event, body, count: 1 + rest.length });
+    from += 1 + rest.length;
+  }
+  return rows;
+}
+
+function endOfRow(pending: readonly PendingEvent[], from: number): number {
+  let to = from;
+  let length = 0;
+  do length += pending[to++]?.json.length ?? 0;
+  while (isDelta(pending[from]) && isDelta(pending[to]) && to < from + ROW_ENTRIES && length < ROW_LENGTH);
+  return to;
+}
+
+const isDelta = (pending: PendingEvent | undefined) => pending?.event.event === DELTA;
+
+/** The entries of a row; `last` is the seq of the last one. */
+export function entriesOfRow({ event, body }: LogRow, epoch: number, last: number): LogEntry[] {
+  const lines = body.split("\n");
+  const first = last - lines.length + 1;
+  return lines.map((json, index) => ({ epoch, seq: first + index, event, json }));
+}
+
+/** The entries of pending events; `last` becomes the seq of the last one. */
+export function entriesOfPending(pending: readonly PendingEvent[], epoch: number, last: number): LogEntry[] {
+  const first = last - pending.length + 1;
+  return pending.map(({ event: { event }, json }, index) => ({ epoch, seq: first + index, event, json }));
+}

@@ -1,0 +1,208 @@
+// The newest entries of one run in memory, and the readers who wait for more.
+//
+// A reader holds a cursor, never a queue: one that is not pulled costs nothing, however much is written.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { Cursor, LogEntry } from "../../agent/core/stores.ts";
+import { eventsExpired } from "./errors.ts";
+import type { Held } from "./seen.ts";
+
+/** A batch ends at this many entries or characters, the first limit reached. */
+const BATCH = 64;
+const BATCH_LENGTH = 256 * 1024;
+/** An allowance for the objects around an entry's text, in bytes. */
+const ENTRY_BYTES = 80;
+
+export class Log {
+  readonly #keep: number;
+  readonly #maxBytes: number;
+  readonly #waiting = new Set<() => void>();
+  #entries: LogEntry[] = [];
+  #last: number;
+  #ended = false;
+  #failure: AppError | undefined;
+  #bytes = 0;
+  #ringsSoon = false;
+
+  /** Keeps the newest `keep` entries, fewer when they weigh more than `maxBytes`. The next one is `last + 1`. */
+  constructor(keep: number, last = 0, maxBytes = Number.POSITIVE_INFINITY) {
+    this.#keep = keep;
+    this.#last = last;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The seq of the newest entry; 0 before the first. */
+  get last(): number {
+    return this.#last;
+  }
+
+  /** The numbers of the first and the last entry that can still be read; both 0 when there are none. */
+  get bounds(): { first: number; last: number } {
+    const held = Math.min(this.#keep, this.#entries.length);
+    return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
+  }
+
+  /** The entries that can be read, for readers who return. */
+  get held(): Held {
+    const held = Math.min(this.#keep, this.#entries.length);
+    const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
+    return { first: this.#last - held + 1, last: this.#last, epochOf };
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Approximate size of the entries in memory. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this.#entries;
+  }
+
+  /** `entry.seq` must be `last + 1`. Call `ring` or `ringSoon` to wake readers. */
+  push(entry: LogEntry): void {
+    this.#entries.push(entry);
+    this.#last = entry.seq;
+    this.#bytes += weightOf(entry);
+    // Trimmed in bulk, so that an entry costs the same however many are kept.
+    const isLong = this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3);
+    if (isLong || this.#bytes > this.#maxBytes) this.#trim();
+  }
+
+  #trim(): void {
+    let surplus = 0;
+    for (const old of this.#entries) {
+      if (this.#entries.length - surplus <= this.#keep && this.#bytes <= this.#maxBytes) break;
+      this.#bytes -= weightOf(old);
+      surplus++;
+    }
+    this.#entries.splice(0, surplus);
+  }
+
+  /** The entries up to `last` are written, but not here. */
+  advance(last: number): void {
+    if (last <= this.#last) return;
+    this.drop();
+    this.#last = last;
+  }
+
+  /** There will be no more entries. */
+  end(): this {
+    this.#ended = true;
+    this.ring();
+    return this;
+  }
+
+  /** Lets the entries go. */
+  drop(): void {
+    this.#entries = [];
+    this.#bytes = 0;
+  }
+
+  /** All readers get `reason`, including those that wait. */
+  close(reason: AppError): void {
+    this.#failure = reason;
+    this.ring();
+  }
+
+  ring(): void {
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
+  }
+
+  /** Wakes readers once for everything that is written in this turn of the event loop. */
+  ringSoon(): void {
+    if (this.#ringsSoon || this.#waiting.size === 0) return;
+    this.#ringsSoon = true;
+    setImmediate(() => {
+      this.#ringsSoon = false;
+      this.ring();
+    });
+  }
+
+  /** Up to a batch of the entries after `after`; undefined when they are not here any more. */
+  take(after: number): readonly LogEntry[] | undefined {
+    if (this.#failure) throw this.#failure;
+    const behind = this.#last - after;
+    if (behind > this.#keep || behind > this.#entries.length) return undefined;
+    return firstBatch(this.#entries, this.#entries.length - behind);
+  }
+
+  /** Calls `wake` once, at the next ring. */
+  await(wake: () => void): void {
+    if (this.#failure) throw this.#failure;
+    this.#waiting.add(wake);
+  }
+
+  leave(wake: () => void): void {
+    this.#waiting.delete(wake);
+  }
+}
+
+/** The batch that begins at `from`. */
+export function firstBatch(entries: readonly LogEntry[], from: number): readonly LogEntry[] {
+  let to = from;
+  for (let length = 0; to < entries.length && to < from + BATCH && length < BATCH_LENGTH; to++)
+    length += entries[to]?.json.length ?? 0;
+  return entries.slice(from, to);
+}
+
+function weightOf({ json }: LogEntry): number {
+  return Buffer.byteLength(json) + ENTRY_BYTES;
+}
+
+/** Throws `invalid_request` unless `after` is the number of an entry, or 0. */
+export function cursorOf(after: number | Cursor): Cursor {
+  const cursor = typeof after === "number" ? { seq: after } : after;
+  if (Number.isSafeInteger(cursor.seq) && cursor.seq >= 0) return cursor;
+  throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${cursor.seq}.`);
+}
+
+/** Where a reader begins, in which log. */
+export interface Opened {
+  readonly log: Log;
+  readonly after: Cursor;
+  /** Returns at least one entry after a cursor that the log does not hold, or throws. */
+  older(after: Cursor): readonly LogEntry[] | Promise<readonly LogEntry[]>;
+}
+
+/**
+ * Replay and live as one: the entries of what `open` finds, in batches, until the log has ended or `signal` aborts. Throws what
+ * `open` throws.
+ */
+export async function* follow(
+  open: () => Opened | Promise<Opened>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly LogEntry[], void, void> {
+  const opened = open();
+  // A log that is found at once is read at once, without an `await`.
+  const { log, after, older } = opened instanceof Promise ? await opened : opened;
+  if (after.seq > log.last) throw eventsExpired(after.seq);
+
+  let wake = () => {};
+  const onAbort = () => wake();
+  signal.addEventListener("abort", onAbort);
+  try {
+    for (let cursor = after; !signal.aborted; ) {
+      if (cursor.seq < log.last) {
+        const batch = log.take(cursor.seq) ?? (await older(cursor));
+        cursor = batch.at(-1) ?? cursor;
+        yield batch;
+      } else if (log.ended) {
+        return;
+      } else {
+        // Nothing is awaited between the look at the log and the entry into its list: no ring is missed.
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+          log.await(resolve);
+        });
+      }
+    }
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    log.leave(wake);
+  }
+}

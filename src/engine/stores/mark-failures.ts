@@ -1,0 +1,29 @@
+// Marks what the stores throw when they fail, so that no tool call has such a failure as its result. Appends of events are
+// left alone: no tool makes them, and one is made for each token.
+
+import { markStoreFailure } from "../../agent/core/failures.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
+
+const PORTS = ["threads", "runs", "deferredCalls", "items", "documents", "quotas", "owners"] as const;
+
+/** The same stores, whose failures are known as such wherever they are caught. */
+export function markFailures<S extends Stores>(stores: S): S {
+  const ports = Object.entries(stores)
+    .filter(([name]) => PORTS.some((each) => each === name))
+    .map(([name, port]) => [name, wrappedMethods(port, (_, method) => markMethod(method))]);
+  return { ...stores, ...Object.fromEntries(ports) };
+}
+
+const markMethod =
+  (method: Method): Method =>
+  (...args) => {
+    try {
+      const result = method(...args);
+      if (result instanceof Promise) result.catch(markStoreFailure);
+      return result;
+    } catch (error) {
+      markStoreFailure(error);
+      throw error;
+    }
+  };

@@ -1,0 +1,152 @@
+// Threads and runs as they lie in memory.
+
+import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
+import type { ListedDocument } from "../../../agent/core/documents.ts";
+import type { Shelf } from "../../../agent/core/items.ts";
+import type { Message, UserMessage } from "../../../agent/core/message.ts";
+import type { RunRecord, RunRequest, Thread } from "../../../agent/core/records.ts";
+import type { NewRun } from "../../../agent/core/stores.ts";
+import { jsonCopy } from "../../../lib/json.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Log } from "../log.ts";
+import type { ThreadHead } from "../thread-head.ts";
+
+/** Roughly what a thread takes besides its content. */
+export const THREAD_BYTES = 600;
+
+export interface Slot {
+  readonly value: unknown;
+  readonly bytes: number;
+}
+
+export interface ThreadEntry {
+  readonly owner: Owner;
+  readonly id: string;
+  readonly createdAt: number;
+  readonly parent: Thread["parent"];
+  readonly forkedFrom: Thread["forked_from"];
+  agent: string | undefined;
+  title: string | undefined;
+  metadata: Thread["metadata"];
+  /** Its status when no run is active or waits. */
+  outcome: Exclude<Thread["status"], "busy">;
+  updatedAt: number;
+  /** Last read or written. */
+  usedAt: number;
+  /** Frozen, each of them. */
+  messages: Message[];
+  /** The ids of `messages`, once they were asked for. */
+  ids: Set<string> | undefined;
+  state: Map<string, Slot> | undefined;
+  /** Oldest first. */
+  runs: RunEntry[];
+  head: ThreadHead;
+  /** True if a process may write the active run. */
+  isHeld: boolean;
+  /** How many of its runs were ever begun. */
+  begunCount: number;
+  /** Calls whose results come later, by their ids. They are never compressed. */
+  deferred: Map<string, DeferredEntry> | undefined;
+  /** They are never compressed either. */
+  collections: Map<Shelf["kind"], Items> | undefined;
+  messageCount: number;
+  /** Bytes of the messages as JSON, also when they are compressed. */
+  messageBytes: number;
+  /** Its bytes now, and the part of its messages and state when they are not compressed. */
+  bytes: number;
+  contentBytes: number;
+  /** In place of `messages`, `state` and `runs`; with what it weighs without it. */
+  compressed: { readonly text: string; readonly bytes: number } | undefined;
+}
+
+/** Values that only a run needs that has not ended. */
+export interface Work {
+  readonly request: RunRequest;
+  readonly requestBytes: number;
+  /** Empty when the run ends: its unread messages are added to the thread. */
+  inbox: UserMessage[];
+}
+
+export interface RunEntry {
+  readonly thread: ThreadEntry;
+  readonly id: string;
+  readonly agent: string;
+  readonly metadata: NewRun["metadata"];
+  readonly key: string | undefined;
+  readonly resumes: string | undefined;
+  readonly createdAt: number;
+  status: RunRecord["status"];
+  attempt: number;
+  /** 1, 2, 3 … in the order in which the thread's runs were begun; absent before that. */
+  begun: number | undefined;
+  usage: RunRecord["usage"];
+  stopReason: string | undefined;
+  details: RunRecord["details"];
+  error: RunRecord["error"];
+  endedAt: number | undefined;
+  work: Work | undefined;
+  /** Gone some time after the end; `lastSeq` stays. */
+  log: Log | undefined;
+  lastSeq: number;
+}
+
+export interface DeferredEntry {
+  readonly thread: ThreadEntry;
+  readonly call: DeferredCall;
+  readonly bytes: number;
+  /** When it must be checked, if ever. */
+  dueAt: number | undefined;
+}
+
+export interface DocumentEntry extends ListedDocument {
+  /** Infinity: never. */
+  readonly due: number;
+  readonly bytes: number;
+}
+
+/** The documents of one collection, by key. */
+export type Items = Map<string, DocumentEntry>;
+
+/** A run that has not ended. */
+export type LiveRun = RunEntry & { readonly work: Work; readonly log: Log };
+
+export function isLive(run: RunEntry): run is LiveRun {
+  return run.work !== undefined && run.log !== undefined;
+}
+
+export const isBusy = ({ head }: ThreadEntry) => head.active !== undefined || head.queue.length > 0;
+
+export function toRecord(run: RunEntry): RunRecord {
+  const { id, agent, status, attempt, resumes, stopReason, error, details, usage, metadata, endedAt } = run;
+  return {
+    id,
+    thread_id: run.thread.id,
+    agent,
+    status,
+    attempt,
+    ...(resumes === undefined ? {} : { resumes }),
+    ...(stopReason === undefined ? {} : { stop_reason: stopReason }),
+    ...(error === undefined ? {} : { error: jsonCopy(error) }),
+    ...(details === undefined ? {} : { details: jsonCopy(details) }),
+    usage: { ...usage },
+    metadata: { ...metadata },
+    created_at: new Date(run.createdAt).toISOString(),
+    ...(endedAt === undefined ? {} : { ended_at: new Date(endedAt).toISOString() }),
+  };
+}
+
+/** Bytes of a thread's documents. */
+export function collectionBytes({ collections }: ThreadEntry): number {
+  let bytes = 0;
+  for (const items of collections?.values() ?? []) bytes += weightOf(items);
+  return bytes;
+}
+
+export function weightOf(items: Items): number {
+  let bytes = 0;
+  for (const entry of items.values()) bytes += entry.bytes;
+  return bytes;
+}
+
+export const runOf = (thread: ThreadEntry, id: string): RunEntry | undefined =>
+  thread.runs.findLast((run) => run.id === id);

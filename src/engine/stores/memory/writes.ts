@@ -1,0 +1,193 @@
+// Carries out the writes of a decision, and keeps staged messages.
+
+import { type Message, NO_USAGE } from "../../../agent/core/message.ts";
+import type { NewRun } from "../../../agent/core/stores.ts";
+import { deepFreeze, jsonCopy } from "../../../lib/json.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Kernel } from "../kernel.ts";
+import { Log } from "../log.ts";
+import { headAfter, type Write } from "../thread-head.ts";
+import { adopt, commit, empty, fill, rewind, setInbox, setSlot, sizeOf } from "./commit-events.ts";
+import type { MemoryThreads } from "./memory-threads.ts";
+import { collectionBytes, isLive, type LiveRun, runOf, type ThreadEntry } from "./records.ts";
+import { describe, newThread } from "./threads.ts";
+
+/** Approximate bytes of a run beside its request and its events. */
+const RUN_BYTES = 600;
+
+interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {
+  /** Returns the thread after it. */
+  carryOut(found: ThreadEntry | undefined, owner: Owner, write: Write, at: number): ThreadEntry | undefined;
+  /** The lease of its run begins again. */
+  hold(thread: ThreadEntry): void;
+}
+
+export function memoryWrites(memory: MemoryThreads): Writes {
+  const { limits, turns } = memory;
+  const { now } = limits;
+  const staged = new Map<string, Message[]>();
+
+  return {
+    async stage(_, token, messages) {
+      const list = staged.get(token) ?? [];
+      staged.set(token, list);
+      // Every text was written from a message.
+      for (const { text } of messages) list.push(deepFreeze(JSON.parse(text) as Message));
+    },
+
+    async unstage(_, token) {
+      staged.delete(token);
+    },
+
+    carryOut,
+    hold,
+  };
+
+  function carryOut(
+    found: ThreadEntry | undefined,
+    owner: Owner,
+    write: Write,
+    at: number,
+  ): ThreadEntry | undefined {
+    if (write.write === "create_thread") {
+      const thread = newThread(memory, owner, write.thread, at);
+      describe(memory, thread, write.thread);
+      fill(memory, thread, write.thread);
+      if (write.staged) {
+        adopt(memory, thread, staged.get(write.staged.token) ?? [], write.staged.bytes);
+        staged.delete(write.staged.token);
+      }
+      return thread;
+    }
+    if (!found) throw new Error(`There is no thread for ${write.write}.`);
+    const head = headAfter(found.head, write, owner);
+    if (!head) {
+      memory.remove(found);
+      return undefined;
+    }
+    found.head = head;
+    apply(found, write, at);
+    return found;
+  }
+
+  function apply(thread: ThreadEntry, write: Write, at: number): void {
+    switch (write.write) {
+      case "add_run":
+        addRun(thread, write, at);
+        return;
+      case "queue_run":
+        memory.touch(thread);
+        return;
+      case "hold_run": {
+        const run = liveRun(thread, write.run);
+        run.status = "running";
+        run.attempt = write.attempt;
+        if (write.begins) run.begun = ++thread.begunCount;
+        memory.touch(thread);
+        hold(thread);
+        return;
+      }
+      case "renew_run":
+        hold(thread);
+        return;
+      case "release_run":
+        thread.isHeld = false;
+        turns.wait(thread.owner.tenant, thread);
+        return;
+      case "cancel_run":
+        commit(memory, liveRun(thread, write.run), write.pending);
+        return;
+      case "leave_message": {
+        const run = liveRun(thread, thread.head.active?.run ?? "");
+        setInbox(memory, run, [...run.work.inbox, jsonCopy(write.message)]);
+        return;
+      }
+      case "rewind":
+        rewind(memory, thread, write.message);
+        return;
+      case "describe_thread":
+        describe(memory, thread, write);
+        for (const key of write.forget ?? []) setSlot(memory, thread, { write: "delete_state", key });
+        memory.change(thread, now());
+        return;
+      case "clear_thread":
+        clear(thread);
+        return;
+      case "put_call":
+        memory.keepCall({
+          thread,
+          call: jsonCopy(write.call),
+          bytes: sizeOf(write.call),
+          dueAt: write.due_at,
+        });
+        return;
+      case "drop_call": {
+        const call = thread.deferred?.get(write.call_id);
+        if (call) memory.forgetCall(call);
+        return;
+      }
+      case "create_thread":
+      case "delete_thread":
+      case "stop_run":
+      case "excuse_run":
+        return;
+    }
+  }
+
+  function hold(thread: ThreadEntry): void {
+    thread.isHeld = true;
+    turns.hold(thread.owner.tenant, thread);
+  }
+
+  function addRun(thread: ThreadEntry, { run: news, title }: AddRun, at: number): void {
+    const run = newRun(thread, news, at);
+    thread.runs.push(run);
+    if (thread.title === undefined) describe(memory, thread, { title });
+    thread.agent = run.agent;
+    memory.change(thread, run.createdAt);
+    memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
+  }
+
+  function newRun(thread: ThreadEntry, news: NewRun, at: number): LiveRun {
+    const { id, agent, metadata, idempotency_key: key, resumes } = news;
+    const request = jsonCopy(news.request);
+    return {
+      thread,
+      id,
+      agent,
+      metadata: { ...metadata },
+      key,
+      resumes,
+      createdAt: at,
+      status: "pending",
+      attempt: 1,
+      begun: undefined,
+      usage: NO_USAGE,
+      stopReason: undefined,
+      details: undefined,
+      error: undefined,
+      endedAt: undefined,
+      lastSeq: 0,
+      work: { request, requestBytes: sizeOf(request), inbox: [] },
+      log: new Log(limits.eventsPerRun),
+    };
+  }
+
+  function clear(thread: ThreadEntry): void {
+    empty(memory, thread);
+    memory.forgetCalls(thread);
+    memory.weigh(thread, -collectionBytes(thread));
+    thread.collections = undefined;
+    thread.outcome = "idle";
+    memory.change(thread, now());
+    memory.touch(thread);
+  }
+}
+
+function liveRun(thread: ThreadEntry, id: string): LiveRun {
+  const run = runOf(thread, id);
+  if (!run || !isLive(run)) throw new Error(`Run ${id} has ended.`);
+  return run;
+}
+
+type AddRun = Extract<Write, { write: "add_run" }>;

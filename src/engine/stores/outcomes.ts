@@ -1,0 +1,210 @@
+// How runs end: what an event says of it, and the events of the endings that a store writes itself.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { loggedWords, WORDS } from "../../agent/core/incomplete-message.ts";
+import {
+  callsByUsers,
+  type Message,
+  NO_USAGE,
+  type ToolCall,
+  type ToolMessage,
+  toolMessage,
+  type UserMessage,
+} from "../../agent/core/message.ts";
+import type { RunRecord, RunRequest, ThreadStatus } from "../../agent/core/records.ts";
+import type { LogEntry, RunKey } from "../../agent/core/stores.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { doneEvent } from "../../protocol/end.ts";
+import { type EventName, isTerminal, type StreamEvent } from "../../protocol/event.ts";
+import { failedEnd, stillOpen } from "../../protocol/open-spans.ts";
+import { SPAN_EVENTS } from "../../protocol/span-reader.ts";
+
+export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "details" | "usage"> {
+  readonly status: Exclude<RunRecord["status"], "pending" | "running">;
+}
+
+/** An event on its way into the log, with the text that will stand there. */
+export interface PendingEvent {
+  readonly event: StreamEvent;
+  readonly json: string;
+  /** The message that it adds to the thread, with the text that will stand there. */
+  readonly message?: MessageText;
+}
+
+export interface MessageText {
+  readonly id: string;
+  /** The message as JSON. */
+  readonly text: string;
+}
+
+/** A message may be large: it is written once, and is a part of its event's text. */
+export function pendingEvent(event: StreamEvent): PendingEvent {
+  if (event.event !== "on_message" || !isOwn(event)) return { event, json: JSON.stringify(event) };
+  const { data, ...rest } = event;
+  const text = JSON.stringify(data.message);
+  const json = `${JSON.stringify(rest).slice(0, -1)},"data":{"message":${text}}}`;
+  return { event, json, message: { id: data.message.id, text } };
+}
+
+/** Status of a thread after a run has ended so, when no other run waits for it. */
+export const THREAD_STATUS = {
+  success: "idle",
+  cancelled: "idle",
+  interrupted: "interrupted",
+  error: "error",
+} as const satisfies Record<RunOutcome["status"], ThreadStatus>;
+
+/** An event of the run itself. The others belong to threads further down. */
+const isOwn = (event: StreamEvent) => !event.path?.length;
+
+/** Events that change more than the log. Messages do as well. */
+export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
+
+const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
+
+/** True if the event changes more than the log. */
+export const changesThread = ({ event, message }: PendingEvent) =>
+  message !== undefined || (CHANGES.has(event.event) && isOwn(event));
+
+/** The change that an event makes, as a copy. The event is one that `changesThread`, and adds no message. */
+export function changeOf({ json }: PendingEvent): Change {
+  // `json` is the text of the event, and its name is among CHANGES.
+  return JSON.parse(json) as Change;
+}
+
+/** How a run ends that says `event` at last. */
+export function endingOf(event: Extract<Change, { event: "done" | "error" }>): RunOutcome {
+  if (event.event === "error") {
+    const { usage = NO_USAGE, ...error } = event.data;
+    return { status: "error", usage, error };
+  }
+  const { status, stop_reason, usage, details } = event.data;
+  return { status, stop_reason, usage, ...omitUndefined({ details }) };
+}
+
+/** How a run ends whose last events these are. */
+export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
+  const last = pending.at(-1);
+  if (!last || !isTerminal(last.event.event)) throw new Error("The last event must be the end.");
+  return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
+}
+
+/** True if `pending` end their run. Throws when something would come after the end. */
+export function hasEnd(pending: readonly PendingEvent[]): boolean {
+  const end = pending.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
+  if (end === -1) return false;
+  if (end === pending.length - 1) return true;
+  const name = pending[end]?.event.event;
+  throw new AppError("internal", `\`${name}\` must be the last event of a run; more came after it.`);
+}
+
+export interface Stamp {
+  readonly run_id: string;
+  readonly thread_id: string;
+  readonly ts: string;
+}
+
+export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number): Stamp {
+  return { run_id, thread_id, ts: new Date(now).toISOString() };
+}
+
+/** Adds unread messages of the inbox to `pending`, which end a run, before the end: no accepted message is lost. */
+export function withUnreadInbox(
+  pending: readonly PendingEvent[],
+  inbox: readonly UserMessage[],
+  stamped: Stamp,
+): readonly PendingEvent[] {
+  if (inbox.length === 0) return pending;
+  const taken = new Set(pending.map(({ event }) => event.event === "on_message" && event.data.message.id));
+  const left = inbox
+    .filter((message) => !taken.has(message.id))
+    .map((message) => pendingEvent({ event: "on_message", ...stamped, data: { message } }));
+  return [...pending.slice(0, -1), ...left, ...pending.slice(-1)];
+}
+
+/** The whole log of a run that was cancelled while it waited. */
+export function cancelledBeforeStart(
+  agent: string,
+  request: RunRequest | undefined,
+  stamped: Stamp,
+): StreamEvent[] {
+  const usage = NO_USAGE;
+  const data = { agent, model: request?.model ?? "", attempt: 1, replaces: request?.replaces };
+  return [
+    { event: "run_start", ...stamped, data: omitUndefined(data) },
+    { ...stamped, ...doneEvent({ status: "cancelled", stop_reason: "cancelled", usage }) },
+  ];
+}
+
+interface Crashed {
+  readonly attempts: number;
+  /** Its log so far. */
+  readonly entries: Iterable<LogEntry>;
+  /** Messages of its request that are not in the thread yet: no accepted message is lost. */
+  readonly unread: readonly Message[];
+}
+
+/** The last events of a run whose processes died in each attempt. The words of an answer that they cut off are kept. */
+export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
+  const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
+  const error = { code: "crashed_too_often", message, details: { attempts } };
+  const log = [...entries];
+  const words = loggedWords();
+  for (const entry of log) words.add(entry);
+  const cut = words.partial().message("failed");
+  return [
+    ...endsOf(log, error, stamped.ts),
+    ...[...unread, ...(cut ? [cut] : []), ...answersTo(log, unread, message)].map(
+      (each): StreamEvent => ({ event: "on_message", ...stamped, data: { message: each } }),
+    ),
+    { event: "error", ...stamped, data: error },
+  ];
+}
+
+/** Events that contain the calls of a run, and their results. */
+const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
+
+/** The events that `failedAfterCrashes` needs to see. */
+export const TELLS_OF_CRASHES: readonly EventName[] = [
+  ...new Set<EventName>([...SPAN_EVENTS, ...TELLS_OF_CALLS, ...WORDS]),
+];
+
+/** A result for each call of the run that has none: no thread is left with one open. */
+function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why: string): ToolMessage[] {
+  const open = new Map<string, { readonly name: string; readonly text: string }>();
+  const notRun = ({ id, name }: ToolCall) => open.set(id, { name, text: `Not run: ${why}` });
+  for (const { event, json } of entries) {
+    if (!TELLS_OF_CALLS.some((name) => name === event)) continue;
+    // Every entry was written from a StreamEvent.
+    const said = JSON.parse(json) as StreamEvent;
+    if (!isOwn(said)) continue;
+    if (said.event === "on_tool_start")
+      open.set(said.data.call_id, { name: said.name, text: `Outcome unknown: ${why}` });
+    if (said.event !== "on_message") continue;
+    const { message } = said.data;
+    if (message.role === "tool") open.delete(message.tool_call_id);
+    if (message.role === "assistant") message.tool_calls?.forEach(notRun);
+  }
+  callsByUsers(unread).forEach(notRun);
+  return [...open].map(([id, { name, text }]) => toolMessage({ id, name }, "", text));
+}
+
+const IS_SPAN_EVENT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
+
+/** The ends of the spans that are open after `entries`, the innermost first. `error` says why. */
+function endsOf(
+  entries: Iterable<LogEntry>,
+  error: NonNullable<RunRecord["error"]>,
+  ts: string,
+): StreamEvent[] {
+  return stillOpen(spanEvents(entries))
+    .reverse()
+    .map((span) => ({ ...failedEnd(span, error), ts }));
+}
+
+function* spanEvents(entries: Iterable<LogEntry>): Generator<StreamEvent> {
+  for (const { event, json } of entries) {
+    // Every entry was written from a StreamEvent.
+    if (IS_SPAN_EVENT.has(event)) yield JSON.parse(json) as StreamEvent;
+  }
+}

@@ -1,0 +1,184 @@
+// The connections to PostgreSQL, and what it means when it refuses, or does not answer.
+
+import { hash } from "node:crypto";
+import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
+import { AppError } from "../../../agent/core/errors.ts";
+import { type Chance, withTimeout } from "../shared/outages.ts";
+import { OLDEST_VERSION, prepareSchema } from "./schema.ts";
+import { checkSessions, NO_SESSIONS } from "./sessions.ts";
+
+export interface Access {
+  readonly url: string;
+  /** Connections at most, beside the one on which notifications come. */
+  readonly pool: number;
+  readonly deadlineMs: number;
+  /** Time of silence after which PostgreSQL rolls a transaction back, in ms. */
+  readonly silenceMs: number;
+}
+
+const INT8 = 20;
+
+/** Whole numbers are numbers: every one in the tables is small enough. */
+const types = {
+  getTypeParser: ((oid: number, format?: "text" | "binary") =>
+    oid === INT8 && format !== "binary"
+      ? Number
+      : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
+};
+
+const configOf = ({ url, deadlineMs }: Access): ClientConfig => ({
+  connectionString: url,
+  connectionTimeoutMillis: deadlineMs,
+  application_name: "skein",
+  keepAlive: true,
+  types,
+});
+
+/** Throws `unavailable` when there is no PostgreSQL within the deadline, or its schema cannot be used. */
+export async function openPool(access: Access): Promise<Pool> {
+  const pool = new pg.Pool({
+    ...configOf(access),
+    // Statements of a transaction do not wait for each other.
+    pipeline: true,
+    max: access.pool,
+    onConnect: (client) => prepare(client, access),
+  });
+  // Callers get the error of their statement; the pool opens another connection.
+  pool.on("error", ignore);
+  pool.on("connect", (client) => client.on("error", ignore));
+  try {
+    await withTimeout(access.deadlineMs, checked(pool, access));
+    return pool;
+  } catch (error) {
+    void pool.end().catch(ignore);
+    if (error instanceof AppError) throw error;
+    const why = error instanceof Error ? ` (${error.message})` : "";
+    throw new AppError("unavailable", `PostgreSQL at ${placeOf(access.url)} cannot be used${why}.`, {
+      cause: error,
+    });
+  }
+}
+
+/** One more, for notifications. The caller connects and ends it. */
+export function newClient(access: Access): Client {
+  const client = new pg.Client({ ...configOf(access), application_name: "skein notifications" });
+  client.on("error", ignore);
+  return client;
+}
+
+async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
+  // A database or a role may have stricter transactions by default, which end each other.
+  await client.query(
+    `SET search_path = skein; SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = ${silenceMs}`,
+  );
+}
+
+async function checked(pool: Pool, access: Access): Promise<void> {
+  const client = await pool.connect();
+  const another = newClient(access);
+  try {
+    const { rows } = await client.query("SHOW server_version_num");
+    const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
+    if (version < OLDEST_VERSION)
+      throw new AppError(
+        "config_invalid",
+        `PostgreSQL ${version} is too old. Use ${OLDEST_VERSION} or newer.`,
+      );
+    const { encoding } =
+      (await client.query("SELECT current_setting('server_encoding') AS encoding")).rows[0] ?? {};
+    // SQL_ASCII keeps the bytes as they come.
+    if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
+      throw new AppError(
+        "config_invalid",
+        `The database has the encoding ${String(encoding)}, which lacks most characters. Use one with ENCODING 'UTF8'.`,
+      );
+    await another.connect();
+    await checkSessions({ client, another, deadlineMs: (2 / 3) * access.deadlineMs });
+    await prepareSchema(client, access.deadlineMs);
+  } finally {
+    client.release();
+    void another.end().catch(ignore);
+  }
+}
+
+/** Closes the socket at once: the server on the other end may never answer. */
+export function destroy(client: ClientBase): void {
+  // Not among its types; its own pool does the same.
+  const { connection } = client as unknown as { connection?: { stream: { destroy(): void } } };
+  connection?.stream.destroy();
+}
+
+const names = new Map<string, string>();
+
+/** Under which a connection keeps a statement that it has seen before. There are as many as the program has. */
+export function statementName(sql: string): string {
+  const known = names.get(sql);
+  if (known) return known;
+  const name = `skein_${hash("sha1", sql).slice(0, 20)}`;
+  names.set(sql, name);
+  return name;
+}
+
+/** The address without its secrets. */
+export function placeOf(url: string): string {
+  return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
+}
+
+function ignore(): void {}
+
+// PostgreSQL's errors, by their codes.
+/**
+ * The same may be taken a moment later: it starts or stops, another transaction was in the way, a thread was just deleted, or another
+ * connection must be used.
+ */
+const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P05)/;
+/** Once an operator, or time, has cured it: disk, memory and connections, the system below, rights, an object in use. */
+const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
+/** The statement may succeed on another connection: the server is a replica now, or this one's prepared statements are not its own. */
+const SPOILT = /^(25006|0A000|26000|42P05)/;
+/**
+ * Codes of failures that usually pass, with their meaning when they do not. A prepared statement is lost where connections share
+ * sessions.
+ */
+const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
+  [/^25006/, "PostgreSQL takes no writes at present. Try again later."],
+  [/^(26000|42P05)/, NO_SESSIONS],
+];
+const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
+
+/** Failures that only an operator can fix: the start of the code, and its meaning. */
+const REFUSALS: readonly [start: RegExp, meaning: string][] = [
+  [/^53/, "PostgreSQL is full. Try again later."],
+  [/^(28|42501|3D000)/, "PostgreSQL does not let this server in."],
+  [/^(55|57|58|XX000)/, "PostgreSQL takes no statements at present. Try again later."],
+];
+
+export const isAnswer = (error: unknown): error is Error & { severity: unknown; code?: unknown } =>
+  error instanceof Error && "severity" in error;
+
+const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undefined);
+
+/** PostgreSQL has answered, and its connection may be used again. */
+export const leavesConnection = (error: unknown) =>
+  isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
+
+/** When the same may succeed. Any other error is trouble on the way to PostgreSQL. */
+export function chanceOf(error: unknown): Chance {
+  const code = codeOf(error);
+  if (code === undefined || PASSES.test(code)) return "soon";
+  return LASTS.test(code) || (isAnswer(error) && ENDED.has(error.severity)) ? "later" : "never";
+}
+
+/** Translates a refusal for the caller. */
+export function refusal(error: unknown): unknown {
+  const code = codeOf(error) ?? "";
+  const [, meaning] = REFUSALS.find(([start]) => start.test(code)) ?? [];
+  return meaning === undefined ? error : new AppError("unavailable", meaning, { cause: error });
+}
+
+export function noAnswer(cause: unknown): AppError {
+  const code = codeOf(cause) ?? "";
+  const [, meaning = "PostgreSQL does not answer. Try again later."] =
+    PERSISTENT.find(([start]) => start.test(code)) ?? [];
+  return new AppError("unavailable", meaning, { cause });
+}

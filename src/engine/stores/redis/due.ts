@@ -1,0 +1,84 @@
+// Which threads are due: those with runs that no process holds, and those with deferred calls that can continue.
+
+import type { DueCalls } from "../../../agent/core/deferred-calls.ts";
+import type { Due, Kernel, Looked } from "../kernel.ts";
+import { canContinue } from "../rules.ts";
+import { runAhead } from "../thread-head.ts";
+import type { Changes, ThreadRef } from "./changes.ts";
+import type { StoreContext } from "./context.ts";
+import { tenantTag } from "./keys.ts";
+import type { Schedule, ScheduleEntry } from "./schedule.ts";
+
+/** Threads that are checked at once. */
+const BATCH_SIZE = 32;
+
+export function redisDue(
+  { limits, runSchedule, callSchedule }: StoreContext,
+  { load, graceMs }: Changes,
+): Pick<Kernel<ThreadRef>, "eachDue" | "dueCalls"> {
+  const { leaseMs } = limits;
+
+  return {
+    async eachDue<T>({ limit, except }: Due, look: (thread: ThreadRef) => Promise<Looked<T>>) {
+      const found: T[] = [];
+      // Holders renew their leases first.
+      if (graceMs() > 0) return found;
+      const left = except.map((tenant) => tenantTag({ tenant }));
+      await eachEntry(runSchedule, { limit, except: left }, async (entry) => {
+        const looked = await look({ tag: entry.thread, entry });
+        if ("until" in looked) await runSchedule.reschedule(entry, looked.until);
+        else found.push(looked.found);
+        return !("until" in looked);
+      });
+      return found;
+    },
+
+    async dueCalls(limit) {
+      const due: DueCalls[] = [];
+      await eachEntry(callSchedule, { limit, except: [] }, async (entry) => {
+        const { head, calls = [], now } = await load({ tag: entry.thread }, { calls: true });
+        // A thread that is busy, or can continue, is claimed again after a lease.
+        if (head && runAhead(head) !== undefined) return false;
+        const call_ids = calls.filter((call) => canContinue(call, now)).map(({ call_id }) => call_id);
+        if (head && call_ids.length > 0) {
+          due.push({ owner: head.owner, thread_id: head.id, call_ids });
+          return true;
+        }
+        const ends = calls.map(({ expires_at }) => Date.parse(expires_at)).filter((at) => at > now);
+        await callSchedule.reschedule(entry, ends.length > 0 ? Math.min(...ends) : undefined);
+        return false;
+      });
+      return due;
+    },
+  };
+
+  /** Checks entries that are due, in batches, until `limit` checks have returned true. `except`: tags of tenants. */
+  async function eachEntry(
+    schedule: Schedule,
+    { limit, except }: Due,
+    check: (entry: ScheduleEntry) => Promise<boolean>,
+  ): Promise<void> {
+    const until = performance.now() + leaseMs / 3;
+    for (let found = 0; found < limit && performance.now() < until; ) {
+      const entries = await claim(
+        schedule,
+        { limit: Math.min(BATCH_SIZE, limit - found), except },
+        found > 0,
+      );
+      if (entries.length === 0) return;
+      // A thread that cannot be checked now is claimed again later. Runs that were found already must be returned.
+      const results = await Promise.allSettled(entries.map(check));
+      found += results.filter((each) => each.status === "fulfilled" && each.value).length;
+    }
+  }
+}
+
+/** Throws `unavailable`, unless something was found already. */
+async function claim(schedule: Schedule, which: Due, isAnyFound: boolean): Promise<ScheduleEntry[]> {
+  try {
+    return await schedule.claim(which);
+  } catch (error) {
+    if (isAnyFound) return [];
+    throw error;
+  }
+}

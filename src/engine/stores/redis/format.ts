@@ -1,0 +1,55 @@
+// The format of what lies in Redis and comes on its channels, and the record of it there.
+
+import { AppError } from "../../../agent/core/errors.ts";
+import { type Format, join } from "../format.ts";
+import { type Connection, script } from "./connection.ts";
+import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
+
+/** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
+const FORMAT: Format = { version: 1, readableFrom: 1 };
+
+const WITHOUT_FORMAT =
+  "Redis has keys of Skein, but no record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
+
+/** Records that this process uses the Redis. Throws `unavailable` when this process cannot read its format. */
+export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
+  // Every process makes this key once it has recorded the format.
+  const isUsed = (await redis.ask((client) => client.exists(DEPLOYMENT))) === 1;
+  for (;;) {
+    const seen = await redis.ask((client) => client.get(FORMAT_KEY));
+    if (seen === null && isUsed) throw new AppError("unavailable", WITHOUT_FORMAT);
+    const record = JSON.stringify(assertFormat(seen));
+    if (record === seen) return;
+    if ((await redis.run(recordOnce, { key: FORMAT_KEY }, { seen: seen ?? "", record })) === record) return;
+  }
+}
+
+/** The record after this process has joined. Throws `unavailable` when this process cannot read the format. */
+export function assertFormat(found: string | null): Format {
+  return join("Redis", found === null ? undefined : formatIn(found), FORMAT);
+}
+
+/** As this process writes it; `join` throws for numbers of another format. */
+const RECORD = /^\{"version":(\d+),"readableFrom":(\d+)\}$/;
+
+function formatIn(text: string): Format {
+  const [, version, readableFrom] = RECORD.exec(text) ?? [];
+  if (version !== undefined && readableFrom !== undefined)
+    return { version: Number(version), readableFrom: Number(readableFrom) };
+  throw new AppError(
+    "unavailable",
+    "The key `sk:{format}` in Redis is no record of a format of Skein. Use another database, or an empty one.",
+  );
+}
+
+// The record, which is changed only if it is still as it was seen; empty: not there.
+const recordOnce = script<string>()({
+  kind: "always",
+  keys: ["key"],
+  args: ["seen", "record"],
+  lua: `
+local found = redis.call('GET', key)
+if (found or '') ~= seen then return found or '' end
+redis.call('SET', key, record)
+return record`,
+});

@@ -1,0 +1,187 @@
+// When threads expire, and the lists in which their owners find them.
+//
+// All keys of a thread expire together, by Redis's own clock. The owner's list lies in another cluster slot, so it may name
+// threads that have expired, but misses none: a thread is listed before it is created and unlisted after it has expired.
+
+import type { ThreadStatus } from "../../../agent/core/records.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Limits } from "../options.ts";
+import { type Position, standsBehind } from "../page.ts";
+import type { Connection } from "./connection.ts";
+import { script } from "./connection.ts";
+import { THREAD, threadKeys, threadsKey, threadTag } from "./keys.ts";
+import { LIFETIME } from "./lua-functions.ts";
+import type { RedisOwners } from "./owners.ts";
+
+/** Threads are kept for so much longer, so that not every use of one has to be written down. */
+const RESERVE = 1.1;
+/** A list outlasts its entries. */
+const LIST_RESERVE = 2;
+/** Creating a listed thread takes less time than this. */
+const YOUNG_MS = 60_000;
+/** Redis's reply for the time to live of a key that does not exist. */
+const NO_THREAD = "-2";
+/** Threads of the list that are checked with each addition. */
+const SAMPLE = 2;
+
+export interface Lifetime {
+  /** How long a thread stays that is left at `outcome`, as scripts take it. */
+  ttlOf(outcome: ThreadStatus): string;
+  /** How long the events of an ended run stay, in ms. Events of an expired thread expire as well. */
+  readonly eventsMs: number;
+  /** Restarts the time to live of a thread whose `life` a script returned. Does not wait. */
+  used(owner: Owner, id: string, life: string): void;
+  /** Restarts the time to live of a changed thread. Does not wait. */
+  renew(owner: Owner, id: string): void;
+  /** Before a thread may be created. Also checks some entries of the list whose threads may have expired. Throws `unavailable`. */
+  list(owner: Owner, id: string): Promise<void>;
+  /** After a thread was changed. Throws `unavailable`. */
+  changed(owner: Owner, id: string): Promise<void>;
+  /** A thread that was in the list, at `seen`, is not there. Waits for nothing. */
+  unlist(owner: Owner, id: string, seen: string): void;
+}
+
+export function createLifetime(
+  redis: Connection,
+  limits: Limits,
+  owners: Pick<RedisOwners, "note">,
+): Lifetime {
+  const idleMs = limits.threadTtlMs;
+  const interruptedMs = Math.max(limits.interruptedTtlMs, idleMs);
+  const ttl = timeText(idleMs * RESERVE);
+  const interruptedTtl = timeText(interruptedMs * RESERVE);
+  const listTtl = timeText(interruptedMs * LIST_RESERVE);
+
+  const lifetime: Lifetime = {
+    eventsMs: Number.isFinite(limits.eventRetentionMs) ? limits.eventRetentionMs : interruptedMs * RESERVE,
+    ttlOf: (outcome) => (outcome === "interrupted" ? interruptedTtl : ttl),
+
+    used(owner, id, life) {
+      const [left, outcome] = life.split(" ");
+      if (left !== NO_THREAD) ignoreErrors(owners.note(owner));
+      const enough = outcome === "interrupted" ? interruptedMs : idleMs;
+      if (Number(left) >= 0 && Number(left) < enough) lifetime.renew(owner, id);
+    },
+
+    renew(owner, id) {
+      const args = { ttl, interrupted_ttl: interruptedTtl };
+      ignoreErrors(redis.run(keepThread, threadKeys(threadTag(owner, id)), args));
+      const list = threadsKey(owner);
+      ignoreErrors(
+        redis.ask((client) => (listTtl === "" ? client.persist(list) : client.pexpire(list, listTtl))),
+      );
+    },
+
+    async list(owner, id) {
+      const noted = owners.note(owner);
+      // Awaited below.
+      ignoreErrors(noted);
+      const [one, seen, other, otherSeen] = await enter(owner, id, SAMPLE);
+      if (one && seen) ignoreErrors(lookAfter(owner, one, seen));
+      if (other && otherSeen) ignoreErrors(lookAfter(owner, other, otherSeen));
+      await noted;
+    },
+
+    async changed(owner, id) {
+      await enter(owner, id, 0);
+    },
+
+    unlist(owner, id, seen) {
+      const args = { thread: id, seen, young: YOUNG_MS };
+      ignoreErrors(redis.run(unlistThread, { threads: threadsKey(owner) }, args));
+    },
+  };
+  return lifetime;
+
+  function enter(owner: Owner, thread: string, sample: number): Promise<string[]> {
+    return redis.run(listThread, { threads: threadsKey(owner) }, { thread, ttl: listTtl, sample });
+  }
+
+  async function lookAfter(owner: Owner, id: string, seen: string): Promise<void> {
+    const { meta } = threadKeys(threadTag(owner, id));
+    if ((await redis.ask((client) => client.exists(meta))) === 0) lifetime.unlist(owner, id, seen);
+  }
+}
+
+/** A time as scripts take it; empty: no limit. */
+export const timeText = (ms: number) => (Number.isFinite(ms) ? String(Math.ceil(ms)) : "");
+
+/** Ignores the errors of work that the next caller repeats. */
+export function ignoreErrors(work: Promise<unknown>): void {
+  void work.catch(() => {});
+}
+
+// Restarts the time to live of an idle thread. A busy thread does not expire.
+const keepThread = script<number>()({
+  kind: "always",
+  keys: THREAD,
+  args: ["ttl", "interrupted_ttl"],
+  lua: `${LIFETIME}
+if redis.call('EXISTS', lease, queue) > 0 then return 0 end
+expire(redis.call('HGET', meta, 'outcome') == 'interrupted' and interrupted_ttl or ttl)
+return 1`,
+});
+
+// A thread stands in its owner's list, at the time of its newest change. The list outlasts the threads in it.
+/** `sample` of the list, at random, with their times: some of them may be deleted. */
+const listThread = script<string[]>()({
+  kind: "adds",
+  keys: ["threads"],
+  args: ["thread", "ttl", "sample"],
+  lua: `
+redis.call('ZADD', threads, 'GT', string.format('%.0f', time()), thread)
+if ttl == '' then redis.call('PERSIST', threads) else redis.call('PEXPIRE', threads, ttl) end
+if sample == '0' then return {} end
+return redis.call('ZRANDMEMBER', threads, sample, 'WITHSCORES')`,
+});
+
+// Removes a deleted thread from its owner's list, unless it was changed since it was seen there, or so recently that it
+// may be about to be made.
+const unlistThread = script<number>()({
+  kind: "always",
+  keys: ["threads"],
+  args: ["thread", "seen", "young"],
+  lua: `
+if redis.call('ZSCORE', threads, thread) ~= seen or time() - seen < tonumber(young) then return 0 end
+return redis.call('ZREM', threads, thread)`,
+});
+
+// An owner's threads as they stand in the owner's list.
+const CHUNK = 100;
+
+export interface Listed extends Position {
+  /** Its time, as the list has it. */
+  readonly seen: string;
+}
+
+/** The entries after `start`, newest change first, in chunks. Threads may be listed that are not there any more. */
+export async function* listed(
+  redis: Connection,
+  owner: Owner,
+  start: Position | undefined,
+): AsyncGenerator<Listed[], void, void> {
+  let before = start;
+  for (let skip = 0; ; ) {
+    const place = { key: threadsKey(owner), newest: before?.updatedAt ?? "+inf", skip };
+    const found = positions(
+      await redis.ask((client) =>
+        client.zrevrangebyscore(place.key, place.newest, "-inf", "WITHSCORES", "LIMIT", place.skip, CHUNK),
+      ),
+    );
+    yield found.filter((each) => !before || standsBehind(before, each));
+    if (found.length < CHUNK) return;
+    // Only those that were changed at the same moment as the one before are passed over by number.
+    const last = found.at(-1);
+    skip = last?.updatedAt === before?.updatedAt ? skip + CHUNK : 0;
+    before = last;
+  }
+}
+
+function positions(flat: readonly string[]): Listed[] {
+  const found: Listed[] = [];
+  for (let at = 0; at < flat.length; at += 2) {
+    const [id = "", seen = ""] = flat.slice(at, at + 2);
+    found.push({ id, seen, updatedAt: Number(seen) });
+  }
+  return found;
+}

@@ -1,0 +1,134 @@
+// Rights that Redis's user needs. They are tried at the start, so that no run fails for a missing right.
+
+import { AppError } from "../../../agent/core/errors.ts";
+import { isReply } from "./client.ts";
+import { type Connection, script } from "./connection.ts";
+import { CHANNELS, PROBE } from "./keys.ts";
+
+/** Every command of the scripts, and those that are sent beside them, on keys. */
+export const COMMANDS = [
+  ...[
+    "EVAL",
+    "EVALSHA",
+    "EXISTS",
+    "GET",
+    "HDEL",
+    "HEXISTS",
+    "HGET",
+    "HGETALL",
+    "HINCRBY",
+    "HKEYS",
+    "HLEN",
+    "HMGET",
+  ],
+  ...[
+    "HSET",
+    "HSETNX",
+    "HSTRLEN",
+    "HVALS",
+    "LINDEX",
+    "LLEN",
+    "LPOS",
+    "LPUSH",
+    "LRANGE",
+    "LREM",
+    "LTRIM",
+    "PERSIST",
+  ],
+  ...[
+    "PEXPIRE",
+    "PEXPIREAT",
+    "PTTL",
+    "RENAME",
+    "RPUSH",
+    "SADD",
+    "SET",
+    "SMEMBERS",
+    "UNLINK",
+    "XADD",
+    "XRANGE",
+    "XTRIM",
+  ],
+  ...[
+    "ZADD",
+    "ZCARD",
+    "ZCOUNT",
+    "ZRANDMEMBER",
+    "ZRANGE",
+    "ZRANGEBYLEX",
+    "ZRANGEBYSCORE",
+    "ZREM",
+    "ZREMRANGEBYSCORE",
+  ],
+  ...["ZREVRANGEBYSCORE", "ZSCORE", "TIME", "PING"],
+] as const;
+
+/** Names the section that lists the rights. */
+const HELP = "docs/operations.md lists the rights that it needs.";
+
+/**
+ * The beginning of the names of channels: that of the last release where the user may use it, so that both releases hear each
+ * other; else that of the keys. Throws `config_invalid` for a user without the rights, `unavailable`.
+ */
+export async function checkRights(
+  redis: Pick<Connection, "run">,
+  { isCluster, database, waits }: { isCluster: boolean; database: number; waits: boolean },
+): Promise<string> {
+  const { beside, under } = CHANNELS;
+  const args = {
+    ...{ beside: beside(database), under: under(database) },
+    ...(isCluster
+      ? { publish: "SPUBLISH", subscribe: "SSUBSCRIBE" }
+      : { publish: "PUBLISH", subscribe: "SUBSCRIBE" }),
+  };
+  const commands = waits ? [...COMMANDS, "WAIT"] : COMMANDS;
+  const [channels = "", ...missing] = await redis
+    .run(missingRights, { probe: PROBE }, args, commands)
+    .catch((error) => {
+      throw lacking(error);
+    });
+  if (missing.length > 0)
+    throw new AppError(
+      "config_invalid",
+      `Redis's user lacks the rights to ${listOf(missing)} on keys \`sk:*\`; ${HELP}`,
+    );
+  if (channels === "")
+    throw new AppError(
+      "config_invalid",
+      `Redis's user lacks the right to publish and subscribe on channels \`sk:*\` (\`&sk:*\`); ${HELP}`,
+    );
+  return channels;
+}
+
+const listOf = (commands: readonly string[]) =>
+  commands.map((name) => `\`${name.toLowerCase()}\``).join(", ");
+
+/** Redis says itself which right a user lacks who may not even ask. */
+function lacking(error: unknown): unknown {
+  const cause = error instanceof Error ? error.cause : undefined;
+  if (!isReply(cause) || !cause.message.startsWith("NOPERM")) return error;
+  return new AppError("config_invalid", `Redis's user lacks a right: ${cause.message}; ${HELP}`, { cause });
+}
+
+// The beginning of channels that the user may use, and the commands of the rest that it may not. Servers without the check, which
+// Redis has since version 7, are believed to allow everything.
+const missingRights = script<string[]>()({
+  kind: "reads",
+  keys: ["probe"],
+  args: ["beside", "under", "publish", "subscribe"],
+  lua: `
+local function may(...)
+  if not redis.acl_check_cmd then return true end
+  local is_known, answer = pcall(redis.acl_check_cmd, ...)
+  return not is_known or answer
+end
+local found = {''}
+for _, channels in ipairs({under, beside}) do
+  local channel = channels .. ':{probe}'
+  if may(publish, channel, '') and may(subscribe, channel) then found[1] = channels end
+end
+for at = REST, #ARGV do
+  if not may(ARGV[at], probe) then table.insert(found, ARGV[at]) end
+end
+return found`,
+});

@@ -1,0 +1,217 @@
+// When threads must be checked, tenant by tenant: those with runs (`DUE`, once their lease would be over) and those with deferred
+// calls (`DEFERRED`). A schedule lies in another cluster slot than the threads. So an entry is made before its thread is changed,
+// and removed only if it is still as it was claimed. It may be stale, but no thread with work is missing.
+
+import { randomId } from "../../../lib/random-id.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Due } from "../kernel.ts";
+import type { Connection } from "./connection.ts";
+import { script } from "./connection.ts";
+import { type SchedulePlace, tenantTag } from "./keys.ts";
+import { ignoreErrors } from "./lifetime.ts";
+
+export interface ScheduleEntry {
+  readonly tenant: string;
+  /** The thread's tag. */
+  readonly thread: string;
+  readonly time: string;
+}
+
+/** All that wait throw `unavailable`. */
+export interface Schedule {
+  /** The thread must be checked in `wait` ms at the latest. */
+  add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
+  /** The same in `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns how many it has. */
+  addWithin(limit: number, tenant: string, thread: string): Promise<number>;
+  /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
+  ensure(owner: Owner, thread: string): void;
+  /**
+   * Up to `limit` threads to check now, for this caller alone; again for others unless rescheduled within `holdMs`. None of
+   * the tenants whose tags are in `except`.
+   */
+  claim(which: Due): Promise<ScheduleEntry[]>;
+  /** How many must be checked now, and for how many ms the first of them had to be. Looks at 1,000 tenants. */
+  due(): Promise<{ readonly threads: number; readonly oldestMs: number }>;
+  /** When the thread must be checked again, undefined: never. An entry that was added meanwhile stays. */
+  reschedule(entry: ScheduleEntry, time: number | undefined): Promise<void>;
+}
+
+/**
+ * Claimed threads are held for `holdMs`. An entry that is due later than `aheadMs` from now, if that is given, counts as due: it
+ * was added before Redis's clock was set back.
+ */
+export function createSchedule(
+  redis: Connection,
+  { tenants, threads, taken }: SchedulePlace,
+  { holdMs, aheadMs }: { readonly holdMs: number; readonly aheadMs?: number },
+): Schedule {
+  const ahead = aheadMs ?? "";
+  const keysOf = (tenant: string) => ({ tenants, threads: threads + tenant });
+
+  return {
+    async add(tenant, thread, wait) {
+      const [, time = ""] = await redis.run(addEntry, keysOf(tenant), { tenant, thread, wait, most: "" });
+      return { tenant, thread, time };
+    },
+
+    async addWithin(limit, tenant, thread) {
+      const args = { tenant, thread, wait: holdMs, most: limit };
+      const [others] = await redis.run(addEntry, keysOf(tenant), args);
+      return others;
+    },
+
+    ensure(owner, thread) {
+      const tenant = tenantTag(owner);
+      ignoreErrors(redis.run(ensureEntry, keysOf(tenant), { tenant, thread, wait: holdMs }));
+    },
+
+    async claim({ limit, except }) {
+      const keys = { tenants, threads, taken: taken(randomId()) };
+      const found = await redis.run(claimEntries, keys, {
+        limit,
+        hold: holdMs,
+        ahead,
+        except: JSON.stringify(except),
+      });
+      const claimed: ScheduleEntry[] = [];
+      for (let at = 0; at < found.length; at += 3) {
+        const [tenant = "", thread = "", time = ""] = found.slice(at, at + 3);
+        claimed.push({ tenant, thread, time });
+      }
+      return claimed;
+    },
+
+    async due() {
+      const [count = 0, oldest = 0] = await redis.run(countDue, { tenants, threads }, { ahead });
+      return { threads: count, oldestMs: oldest };
+    },
+
+    async reschedule({ tenant, thread, time }, next) {
+      await redis.run(rescheduleEntry, keysOf(tenant), { tenant, thread, claimed: time, due: next ?? "" });
+    },
+  };
+}
+
+/**
+ * Input: `wait` in ms; `most`, how many threads the tenant may have including this one, or empty. Output: how many others it
+ * has and, unless those are too many, the time of the entry. An existing entry stays, and keeps its time if that is earlier.
+ * The time always differs from the previous one, so that a concurrent `rescheduleEntry` does not remove the entry: a repeated
+ * call makes it half a millisecond earlier.
+ */
+const addEntry = script<[others: number, time?: string]>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "wait", "most"],
+  lua: `
+local due = time() + wait
+local old = tonumber(redis.call('ZSCORE', threads, thread) or nil)
+local others = redis.call('ZCARD', threads) - (old and 1 or 0)
+if not old and most ~= '' and others + 1 > tonumber(most) then return { others } end
+if old then due = math.min(due, old) end
+if due == old then due = due - 0.5 end
+local noted = string.format('%.1f', due)
+redis.call('ZADD', threads, noted, thread)
+redis.call('ZADD', tenants, 'LT', noted, tenant)
+return { others, noted }`,
+});
+
+/** Adds an entry if there is none: the schedule may have been lost while the run is alive. */
+const ensureEntry = script<number>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "wait"],
+  lua: `
+local due = string.format('%.0f', time() + wait)
+if redis.call('ZADD', threads, 'NX', due, thread) == 1 then redis.call('ZADD', tenants, 'LT', due, tenant) end
+return 1`,
+});
+
+/** `far`: after this score nothing is added, or false. `first_due(set)`: the next of a tenant's threads to claim. */
+const DUE_NOW = `
+local now = time()
+local far = ahead ~= '' and '(' .. string.format('%.0f', now + ahead)
+local function first_due(set)
+  local late = far and redis.call('ZRANGEBYSCORE', set, far, '+inf', 'LIMIT', 0, 1)[1]
+  return late or redis.call('ZRANGEBYSCORE', set, '-inf', now, 'LIMIT', 0, 1)[1]
+end
+local function due_tenants(most)
+  local found = far and redis.call('ZRANGEBYSCORE', tenants, far, '+inf', 'LIMIT', 0, most) or {}
+  for _, tenant in ipairs(redis.call('ZRANGEBYSCORE', tenants, '-inf', now, 'LIMIT', 0, most)) do
+    found[#found + 1] = tenant
+  end
+  return found
+end`;
+
+/**
+ * Output: up to `limit` due entries, as tenant, thread, time …: one of each tenant in turn, beginning with the tenant that was
+ * served longest ago, without the tenants in the list `except`. They are postponed by `hold`, so that no other process claims
+ * them before; `taken` keeps what this call has claimed, so that it may be repeated. A tenant's set is found by its name: all
+ * are in one slot.
+ */
+const claimEntries = script<string[]>()({
+  kind: "always",
+  keys: ["tenants", "threads", "taken"],
+  args: ["limit", "hold", "ahead", "except"],
+  lua: `${DUE_NOW}
+local claimed = redis.call('LRANGE', taken, 0, -1)
+if #claimed > 0 then return claimed end
+local function claim(tenant)
+  local set = threads .. tenant
+  local one = first_due(set)
+  if one then
+    local time_held = string.format('%.0f', now + hold)
+    redis.call('ZADD', set, time_held, one)
+    redis.call('RPUSH', taken, tenant, one, time_held)
+    for _, part in ipairs({ tenant, one, time_held }) do table.insert(claimed, part) end
+  end
+  local next = redis.call('ZRANGE', set, 0, 0, 'WITHSCORES')[2]
+  if next then redis.call('ZADD', tenants, first_due(set) and now or next, tenant)
+  else redis.call('ZREM', tenants, tenant) end
+end
+local is_left_out, left_out = {}, cjson.decode(except)
+for _, tenant in ipairs(left_out) do is_left_out[tenant] = true end
+repeat
+  local asked, room = 0, limit - #claimed / 3
+  for _, tenant in ipairs(due_tenants(room + #left_out)) do
+    if asked < room and not is_left_out[tenant] then
+      claim(tenant)
+      asked = asked + 1
+    end
+  end
+until asked == 0 or #claimed == 3 * limit
+redis.call('PEXPIRE', taken, hold)
+return claimed`,
+});
+
+/** Output: how many entries are due, and for how long the first one is. A tenant's set is found by its name. */
+const countDue = script<number[]>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["ahead"],
+  lua: `${DUE_NOW}
+local count, oldest = 0, now
+for _, tenant in ipairs(due_tenants(1000)) do
+  count = count + redis.call('ZCOUNT', threads .. tenant, '-inf', now)
+  if far then count = count + redis.call('ZCOUNT', threads .. tenant, far, '+inf') end
+  local first = redis.call('ZRANGE', threads .. tenant, 0, 0, 'WITHSCORES')[2]
+  if first then oldest = math.min(oldest, tonumber(first)) end
+end
+return { count, math.floor(now - oldest) }`,
+});
+
+/** Moves an entry to `due`, or removes it when that is empty; not when it is no longer as it was claimed. */
+const rescheduleEntry = script<number>()({
+  kind: "always",
+  keys: ["tenants", "threads"],
+  args: ["tenant", "thread", "claimed", "due"],
+  lua: `
+if tonumber(redis.call('ZSCORE', threads, thread) or nil) ~= tonumber(claimed) then return 0 end
+if due ~= '' then
+  redis.call('ZADD', threads, due, thread)
+  redis.call('ZADD', tenants, 'LT', due, tenant)
+  return 1
+end
+redis.call('ZREM', threads, thread)
+if redis.call('ZCARD', threads) == 0 then redis.call('ZREM', tenants, tenant) end
+return 1`,
+});

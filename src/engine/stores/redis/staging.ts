@@ -1,0 +1,52 @@
+// Messages of a thread that is being copied lie under keys of their own, in the place of the thread, until `commit` renames
+// them. Nothing else reads them; they expire when the copy is abandoned.
+
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Kernel } from "../kernel.ts";
+import { script } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { stagedKeys } from "./keys.ts";
+
+/** How long a copy may take for its next slice, and for its end. */
+const STAGED_MS = 600_000;
+
+/** Adds messages to what is staged. The unnamed arguments are each an id and a text. Again: nothing more. */
+const stageMessages = script<number>()({
+  kind: "adds",
+  keys: ["staged", "staged_ids"],
+  args: ["ttl"],
+  lua: `
+for at = REST, #ARGV, 2 do
+  if redis.call('HSETNX', staged_ids, ARGV[at], redis.call('LLEN', staged)) == 1 then
+    redis.call('RPUSH', staged, ARGV[at + 1])
+  end
+end
+redis.call('PEXPIRE', staged, ttl)
+return redis.call('PEXPIRE', staged_ids, ttl)`,
+});
+
+interface CopiedThread {
+  readonly tag: string;
+  readonly owner?: Owner | undefined;
+}
+
+export function redisStaging({
+  redis,
+}: Pick<StoreContext, "redis">): Pick<Kernel<CopiedThread>, "stage" | "unstage"> {
+  return {
+    async stage({ tag, owner }, token, messages) {
+      const rest = messages.flatMap(({ id, text }) => [id, text]);
+      await redis.runFor(owner?.tenant ?? "")(
+        stageMessages,
+        stagedKeys(tag, token),
+        { ttl: STAGED_MS },
+        rest,
+      );
+    },
+
+    async unstage({ tag }, token) {
+      const { staged, staged_ids } = stagedKeys(tag, token);
+      await redis.ask((client) => client.unlink(staged, staged_ids));
+    },
+  };
+}

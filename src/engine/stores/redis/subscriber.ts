@@ -1,0 +1,104 @@
+// The connection that receives messages for all subscribers of this process, and the channels. Messages may be missed while
+// it is broken: listeners are called when it is back.
+
+import type { Cluster, Redis } from "ioredis";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Clients } from "./client.ts";
+import { callChannel, probeChannel, runChannel, userChannel } from "./keys.ts";
+
+export interface Listener {
+  onMessage(message: string): void;
+  /** Messages may have been missed. */
+  onGap(): void;
+}
+
+/** Channels that are asked for in one go when the connection is there again. */
+const CHUNK = 500;
+/** How often Redis is asked on it whether it is still there: otherwise nothing would ever be sent. */
+const PROBE_MS = 5_000;
+/** When a channel is asked for again that could not be joined. */
+const RETRY_MS = 100;
+
+export class Subscriber {
+  readonly #client: Redis | Cluster;
+  readonly #isCluster: boolean;
+  readonly #listeners = new Map<string, Listener>();
+  readonly #probe: NodeJS.Timeout;
+  #isClosed = false;
+
+  constructor({ messages, isCluster }: Clients) {
+    this.#client = messages;
+    this.#isCluster = isCluster;
+    messages.on(isCluster ? "smessage" : "message", (channel: string, message: string) =>
+      this.#listeners.get(channel)?.onMessage(message),
+    );
+    messages.on(isCluster ? "subscribersReady" : "ready", () => this.#restore([...this.#listeners.keys()]));
+    this.#probe = setInterval(() => void messages.ping().catch(ignore), PROBE_MS).unref();
+  }
+
+  /** Resolves once what comes on `channel` goes to `listener`, the only one; or, while Redis is away, at once. */
+  async join(channel: string, listener: Listener): Promise<void> {
+    this.#listeners.set(channel, listener);
+    await this.#subscribe([channel]);
+  }
+
+  leave(channel: string): void {
+    if (!this.#listeners.delete(channel)) return;
+    const left = this.#isCluster ? this.#client.sunsubscribe(channel) : this.#client.unsubscribe(channel);
+    void left.catch(ignore);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#probe);
+    this.#client.disconnect();
+  }
+
+  /** Joins the channels that have listeners. A cluster's connections have joined their channels themselves, if they could. */
+  async #restore(channels: readonly string[]): Promise<void> {
+    const wanted = channels.filter((channel) => this.#listeners.has(channel));
+    const size = this.#isCluster ? 1 : CHUNK;
+    for (let from = 0; from < wanted.length; from += size) {
+      const some = wanted.slice(from, from + size);
+      await this.#subscribe(some);
+      for (const channel of some) this.#listeners.get(channel)?.onGap();
+    }
+  }
+
+  async #subscribe(channels: readonly string[]): Promise<void> {
+    if (this.#isClosed) return;
+    try {
+      if (this.#isCluster) await this.#client.ssubscribe(...channels);
+      else await this.#client.subscribe(...channels);
+    } catch {
+      setTimeout(() => this.#restore(channels), RETRY_MS).unref();
+    }
+  }
+}
+
+function ignore(): void {}
+
+// Where scripts deliver what they have written.
+
+export interface Channels {
+  readonly isCluster: boolean;
+  /** The command. In a cluster a message stays with the server that has the channel's place. */
+  readonly publish: "PUBLISH" | "SPUBLISH";
+  channelOf(thread: string, runId: string): string;
+  channelOfUser(owner: Owner): string;
+  /** Messages to all processes come here. */
+  readonly channelOfCalls: string;
+  readonly channelOfProbe: string;
+}
+
+/** `channels`: as \`checkRights\` has found it. */
+export function createChannels({ isCluster }: Pick<Clients, "isCluster">, channels: string): Channels {
+  return {
+    isCluster,
+    publish: isCluster ? "SPUBLISH" : "PUBLISH",
+    channelOf: (thread, runId) => runChannel(channels, thread, runId),
+    channelOfUser: (owner) => userChannel(channels, owner),
+    channelOfCalls: callChannel(channels),
+    channelOfProbe: probeChannel(channels),
+  };
+}

@@ -1,0 +1,120 @@
+// Reads of threads.
+
+import type { Message } from "../../../agent/core/message.ts";
+import type { Thread } from "../../../agent/core/records.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { noSuchMessage } from "../errors.ts";
+import type { Kernel } from "../kernel.ts";
+import { decodePosition, encodePosition, pageOf } from "../page.ts";
+import { fits } from "../thread-filter.ts";
+import { LITTLE_BYTES } from "./connection.ts";
+import type { StoreContext } from "./context.ts";
+import { threadKeys, threadTag } from "./keys.ts";
+import { type Listed, listed } from "./lifetime.ts";
+import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
+import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
+
+/** `onRead` gets every thread that `get` returns. */
+export function redisThreads(
+  { redis, lifetime }: StoreContext,
+  onRead: (owner: Owner, id: string, view: RedisView) => void,
+): Kernel<unknown>["threads"] {
+  const keysOf = (owner: Owner, id: string) => threadKeys(threadTag(owner, id));
+
+  return {
+    async get(owner, id) {
+      return (await read(owner, id))?.thread;
+    },
+
+    async measured(owner, id) {
+      const found = await read(owner, id);
+      return found && { thread: found.thread, bytes: found.bytes };
+    },
+
+    async list(owner, { limit, cursor, ...filter }) {
+      const start = cursor === undefined ? undefined : decodePosition(cursor);
+      const found: Found[] = [];
+      for await (const chunk of listed(redis, owner, start)) {
+        const threads = await Promise.all(chunk.map((place) => look(owner, place)));
+        found.push(
+          ...threads.filter((each) => each !== undefined).filter(({ thread }) => fits(thread, filter)),
+        );
+        if (found.length > limit) break;
+      }
+      const { items, ...next } = pageOf(found, limit, ({ place }) => encodePosition(place));
+      return { items: items.map(({ thread }) => thread), ...next };
+    },
+
+    bytes: (owner, id) => redis.run(readBytes, keysOf(owner, id), {}),
+
+    async message(owner, id, messageId) {
+      const [text, life] = await redis.runBulk(owner.tenant)(readMessage, keysOf(owner, id), {
+        message: messageId ?? "",
+        last: messageId === undefined ? 1 : "",
+      });
+      lifetime.used(owner, id, life);
+      // Only messages are put into this list.
+      return text === null ? undefined : (JSON.parse(text) as Message);
+    },
+
+    async messagePage(owner, id, { after = "", limit, bytes }) {
+      const keys = keysOf(owner, id);
+      const page = { after, limit: limit ?? "" };
+      const little = Math.min(bytes, LITTLE_BYTES);
+      const short = await redis.run(readMessages, keys, { ...page, bytes: little, whole: 1 });
+      if (!short) throw noSuchMessage(after);
+      if (short[0].length > 0 || short[1] === 1) return pageIn(short);
+      const long = await redis.runBulk(owner.tenant)(readMessages, keys, { ...page, bytes, whole: "" });
+      if (!long) throw noSuchMessage(after);
+      return pageIn(long);
+
+      function pageIn([texts, isLast, life]: NonNullable<typeof short>) {
+        lifetime.used(owner, id, life);
+        return { texts, isLast: isLast === 1 };
+      }
+    },
+
+    async state(owner, id) {
+      const keys = keysOf(owner, id);
+      const short = await redis.run(readState, keys, { bytes: LITTLE_BYTES });
+      // Without a bound there is always an answer.
+      const found = short ?? (await redis.runBulk(owner.tenant)(readState, keys, { bytes: "" }));
+      const [set = [], patches = [], life = ""] = found ?? [];
+      lifetime.used(owner, id, life);
+      return stateOf(set, patches);
+    },
+  };
+
+  async function find(owner: Owner, id: string): Promise<Described | undefined> {
+    const found = await redis.run(describeThread, keysOf(owner, id), {});
+    if (!found) return undefined;
+    const view = headViewOf(id, found[1]);
+    return { thread: threadOf(id, found, view), view, bytes: Number(found[9] ?? 0) };
+  }
+
+  async function read(owner: Owner, id: string): Promise<Described | undefined> {
+    const found = await find(owner, id);
+    if (!found) return undefined;
+    lifetime.used(owner, id, found.view.life);
+    onRead(owner, id, found.view);
+    return found;
+  }
+
+  async function look(owner: Owner, place: Listed): Promise<Found | undefined> {
+    const found = await find(owner, place.id);
+    if (!found) lifetime.unlist(owner, place.id, place.seen);
+    return found && { thread: found.thread, place };
+  }
+}
+
+interface Described {
+  readonly thread: Thread;
+  readonly view: RedisView;
+  /** Bytes of its messages. */
+  readonly bytes: number;
+}
+
+interface Found {
+  readonly thread: Thread;
+  readonly place: Listed;
+}

@@ -1,0 +1,56 @@
+// The columns that every key begins with.
+
+import type { Collection } from "../../agent/core/documents.ts";
+import type { RunKey } from "../../agent/core/stores.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { PerScope } from "../quotas/store.ts";
+
+/** JSON, so that no two owners collide. */
+export const ownerText = ({ tenant, user }: Owner) => JSON.stringify([tenant, user]);
+
+/** A tenant alone: JSON as well, so that it collides with no owner. */
+export const tenantText = (tenant: string) => JSON.stringify([tenant]);
+
+/** Under what a tenant and a user are counted. */
+export const namesOf = (owner: Owner): PerScope<string> => ({
+  tenant: tenantText(owner.tenant),
+  user: ownerText(owner),
+});
+
+export function ownerOf(text: string): Owner {
+  // Only `ownerText` writes this column.
+  const [tenant, user] = JSON.parse(text) as [string, string];
+  return { tenant, user };
+}
+
+/** A thread's key as the tables have it. */
+export type ThreadKey = readonly [owner: string, threadId: string];
+
+export const threadText = (key: ThreadKey) => JSON.stringify(key);
+
+export function threadOf(text: string): ThreadKey {
+  // Only `threadText` makes these.
+  return JSON.parse(text) as [string, string];
+}
+
+/** A run's key as the tables have it: owner, thread, run. */
+export type RowKey = readonly [owner: string, threadId: string, runId: string];
+
+export const rowKey = ({ owner, thread_id, run_id }: RunKey): RowKey => [ownerText(owner), thread_id, run_id];
+
+/** Where the tables have a collection: under a name and, of a thread's, with the thread. */
+export interface CollectionKey {
+  readonly name: string;
+  readonly thread?: ThreadKey;
+}
+
+export function collectionKey(collection: Collection): CollectionKey {
+  if (!("of" in collection)) return { name: nameOf([collection.kind, collection.tenant, collection.user]) };
+  const { owner, of, kind } = collection;
+  const text = ownerText(owner);
+  if ("agent" in of) return { name: nameOf([kind, text, "agent", of.agent]) };
+  return { name: nameOf([kind, text, "thread", of.thread]), thread: [text, of.thread] };
+}
+
+const nameOf = (parts: readonly (string | undefined)[]) =>
+  JSON.stringify(parts.filter((part) => part !== undefined));

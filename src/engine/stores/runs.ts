@@ -1,0 +1,135 @@
+// The run port over a kernel: every command is one decision of rules.ts.
+
+import { isSettled } from "../../agent/core/records.ts";
+import type { Claim, ControlMessage, RunStore } from "../../agent/core/stores.ts";
+import { mostDeathsBeside } from "../../agent/core/trials.ts";
+import { sharedTurn } from "../../lib/async.ts";
+import type { Kernel, Looked } from "./kernel.ts";
+import { failedAfterCrashes, stamp } from "./outcomes.ts";
+import * as rules from "./rules.ts";
+import type { Decision, View } from "./thread-head.ts";
+
+export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
+  const { limits } = kernel;
+  let listener: ((call: ControlMessage) => void) | undefined;
+
+  return {
+    ...kernel.runs,
+    leaseMs: limits.leaseMs,
+
+    async list(owner, threadId, page) {
+      await sharedTurn(owner.tenant);
+      return kernel.runs.list(owner, threadId, page);
+    },
+
+    subscribe(heard) {
+      listener = heard;
+      kernel.runs.subscribe(heard);
+    },
+
+    start(owner, run, whenBusy) {
+      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
+      const isLikelyNew = message === undefined;
+      const lookups = {
+        key,
+        run: id,
+        message,
+        last,
+        calls: isLikelyNew ? undefined : (true as const),
+        isLikelyNew,
+      };
+      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+        rules.start(view, { owner, run, whenBusy, limits }),
+      );
+    },
+
+    enqueue(owner, run, whenBusy) {
+      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
+      const lookups = {
+        key,
+        run: id,
+        message,
+        last,
+        calls: message === undefined ? undefined : (true as const),
+        busyThreads: true as const,
+      };
+      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+        rules.enqueue(view, { owner, run, whenBusy, limits }),
+      );
+    },
+
+    async claimNext(owner, threadId) {
+      const looked = await take(kernel.ref(owner, threadId));
+      return looked.found;
+    },
+
+    async claimAbandoned(limit, except = [], mostDeaths = Number.POSITIVE_INFINITY) {
+      // Several threads may be looked at at once: an earlier decision counts for later ones.
+      const deaths = new Map<Thread, number>();
+      return kernel.eachDue({ limit, except }, (thread) =>
+        take(thread, (view) => {
+          deaths.delete(thread);
+          const most = Math.min(mostDeaths, mostDeathsBeside([...deaths.values()]));
+          const decision = rules.takeOver(view, limits, most);
+          const died = decision.result(view.now).claim?.deaths;
+          if (died !== undefined) deaths.set(thread, died);
+          return decision;
+        }),
+      );
+    },
+
+    async release(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, { after: lease }, (view) => rules.release(view, lease));
+    },
+
+    async excuse(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, {}, (view) => rules.excuse(view, lease));
+    },
+
+    async acquit(lease) {
+      const thread = kernel.ref(lease.owner, lease.thread_id);
+      await kernel.change(thread, {}, (view) => rules.acquit(view, lease));
+    },
+
+    async requestStop(owner, threadId, run, mode) {
+      const thread = kernel.ref(owner, threadId);
+      const record = await kernel.change(thread, { run }, (view) => rules.stop(view, mode));
+      // The store alone knows when it ended.
+      return record && isSettled(record.status) ? kernel.runs.get(owner, threadId, run) : record;
+    },
+
+    steer(owner, threadId, runId, message) {
+      const lookups = { message: message.id, inbox: true as const };
+      return kernel.change(kernel.ref(owner, threadId), lookups, (view) =>
+        rules.steer(view, runId, message, limits),
+      );
+    },
+  };
+
+  /** The messages of a run's request that are not in its thread yet. */
+  async function unreadOf({ lease: { owner, thread_id }, request: { input } }: Claim) {
+    const found = await Promise.all(input.map(({ id }) => kernel.threads.message(owner, thread_id, id)));
+    return input.filter((_, at) => !found[at]);
+  }
+
+  /** A run that died too often is ended, and the thread's next one taken. */
+  async function take(
+    thread: Thread,
+    decide: (view: View) => Decision<rules.TakeOver> = (view) => rules.takeOver(view, limits),
+  ): Promise<Looked<Claim>> {
+    for (;;) {
+      const taken = await kernel.change(thread, { next: true }, decide);
+      if (!taken.claim) return { until: taken.until };
+      const { claim, spent } = taken;
+      if (spent === undefined) return { found: claim };
+      const entries = await kernel.logOf(claim.lease);
+      const crashed = { attempts: spent, entries, unread: await unreadOf(claim) };
+      const events = failedAfterCrashes(crashed, stamp(claim.lease, limits.now()));
+      await kernel.events.append(claim.lease, events);
+      const end = events.at(-1);
+      if (end) listener?.({ call: "crashed", claim, end });
+    }
+  }
+}

@@ -1,0 +1,28 @@
+// The messages that processes send each other by way of a store. They may come from another version of this program, or from
+// another program.
+
+import { z } from "zod";
+import type { UserEvent } from "../../../agent/core/bus.ts";
+import type { ControlMessage } from "../../../agent/core/stores.ts";
+
+/** Also an event, or a field, of a newer version: users get it as it is. */
+export const ToldEvent = z.looseObject({
+  event: z.string().regex(/^[a-z_]+$/),
+  data: z.looseObject({}),
+}) as unknown as z.ZodType<UserEvent>;
+
+export const Call: z.ZodType<ControlMessage> = z.discriminatedUnion("call", [
+  z.object({ call: z.literal("stop"), run_id: z.string(), mode: z.enum(["cancel", "interrupt"]) }),
+  z.object({ call: z.literal("waiting") }),
+]);
+
+export const WAITING: ControlMessage = { call: "waiting" };
+
+/** The value, or undefined when the text is no JSON or does not fit the schema. */
+export function parsed<T>(schema: z.ZodType<T>, text: string): T | undefined {
+  try {
+    return schema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}

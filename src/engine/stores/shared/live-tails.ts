@@ -1,0 +1,186 @@
+// The newest events of the runs that are followed in this process: one subscription and one short log for each run, for any
+// number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
+
+import type { AppError } from "../../../agent/core/errors.ts";
+import type { Lease, LogEntry, RunKey } from "../../../agent/core/stores.ts";
+import { isTerminal, type StreamEvent } from "../../../protocol/event.ts";
+import { eventsExpired, storeClosed } from "../errors.ts";
+import { Log } from "../log.ts";
+import { entriesOfPending } from "../log-rows.ts";
+import type { PendingEvent } from "../outcomes.ts";
+import { OwnerMap } from "../owner-map.ts";
+import type { LogState, Pages } from "./event-pages.ts";
+
+/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. */
+const TAIL = 64;
+const TAIL_BYTES = 256 * 1024;
+/** Time of silence after which a run is looked at: a message may have been lost. */
+const SILENCE_MS = 5_000;
+
+/** How what other processes write of a run comes to this one. It may be missed. */
+export interface RunFeed {
+  /** Resolves once the events of `run` reach `listener`, the only one; while the store is unreachable, at once. */
+  join(run: RunKey, listener: RunListener): Promise<void>;
+  leave(run: RunKey): void;
+}
+
+export interface RunListener {
+  /** True if entries up to `last`, the newest of them by `epoch`, are news. */
+  wants(last: number, epoch: number): boolean;
+  onEntries(entries: readonly LogEntry[]): void;
+  /** Entries up to `last` are written, the newest of them by `epoch`; `ends`: it is the run's last one. */
+  onNews(news: { readonly last: number; readonly epoch: number; readonly ends: boolean }): void;
+  /** Something may have been missed. */
+  onGap(): void;
+}
+
+export interface LiveTail {
+  readonly run: RunKey;
+  /** The epoch that may write. */
+  readonly epoch: number;
+  readonly log: Log;
+  /** True if the run continues under another epoch, or the store was set back: readers must read the stream again. */
+  isStale: boolean;
+  readers: number;
+  heardAt: number;
+}
+
+export class LiveTails {
+  readonly #pages: Pick<Pages, "look">;
+  readonly #source: RunFeed;
+  readonly #feeds = new OwnerMap<LiveTail>();
+  readonly #timer: NodeJS.Timeout;
+  #isClosed = false;
+
+  constructor(pages: Pick<Pages, "look">, source: RunFeed) {
+    this.#pages = pages;
+    this.#source = source;
+    this.#timer = setInterval(() => this.#checkSilent(), SILENCE_MS).unref();
+  }
+
+  /**
+   * The log of a run that had not ended, from where it stood, until it is left. It may be behind the run when this
+   * returns, and comes up to it by itself. Its readers get an error once it is stale.
+   */
+  open(run: RunKey, state: Pick<LogState, "last" | "epoch">): LiveTail {
+    const known = this.#feeds.get(run.owner, place(run));
+    if (known && known.epoch !== state.epoch) this.#expire(known);
+    const feed = known && !known.isStale ? known : this.#begin(run, state);
+    feed.readers++;
+    return feed;
+  }
+
+  /** Entries that this process has just written, up to `last`. Readers in this process get them without waiting for the message. */
+  hear(lease: Lease, pending: readonly PendingEvent[], last: number): void {
+    const feed = this.#feeds.get(lease.owner, place(lease));
+    if (feed) this.#take(feed, entriesOfPending(pending, lease.epoch, last));
+  }
+
+  leave(feed: LiveTail): void {
+    if (--feed.readers > 0 || this.#feeds.get(feed.run.owner, place(feed.run)) !== feed) return;
+    this.#close(feed);
+  }
+
+  /** Readers of the run who wait get `why`; those who come later read the store. */
+  fail(run: RunKey, why: AppError): void {
+    const feed = this.#feeds.get(run.owner, place(run));
+    if (!feed) return;
+    this.#close(feed);
+    feed.log.close(why);
+  }
+
+  /** Readers who wait get `unavailable`. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#timer);
+    for (const { log } of this.#feeds.values()) log.close(storeClosed());
+  }
+
+  #close({ run }: LiveTail): void {
+    this.#feeds.delete(run.owner, place(run));
+    this.#source.leave(run);
+  }
+
+  #expire(feed: LiveTail): void {
+    if (feed.isStale) return;
+    feed.isStale = true;
+    this.#close(feed);
+    feed.log.close(eventsExpired(feed.log.last));
+  }
+
+  #begin(run: RunKey, { last, epoch }: Pick<LogState, "last" | "epoch">): LiveTail {
+    const log = new Log(TAIL, last, TAIL_BYTES);
+    const listener: RunListener = {
+      wants: (to, by) => to > log.last || by > epoch,
+      onEntries: (entries) => this.#take(feed, entries),
+      onNews: (news) => this.#advance(feed, news),
+      onGap: () => void this.#check(feed),
+    };
+    const heardAt = performance.now();
+    const feed: LiveTail = { run, epoch, log, isStale: false, readers: 0, heardAt };
+    // A look finds entries that were written before the channel was joined; later entries are sent on it.
+    void this.#source.join(run, listener).then(() => this.#check(feed));
+    if (this.#isClosed) log.close(storeClosed());
+    this.#feeds.set(run.owner, place(run), feed);
+    return feed;
+  }
+
+  #take(feed: LiveTail, entries: readonly LogEntry[]): void {
+    const { log } = feed;
+    feed.heardAt = performance.now();
+    for (const entry of entries) {
+      // Earlier entries may differ from the known ones.
+      if (entry.epoch > feed.epoch) {
+        this.#expire(feed);
+        return;
+      }
+      if (entry.seq <= log.last || entry.epoch < feed.epoch) continue;
+      log.advance(entry.seq - 1);
+      log.push(entry);
+      if (isEnd(entry)) log.end();
+    }
+    log.ringSoon();
+  }
+
+  #advance(feed: LiveTail, { last, epoch, ends }: Parameters<RunListener["onNews"]>[0]): void {
+    const { log } = feed;
+    feed.heardAt = performance.now();
+    if (epoch > feed.epoch) this.#expire(feed);
+    if (epoch !== feed.epoch) return;
+    log.advance(last);
+    if (ends) log.end();
+    else log.ringSoon();
+  }
+
+  /** Looks at the stored log for what was missed. A run that cannot be looked at now is looked at later. */
+  async #check(feed: LiveTail): Promise<void> {
+    const { run, log } = feed;
+    feed.heardAt = performance.now();
+    const before = log.last;
+    try {
+      const state = await this.#pages.look(run);
+      // The store may have lost what it had confirmed, and readers have seen.
+      if (!state || state.last < before || state.epoch !== feed.epoch) return this.#expire(feed);
+      log.advance(state.last);
+      if (state.state === "live") log.ringSoon();
+      else log.end();
+    } catch {
+      // Silence will be noticed, and so will the connection when it is back.
+    }
+  }
+
+  #checkSilent(): void {
+    const since = performance.now() - SILENCE_MS;
+    for (const feed of this.#feeds.values()) if (feed.heardAt <= since) void this.#check(feed);
+  }
+}
+
+const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
+
+/** True if it is the run's own last event, and not that of a thread further down. */
+function isEnd({ event, json }: LogEntry): boolean {
+  if (!isTerminal(event)) return false;
+  // Every entry was written from a StreamEvent.
+  const { path } = JSON.parse(json) as StreamEvent;
+  return !path?.length;
+}

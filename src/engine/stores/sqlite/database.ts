@@ -1,0 +1,172 @@
+// The one file: reads, writes, and when these are on disk.
+
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import { AppError, messageOf } from "../../../agent/core/errors.ts";
+import { type Logger, SILENT } from "../../../lib/logger.ts";
+import { storeClosed } from "../errors.ts";
+import { Checkpoints } from "./checkpoints.ts";
+import { copyOpened } from "./copies.ts";
+import { Disk } from "./disk.ts";
+import { isSqlite } from "./node-sqlite.ts";
+import { type OpenFile, openFile } from "./opening.ts";
+import { VERSION } from "./schema.ts";
+
+/** A prepared statement. Its `?` are given in order. */
+export interface Query<Row> {
+  get(...values: SQLInputValue[]): Row | undefined;
+  all(...values: SQLInputValue[]): Row[];
+  /** Row by row, as they are asked for. */
+  each(...values: SQLInputValue[]): IterableIterator<Row>;
+  /** Returns how many rows were changed. */
+  run(...values: SQLInputValue[]): number;
+}
+
+/** The tables are STRICT: what a column was declared to hold is what comes back, so `Row` is what `sql` selects. */
+export function queryOf<Row>(file: DatabaseSync, sql: string): Query<Row> {
+  const statement = file.prepare(sql);
+  return {
+    get: (...values) => statement.get(...values) as Row | undefined,
+    all: (...values) => statement.all(...values) as Row[],
+    each: (...values) => statement.iterate(...values) as IterableIterator<Row>,
+    run: (...values) => Number(statement.run(...values).changes),
+  };
+}
+
+/** Keeps `effect` for the moment when everything is committed; never called if it is not. */
+export type AfterCommit = (effect: () => void) => void;
+
+export class Database {
+  readonly #opened: OpenFile;
+  readonly #file: DatabaseSync;
+  readonly #begin: Query<unknown>;
+  readonly #commit: Query<unknown>;
+  readonly #stamp: Query<unknown>;
+  /** Flushes the write-ahead log, to which SQLite writes each commit. */
+  readonly #disk: Disk;
+  /** Moves the log into the file; undefined where SQLite does so within a commit. */
+  readonly #checkpoints: Checkpoints | undefined;
+  /** Why the file was closed. */
+  #failure: AppError | undefined;
+
+  /** Throws `unavailable` when the file is in use, cannot be opened, or belongs to another program. */
+  constructor(path: string, logger: Logger = SILENT) {
+    this.#opened = openFile(path);
+    const { file, url, log } = this.#opened;
+    this.#file = file;
+    this.#checkpoints =
+      url && new Checkpoints({ file, url, path, log, logger, onLost: (error) => this.#fail(error) });
+    this.#disk = new Disk(log, () => this.#checkpoints?.isWorking === true);
+    // A thread that moves the log may have the lock for a moment.
+    this.#begin = this.query("BEGIN IMMEDIATE");
+    this.#commit = this.query("COMMIT");
+    this.#stamp = this.query(`PRAGMA user_version = ${VERSION}`);
+  }
+
+  query<Row>(sql: string): Query<Row> {
+    return queryOf(this.#file, sql);
+  }
+
+  assertOpen(): void {
+    if (!this.#file.isOpen) throw this.#closed();
+  }
+
+  /** Throws what `work` throws; what the database itself throws becomes `unavailable`. */
+  read<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw this.#translated(error);
+    }
+  }
+
+  /**
+   * Commits all that `work` changes, or nothing if it throws. Commits survive the process at once, and the machine when `flushed`
+   * has resolved. `work` cannot be nested and must not wait.
+   */
+  write<T>(work: (afterCommit: AfterCommit) => T): T {
+    const effects: (() => void)[] = [];
+    const result = this.read(() => this.#transaction(() => work((effect) => effects.push(effect))));
+    for (const effect of effects) effect();
+    this.#checkpoints?.look();
+    return result;
+  }
+
+  /**
+   * Resolves when everything that is committed now is on disk. Throws `unavailable` when the disk refuses it, and closes the file:
+   * what was committed may be lost, so nothing may be built upon it.
+   */
+  async flushed(): Promise<void> {
+    try {
+      await this.#disk.flushed();
+    } catch (error) {
+      throw error instanceof AppError ? this.#closed() : this.#fail(error);
+    }
+  }
+
+  /** True if a commit that can wait should wait a moment. */
+  get wantsQuiet(): boolean {
+    return this.#checkpoints?.wantsQuiet === true;
+  }
+
+  /** Copies the file as it is at the end of the copying; others get their turn meanwhile. Throws `unavailable`. */
+  async copyTo(path: string): Promise<void> {
+    try {
+      await copyOpened(this.#file, path);
+    } catch (error) {
+      throw this.#translated(error);
+    }
+  }
+
+  /** Writes the file's version once more: a full disk, or one that only reads, refuses it. Throws `unavailable`, also for a file that was removed. */
+  proveWrite(): void {
+    this.#opened.assertInPlace();
+    this.write(() => this.#stamp.run());
+  }
+
+  /** To be awaited before `close`, so that no other thread has the file then. */
+  endCheckpoints(): Promise<void> {
+    return this.#checkpoints?.end() ?? Promise.resolve();
+  }
+
+  close(): void {
+    if (!this.#file.isOpen) return;
+    void this.#checkpoints?.end();
+    this.#disk.close();
+    this.#opened.close();
+    this.#checkpoints?.closed();
+  }
+
+  /** Closes the file: what was committed may be lost, so nothing may be built upon it. */
+  #fail(error: unknown): AppError {
+    this.#failure ??= new AppError(
+      "unavailable",
+      `The database cannot be written to its disk: ${messageOf(error)}. It stays closed until the server starts again.`,
+      { cause: error },
+    );
+    this.close();
+    return this.#failure;
+  }
+
+  #closed(): AppError {
+    return this.#failure ?? storeClosed();
+  }
+
+  #transaction<T>(work: () => T): T {
+    this.#begin.run();
+    try {
+      const result = work();
+      this.#commit.run();
+      return result;
+    } catch (error) {
+      // Some failures have ended the transaction already.
+      if (this.#file.isTransaction) this.#file.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  #translated(error: unknown): unknown {
+    if (!this.#file.isOpen) return this.#closed();
+    if (!isSqlite(error)) return error;
+    return new AppError("unavailable", `The database failed: ${error.message}.`, { cause: error });
+  }
+}

@@ -1,0 +1,57 @@
+// Documents in the file of threads, or in a file of their own. Every answer to a caller is on disk.
+
+import type { Documents } from "../../../agent/core/documents.ts";
+import type { CollectionKey } from "../row-keys.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { sqlDocuments } from "../sql/documents.ts";
+import type { Database } from "./database.ts";
+import { turnsOn } from "./executor.ts";
+import { Flights } from "./flights.ts";
+import type { Lifetime } from "./lifetime.ts";
+import type { SmallFile } from "./small-file.ts";
+
+/** A file without `flushed` has on disk what it has written. Without `lifetime` no collection is a thread's. */
+export function sqliteDocuments(
+  file: Pick<SmallFile, "query" | "read" | "write"> & Partial<Pick<Database, "flushed" | "assertOpen">>,
+  clock: () => number,
+  lifetime?: Pick<Lifetime, "visit">,
+): Documents {
+  const turns = turnsOn(file);
+  /** By the name of the collection. */
+  const flights = new Flights();
+
+  return sqlDocuments(SQLITE, (key) => ({
+    clock,
+    read: (statement) => visited(key, () => turns.read(statement)),
+
+    async change(asked, decide) {
+      let hasWritten = false;
+      const { result, flushed } = await visited(key, () => {
+        const result = turns.change(asked, (rows) => {
+          const decided = decide(rows);
+          hasWritten = decided.writes.length > 0;
+          return decided;
+        });
+        const flushed = hasWritten ? file.flushed?.() : undefined;
+        if (flushed) flights.add(key.name, flushed);
+        return { result, flushed };
+      });
+      await flushed;
+      return result;
+    },
+  }));
+
+  /** Works in the turn of the event loop in which nothing of the thread is left to be deleted. */
+  async function visited<T>({ name, thread }: CollectionKey, work: () => T): Promise<T> {
+    const visit = () => thread && lifetime?.visit(...thread);
+    for (let rest = visit(); rest; rest = visit()) await rest;
+    const flight = flights.of(name);
+    try {
+      return work();
+    } finally {
+      // The answer may tell of a document that another caller has just written.
+      if (flight) await flight;
+      file.assertOpen?.();
+    }
+  }
+}

@@ -1,0 +1,120 @@
+// Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended.
+
+import { ownTurn } from "../../../lib/async.ts";
+import type { Limits } from "../options.ts";
+import { SLICE_ROWS } from "../page.ts";
+import type { ThreadKey } from "../row-keys.ts";
+import type { Database } from "./database.ts";
+import { type Removals, slice } from "./removals.ts";
+
+/** Number of threads or runs to look for in one turn of the event loop. */
+const CHUNK = 100;
+
+/** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
+export const hasEnded = (a: number, b: number) =>
+  `(status <> 'busy' AND used_at <= ?${a} AND (outcome <> 'interrupted' OR used_at <= ?${b}))`;
+
+export interface Lifetime {
+  /**
+   * A thread is about to be read or written: restarts its time to live, unless it has expired. Returns what to wait for when
+   * something of it is still to be deleted; then it must be visited again.
+   */
+  visit(owner: string, threadId: string): Promise<void> | undefined;
+  /** Threads last used at the first time or before have ended; interrupted ones at the second. */
+  ended(): [number, number];
+  /** Deletes expired data now and every `sweepMs`, until `stop`. */
+  start(): void;
+  stop(): void;
+}
+
+export function createLifetime(database: Database, removals: Removals, limits: Limits): Lifetime {
+  const { now, threadTtlMs, interruptedTtlMs, eventRetentionMs, sweepMs, logger } = limits;
+  const isOver = database.query(`SELECT 1 FROM threads WHERE owner = ?3 AND id = ?4 AND ${hasEnded(1, 2)}`);
+  const selectOver = database.query<{ owner: string; id: string }>(`
+    SELECT owner, id FROM threads WHERE ${hasEnded(1, 2)} AND cut IS NULL ORDER BY used_at LIMIT ${CHUNK}`);
+  const use = database.query("UPDATE threads SET used_at = ? WHERE owner = ? AND id = ?");
+  const ended = database.query<{ owner: string; thread_id: string; id: string }>(`
+    SELECT owner, thread_id, id FROM runs WHERE has_events = 1 AND ended_at <= ? ORDER BY ended_at LIMIT ${CHUNK}`);
+  const dropEvents = database.query(`
+    DELETE FROM events WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3 AND last_seq IN (
+      SELECT last_seq FROM events WHERE owner = ?1 AND thread_id = ?2 AND run_id = ?3 ORDER BY last_seq LIMIT ?4)`);
+  const hasNone = database.query(
+    "UPDATE runs SET has_events = 0 WHERE owner = ? AND thread_id = ? AND id = ?",
+  );
+  const isLimited = threadTtlMs < Number.POSITIVE_INFINITY;
+  let timer: NodeJS.Timeout | undefined;
+  let isSweeping = false;
+  let isStopped = false;
+
+  const lifetime: Lifetime = {
+    visit(owner, threadId) {
+      const rest = removals.of([owner, threadId]);
+      if (rest || !isLimited) return rest;
+      database.write((afterCommit) => {
+        if (isOver.get(...lifetime.ended(), owner, threadId))
+          removals.removeThread([owner, threadId], slice(), afterCommit);
+        else use.run(now(), owner, threadId);
+      });
+      return removals.of([owner, threadId]);
+    },
+    ended: () => [now() - threadTtlMs, now() - Math.max(threadTtlMs, interruptedTtlMs)],
+    start() {
+      removals.start();
+      timer = setInterval(sweep, sweepMs).unref();
+      sweep();
+    },
+    stop() {
+      clearInterval(timer);
+      isStopped = true;
+      removals.stop();
+    },
+  };
+  return lifetime;
+
+  function sweep(): void {
+    if (isSweeping) return;
+    isSweeping = true;
+    sweepAll()
+      .catch((err: unknown) => {
+        if (!isStopped) logger.warn({ err }, "a sweep of the database failed; the next one tries again");
+      })
+      .finally(() => {
+        isSweeping = false;
+      });
+  }
+
+  async function sweepAll(): Promise<void> {
+    for (let isMore = true; isMore && !isStopped; await ownTurn()) {
+      isMore = [dropSomeThreads(), dropSomeEvents()].some(Boolean);
+      // No more are hidden before these are deleted: what waits is bounded.
+      await removals.all();
+    }
+  }
+
+  /** True if there may be more. */
+  function dropSomeThreads(): boolean {
+    if (!isLimited) return false;
+    const room = slice();
+    return database.write((afterCommit) => {
+      const over: readonly ThreadKey[] = selectOver
+        .all(...lifetime.ended())
+        .map(({ owner, id }) => [owner, id]);
+      for (const thread of over) removals.removeThread(thread, room, afterCommit);
+      return over.length === CHUNK;
+    });
+  }
+
+  /** True if there may be more. */
+  function dropSomeEvents(): boolean {
+    return database.write(() => {
+      let room = SLICE_ROWS;
+      const runs = ended.all(now() - eventRetentionMs);
+      for (const { owner, thread_id, id } of runs) {
+        room -= dropEvents.run(owner, thread_id, id, room);
+        if (room === 0) return true;
+        hasNone.run(owner, thread_id, id);
+      }
+      return runs.length === CHUNK;
+    });
+  }
+}

@@ -1,0 +1,168 @@
+// State of unfinished runs that only this process knows: who may write them, their newest events, and whose turn it is. The file
+// belongs to one process: when it dies, no run is held.
+
+import type { ControlMessage, Lease, RunKey, StopMode, Waiting } from "../../../agent/core/stores.ts";
+import { leaseLost, storeClosed } from "../errors.ts";
+import { FairQueue } from "../fair-queue.ts";
+import { ControlChannel } from "../local-bus.ts";
+import { Log } from "../log.ts";
+import type { Limits } from "../options.ts";
+import { OwnerMap } from "../owner-map.ts";
+import { ownerOf, rowKey, type ThreadKey, threadOf, threadText } from "../row-keys.ts";
+import type { Database } from "./database.ts";
+
+/** Maximum number of a run's entries to keep for viewers who follow closely, and of their bytes. All others read the table. */
+const TAIL = 64;
+const TAIL_BYTES = 256 * 1024;
+
+export interface Hold {
+  readonly epoch: number;
+  stop: StopMode | undefined;
+}
+
+export interface LiveRun {
+  readonly key: RunKey;
+  /** The entries that readers may get. */
+  readonly log: Log;
+  /** The number of the last event that is committed; readers get it once it is on disk, where it has to be. */
+  written: number;
+  /** True if its end is committed. */
+  hasEnded: boolean;
+  /** Absent while no process executes the run. */
+  hold: Hold | undefined;
+  /** False when its inbox is empty: nearly always, and then no one has to look. */
+  mayHaveLeft: boolean;
+}
+
+export class LiveRuns {
+  readonly #runs = new OwnerMap<LiveRun>();
+  readonly #newest;
+
+  constructor(database: Database) {
+    this.#newest = database.query<{ last: number | null }>(
+      "SELECT max(last_seq) AS last FROM events WHERE owner = ? AND thread_id = ? AND run_id = ?",
+    );
+  }
+
+  /** Throws `lease_lost`. */
+  leased(lease: Lease): LiveRun & { hold: Hold } {
+    const run = this.#runs.get(lease.owner, place(lease));
+    if (run?.hold?.epoch !== lease.epoch || !hasHold(run) || run.hasEnded) throw leaseLost(lease);
+    return run;
+  }
+
+  /** A run that has not ended. */
+  open(key: RunKey): LiveRun {
+    const known = this.find(key);
+    if (known) return known;
+    return this.#add(key, this.#newest.get(...rowKey(key))?.last ?? 0, true);
+  }
+
+  /** The same for a run that has not begun either: it has no events and no inbox. */
+  openNew(key: RunKey): LiveRun {
+    return this.find(key) ?? this.#add(key, 0, false);
+  }
+
+  /** A run that has not ended, if it was opened. */
+  find(key: RunKey): LiveRun | undefined {
+    return this.#runs.get(key.owner, place(key));
+  }
+
+  #add(key: RunKey, last: number, mayHaveLeft: boolean): LiveRun {
+    const log = new Log(TAIL, last, TAIL_BYTES);
+    const run: LiveRun = { key, log, written: last, hasEnded: false, hold: undefined, mayHaveLeft };
+    this.#runs.set(key.owner, place(key), run);
+    return run;
+  }
+
+  /** True if a process may write the run. */
+  isHeld(key: RunKey): boolean {
+    return this.epochOf(key) !== undefined;
+  }
+
+  epochOf(key: RunKey): number | undefined {
+    return this.find(key)?.hold?.epoch;
+  }
+
+  hold(key: RunKey, epoch: number, stop: StopMode | undefined): void {
+    this.open(key).hold = { epoch, stop };
+  }
+
+  release(key: RunKey): void {
+    this.open(key).hold = undefined;
+  }
+
+  stop(key: RunKey, mode: StopMode): void {
+    const hold = this.find(key)?.hold;
+    if (hold) hold.stop = mode;
+  }
+
+  end({ key, log }: LiveRun): void {
+    this.#runs.delete(key.owner, place(key));
+    log.end();
+  }
+
+  /** Readers who wait get `unavailable`. */
+  close(): void {
+    for (const { log } of this.#runs.values()) log.close(storeClosed());
+  }
+}
+
+const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
+
+function hasHold(run: LiveRun): run is LiveRun & { hold: Hold } {
+  return run.hold !== undefined;
+}
+
+/** The threads on which runs are active or wait. To be changed once the change of the file is committed. */
+export interface Queue {
+  /** On how many threads of the owner's tenant runs are active or wait. */
+  count(owner: string): number;
+  /** True if a run is active on the thread or waits for it. */
+  isBusy(thread: ThreadKey): boolean;
+  /** When the lease of the thread's run is over, unless it is already. */
+  heldUntil(thread: ThreadKey): number | undefined;
+  /** A process executes the thread's run, and says so again within a lease. */
+  hold(thread: ThreadKey): void;
+  /** No run is active on the thread or waits for it. */
+  drop(thread: ThreadKey): void;
+  /** The thread whose turn it is, of other tenants than `except`. Follow it with `hold`, `putBack` or `drop`. */
+  take(except: ReadonlySet<string>): ThreadKey | undefined;
+  /** No process executes the thread's run. */
+  putBack(thread: ThreadKey): void;
+  waiting(): Waiting;
+  call(call: ControlMessage): void;
+  subscribe(listener: (call: ControlMessage) => void): void;
+  close(): void;
+}
+
+export function createQueue(database: Database, limits: Limits): Queue {
+  const turns = new FairQueue<string>(limits);
+  const calls = new ControlChannel();
+  const busy = database.query<{ owner: string; thread_id: string }>(`
+    SELECT owner, thread_id FROM (
+      SELECT owner, thread_id, created_at FROM runs WHERE status = 'running'
+      UNION ALL SELECT owner, thread_id, created_at FROM runs WHERE status = 'pending')
+    GROUP BY owner, thread_id ORDER BY min(created_at)`);
+
+  const queue: Queue = {
+    count: (owner) => turns.count(tenantOf(owner)),
+    isBusy: (thread) => turns.isBusy(tenantOf(thread[0]), threadText(thread)),
+    heldUntil: (thread) => turns.heldUntil(threadText(thread)),
+    hold: (thread) => turns.hold(tenantOf(thread[0]), threadText(thread)),
+    drop: (thread) => turns.drop(tenantOf(thread[0]), threadText(thread)),
+    take(except) {
+      const text = turns.take(except);
+      return text === undefined ? undefined : threadOf(text);
+    },
+    waiting: () => turns.waiting(),
+    putBack: (thread) => turns.wait(tenantOf(thread[0]), threadText(thread)),
+    call: (call) => calls.publish(call),
+    subscribe: (listener) => calls.subscribe(listener),
+    close: () => calls.close(),
+  };
+  for (const { owner, thread_id } of busy.each()) queue.putBack([owner, thread_id]);
+  return queue;
+}
+
+const tenantOf = (owner: string) => ownerOf(owner).tenant;

@@ -1,0 +1,34 @@
+// SQLite as Node has it, and what its errors mean.
+
+import { AppError } from "../../../agent/core/errors.ts";
+
+/** Node loads SQLite, and warns of it, with the first file that is opened: programs may do without. */
+export const loadSqlite = () => process.getBuiltinModule("node:sqlite");
+
+/** Primary codes; the bits above say more. */
+const SQLITE_BUSY = 5;
+const SQLITE_NOMEM = 7;
+const SQLITE_READONLY = 8;
+const SQLITE_IOERR = 10;
+const SQLITE_IOERR_FSYNC = 1034;
+const SQLITE_FULL = 13;
+const SQLITE_CANTOPEN = 14;
+const PASSES: ReadonlySet<number> = new Set([
+  ...[SQLITE_BUSY, SQLITE_NOMEM, SQLITE_READONLY, SQLITE_IOERR, SQLITE_FULL, SQLITE_CANTOPEN],
+]);
+
+export function isSqlite(error: unknown): error is Error & { readonly errcode: number } {
+  return error instanceof Error && "code" in error && error.code === "ERR_SQLITE_ERROR" && "errcode" in error;
+}
+
+/** True if another connection has the lock. */
+export const isBusy = (error: unknown): boolean => isSqlite(error) && (error.errcode & 0xff) === SQLITE_BUSY;
+
+/** True if the disk has refused to keep what was written. A flush that is tried again may succeed without it. */
+export const isLost = (error: unknown): boolean => isSqlite(error) && error.errcode === SQLITE_IOERR_FSYNC;
+
+/** True if the same may succeed once the disk or the memory has room again. */
+export function mayPass(error: unknown): boolean {
+  const cause = error instanceof AppError ? error.cause : error;
+  return isSqlite(cause) && PASSES.has(cause.errcode & 0xff);
+}

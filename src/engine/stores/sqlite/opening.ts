@@ -1,0 +1,134 @@
+// Opens the one file for this process alone: the lock is held until the last connection closes or the process dies, however it dies.
+
+import {
+  chmodSync,
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { AppError, messageOf } from "../../../agent/core/errors.ts";
+import { isBusy, loadSqlite } from "./node-sqlite.ts";
+import { checkHeader, checkSchema, prepareSchema } from "./schema.ts";
+
+export interface OpenFile {
+  readonly file: DatabaseSync;
+  /** The file as other threads of this process may open it; undefined when there can be no second connection. */
+  readonly url: URL | undefined;
+  /** The path of the write-ahead log. */
+  readonly log: string;
+  /** Throws `unavailable` when another file is at the path, or none: what is written is lost with the process. */
+  assertInPlace(): void;
+  close(): void;
+}
+
+/**
+ * Everything that was committed before is on disk when this returns. Throws `unavailable` when the file is in use, cannot be
+ * opened, or has another format.
+ */
+export function openFile(path: string): OpenFile {
+  const opened: { close(): void }[] = [];
+  const close = () => {
+    for (const each of opened.splice(0)) each.close();
+  };
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    const url = threadsCanShare(process.platform, process.versions.sqlite) ? urlForThreads(path) : undefined;
+    const file = new (loadSqlite().DatabaseSync)(url ?? path, { enableForeignKeyConstraints: true });
+    opened.push(file);
+    if (url) {
+      opened.push(holdInProcess(path));
+      checkHeader(path);
+    } else file.exec("PRAGMA locking_mode = EXCLUSIVE");
+    // Before anything is changed in it.
+    checkSchema(file, path);
+    file.exec("PRAGMA journal_mode = WAL; BEGIN IMMEDIATE; COMMIT");
+    chmodSync(path, 0o600); // also what the journals beside it are created with
+    prepareSchema(file, path);
+    file.exec("PRAGMA synchronous = NORMAL");
+    const log = `${realpathSync(path)}-wal`;
+    // Commits of a killed process are read from now on, and may not be on disk.
+    flush(log, fdatasyncSync);
+    // The names, such as that of a new log.
+    flush(dirname(log), fsyncSync);
+    url?.searchParams.set("mode", "rw");
+    const begun = identityOf(path);
+    const assertInPlace = () => {
+      if (identityOf(path) !== begun) throw notInPlace(path);
+    };
+    return { file, url, log, assertInPlace, close };
+  } catch (error) {
+    close();
+    throw cannotOpen(path, error);
+  }
+}
+
+/** Brings a file, or the names in a folder, onto the disk. */
+function flush(path: string, sync: (descriptor: number) => void): void {
+  const opened = openSync(path, "r");
+  try {
+    sync(opened);
+  } finally {
+    closeSync(opened);
+  }
+}
+
+/** Until 3.51.3 SQLite could lose pages where one connection copied the log while another one began it again. */
+const SAFE_FOR_THREADS = [3, 51, 3];
+
+/** True if two threads may have the file open at once. */
+export function threadsCanShare(platform: string, sqlite = "0"): boolean {
+  if (platform === "win32") return false;
+  const version = sqlite.split(".").map(Number);
+  const differing = SAFE_FOR_THREADS.findIndex((part, n) => part !== version[n]);
+  return differing === -1 || (version[differing] ?? 0) > (SAFE_FOR_THREADS[differing] ?? 0);
+}
+
+/**
+ * With this VFS the first connection of a process locks the file against all others until the last one closes, and the index of
+ * the log is in the memory of the process: no file is mapped, and no lock costs a system call.
+ */
+function urlForThreads(path: string): URL {
+  const url = pathToFileURL(path);
+  url.searchParams.set("vfs", "unix-excl");
+  return url;
+}
+
+/** That lock does not keep this process from opening the file twice. A database in memory does, which all its threads share. */
+function holdInProcess(path: string): DatabaseSync {
+  const lock = new (loadSqlite().DatabaseSync)(`file:/skein-${identityOf(path)}?vfs=memdb`);
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    return lock;
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/** Which file is at the path; undefined when there is none. */
+function identityOf(path: string): string | undefined {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.dev}-${found.ino}`;
+}
+
+function notInPlace(path: string): AppError {
+  return new AppError(
+    "unavailable",
+    `The database \`${path}\` was removed or replaced while this server has it open. What is written now is lost: start the server again.`,
+  );
+}
+
+function cannotOpen(path: string, error: unknown): unknown {
+  if (error instanceof AppError) return error;
+  const message = isBusy(error)
+    ? `\`${path}\` is in use by another process. Only one at a time can use it: stop the other, or use another file.`
+    : `The database \`${path}\` cannot be opened: ${messageOf(error)}.`;
+  return new AppError("unavailable", message, { cause: error });
+}

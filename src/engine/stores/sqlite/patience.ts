@@ -1,0 +1,27 @@
+// Calls inside a run wait while the file cannot be written, as on a full disk, for as long as a lease lasts on other stores.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Method, wrappedMethods } from "../../../lib/wrapped-methods.ts";
+import type { Deadlines } from "../shared/outages.ts";
+import { mayPass } from "./node-sqlite.ts";
+
+/** Between two attempts. */
+export const PAUSE_MS = 250;
+
+/** The same port. Every method is one transaction, so it may be called again when it has failed. */
+export const patient = <Port extends object>(port: Port, deadlines: Deadlines): Port =>
+  wrappedMethods(port, (_, method) => repeated(method, deadlines));
+
+const repeated =
+  (method: Method, deadlines: Deadlines): Method =>
+  (...args) => {
+    const result = method(...args);
+    if (!(result instanceof Promise) || !deadlines.isInRun) return result;
+    const until = performance.now() + deadlines.ms;
+    const again = async (error: unknown): Promise<unknown> => {
+      if (!mayPass(error) || performance.now() >= until) throw error;
+      await sleep(PAUSE_MS);
+      return Promise.resolve(method(...args)).catch(again);
+    };
+    return result.catch(again);
+  };

@@ -1,0 +1,116 @@
+// Quotas in a file of their own, `usage.db`. Spending that counts for a budget survives the death of the process; other spending of
+// its last tenth of a second may not. The death of the machine may cost the last moments. The rate of requests is the process's
+// own.
+
+import { join } from "node:path";
+import { type Logger, SILENT } from "../../../lib/logger.ts";
+import { steadyClock } from "../../../lib/steady-clock.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { takeRequest } from "../../quotas/rules.ts";
+import type { QuotaStore } from "../../quotas/store.ts";
+import { namesOf, ownerOf } from "../row-keys.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { sqlHoldings } from "../sql/quotas.ts";
+import { executorOf, turnsOn } from "./executor.ts";
+import { QUOTA_TABLES } from "./schema.ts";
+import { openSmallFile, type SmallFile } from "./small-file.ts";
+import { type SpendingOptions, sqliteSpending } from "./spending.ts";
+
+export interface OpenQuotas {
+  readonly quotas: QuotaStore;
+  close(): void;
+}
+
+export const usageIn = (dataDir: string) => join(dataDir, "usage.db");
+
+/**
+ * Makes the file when there is none. Throws `unavailable` when it cannot be used, as do all later calls. Errors
+ * that no caller gets go to `logger`.
+ */
+export function openSqliteQuotas(
+  dataDir: string,
+  now: () => number = Date.now,
+  logger: Logger = SILENT,
+): OpenQuotas {
+  const bounds = { maxNames: Number.POSITIVE_INFINITY, maxUncounted: 64, countMs: 100 };
+  return openQuotas(usageIn(dataDir), { now, logger, bounds });
+}
+
+/**
+ * Lost when it is closed. Beyond `maxNames` tenants and users, it forgets those that were last counted before this month, then
+ * those that have spent least in it.
+ */
+export const openMemoryQuotas = (now: () => number = Date.now, maxNames = 100_000): OpenQuotas =>
+  openQuotas(":memory:", {
+    now,
+    logger: SILENT,
+    bounds: { maxNames, maxUncounted: 64, countMs: undefined },
+  });
+
+function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
+  const pragmas = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+  const file = openSmallFile({ path, content: "The usage", pragmas, tables: QUOTA_TABLES });
+  const { quotas, stop } = quotasIn(file, options);
+  return {
+    quotas,
+    close() {
+      stop();
+      file.close();
+    },
+  };
+}
+
+function quotasIn(file: SmallFile, options: SpendingOptions) {
+  const { now } = options;
+  const turns = turnsOn(file);
+  const take = requestRate(steadyClock(now));
+  const { store: spending, stop } = sqliteSpending(file, options);
+  const holdings = sqlHoldings(SQLITE, () => executorOf(turns, now));
+  const quotas: QuotaStore = {
+    ...spending,
+    ...holdings,
+    async setStored(owner, stored, most) {
+      const [expired] = turns.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
+      // Its tenant may never come back.
+      if (expired) await holdings.stored(ownerOf(expired.owner));
+      return holdings.setStored(owner, stored, most);
+    },
+    take: async (owner, perMinute) => file.read(() => take(owner, perMinute)),
+  };
+  return { quotas, stop };
+}
+
+const EXPIRED = "SELECT owner FROM stored WHERE ends <= $1 ORDER BY ends LIMIT 1";
+
+/** Maximum number of names. Beyond it, names with a whole minute's share are dropped, then the least recently seen. */
+const MAX_NAMES = 100_000;
+
+/** How many requests a minute, in this process only. Keeps of each name what `takeRequest` needs. */
+function requestRate(now: () => number): QuotaStore["take"] {
+  const ends = new Map<string, number>();
+
+  return async (owner: Owner, perMinute) => {
+    const time = now();
+    const { tenant, user } = namesOf(owner);
+    const taken = takeRequest({ tenant: ends.get(tenant), user: ends.get(user) }, perMinute, time);
+    if ("refused" in taken) return taken.refused;
+    for (const [name, end] of [
+      [tenant, taken.next.tenant],
+      [user, taken.next.user],
+    ] as const) {
+      if (end === undefined) continue;
+      ends.delete(name);
+      ends.set(name, end);
+    }
+    if (ends.size > MAX_NAMES) forget(ends, time);
+    return undefined;
+  };
+}
+
+function forget(ends: Map<string, number>, time: number): void {
+  for (const [name, end] of ends) if (end <= time) ends.delete(name);
+  for (const name of ends.keys()) {
+    if (ends.size <= MAX_NAMES / 2) return;
+    ends.delete(name);
+  }
+}

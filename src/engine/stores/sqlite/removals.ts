@@ -1,0 +1,219 @@
+// Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a slice,
+// and others have turns of the event loop in between.
+//
+// The transaction that decides marks what it cannot delete itself: it hides a thread from every query, or records the position from
+// which on its messages are forgotten. A request for such a thread waits until the deletion is complete. The next process deletes
+// what one leaves undone.
+
+import type { SQLInputValue } from "node:sqlite";
+import { ownTurn } from "../../../lib/async.ts";
+import { storeClosed } from "../errors.ts";
+import { fitting, SLICE_ROWS } from "../page.ts";
+import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
+import type { AfterCommit, Database } from "./database.ts";
+
+/** Maximum bytes of text to delete in one transaction; a single row may have more. */
+const SLICE_BYTES = 512 * 1024;
+
+const THREAD = "owner = ? AND thread_id = ?";
+
+/** In `threads.staged`, of a thread that is deleted. No copy has this token. */
+export const DELETED = "";
+
+export interface Removals {
+  /** Deletes a thread that is free, and of which nothing is left from before. Within a transaction. */
+  removeThread(thread: ThreadKey, room: Room, afterCommit: AfterCommit): void;
+  /** Forgets the messages from a position on of a thread of which nothing is left from before. Within a transaction. */
+  removeMessages(thread: ThreadKey, from: number, afterCommit: AfterCommit): void;
+  /** Resolves when nothing of what was removed of the thread is left; undefined when nothing is. Throws `unavailable`. */
+  of(thread: ThreadKey): Promise<void> | undefined;
+  /** Resolves when nothing is left of any thread. Throws `unavailable`. */
+  all(): Promise<void>;
+  /** Continues what an earlier process has left. */
+  start(): void;
+  /** Callers that wait get `unavailable`. */
+  stop(): void;
+}
+
+/** The amounts that a transaction may still delete. */
+export interface Room {
+  rows: number;
+  bytes: number;
+}
+
+export const slice = (): Room => ({ rows: SLICE_ROWS, bytes: SLICE_BYTES });
+
+interface Removal {
+  readonly thread: ThreadKey;
+  /** Position of the first message to forget; undefined for the whole thread. */
+  readonly from: number | undefined;
+  readonly done: PromiseWithResolvers<void>;
+}
+
+export function createRemovals(database: Database): Removals {
+  const of = (table: string, key: PartOptions["key"], text: string) =>
+    createPart(database, { table, where: THREAD, key, text });
+  // Rows that refer to another one come before it.
+  const parts = [
+    of("events", ["run_id", "last_seq"], "body"),
+    of("inbox", ["run_id", "number"], "body"),
+    of("runs", ["number"], "request"),
+    of("messages", ["position"], "body"),
+    of("state", ["key"], "value"),
+    of("deferred_calls", ["call_id"], "reply"),
+    of("documents", ["rowid"], "body"),
+  ];
+  const messagesFrom = createPart(database, {
+    table: "messages",
+    where: `${THREAD} AND position >= ?`,
+    key: ["position"],
+    text: "body",
+  });
+  const hide = database.query(
+    `UPDATE threads SET staged = '${DELETED}', status = 'busy' WHERE owner = ? AND id = ?`,
+  );
+  const dropThread = database.query("DELETE FROM threads WHERE owner = ? AND id = ?");
+  const setCut = database.query("UPDATE threads SET cut = ? WHERE owner = ? AND id = ?");
+  const selectLeft = database.query<{ owner: string; id: string; cut: number | null }>(`
+    SELECT owner, id, NULL AS cut FROM threads WHERE staged IS NOT NULL
+    UNION ALL SELECT owner, id, cut FROM threads WHERE cut IS NOT NULL AND staged IS NULL`);
+
+  const left = new Map<string, Removal>();
+  let isRunning = false;
+  let isStopped = false;
+
+  return {
+    removeThread(thread, room, afterCommit) {
+      if (finish(thread, undefined, room)) return;
+      hide.run(...thread);
+      afterCommit(() => add(thread, undefined));
+    },
+
+    removeMessages(thread, from, afterCommit) {
+      if (finish(thread, from, slice())) return;
+      setCut.run(from, ...thread);
+      afterCommit(() => add(thread, from));
+    },
+
+    of(thread) {
+      // Nearly always there is nothing.
+      const removal = left.size === 0 ? undefined : left.get(threadText(thread));
+      if (removal) run();
+      return removal?.done.promise;
+    },
+
+    async all() {
+      run();
+      await Promise.all([...left.values()].map(({ done }) => done.promise));
+    },
+
+    start() {
+      for (const { owner, id, cut } of selectLeft.all()) add([owner, id], cut ?? undefined);
+    },
+
+    stop() {
+      isStopped = true;
+      fail(storeClosed());
+    },
+  };
+
+  /** Deletes as much as there is room for; whether that was all. */
+  function finish(thread: ThreadKey, from: number | undefined, room: Room): boolean {
+    if (from !== undefined) return messagesFrom([...thread, from], room);
+    const isGone = parts.every((part) => part(thread, room));
+    if (isGone) dropThread.run(...thread);
+    return isGone;
+  }
+
+  function add(thread: ThreadKey, from: number | undefined): void {
+    left.set(threadText(thread), newRemoval(thread, from));
+    run();
+  }
+
+  function run(): void {
+    if (isRunning || isStopped || left.size === 0) return;
+    isRunning = true;
+    removeAll().catch(fail);
+  }
+
+  async function removeAll(): Promise<void> {
+    for (let [first] = left.values(); first; [first] = left.values()) {
+      await ownTurn(ownerOf(first.thread[0]).tenant);
+      if (isStopped) return;
+      for (const [text, { done }] of database.write(removeSome)) {
+        left.delete(text);
+        done.resolve();
+      }
+    }
+    isRunning = false;
+  }
+
+  /** Deletes one slice, of as many threads as fit. Returns the threads that are completely deleted. */
+  function removeSome(): (readonly [string, Removal])[] {
+    const room = slice();
+    const done = [];
+    for (const entry of left) {
+      const [text, removal] = entry;
+      const { thread, from } = removal;
+      if (!finish(thread, from, room)) {
+        // The others have their turns before it continues.
+        left.delete(text);
+        left.set(text, removal);
+        break;
+      }
+      if (from !== undefined) setCut.run(null, ...thread);
+      done.push(entry);
+    }
+    return done;
+  }
+
+  /** The rest is deleted when someone asks for the thread. */
+  function fail(error: unknown): void {
+    isRunning = false;
+    for (const [text, { thread, from, done }] of left) {
+      done.reject(error);
+      if (isStopped) left.delete(text);
+      else left.set(text, newRemoval(thread, from));
+    }
+  }
+}
+
+function newRemoval(thread: ThreadKey, from: number | undefined): Removal {
+  const done = Promise.withResolvers<void>();
+  done.promise.catch(() => {}); // often no one waits
+  return { thread, from, done };
+}
+
+interface PartOptions {
+  readonly table: string;
+  /** Takes the owner and the thread first. */
+  readonly where: string;
+  /** The column after the owner and the thread in an index. The rows go in its order. */
+  readonly key: readonly string[];
+  /** The column that may be long. */
+  readonly text: string;
+}
+
+/** Deletes as many of the rows as there is room for; whether those were all. */
+type Part = (values: readonly SQLInputValue[], room: Room) => boolean;
+
+function createPart(database: Database, { table, where, key, text }: PartOptions): Part {
+  const columns = key.join(", ");
+  const select = database.query<Record<string, SQLInputValue> & { bytes: number }>(`
+    SELECT ${columns}, coalesce(octet_length(${text}), 0) AS bytes FROM ${table}
+    WHERE ${where} ORDER BY ${columns} LIMIT ?`);
+  const remove = database.query(
+    `DELETE FROM ${table} WHERE ${where} AND (${columns}) <= (${key.map(() => "?").join(", ")})`,
+  );
+
+  return (values, room) => {
+    const rows = select.all(...values, room.rows + 1);
+    const taken = fitting(rows.slice(0, room.rows), room.bytes);
+    const last = rows[taken - 1];
+    if (!last) return rows.length === 0;
+    remove.run(...values, ...key.map((column) => last[column] ?? null));
+    for (const { bytes } of rows.slice(0, taken)) room.bytes -= bytes;
+    room.rows = room.bytes > 0 ? room.rows - taken : 0;
+    return taken === rows.length;
+  };
+}

@@ -1,0 +1,116 @@
+// The tables of format 1, and the check that a file has them.
+
+import { closeSync, openSync, readSync } from "node:fs";
+import type { DatabaseSync } from "node:sqlite";
+import { AppError } from "../../../agent/core/errors.ts";
+import { join } from "../format.ts";
+import { documentTable, quotaTables, type Types, threadTables } from "../sql/schema.ts";
+
+/** The format of every file: a process reads and writes files of its own format only. */
+export const VERSION = 1;
+
+/**
+ * A thread whose messages are being copied has a token in `staged` until it is whole. Messages from position `cut` on are
+ * forgotten, and not yet deleted. `released` counts the attempts of a run that ended because it was given back.
+ */
+const TYPES: Types = {
+  id: "TEXT",
+  text: "TEXT",
+  whole: "INTEGER",
+  real: "REAL",
+  flag: (isSet) => `INTEGER NOT NULL DEFAULT ${isSet ? 1 : 0}`,
+  rows: " STRICT",
+  key: " STRICT, WITHOUT ROWID",
+  columns: {
+    threads: "status TEXT NOT NULL, staged TEXT, cut INTEGER,",
+    runs: "stop TEXT, last_seq INTEGER, released INTEGER NOT NULL DEFAULT 0,",
+    calls: "",
+  },
+};
+
+const TABLES = `${threadTables(TYPES)}
+CREATE INDEX threads_by_use ON threads (used_at) WHERE status <> 'busy';
+CREATE INDEX threads_staged ON threads (staged) WHERE staged IS NOT NULL;
+CREATE INDEX threads_interrupted ON threads (used_at) WHERE outcome = 'interrupted' AND status <> 'busy';
+CREATE INDEX threads_cut ON threads (cut) WHERE cut IS NOT NULL;
+CREATE UNIQUE INDEX one_running ON runs (owner, thread_id) WHERE status = 'running';
+CREATE UNIQUE INDEX runs_waiting ON runs (owner, thread_id, place) WHERE status = 'pending';
+CREATE INDEX runs_ended ON runs (ended_at) WHERE has_events = 1 AND ended_at IS NOT NULL;
+
+-- Rows of events that are not there yet, as JSON. See tail.ts.
+CREATE TABLE tail (
+  id INTEGER PRIMARY KEY,
+  body TEXT NOT NULL
+) STRICT;
+`;
+
+/** The tables of `usage.db`. */
+export const QUOTA_TABLES = `${quotaTables(TYPES)}
+CREATE INDEX stored_by_end ON stored (ends);
+`;
+
+/** The tables of `keys.db`. */
+export const KEY_TABLES = documentTable(TYPES);
+
+/** As `checkTables`, for the file of threads. */
+export const checkSchema = (file: DatabaseSync, path: string) => checkTables(file, path, TABLES);
+
+/** As `prepareTables`, for the file of threads. */
+export const prepareSchema = (file: DatabaseSync, path: string) => prepareTables(file, path, TABLES);
+
+/** Makes `tables` if the file is empty; no other process may do so meanwhile. Throws as `checkTables` does. */
+export function prepareTables(file: DatabaseSync, path: string, tables: string): void {
+  if (checkTables(file, path, tables)) return;
+  file.exec(`SAVEPOINT made; ${tables} PRAGMA user_version = ${VERSION}; RELEASE made`);
+}
+
+const MAGIC = "SQLite format 3\0";
+/** Where a file has its `user_version`, in bytes. */
+const VERSION_AT = 60;
+
+/**
+ * Throws as `checkTables` does for a file of another format, before SQLite reads it and moves its log into it; a format that only the
+ * log has is not seen. This process must not have the file open: closing it here would end the locks that SQLite has on it.
+ */
+export function checkHeader(path: string): void {
+  const head = beginningOf(path);
+  if (head?.toString("latin1", 0, MAGIC.length) !== MAGIC) return;
+  const version = head.readUInt32BE(VERSION_AT);
+  if (version > 0) joinFile(path, version);
+}
+
+/** Undefined for a file that is not there or cannot be read: SQLite says why. */
+function beginningOf(path: string): Buffer | undefined {
+  const head = Buffer.alloc(VERSION_AT + 4);
+  let file: number | undefined;
+  try {
+    file = openSync(path, "r");
+    readSync(file, head, 0, head.length, 0);
+    return head;
+  } catch {
+    return undefined;
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+const joinFile = (path: string, version: number) =>
+  join(`\`${path}\``, { version, readableFrom: version }, { version: VERSION, readableFrom: VERSION });
+
+/**
+ * Returns true if the file has `tables`, and false if it is empty. It only reads. Throws `unavailable` for the file of another program
+ * or of another format.
+ */
+export function checkTables(file: DatabaseSync, path: string, tables: string): boolean {
+  const version = Number(file.prepare("PRAGMA user_version").get()?.user_version);
+  const found = file.prepare("SELECT name FROM sqlite_schema").all();
+  if (version === 0 && found.length === 0) return false;
+  if (version > 0) joinFile(path, version);
+  const names = found.map(({ name }) => name);
+  const ours = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name);
+  if (version === VERSION && ours.every((name) => names.includes(name))) return true;
+  throw new AppError(
+    "unavailable",
+    `\`${path}\` is the database of another program, or lacks tables of format ${VERSION}. Use another file.`,
+  );
+}

@@ -1,0 +1,95 @@
+// A file beside that of the threads. Unlike that one any number of processes may have it open at once.
+
+import { chmodSync, mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { AppError, messageOf } from "../../../agent/core/errors.ts";
+import { storeClosed } from "../errors.ts";
+import { type Database, type Query, queryOf } from "./database.ts";
+import { loadSqlite } from "./node-sqlite.ts";
+import { checkTables, prepareTables } from "./schema.ts";
+
+/** How long a process waits for one that is just writing, in ms. */
+const BUSY_MS = 2_000;
+
+interface SmallFileOptions {
+  /** `:memory:` for none. */
+  readonly path: string;
+  /** Its content, for error messages: `The API keys`. */
+  readonly content: string;
+  /** SQL that every opening begins with. */
+  readonly pragmas: string;
+  /** SQL that makes the tables. */
+  readonly tables: string;
+}
+
+/** Errors of the file itself become `unavailable`. */
+export interface SmallFile extends Pick<Database, "query" | "read"> {
+  /** All that `work` changes, or nothing. It must not wait. */
+  write<T>(work: () => T): T;
+  close(): void;
+}
+
+/** Makes the file when there is none. Throws `unavailable` when it cannot be used. */
+export function openSmallFile(options: SmallFileOptions): SmallFile {
+  const file = translated(options, () => open(options));
+  const transactions = transactionsOf(file);
+  return {
+    query: <Row>(sql: string): Query<Row> => translated(options, () => queryOf<Row>(file, sql)),
+    read: (work) => translated(options, work, file),
+    write: (work) => translated(options, () => atOnce(file, work, transactions), file),
+    close() {
+      if (file.isOpen) file.close();
+    },
+  };
+}
+
+function open({ path, pragmas, tables }: SmallFileOptions): DatabaseSync {
+  if (path !== ":memory:") mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const file = new (loadSqlite().DatabaseSync)(path, { timeout: BUSY_MS });
+  try {
+    checkTables(file, path, tables);
+    if (path !== ":memory:") chmodSync(path, 0o600); // also what the journals beside it are created with
+    file.exec(pragmas);
+    atOnce(file, () => prepareTables(file, path, tables));
+    return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+}
+
+const transactionsOf = (file: DatabaseSync) => ({
+  begin: file.prepare("BEGIN IMMEDIATE"),
+  commit: file.prepare("COMMIT"),
+});
+
+/** When two processes do so at once, the second one waits. */
+function atOnce<T>(
+  file: DatabaseSync,
+  work: () => T,
+  { begin, commit }: ReturnType<typeof transactionsOf> = transactionsOf(file),
+): T {
+  begin.run();
+  try {
+    const result = work();
+    commit.run();
+    return result;
+  } catch (error) {
+    // Some failures have ended the transaction already.
+    if (file.isOpen && file.isTransaction) file.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function translated<T>({ path, content }: SmallFileOptions, work: () => T, file?: DatabaseSync): T {
+  if (file && !file.isOpen) throw storeClosed();
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    throw new AppError("unavailable", `${content} in \`${path}\` cannot be reached: ${messageOf(error)}.`, {
+      cause: error,
+    });
+  }
+}

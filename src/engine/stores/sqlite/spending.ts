@@ -1,0 +1,127 @@
+// Used and reserved amounts, in `usage.db`: the accounts that budgets are compared with, and the reports of them. The usage of
+// several calls waits together for a moment, and is counted in one transaction.
+
+import { addUsage } from "../../../agent/core/message.ts";
+import type { Logger } from "../../../lib/logger.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { dayOf } from "../../quotas/rules.ts";
+import type { Spending, SpendingStore } from "../../quotas/store.ts";
+import { SQLITE } from "../sql/dialect.ts";
+import { COUNTING, sqlAccounting } from "../sql/spending.ts";
+import { createCounting, type SumOfCalls, type Uncounted } from "./counting.ts";
+import { executorOf, turnsOn } from "./executor.ts";
+import type { SmallFile } from "./small-file.ts";
+
+interface Bounds {
+  readonly maxNames: number;
+  /** How many sums of spending may wait until they are asked for. They do not survive the process. */
+  readonly maxUncounted: number;
+  /** How long they may wait, in ms; undefined where nothing survives the process. */
+  readonly countMs: number | undefined;
+}
+
+export interface SpendingOptions {
+  readonly now: () => number;
+  readonly logger: Logger;
+  readonly bounds: Bounds;
+}
+
+/** `stop` counts what still waits. */
+export function sqliteSpending(
+  file: SmallFile,
+  { now, logger, bounds }: SpendingOptions,
+): { readonly store: SpendingStore; stop(): void } {
+  const { maxNames, maxUncounted, countMs } = bounds;
+  const change = <T>(work: () => T): T => {
+    isCounted = false;
+    const result = file.write(work);
+    // Not before the commit, which may fail as well.
+    if (isCounted) uncounted.clear();
+    return result;
+  };
+  /** Waiting sums are counted before anything is read or changed. */
+  const counted = <T>(work: () => T): T =>
+    change(() => {
+      countAll();
+      return work();
+    });
+  const turns = turnsOn({ query: file.query, read: counted, write: counted });
+  const countSums = createCounting(turns, { now, maxNames });
+  /** Spending that is not in the tables yet, by all that its rows are found by. */
+  const uncounted = new Map<string, Uncounted>();
+  /** True if the change in progress has put all of it into the tables. */
+  let isCounted = false;
+  let timer: NodeJS.Timeout | undefined;
+
+  const store: SpendingStore = {
+    ...sqlAccounting(SQLITE, () => executorOf(turns, now)),
+
+    async settle(owner, id, spending) {
+      const isReserved = file.read(() => turns.ask({ sql: IS_RESERVED, values: [id] }).length > 0);
+      const forget = spending && remembered(owner, spending);
+      const isFull = uncounted.size > maxUncounted;
+      try {
+        if (isReserved || isFull)
+          change(() => {
+            turns.run({ sql: COUNTING.unreserve, values: [id] });
+            // Reserved amounts are counted as soon as they are released.
+            if (isFull || countMs !== undefined) countAll();
+          });
+      } catch (error) {
+        // Kept, it would be counted twice when the caller asks again, and be more and more while the file is broken.
+        forget?.();
+        throw error;
+      }
+      if (uncounted.size > 0 && countMs !== undefined) timer ??= setTimeout(countSoon, countMs).unref();
+    },
+  };
+
+  return { store, stop };
+
+  /** Adds to what is to be counted. Returns what takes it away again. */
+  function remembered(owner: Owner, spending: Spending): () => void {
+    const day = dayOf(now());
+    const key = JSON.stringify([owner.tenant, owner.user, day, spending.agent, spending.model]);
+    const before = uncounted.get(key);
+    uncounted.set(key, { owner, day, sum: plus(before?.sum, spending) });
+    return () => {
+      if (before) uncounted.set(key, before);
+      else uncounted.delete(key);
+    };
+  }
+
+  function stop(): void {
+    if (countMs !== undefined) countSoon();
+    clearTimeout(timer);
+  }
+
+  function countSoon(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (uncounted.size === 0) return;
+    try {
+      change(countAll);
+    } catch (err) {
+      logger.warn({ err }, "usage could not be written; it is tried again with the next model call");
+    }
+  }
+
+  /** Within a change. */
+  function countAll(): void {
+    if (uncounted.size === 0 || isCounted) return;
+    countSums(uncounted.values());
+    isCounted = true;
+  }
+}
+
+const IS_RESERVED = "SELECT 1 FROM reserved WHERE id = $1";
+
+const plus = (sum: SumOfCalls | undefined, spending: Spending): SumOfCalls =>
+  sum
+    ? {
+        ...sum,
+        calls: sum.calls + 1,
+        cost: sum.cost + spending.cost,
+        usage: addUsage(sum.usage, spending.usage),
+      }
+    : { ...spending, calls: 1 };

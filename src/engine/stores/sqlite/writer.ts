@@ -1,0 +1,311 @@
+// Batches the appends to the file: what several runs emit at about the same time is written in one transaction.
+//
+// Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
+// MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
+// its append resolves and readers get it; readers get later events of its run after it. When much waits, one turn writes the
+// events of some runs, and the next one those of others.
+
+import type { Lease, RunKey } from "../../../agent/core/stores.ts";
+import { atMostEvery } from "../../../lib/at-most-every.ts";
+import type { Logger } from "../../../lib/logger.ts";
+import { isProgress, type StreamEvent } from "../../../protocol/event.ts";
+import { leaseLost } from "../errors.ts";
+import { entriesOfPending } from "../log-rows.ts";
+import { changesThread, hasEnd, type PendingEvent, pendingEvent } from "../outcomes.ts";
+import { ownerText, type ThreadKey, threadText } from "../row-keys.ts";
+import type { EventCommitter } from "./commit-events.ts";
+import type { Database } from "./database.ts";
+import type { Flights } from "./flights.ts";
+import type { LiveRun, LiveRuns } from "./live-runs.ts";
+import { mayPass } from "./node-sqlite.ts";
+import { PAUSE_MS } from "./patience.ts";
+import type { Tail } from "./tail.ts";
+
+const MAX_WAIT_MS = 5;
+/** Progress is written for at most a fifth of the time. */
+const WAIT_PER_WORK = 4;
+const MAX_WAITING = 64;
+const SHORTEST_TIMER_MS = 1;
+/** Between two looks at whether the log has begun again. */
+const QUIET_MS = 1;
+/** Characters to write in one turn of the event loop; the run that passes the limit ends the turn. */
+const TURN_CHARS = 256 * 1024;
+/** Runs whose kept events are moved to their logs in one turn. */
+const MOVES = 16;
+/** Milliseconds between two log lines about a move that failed. */
+const TELL_MS = 10_000;
+
+/** The waiting events of one run. */
+interface Waiting {
+  readonly run: LiveRun;
+  readonly epoch: number;
+  readonly pending: PendingEvent[];
+  readonly written: PromiseWithResolvers<void>;
+  chars: number;
+  ends: boolean;
+  isDurable: boolean;
+  /** When it is given up, once the file has refused it, and why it did. */
+  until: number | undefined;
+  refusal: unknown;
+}
+
+/** Resolves when readers have what is committed, or with the error of the disk. */
+type Landing = Promise<{ readonly error: unknown } | undefined>;
+
+interface Parts {
+  readonly database: Database;
+  readonly live: LiveRuns;
+  readonly commit: EventCommitter;
+  readonly tail: Tail;
+  readonly flights: Flights;
+}
+
+export class Writer {
+  readonly #database: Database;
+  readonly #live: LiveRuns;
+  readonly #commit: EventCommitter;
+  readonly #tail: Tail;
+  readonly #flights: Flights;
+  readonly #waiting = new Map<LiveRun, Waiting>();
+  /** The last of what is committed of each run and that its readers do not have yet. */
+  readonly #landings = new Map<LiveRun, Landing>();
+  #count = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #immediate: NodeJS.Immediate | undefined;
+  /** When progress may be written again. */
+  #restsUntil = 0;
+  readonly #patienceMs: number;
+  readonly #tellOfMove: (line: object) => void;
+  /** Until when nothing is tried, after the file has refused something. */
+  #pausesUntil = 0;
+  #isClosed = false;
+
+  /** Events that the file refuses for now wait for `patienceMs`. */
+  constructor({ database, live, commit, tail, flights }: Parts, patienceMs: number, logger: Logger) {
+    this.#patienceMs = patienceMs;
+    this.#tellOfMove = atMostEvery(TELL_MS, (line) =>
+      logger.warn(line, "events of a run could not be moved to its log; it is tried again"),
+    );
+    this.#database = database;
+    this.#live = live;
+    this.#commit = commit;
+    this.#tail = tail;
+    this.#flights = flights;
+  }
+
+  /** Resolves when `events` are written. Throws `lease_lost`, or what is wrong with them, before anything is. */
+  append(lease: Lease, events: readonly StreamEvent[]): Promise<void> {
+    this.#database.assertOpen();
+    const run = this.#live.leased(lease);
+    const waiting = this.#waiting.get(run) ?? newWaiting(run, lease.epoch);
+    if (waiting.ends) throw leaseLost(lease);
+    const pending = events.map(pendingEvent);
+    waiting.ends = hasEnd(pending);
+    const canWait = events.every(({ event }) => isProgress(event));
+    waiting.isDurable ||= !canWait;
+    waiting.pending.push(...pending);
+    for (const { json } of pending) waiting.chars += json.length;
+    this.#waiting.set(run, waiting);
+    this.#count += pending.length;
+    this.#schedule(canWait);
+    return waiting.written.promise;
+  }
+
+  /** Writes what waits, now. Throws nothing: `append` does. */
+  flush(): void {
+    this.#writeUpTo(Number.POSITIVE_INFINITY);
+  }
+
+  /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
+  flushThread([owner, id]: ThreadKey): void {
+    const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
+    const all = [...this.#waiting.values()].filter(isOfThread);
+    if (all.length > 0) this.#writeOut(all);
+    const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
+    if (refused) throw refused;
+  }
+
+  /** Writes what waits for the last time: nothing waits for the file any more. Resolves when readers have it. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.flush();
+    await Promise.all(this.#landings.values());
+  }
+
+  /** Moves to a run's log what was only kept beside it. Throws `unavailable`. */
+  moveToLog(key: RunKey): void {
+    const run = this.#live.find(key);
+    const kept = run && this.#tail.of(run);
+    if (!kept) return;
+    this.#database.write((afterCommit) =>
+      this.#commit(run, kept.epoch, [], { afterCommit, afterFlush: () => {} }),
+    );
+  }
+
+  #writeUpTo(chars: number): void {
+    this.#unschedule();
+    const all: Waiting[] = [];
+    let left = chars;
+    for (const waiting of this.#waiting.values()) {
+      if (left <= 0) break;
+      left -= waiting.chars;
+      all.push(waiting);
+    }
+    this.#writeOut(all);
+    if (this.#waiting.size > 0) this.#writeLater();
+  }
+
+  #writeOut(all: readonly Waiting[]): void {
+    for (const { run, pending } of all) {
+      this.#waiting.delete(run);
+      this.#count -= pending.length;
+    }
+    const begun = performance.now();
+    try {
+      this.#write(all);
+    } catch {
+      // Each by itself: what cannot be written of one run harms no other.
+      for (const waiting of all) this.#writeAlone(waiting);
+    }
+    this.#moveOld();
+    const ended = performance.now();
+    this.#restsUntil = ended + Math.min(MAX_WAIT_MS, WAIT_PER_WORK * (ended - begun));
+  }
+
+  #schedule(mayWait: boolean): void {
+    const wait = this.#restsUntil - performance.now();
+    if (this.#pauseMs > 0) this.#writeLater();
+    else if (this.#count >= MAX_WAITING) this.#writeUpTo(TURN_CHARS);
+    else if (!mayWait || wait < SHORTEST_TIMER_MS) this.#immediate ??= setImmediate(this.#writeSoon);
+    else this.#timer ??= setTimeout(this.#writeSoon, wait);
+  }
+
+  /** For how long nothing should be written: the file has just refused something, or its log is about to begin again. */
+  get #pauseMs(): number {
+    if (performance.now() < this.#pausesUntil) return PAUSE_MS;
+    return this.#database.wantsQuiet ? QUIET_MS : 0;
+  }
+
+  #writeLater(): void {
+    const pause = this.#pauseMs;
+    if (pause > 0) this.#timer ??= setTimeout(this.#writeSoon, pause);
+    else this.#immediate ??= setImmediate(this.#writeSoon);
+  }
+
+  readonly #writeSoon = (): void => {
+    this.#unschedule();
+    if (this.#pauseMs > 0) this.#writeLater();
+    else this.#writeUpTo(TURN_CHARS);
+  };
+
+  #unschedule(): void {
+    clearTimeout(this.#timer);
+    clearImmediate(this.#immediate);
+    this.#timer = undefined;
+    this.#immediate = undefined;
+  }
+
+  #writeAlone(waiting: Waiting): void {
+    try {
+      this.#write([waiting]);
+    } catch (error) {
+      const now = performance.now();
+      waiting.until ??= now + this.#patienceMs;
+      waiting.refusal = error;
+      if (this.#isClosed || now >= waiting.until || !mayPass(error)) waiting.written.reject(error);
+      else this.#putBack(waiting);
+    }
+  }
+
+  /** It is tried again, with what the run says meanwhile. */
+  #putBack(waiting: Waiting): void {
+    this.#waiting.set(waiting.run, waiting);
+    this.#count += waiting.pending.length;
+    this.#pausesUntil = performance.now() + PAUSE_MS;
+    this.#writeLater();
+  }
+
+  #write(all: readonly Waiting[]): void {
+    if (all.length === 0) return;
+    const effects = new Map<Waiting, () => void>();
+    this.#database.write((afterCommit) => {
+      const short: Waiting[] = [];
+      for (const each of all) {
+        const { run, epoch, pending } = each;
+        if (this.#isForTail(each)) short.push(each);
+        else
+          this.#commit(run, epoch, pending, { afterCommit, afterFlush: (show) => effects.set(each, show) });
+      }
+      if (short.length > 0) this.#tail.keep(short, afterCommit);
+    });
+    for (const each of all) this.#land(each, effects.get(each) ?? (() => showProgress(each)));
+  }
+
+  #isForTail(waiting: Waiting): boolean {
+    return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
+  }
+
+  /** Moves events that the tail has kept for long to the logs of their runs. Never throws: a run that cannot be moved is tried again. */
+  #moveOld(): void {
+    for (const { run } of this.#tail.old().slice(0, MOVES)) {
+      try {
+        this.moveToLog(run.key);
+      } catch (err) {
+        const { thread_id, run_id } = run.key;
+        this.#tellOfMove({ err, thread_id, run_id });
+      }
+    }
+  }
+
+  /** Shows what is committed and answers: at once if it need not be on disk, and in the order of the run. */
+  #land(waiting: Waiting, show: () => void): void {
+    const { run, written, isDurable } = waiting;
+    const before = this.#landings.get(run);
+    if (!isDurable && !before) {
+      show();
+      written.resolve();
+      return;
+    }
+    const flushed = isDurable ? this.#flushed() : undefined;
+    const landing: Landing = Promise.all([before, flushed]).then(([...failures]) => {
+      if (this.#landings.get(run) === landing) this.#landings.delete(run);
+      const failure = failures.find((each) => each !== undefined);
+      if (failure) written.reject(failure.error);
+      else {
+        show();
+        written.resolve();
+      }
+      return failure;
+    });
+    this.#landings.set(run, landing);
+    // Durable landings come in the order in which their flushes were asked for.
+    if (isDurable) this.#flights.add(threadText([ownerText(run.key.owner), run.key.thread_id]), landing);
+  }
+
+  /** Asks for a flush now: what is committed later does not count for it. */
+  #flushed(): Landing {
+    return this.#database.flushed().then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
+  }
+}
+
+function showProgress({ run, epoch, pending }: Waiting): void {
+  for (const entry of entriesOfPending(pending, epoch, run.log.last + pending.length)) run.log.push(entry);
+  run.log.ring();
+}
+
+function newWaiting(run: LiveRun, epoch: number): Waiting {
+  return {
+    run,
+    epoch,
+    pending: [],
+    written: Promise.withResolvers(),
+    chars: 0,
+    ends: false,
+    isDurable: false,
+    until: undefined,
+    refusal: undefined,
+  };
+}

@@ -1,0 +1,137 @@
+// The thread port over a kernel. The user's subscribers hear of each change.
+
+import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
+import { hasCode } from "../../agent/core/errors.ts";
+import type { Message } from "../../agent/core/message.ts";
+import type { ThreadStore } from "../../agent/core/stores.ts";
+import { titleFrom } from "../../agent/core/title.ts";
+import { areLong, freeTurn, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { deepFreeze, jsonCopy } from "../../lib/json.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-in-slices.ts";
+import type { Kernel } from "./kernel.ts";
+import * as rules from "./rules.ts";
+
+/** Bytes of messages to parse in one turn of the event loop. */
+const PAGE_BYTES = 256 * 1024;
+
+type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
+
+export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus, "publish">): ThreadStore {
+  const publish = (owner: Owner, thread_id: string, change: Change) =>
+    bus.publish(owner, { event: "thread_changed", data: { thread_id, change } });
+
+  return {
+    ...kernel.threads,
+
+    async list(owner, query) {
+      await sharedTurn(owner.tenant);
+      return kernel.threads.list(owner, query);
+    },
+
+    async state(owner, id) {
+      await sharedTurn(owner.tenant);
+      return kernel.threads.state(owner, id);
+    },
+
+    async messages(owner, id, { after, limit } = {}) {
+      if (!kernel.threads.messages) return parsed(kernel, owner, { id, after, limit });
+      await sharedTurn(owner.tenant);
+      return kernel.threads.messages(owner, id, omitUndefined({ after, limit }));
+    },
+
+    async fork(owner, from, thread, until) {
+      const fork = await createInSlices(kernel, owner, {
+        id: thread.id,
+        slices: slicesOfThread(kernel, owner, { from, until }),
+        threadOf: (last) => ({
+          ...thread,
+          forked_from: { thread_id: from, ...omitUndefined({ message_id: last }) },
+        }),
+      });
+      publish(owner, thread.id, "created");
+      return fork;
+    },
+
+    async create(owner, thread) {
+      const { messages = [], ...rest } = thread;
+      const created = isOneSlice(messages)
+        ? await kernel.change(kernel.ref(owner, thread.id), { isLikelyNew: true }, (view) =>
+            rules.createThread(view, jsonCopy(thread)),
+          )
+        : await createInSlices(kernel, owner, {
+            id: thread.id,
+            slices: slicesOf(messages, owner.tenant),
+            threadOf: () => ({ ...rest, ...omitUndefined({ title: thread.title ?? titleFrom(messages) }) }),
+          });
+      publish(owner, thread.id, "created");
+      return created;
+    },
+
+    async update(owner, id, change) {
+      const isThere = await kernel.change(kernel.ref(owner, id), {}, (view) =>
+        rules.updateThread(view, change),
+      );
+      if (!isThere) return undefined;
+      publish(owner, id, "updated");
+      return kernel.threads.get(owner, id);
+    },
+
+    async delete(owner, id) {
+      const isDeleted = await kernel.change(kernel.ref(owner, id), {}, (view) =>
+        rules.emptyThread(view, "delete_thread"),
+      );
+      if (isDeleted) publish(owner, id, "deleted");
+      return isDeleted;
+    },
+
+    async clear(owner, id) {
+      const isCleared = await kernel.change(kernel.ref(owner, id), {}, (view) =>
+        rules.emptyThread(view, "clear_thread"),
+      );
+      if (isCleared) publish(owner, id, "cleared");
+      return isCleared;
+    },
+  };
+}
+
+interface Window {
+  readonly id: string;
+  readonly after: string | undefined;
+  readonly limit: number | undefined;
+}
+
+async function parsed<Thread>(kernel: Kernel<Thread>, owner: Owner, window: Window): Promise<Message[]> {
+  for (;;) {
+    const all: Message[] = [];
+    try {
+      for await (const page of pages(kernel, owner, window)) all.push(...page);
+      return all;
+    } catch (error) {
+      // A rewind between two pages has deleted the last message that was read. All are read again.
+      const last = all.at(-1)?.id;
+      if (last === undefined || !hasCode(error, "not_found")) throw error;
+    }
+  }
+}
+
+async function* pages<Thread>(
+  kernel: Kernel<Thread>,
+  owner: Owner,
+  { id, after, limit }: Window,
+): AsyncGenerator<Message[], void, void> {
+  let from = after;
+  for (let left = limit; left !== 0; await ownTurn(owner.tenant)) {
+    const page = { after: from, limit: left, bytes: PAGE_BYTES };
+    const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
+    // A store may answer many readers in one turn.
+    await (areLong(texts) ? freeTurn(owner.tenant) : sharedTurn(owner.tenant));
+    // Every text was written from a message.
+    const messages = texts.map((text) => deepFreeze(JSON.parse(text) as Message));
+    yield messages;
+    if (isLast) return;
+    from = messages.at(-1)?.id;
+    left = left === undefined ? undefined : left - messages.length;
+  }
+}

@@ -1,0 +1,82 @@
+// Lets a sandbox run if there is room for one more, or makes room by stopping an idle one.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { AppError } from "../../agent/core/errors.ts";
+import type { SandboxesOf } from "../ledger.ts";
+import type { SandboxCaps } from "../sandbox-caps.ts";
+import type { Engines, Unplaced } from "./engines.ts";
+import type { Host } from "./host.ts";
+import { expire } from "./reaper.ts";
+
+/** A sandbox unused this long may be stopped for another one. Processes report use more often. */
+const ROOM_IDLE_MS = 60_000;
+const CANDIDATES = 5;
+const RETRY_MS = 100;
+
+/** Records it in the ledger as running. Returns its engine. Throws `unavailable` or `limit_exceeded` when too many run. */
+export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSignal): Promise<Host> {
+  let hasMadeRoom = false;
+  for (;;) {
+    const { host, answer } = await engines.enter(sandbox, async (host, placed) => ({
+      host,
+      answer: await host.ledger.enter(placed, host.caps),
+    }));
+    if (answer === "entered") return host;
+    if (answer === "ending") await sleep(RETRY_MS, undefined, { signal });
+    // Another process was faster.
+    if (answer === "ending" || answer === "elsewhere") continue;
+    const { tenant } = sandbox.owner;
+    if (answer === "disk") throw TOO_MANY.disk(host.caps);
+    const full = { tenant: { tenant }, engine: { engine: host.name }, total: {} }[answer];
+    if (hasMadeRoom || !(await makeRoom(engines, host, full, signal))) throw TOO_MANY[answer](host.caps);
+    hasMadeRoom = true;
+  }
+}
+
+/** Undoes `admit` for one that could not be started. Throws the engine's error. */
+export async function withdraw({ engine, ledger }: Host, id: string): Promise<void> {
+  const found = await engine.inspect(id);
+  const seen = found?.status === "running" ? undefined : await ledger.get(id);
+  const ending = seen?.state === "running" ? await ledger.begin(seen) : undefined;
+  if (ending) await ledger.settle(ending, found ? "stopped" : "removed");
+}
+
+/** Stops an idle sandbox: of those, one of the tenant that has most. */
+async function makeRoom(
+  engines: Engines,
+  { ledger, logger }: Host,
+  of: SandboxesOf,
+  signal: AbortSignal,
+): Promise<boolean> {
+  for (const seen of await ledger.idle(ROOM_IDLE_MS, CANDIDATES, of))
+    try {
+      if (await expire(await engines.host(seen.engine), seen, signal)) return true;
+    } catch (err) {
+      signal.throwIfAborted();
+      logger.warn({ sandbox: seen.id, engine: seen.engine, err }, "could not stop an idle sandbox");
+    }
+  return false;
+}
+
+const TOO_MANY = {
+  tenant: ({ tenant }: SandboxCaps) =>
+    new AppError(
+      "limit_exceeded",
+      `At most ${tenant} sandboxes of one tenant may run at once. Stop one, or wait until one is idle.`,
+      { details: { limit: "sandboxes", most: tenant } },
+    ),
+  total: ({ total }: SandboxCaps) =>
+    new AppError("unavailable", `All ${total} sandboxes of this server are in use. Try again later.`),
+  engine: ({ engine }: SandboxCaps) =>
+    new AppError(
+      "unavailable",
+      `All ${engine} sandboxes of the engine with this workspace are in use. Try again later.`,
+    ),
+  // Stopping one frees nothing: its files stay.
+  disk: ({ tenantDisk }: SandboxCaps) =>
+    new AppError(
+      "limit_exceeded",
+      `The sandboxes of this tenant may take at most ${tenantDisk} bytes of disk in all, including those that do not run. Ask the operator, or delete a user who no longer needs one.`,
+      { details: { limit: "backends.docker.disk_per_tenant", most: tenantDisk } },
+    ),
+};

@@ -1,0 +1,111 @@
+// Names and labels by which a deployment recognises its own containers, volumes and networks on an engine.
+
+import { createHash } from "node:crypto";
+import { link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Place } from "../definition.ts";
+import type { Sandbox, SandboxKeep } from "../sandbox-records.ts";
+
+const DEPLOYMENT = "skein.deployment";
+const PLACE = "skein.place";
+const KEEP = "skein.keep";
+/** A hash of a container's specification: a container with another one is replaced. */
+export const SPEC = "skein.spec";
+/** Marks a short-lived container that works on a sandbox. */
+export const ERRAND = "skein.errand";
+/** The errand of a container that a move copies files with. */
+export const MOVE = "move";
+
+/** Selects everything of a deployment. */
+export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
+
+/** The same in every process. Reveals nothing about the owner. */
+export function sandboxId(deployment: string, { owner, name }: Place): string {
+  const hash = createHash("sha256").update(JSON.stringify([deployment, owner.tenant, owner.user, name]));
+  return `skein-${hash.digest("hex").slice(0, 24)}`;
+}
+
+/** Of the container `name`, which does an errand for a sandbox. */
+export const sandboxOfErrand = (name: string) => name.slice(0, "skein-".length + 24);
+
+export function labelsOf(
+  deployment: string,
+  { owner, name, keep }: Pick<Sandbox, "owner" | "name" | "keep">,
+): Record<string, string> {
+  return {
+    [DEPLOYMENT]: deployment,
+    [PLACE]: JSON.stringify([owner.tenant, owner.user, name]),
+    [KEEP]: JSON.stringify([keep.running, keep.container, keep.files]),
+  };
+}
+
+const Span = z.number().nullable();
+const PlaceLabel = z.tuple([z.string(), z.string(), z.string()]);
+const KeepLabel = z.tuple([Span, Span, Span]);
+
+/** The sandbox that the labels describe; undefined when they do not match its id. */
+export function sandboxOf(
+  deployment: string,
+  id: string,
+  labels: Readonly<Record<string, string>>,
+): Omit<Sandbox, "engine"> | undefined {
+  const place = PlaceLabel.safeParse(parsed(labels[PLACE])).data;
+  const keep = KeepLabel.safeParse(parsed(labels[KEEP])).data;
+  if (!place || !keep) return undefined;
+  const [tenant, user, name] = place;
+  const owner = { tenant, user };
+  if (sandboxId(deployment, { owner, name }) !== id) return undefined;
+  return { id, owner, name, keep: keepOf(keep) };
+}
+
+const keepOf = ([running, container, files]: z.output<typeof KeepLabel>): SandboxKeep => ({
+  running,
+  container,
+  files,
+});
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? "");
+  } catch {
+    return undefined;
+  }
+}
+
+/** The deployment's name: created once, stored in `dataDir`, and shared by all its processes. Throws `backend_failed`. */
+export async function deploymentOf(dataDir: string): Promise<string> {
+  const path = join(dataDir, "deployment");
+  const draft = `${path}.${randomId()}`;
+  try {
+    const known = await readName(path);
+    if (known !== undefined) return known;
+    await mkdir(dataDir, { recursive: true });
+    await writeFile(draft, randomId());
+    // If two processes create it at once, both use the first.
+    await link(draft, path).catch(() => {});
+    const made = await readName(path);
+    if (made !== undefined) return made;
+  } catch (cause) {
+    throw new AppError(
+      "backend_failed",
+      "Cannot store the name of this deployment in the server's data folder.",
+      { cause },
+    );
+  } finally {
+    await rm(draft, { force: true }).catch(() => {});
+  }
+  throw new AppError(
+    "backend_failed",
+    "The file `deployment` in the server's data folder contains no valid name. Remove it.",
+  );
+}
+
+async function readName(path: string): Promise<string | undefined> {
+  const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
+  return text !== undefined && /^[A-Za-z0-9_-]{1,64}$/.test(text.trim()) ? text.trim() : undefined;
+}

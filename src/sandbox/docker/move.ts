@@ -1,0 +1,246 @@
+// Moves the files of unused sandboxes to other engines: copied, compared, recorded, and only then deleted from the first
+// engine. A draining engine is emptied this way, one sandbox after the other.
+//
+// The ledger names both engines from before the first byte is copied until the last one is deleted, so that a copy that a dead
+// process has left is found and deleted.
+
+import { createHash } from "node:crypto";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { SandboxLedger } from "../ledger.ts";
+import type { SandboxRecord } from "../sandbox-records.ts";
+import type { Engines } from "./engines.ts";
+import type { Host } from "./host.ts";
+import { ERRAND, labelsOf, MOVE } from "./identity.ts";
+
+/** The image of containers that never run: through them an engine gives out and takes files. */
+const IMAGE = "skein-courier:1";
+const FOLDER = "/workspace";
+/** What a workspace holds whose size no ledger knows: the default of `disk`. */
+const USUAL_BYTES = 1024 ** 3;
+/** Well within the minute after which others believe that this process is dead. */
+const EXTEND_MS = 15_000;
+
+/**
+ * False, with no effect, when it was used meanwhile or has a copy that is to be deleted first. After a failure its files
+ * are where they were; throws the reason.
+ */
+export async function moveSandbox(
+  { from, to, seen }: { from: Host; to: Host; seen: SandboxRecord },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { ledger, logger } = from;
+  const before = seen.state === "removed" ? "removed" : "stopped";
+  const begun = seen.copy === undefined ? await ledger.begin(seen, { copy: to.name }) : undefined;
+  if (!begun) return false;
+  await using hold = holding(ledger, begun, signal);
+  try {
+    await from.engine.stop(seen.id, hold.signal);
+    await copyFiles(from, to, seen, hold.signal);
+    await hold.extend({ engine: to.name, copy: from.name });
+  } catch (error) {
+    const isRemoved = await deleteFiles(to, seen.id).then(
+      () => true,
+      () => false,
+    );
+    await from.disk.release(seen.id).catch(() => {});
+    await ledger.settle(hold.record, before, isRemoved ? { copy: null } : {});
+    throw error;
+  }
+  const deleted = await deleteFiles(from, seen.id).then(
+    () => ({ copy: null }),
+    (err: unknown) => {
+      logger.warn(
+        { sandbox: seen.id, engine: from.name, err },
+        "could not delete the files of a moved sandbox yet",
+      );
+      return {};
+    },
+  );
+  await to.disk.release(seen.id).catch(() => {});
+  await ledger.settle(hold.record, "removed", deleted);
+  logger.info({ sandbox: seen.id, from: from.name, to: to.name }, "moved a sandbox to another engine");
+  return true;
+}
+
+/** Deletes what a move has left on the engine `copy`. False, with no effect, when the sandbox was used meanwhile. */
+export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
+  if (seen.copy !== copy.name || (seen.state !== "stopped" && seen.state !== "removed")) return false;
+  const begun = await copy.ledger.begin(seen);
+  if (!begun) return false;
+  await using hold = holding(copy.ledger, begun, signal);
+  const where = await deleteFiles(copy, seen.id).then(
+    () => ({ copy: null }),
+    async (error: unknown) => {
+      await copy.ledger.settle(hold.record, seen.state as "stopped" | "removed");
+      throw error;
+    },
+  );
+  return copy.ledger.settle(hold.record, seen.state, where);
+}
+
+/** Also those of a user who is being deleted. No effect where there are none. */
+export async function deleteFiles({ engine, disk }: Host, id: string): Promise<void> {
+  await engine.remove(id);
+  await disk.remove(id);
+}
+
+/** Keeps others from a sandbox that is `ending`, until it is disposed. */
+function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: AbortSignal) {
+  const lost = new AbortController();
+  let record = begun;
+  let last: Promise<void> = Promise.resolve();
+  const extend = (where?: Parameters<SandboxLedger["extend"]>[1]): Promise<void> => {
+    const next = last.then(async () => {
+      const extended = await ledger.extend(record, where);
+      if (!extended) throw new AppError("unavailable", "Another server has taken the sandbox over.");
+      record = extended;
+    });
+    last = next.catch((error: unknown) => lost.abort(error));
+    return next;
+  };
+  const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
+  return {
+    /** Aborts with the caller's signal, or when others have the sandbox. */
+    signal: AbortSignal.any([signal, lost.signal]),
+    extend,
+    get record() {
+      return record;
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await last;
+    },
+  };
+}
+
+async function copyFiles(from: Host, to: Host, seen: SandboxRecord, signal: AbortSignal): Promise<void> {
+  const labels = labelsOf(from.deployment, seen);
+  const bytes = seen.disk ?? USUAL_BYTES;
+  // What an earlier attempt has left.
+  await deleteFiles(to, seen.id);
+  await using source = await courier(from, seen, { labels, bytes: seen.disk ?? 0 }, signal);
+  await using target = await courier(to, seen, { labels, bytes }, signal);
+  await transfer({ from, source: source.id, to, target: target.id, most: 2 * bytes }, signal);
+  const [theirs, ours] = await Promise.all([
+    digestOf(from, source.id, signal),
+    digestOf(to, target.id, signal),
+  ]);
+  if (theirs !== ours)
+    throw new AppError("backend_failed", "The copy of a workspace differs from the workspace.");
+}
+
+interface Transfer {
+  readonly from: Host;
+  readonly source: string;
+  readonly to: Host;
+  readonly target: string;
+  /** Bytes. A tar has the holes of files as zeros, and not every disk is held to a size. */
+  readonly most: number;
+}
+
+async function transfer({ from, source, to, target, most }: Transfer, signal: AbortSignal): Promise<void> {
+  const broken = new AbortController();
+  const tar = await from.engine.readFolder(source, FOLDER, signal);
+  let bytes = 0;
+  const counted = new Transform({
+    transform(chunk: Buffer, _, done) {
+      bytes += chunk.length;
+      done(bytes > most ? tooLarge(most) : null, chunk);
+    },
+  });
+  const piped = pipeline(tar, counted).catch((error: unknown) => broken.abort(error));
+  try {
+    await to.engine.unpack(target, counted, AbortSignal.any([signal, broken.signal]));
+  } finally {
+    tar.destroy();
+    await piped;
+  }
+}
+
+const tooLarge = (most: number) =>
+  new AppError(
+    "backend_failed",
+    `The workspace has more than ${most} bytes, counting the holes of its files.`,
+  );
+
+/** A container with the files of a sandbox, that never runs. */
+async function courier(
+  { engine, disk }: Host,
+  { id }: SandboxRecord,
+  { labels, bytes }: { labels: Record<string, string>; bytes: number },
+  signal: AbortSignal,
+) {
+  await engine.ensureEmptyImage(IMAGE, signal);
+  await disk.prepare(id, bytes, labels, signal);
+  const spec = {
+    Image: IMAGE,
+    Cmd: ["none"],
+    Labels: { ...labels, [ERRAND]: MOVE },
+    HostConfig: {
+      Mounts: [{ Type: "volume" as const, Source: id, Target: FOLDER }],
+      NetworkMode: "none",
+      CapDrop: ["ALL"],
+    },
+  };
+  const container = await engine.create(`${id}-${randomId()}`, spec, signal);
+  return { id: container, [Symbol.asyncDispose]: () => engine.remove(container) };
+}
+
+/** Of all entries with their names, owners, modes and contents. Times are not compared: engines round them. */
+async function digestOf({ engine }: Host, container: string, signal: AbortSignal): Promise<string> {
+  const { extract } = await import("tar-stream");
+  const entries = extract();
+  const hash = createHash("sha256");
+  entries.on("entry", ({ name, type, mode, uid, gid, size, linkname }, content, next) => {
+    hash.update(`${JSON.stringify([name, type, mode, uid, gid, size, linkname])}\n`);
+    content.on("data", (bytes: Buffer) => hash.update(bytes));
+    content.on("end", next);
+    content.resume();
+  });
+  await pipeline(await engine.readFolder(container, FOLDER, signal), entries, { signal });
+  return hash.digest("hex");
+}
+
+/** A running sandbox is moved when it was not used for so long. */
+const IDLE_MS = 60_000;
+const BATCH_SIZE = 100;
+/** One that could not be moved is not copied again at once. */
+const RETRY_MS = 5 * 60_000;
+
+/** Returns a function that moves what may be moved now, and passes over what is in use or has failed shortly before. */
+export function drainer(engines: Engines, logger: Logger) {
+  const failed = new Map<string, number>();
+
+  const move = async (from: Host, seen: SandboxRecord, signal: AbortSignal): Promise<void> => {
+    try {
+      const to = await engines.place();
+      if (!to) throw new AppError("unavailable", "No other Docker engine accepts sandboxes.");
+      if (seen.copy !== undefined) await deleteCopy(await engines.host(seen.copy), seen, signal);
+      else await moveSandbox({ from, to, seen }, signal);
+    } catch (err) {
+      if (signal.aborted) return;
+      logger.warn({ sandbox: seen.id, engine: from.name, err }, "could not move a sandbox to another engine");
+      failed.set(seen.id, performance.now());
+    }
+  };
+
+  return async (hosts: readonly Host[], signal: AbortSignal): Promise<void> => {
+    for (const [id, at] of failed) if (performance.now() - at > RETRY_MS) failed.delete(id);
+    for (const from of hosts.filter(({ name }) => engines.isDraining(name)))
+      for (const seen of await unusedOn(from))
+        if (!signal.aborted && !failed.has(seen.id)) await move(from, seen, signal);
+  };
+}
+
+async function unusedOn({ ledger, name }: Host): Promise<SandboxRecord[]> {
+  const idle = await ledger.idle(IDLE_MS, BATCH_SIZE, { engine: name });
+  const others = await ledger.list();
+  const unused = others.filter(
+    ({ engine, state }) => engine === name && (state === "stopped" || state === "removed"),
+  );
+  return [...unused, ...idle].slice(0, BATCH_SIZE);
+}

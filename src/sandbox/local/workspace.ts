@@ -1,0 +1,285 @@
+// A workspace on this machine's disk: `files` for the agent, and beside it `home`, the home directory of its commands, and `staging`
+// for files that are being written or erased. Paths in it are pinned while they are used, so that a link that replaces a part of one in the meantime has no effect.
+//
+// On Linux an entry is opened with `O_PATH`, which follows links but changes nothing; its real path is read from the open
+// entry, and all access goes through that entry. Elsewhere the real path is used: there a process of the same user that
+// replaces folders by links at the right moment is not stopped.
+
+import { createHash } from "node:crypto";
+import { constants, existsSync, type Stats } from "node:fs";
+import {
+  chmod,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  opendir,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  unlink,
+  writeFile,
+} from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../agent/core/errors.ts";
+import { isInside } from "../../lib/paths.ts";
+import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
+import { randomId } from "../../lib/random-id.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Place } from "../definition.ts";
+import { failure } from "../paths.ts";
+
+/** Passes over a folder that does not get empty: some disks omit names while others are removed. */
+const MAX_ATTEMPTS = 3;
+
+export interface Workspace {
+  /** Hexadecimal; the same place always has the same. */
+  readonly id: string;
+  /** Real path of the agent's files. */
+  readonly root: string;
+  readonly home: string;
+  readonly staging: string;
+}
+
+const workspaceIn = (folder: string, id: string): Workspace => ({
+  id,
+  root: join(folder, "files"),
+  home: join(folder, "home"),
+  staging: join(folder, "staging"),
+});
+
+/** A hash, so that no text of a user becomes part of a path. */
+export function workspaceId({ owner, name }: Place): string {
+  return createHash("sha256")
+    .update(JSON.stringify([owner.tenant, owner.user, name]))
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/**
+ * Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. `server` is
+ * then the one that uses it.
+ */
+export async function openWorkspace(dataDir: string, place: Place, server: string): Promise<Workspace> {
+  const id = workspaceId(place);
+  const folder = folderOf(dataDir, place);
+  try {
+    await ensureFolders(workspaceIn(folder, id));
+    await chmod(folder, 0o700);
+    await notePlace(folder, place, server);
+    const workspace = workspaceIn(await realpath(folder), id);
+    for (const name of await readdir(workspace.staging))
+      if (hasEnded(name.split(".")[0] ?? ""))
+        await erase(join(workspace.staging, name), workspace).catch(() => {});
+    return workspace;
+  } catch (error) {
+    throw new AppError(
+      "backend_failed",
+      `The workspace cannot be created in the server's DATA_DIR (${codeOf(error) ?? "unknown error"}).`,
+      { cause: error },
+    );
+  }
+}
+
+/** Says whose it is, which the folder's name does not, and the server that uses it. */
+const PLACE = "place";
+type PlaceNote = [tenant?: string, user?: string, name?: string, server?: string];
+
+async function notePlace(folder: string, { owner, name }: Place, server?: string): Promise<void> {
+  const note: PlaceNote = [owner.tenant, owner.user, name];
+  if (server !== undefined) note.push(server);
+  const fresh = join(folder, "staging", `${PROCESS_ID}.${randomId()}`);
+  await writeFile(fresh, JSON.stringify(note), { mode: 0o600 });
+  await rename(fresh, join(folder, PLACE));
+}
+
+async function readPlace(folder: string): Promise<PlaceNote> {
+  const text = await readFile(join(folder, PLACE), "utf8").catch(unlessMissing);
+  return text === undefined ? [] : (JSON.parse(text) as PlaceNote);
+}
+
+const folderOf = (dataDir: string, place: Place) => join(dataDir, "workspaces", workspaceId(place));
+
+/** The server that opened it last, unless it was marked as unused since. */
+export async function usedBy(dataDir: string, place: Place): Promise<string | undefined> {
+  const [, , , server] = await readPlace(folderOf(dataDir, place));
+  return server;
+}
+
+export async function markUnused(dataDir: string, place: Place): Promise<void> {
+  await notePlace(folderOf(dataDir, place), place).catch(unlessMissing);
+}
+
+/** The ids of the owner's workspaces. */
+export async function workspacesOf(dataDir: string, owner: Owner): Promise<string[]> {
+  const all = join(dataDir, "workspaces");
+  const found: string[] = [];
+  for (const id of (await readdir(all).catch(unlessMissing)) ?? []) {
+    const [tenant, user] = await readPlace(join(all, id));
+    if (tenant === owner.tenant && user === owner.user) found.push(id);
+  }
+  return found;
+}
+
+/**
+ * With everything in it. Of two calls at once one finds it; resolves with whether it was this one. A later call continues what
+ * an earlier one is still at, or has left: that one ends then.
+ */
+export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {
+  const all = join(dataDir, "workspaces");
+  const id = `erased-${randomId()}`;
+  const folder = join(all, id);
+  const moved = await rename(join(all, found), folder).then(() => true, unlessMissing);
+  if (!moved) return false;
+  const workspace = workspaceIn(folder, id);
+  await ensureFolders(workspace);
+  for (const part of [workspace.root, workspace.home]) await erase(part, workspace).catch(unlessMissing);
+  await rm(folder, { recursive: true, force: true });
+  return true;
+}
+
+/** Creates the folders again if a command has removed them. */
+export async function ensureFolders({ root, home, staging }: Workspace): Promise<void> {
+  for (const folder of [root, home, staging]) await mkdir(folder, { recursive: true, mode: 0o700 });
+}
+
+/** A unique name in staging. */
+export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_ID}.${randomId()}`);
+
+/**
+ * Removes an entry of staging. Moves inner folders up first, so that any depth can be erased and every path stays short. A
+ * folder that a running process keeps filling is left to the next start.
+ */
+export async function erase(path: string, workspace: Workspace, signal?: AbortSignal): Promise<void> {
+  const pending = [path];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const stats = await lstat(next).catch(unlessMissing);
+    if (stats?.isDirectory()) pending.push(...(await eraseFolder(next, workspace, signal)));
+    else await unlink(next).catch(unlessMissing);
+  }
+}
+
+/** Returns the new paths of the folders that were in it. */
+async function eraseFolder(folder: string, workspace: Workspace, signal?: AbortSignal): Promise<string[]> {
+  const moved: string[] = [];
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    await chmod(folder, 0o700);
+    // Names as bytes: they need not be text.
+    for await (const entry of await opendir(folder, { encoding: "latin1" })) {
+      signal?.throwIfAborted();
+      const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(entry.name, "latin1")]);
+      if (entry.isDirectory()) moved.push(await moveToStaging(path, workspace));
+      else await unlink(path).catch(unlessMissing);
+    }
+    const code = await rmdir(folder).then(() => undefined, codeOf);
+    if (code !== "ENOTEMPTY") break;
+  }
+  return moved;
+}
+
+async function moveToStaging(folder: Buffer, workspace: Workspace): Promise<string> {
+  const place = stagingPath(workspace);
+  // Moving a folder changes its `..`, which its own mode must allow.
+  await chmod(folder, 0o700);
+  await rename(folder, place);
+  return place;
+}
+
+/** Node has no name for it. It is the same on every architecture of Linux that Node supports. */
+const O_PATH = 0x200000;
+/** Attempts to open a file that is being replaced. */
+const MAX_PINS = 10;
+
+export interface Pinned {
+  /** A path to the entry, and with `/name` appended to its content. Valid until `close`. */
+  readonly at: string;
+  /** Its real path, inside the root. */
+  readonly real: string;
+  readonly stats: Stats;
+  close(): Promise<void>;
+}
+
+/** `relative` starts at `root`, a real path. Throws `backend_refused` when it leads outside, and errno errors. */
+export async function pin(root: string, relative: string): Promise<Pinned> {
+  if (!HAS_PROC) {
+    const real = checked(root, await realpath(join(root, relative)), relative);
+    return { at: real, real, stats: await lstat(real), close: async () => {} };
+  }
+  for (let attempt = 1; ; attempt++) {
+    const pinned = await pinOpen(root, relative);
+    // Replaced since it was opened: another entry has its name now.
+    const isReplaced = pinned.stats.nlink === 0 && pinned.real.endsWith(" (deleted)");
+    if (!isReplaced || attempt === MAX_PINS) return pinned;
+    await pinned.close();
+  }
+}
+
+async function pinOpen(root: string, relative: string): Promise<Pinned> {
+  const handle = await open(join(root, relative), O_PATH);
+  try {
+    const at = `/proc/self/fd/${handle.fd}`;
+    const real = checked(root, await readlink(at), relative);
+    return { at, real, stats: await handle.stat(), close: () => handle.close() };
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+export async function withPinned<T>(
+  root: string,
+  relative: string,
+  use: (pinned: Pinned) => Promise<T>,
+): Promise<T> {
+  const pinned = await pin(root, relative);
+  try {
+    return await use(pinned);
+  } finally {
+    await pinned.close();
+  }
+}
+
+/** Opens a regular file for reading, and nothing else, because a pipe or device may block. The caller closes it. */
+export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
+  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
+  const handle = await open(at, O_RDONLY | O_NONBLOCK | (HAS_PROC ? 0 : O_NOFOLLOW));
+  const opened = await handle.stat();
+  if (opened.isFile() && opened.ino === stats.ino && opened.dev === stats.dev) return handle;
+  await handle.close();
+  throw new AppError("backend_refused", "The file was replaced while it was opened. Try again.");
+}
+
+/** `path` is the agent's. */
+export function requireFile(stats: Stats, path: string): void {
+  if (stats.isDirectory()) throw failure("EISDIR", path);
+  if (!stats.isFile()) throw failure("NOFILE", path);
+}
+
+function checked(root: string, real: string, relative: string): string {
+  if (isInside(root, real)) return real;
+  throw failure("OUTSIDE", relative || ".");
+}
+
+/** Whether /proc shows open files and running processes, as on Linux. */
+export const HAS_PROC = process.platform === "linux" && existsSync("/proc/self/fd");
+
+/** Errors of the operating system as failures of the agent's path. Returns an `AppError` or an abort's reason as it is. */
+export function toAppError(error: unknown, path: string, signal?: AbortSignal): unknown {
+  if (error instanceof AppError || (signal?.aborted && error === signal.reason)) return error;
+  return failure(codeOf(error) ?? "unknown error", path, error);
+}
+
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+export const isMissing = (error: unknown) => codeOf(error) === "ENOENT";
+
+/** For a `catch`: ignores a missing file and throws any other error. */
+export function unlessMissing(error: unknown): undefined {
+  if (!isMissing(error)) throw error;
+}

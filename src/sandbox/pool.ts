@@ -1,0 +1,196 @@
+// The backends of this process: one per owner and name, created on first use.
+
+import { z } from "zod";
+import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../agent/core/backend.ts";
+import { AppError, messageOf } from "../agent/core/errors.ts";
+import { countsOf } from "../agent/core/shares.ts";
+import type { Owner } from "../protocol/ids.ts";
+import type { BackendDriver, BackendServices, BackendState, EngineCheck, Place } from "./definition.ts";
+import { type BackendOptions, withOwnBackends } from "./index.ts";
+import type { OwnBackendType } from "./own.ts";
+
+export interface PoolOptions extends Omit<BackendServices, "onState"> {
+  /** Called when a backend's status changes. */
+  readonly onStatus: (owner: Owner, status: BackendStatus) => void;
+  /**
+   * The most backends at a time. One more stops an idle backend of the tenant that has most, the one that was used least
+   * recently; if none is idle, `get` throws `unavailable`.
+   */
+  readonly maxBackends?: number;
+  /** Types of plugins, by name. */
+  readonly own?: Readonly<Record<string, OwnBackendType>>;
+}
+
+type Options = z.output<typeof BackendOptions>;
+
+/** A backend by owner and configuration. */
+interface Wanted {
+  readonly key: string;
+  readonly place: Place;
+  readonly options: Options;
+}
+
+interface Entry extends Wanted {
+  readonly backend: Promise<Backend>;
+  /** The state until it is created; then its driver knows. */
+  making: BackendState | undefined;
+}
+
+export interface ProcessBackends extends BackendPool {
+  /** Manages what earlier processes left running of these types, and includes them in `ping`. */
+  begin(types: readonly string[]): void;
+  /** What the types run on, where that is several: each of them. */
+  readonly engines: readonly EngineCheck[];
+}
+
+const MAX_BACKENDS = 1000;
+
+export function createBackendPool(options: PoolOptions): ProcessBackends {
+  const { maxBackends = MAX_BACKENDS, onStatus, own = {}, ...services } = options;
+  const { definitions, options: schema } = withOwnBackends(own);
+  const read = (owner: Owner, config: BackendConfig) => wantedBy(schema, owner, config);
+  /** Least recently used first. */
+  const entries = new Map<string, Entry>();
+  const begun = new Set<BackendDriver<Options>>();
+  let isClosed = false;
+
+  const onState = (place: Place, state: BackendState) => {
+    const entry = entries.get(keyOf(place));
+    if (entry) onStatus(place.owner, statusOf(entry, state));
+  };
+  const drivers = new Map<string, BackendDriver<Options>>(
+    definitions.map((definition) => [definition.type, definition.open({ ...services, onState })]),
+  );
+  const driverOf = ({ options }: Pick<Wanted, "options">): BackendDriver<Options> => {
+    const driver = drivers.get(options.type);
+    if (!driver) throw new AppError("config_invalid", `There is no backend of type \`${options.type}\`.`);
+    return driver;
+  };
+
+  const obtain = (wanted: Wanted): Entry => {
+    const known = entries.get(wanted.key);
+    if (known && known.making?.status !== "error" && isSame(known.options, wanted.options)) return known;
+    if (!known && entries.size >= maxBackends) makeRoom();
+    const entry: Entry = {
+      ...wanted,
+      backend: driverOf(wanted).create(wanted.options, wanted.place),
+      making: { status: "starting" },
+    };
+    entry.backend.then(
+      () => {
+        entry.making = undefined;
+      },
+      (error: unknown) => {
+        entry.making = { status: "error", error: messageOf(error) };
+        // A refused owner takes no place.
+        const isRefused = error instanceof AppError && error.code === "backend_refused";
+        if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
+      },
+    );
+    return entry;
+  };
+
+  const makeRoom = () => {
+    const isIdle = (entry: Entry) =>
+      entry.making?.status !== "starting" && !driverOf(entry).isBusy(entry.place);
+    const counts = countsOf(entries.values().map(tenantOf));
+    // The sort is stable: of one tenant's the one that was used longest ago comes first.
+    const byHolder = [...entries.values()].sort(
+      (a, b) => (counts.get(tenantOf(b)) ?? 0) - (counts.get(tenantOf(a)) ?? 0),
+    );
+    const idle = byHolder.find(isIdle);
+    if (!idle)
+      throw new AppError("unavailable", `All ${maxBackends} workspaces are in use. Try again later.`);
+    entries.delete(idle.key);
+    driverOf(idle)
+      .stop(idle.place)
+      .catch(() => {});
+  };
+
+  const get = async (owner: Owner, config: BackendConfig): Promise<Backend> => {
+    if (isClosed) throw new AppError("shutting_down", "The server is stopping; no workspace is opened.");
+    const entry = obtain(read(owner, config));
+    entries.delete(entry.key);
+    entries.set(entry.key, entry);
+    return entry.backend;
+  };
+
+  const status = async (owner: Owner, config: BackendConfig): Promise<BackendStatus> => {
+    const wanted = read(owner, config);
+    const making = entries.get(wanted.key)?.making;
+    return statusOf(wanted, making ?? (await driverOf(wanted).state(wanted.options, wanted.place)));
+  };
+
+  return {
+    get,
+    status,
+    async start(owner, config) {
+      await get(owner, config);
+      const { options, place } = read(owner, config);
+      await driverOf({ options }).ready(options, place);
+      return status(owner, config);
+    },
+    async stop(owner, config) {
+      const wanted = read(owner, config);
+      const entry = entries.get(wanted.key);
+      await entry?.backend.catch(() => {});
+      await driverOf(wanted).stop(wanted.place);
+      if (entry && entries.get(wanted.key) === entry) entries.delete(wanted.key);
+      return status(owner, config);
+    },
+    async erase(owner) {
+      const own = [...entries].filter(([, { place }]) => isOf(owner, place));
+      for (const [key, entry] of own) {
+        await entry.backend.catch(() => {});
+        entries.delete(key);
+      }
+      const counts = await Promise.all([...drivers.values()].map((driver) => driver.erase(owner)));
+      return counts.reduce((sum, count) => sum + count, 0);
+    },
+    begin(types) {
+      for (const type of types) {
+        const driver = drivers.get(type);
+        if (!driver || begun.has(driver)) continue;
+        begun.add(driver);
+        driver.begin();
+      }
+    },
+    engines: [...drivers.values()].flatMap(({ engines = [] }) => engines),
+    async ping() {
+      await Promise.all([...begun].map((driver) => driver.ping()));
+    },
+    async close() {
+      isClosed = true;
+      await Promise.all(drivers.values().map((driver) => driver.close()));
+    },
+  };
+}
+
+/** Throws `config_invalid`. The owner's agents that name no backend share one. */
+function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendConfig): Wanted {
+  const parsed = schema.safeParse(config);
+  if (!parsed.success)
+    throw new AppError(
+      "config_invalid",
+      `The backend's configuration is invalid: ${z.prettifyError(parsed.error)}`,
+    );
+  const options = parsed.data;
+  const place = { owner, name: options.name ?? "default" };
+  return { key: keyOf(place), place, options };
+}
+
+const isOf = ({ tenant, user }: Owner, { owner }: Place) => owner.tenant === tenant && owner.user === user;
+
+const tenantOf = ({ place }: Entry) => place.owner.tenant;
+
+const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
+
+const statusOf = ({ place, options: { type, workdir } }: Wanted, state: BackendState): BackendStatus => ({
+  name: place.name,
+  type,
+  status: state.status,
+  workdir,
+  ...(state.error === undefined ? {} : { error: state.error }),
+});
+
+const isSame = (one: Options, other: Options) => JSON.stringify(one) === JSON.stringify(other);

@@ -1,0 +1,173 @@
+// Files of a workspace, through any POSIX shell and its usual tools, inside the sandbox.
+//
+// A script enters a path's folder first, so that its real location is known and stays the same. Files being written or
+// read are staged in the workspace itself and moved to their place in one step.
+
+import type { Backend, Found } from "../../agent/core/backend.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { assertRemovable, quoted } from "../paths.ts";
+import type { Tree } from "../search.ts";
+import {
+  entriesIn,
+  perform,
+  RESERVED,
+  relativePath,
+  STAGING_ROOT,
+  stagingName,
+  succeeded,
+  type Target,
+  wordsOf,
+} from "./prelude.ts";
+import { contentsOf, readFile } from "./read.ts";
+import { quote, SandboxLostError, type ScriptRunner } from "./script.ts";
+import { writeFile } from "./write.ts";
+
+/** The most entries of a listing, in the order of the disk. */
+const MAX_LISTED = 10_000;
+const MAX_LISTED_BYTES = 4 * 1024 * 1024;
+/** This many names of any length fit on one command line. */
+const MAX_NAMES = 500;
+const GRACE_SECONDS = 60;
+
+export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
+
+/** The runner's shells have the functions of `PRELUDE`. */
+export function shellFiles(runner: ScriptRunner, workdir: string): Files {
+  const at = (path: string): Target => ({ runner, workdir, path, relative: relativePath(path, workdir) });
+
+  return {
+    workdir,
+
+    async stat(path, signal) {
+      const target = at(path);
+      const script = `fs_find ${wordsOf(target)} && { fs_tell "./$n" || r=ENOENT; }`;
+      const [found] = entriesIn(await perform(target, { script }, signal), workdir);
+      if (found) return found;
+      throw new AppError("backend_failed", `Cannot read the attributes of ${quoted(path)}.`);
+    },
+
+    async *read(path, range, signal) {
+      yield* readFile(at(path), range, signal);
+    },
+
+    async write(path, data, signal) {
+      return writeFile(at(path), data, signal);
+    },
+
+    async list(path, signal) {
+      const target = at(path);
+      const reply = await perform(target, { script: listing(target), maxBytes: MAX_LISTED_BYTES }, signal);
+      return entriesIn(reply, workdir)
+        .filter(({ path, type }) => path !== `${workdir}/${STAGING_ROOT}` || type !== "directory")
+        .toSorted((one, other) => (one.path < other.path ? -1 : 1))
+        .slice(0, MAX_LISTED);
+    },
+
+    async remove(path, signal) {
+      await removeEntry(at(path), signal);
+    },
+
+    async files(folder, skipped, signal) {
+      return walk(at(folder || "."), skipped, signal);
+    },
+
+    contents: (paths, maxBytes, signal) => contentsOf(at("."), paths, maxBytes, signal),
+  };
+}
+
+const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
+  set -- * .[!.]* ..?*
+  if [ $# -le ${MAX_NAMES} ]; then fs_tell "$@"
+  else
+    fs_tell
+    find . -mindepth 1 -maxdepth 1 -exec stat -c "$N:%f %s %Y %n/" {} + | head -n ${MAX_LISTED}
+  fi
+  [ $? -lt 126 ] || r=EIO
+}`;
+
+/**
+ * Starts to erase files that lost operations left in staging. For a sandbox that has just started: a file younger than a
+ * minute may belong to a running operation.
+ */
+export async function clearStaging(
+  runner: Pick<ScriptRunner, "runOnce">,
+  workdir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const before = Math.floor(Date.now() / 1000) - GRACE_SECONDS;
+  const script = `fs_root ${quote(workdir)} && { fs_clear ${before} >/dev/null & }`;
+  await runner.runOnce({ script }, signal);
+}
+
+/** The most entries that a search visits. */
+const MAX_WALKED = 50_000;
+const MAX_WALKED_BYTES = 8 * 1024 * 1024;
+/** Each twice, one too many, and a truncated one at the end. */
+const MAX_PRINTED = 2 * MAX_WALKED + 4;
+
+/** Finds the files below a folder, relative to the workspace. Does not follow links or enter folders named in `skipped`. */
+async function walk(
+  target: Target,
+  skipped: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<Found<string>> {
+  // Entries other than files are printed twice: they count, but are no result. The mark shows that nothing is missing.
+  const script = `fs_folder ${wordsOf(target)} && {
+    find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
+    [ $? -lt 126 ] && printf %s "$N"
+  } | head -c ${MAX_WALKED_BYTES}`;
+  const { output, mark } = await perform(target, { script, maxBytes: MAX_WALKED_BYTES }, signal);
+  // Names need not be UTF-8, and two invalid ones must not look the same.
+  const text = output.toString("latin1");
+  const isWhole = text.endsWith(mark);
+  const entries = text.split("\0", MAX_PRINTED).slice(0, isWhole ? -1 : -2);
+
+  const matches: string[] = [];
+  let walked = 0;
+  for (let at = 0; at < entries.length; at++) {
+    if (++walked > MAX_WALKED) return { matches, truncated: true };
+    const entry = entries[at] ?? "";
+    if (entry === entries[at + 1]) at++;
+    else matches.push(pathOf(entry, target.relative));
+  }
+  return { matches, truncated: !isWhole };
+}
+
+/** The conditions of `find` for folders that are not entered. */
+function pruned(folder: string, skipped: ReadonlySet<string>): string {
+  const names = [...skipped].map((name) => `-name ${quote(name.replace(/[\\*?[\]]/g, "\\$&"))}`);
+  const paths = RESERVED.map((path) => (folder === "" ? `./${path}` : path.replace(`${folder}/`, "./"))).map(
+    (path) => `-path ${quote(path)}`,
+  );
+  return `-type d \\( ${[...paths, ...names].join(" -o ")} \\) -prune -o`;
+}
+
+function pathOf(entry: string, folder: string): string {
+  const name = Buffer.from(entry, "latin1").toString().slice(2);
+  return folder === "" ? name : `${folder}/${name}`;
+}
+
+/** Removes an entry at once, a folder by moving it to staging, and then erases that. `clearStaging` erases what remains. */
+async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  assertRemovable(target.relative);
+  const name = stagingName();
+  if (!(await take(target, name, signal))) return;
+  const script = `fs_root ${quote(target.workdir)} && fs_erase ${name}`;
+  await target.runner.runOnce({ script }, signal).catch(() => {});
+}
+
+/** True when staging may contain something to erase. */
+async function take(target: Target, name: string, signal: AbortSignal): Promise<boolean> {
+  const script = { script: `fs_remove ${wordsOf(target)} ${name}` };
+  try {
+    const { fields } = succeeded(await target.runner.runOnce(script, signal), target.path);
+    return fields[1] === "moved";
+  } catch (error) {
+    if (!(error instanceof SandboxLostError)) throw error;
+  }
+  const reply = await target.runner.run(script, signal);
+  // A missing entry was removed before the loss.
+  if (reply.fields[0] !== "ENOENT") succeeded(reply, target.path);
+  return true;
+}

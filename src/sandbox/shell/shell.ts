@@ -1,0 +1,196 @@
+// Runs scripts and commands in a sandbox, each in a free shell session.
+//
+// It knows nothing about the kind of sandbox. The sandbox's owner opens the channels, is called when a shell does not
+// answer, repeats what was lost, and closes it.
+
+import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
+import type { Stream } from "../../agent/core/stream.ts";
+import { assertExecutable, CANCELLED, followProcess } from "../process.ts";
+import { killTree, type Tree } from "./kill-tree.ts";
+import { ShellProcess } from "./process.ts";
+import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellScript } from "./script.ts";
+import { type OpenChannel, ShellSession } from "./session.ts";
+import { ShellPool } from "./session-pool.ts";
+
+/** Sessions for scripts, which are short. One more is opened for an urgent script. */
+const SCRIPT_SESSIONS = 2;
+/** Concurrent commands. More of them wait. */
+const MAX_RUNNING = 16;
+/** Background processes that hold their output open. One more ends the oldest. */
+const MAX_BACKGROUND = 8;
+/** How long the attempts to end a command last. */
+const ENDING_MS = 60_000;
+/** How long an idle session may take to show that its shell is alive. */
+const PING_MS = 3000;
+
+export interface ShellOptions {
+  /** Where commands start. */
+  readonly workdir: string;
+  /** Defines the functions that scripts use. */
+  readonly prelude: string;
+  /** Called when a shell has not answered for 1.5 s. */
+  readonly onSilence: () => void;
+}
+
+export class Shell implements Pick<ScriptRunner, "runOnce"> {
+  readonly #options: ShellOptions;
+  readonly #closing = new AbortController();
+  readonly #scripts: ShellPool;
+  readonly #commands: ShellPool;
+  readonly #running = new Set<ShellProcess>();
+  readonly #background = new Set<ShellProcess>();
+  #uses = 0;
+
+  constructor(openChannel: OpenChannel, options: ShellOptions) {
+    this.#options = options;
+    const { prelude } = options;
+    this.#scripts = new ShellPool({
+      open: (signal) => ShellSession.open(openChannel, { prelude, signal }),
+      limit: SCRIPT_SESSIONS,
+    });
+    this.#commands = new ShellPool({
+      open: (signal) => ShellSession.open(openChannel, { signal }),
+      limit: MAX_RUNNING,
+    });
+  }
+
+  /** Whether a caller waits for something that runs here. */
+  get isBusy(): boolean {
+    return this.#uses > 0;
+  }
+
+  /** Resolves when a shell answers. Throws the reason why none does. */
+  async prewarm(signal: AbortSignal): Promise<void> {
+    this.#scripts.release(await this.#scripts.acquire(signal));
+  }
+
+  async runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply> {
+    this.#uses++;
+    try {
+      return await this.#run(await this.#scripts.acquire(signal), script, signal);
+    } finally {
+      this.#uses--;
+    }
+  }
+
+  /** As `Backend.exec`. Throws `SandboxLostError`, `unavailable`, or what opening a channel throws, before anything was started. */
+  async *exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
+    assertExecutable(command);
+    this.#uses++;
+    try {
+      const session = await this.#acquireAlive(options.signal);
+      if (session && options.signal.aborted) this.#commands.release(session);
+      if (!session || options.signal.aborted) return CANCELLED;
+      const { workdir } = this.#options;
+      const running = new ShellProcess(session, {
+        command,
+        workdir,
+        environment: options.environment,
+        killTree: (tree) => this.#killTree(tree),
+      });
+      this.#running.add(running);
+      try {
+        return yield* followProcess(running, options);
+      } finally {
+        this.#running.delete(running);
+        this.#returnSession(running);
+      }
+    } finally {
+      this.#uses--;
+    }
+  }
+
+  /** Kills every process of the sandbox's user: commands, sessions and background processes. */
+  async killAll(signal: AbortSignal): Promise<void> {
+    const session = await this.#scripts.acquireFirst(signal);
+    // The idle sessions die before their end is seen here.
+    this.#scripts.closeIdle();
+    this.#commands.closeIdle();
+    await this.#run(session, { script: "kill -s KILL -- -1" }, signal);
+  }
+
+  /** The sandbox ran out of memory. A command that was killed for it reports so. */
+  noteOom(): void {
+    for (const running of this.#running) running.noteOom();
+  }
+
+  /** Waiting and later calls fail with `reason`; running commands end as `sandbox-lost`. Kills nothing. */
+  close(reason: Error): void {
+    this.#closing.abort(reason);
+    this.#scripts.close(reason);
+    this.#commands.close(reason);
+    for (const { session } of this.#background) session.close(reason);
+  }
+
+  async #run(session: ShellSession, script: ShellScript, signal: AbortSignal): Promise<Reply> {
+    const { onSilence } = this.#options;
+    try {
+      return await runScript(session, script, { signal, onSilence });
+    } finally {
+      this.#scripts.release(session);
+    }
+  }
+
+  /** A session whose shell answers, because a command is never started twice. Undefined when the signal aborts meanwhile. */
+  async #acquireAlive(signal: AbortSignal): Promise<ShellSession | undefined> {
+    try {
+      for (;;) {
+        const session = await this.#commands.acquire(signal);
+        if (await this.#answers(session, signal)) return session;
+      }
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** Closes a session that does not answer, and the other idle ones, which have likely met the same fate. */
+  async #answers(session: ShellSession, signal: AbortSignal): Promise<boolean> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(PING_MS)]);
+    const { onSilence } = this.#options;
+    try {
+      await runScript(session, { script: ":" }, { signal: limit, onSilence });
+      return true;
+    } catch (error) {
+      if (signal.aborted) {
+        this.#commands.release(session);
+        throw error;
+      }
+      session.close(new SandboxLostError("its shell does not answer"));
+      this.#commands.closeIdle();
+      return false;
+    }
+  }
+
+  #killTree(tree: Tree): Promise<void> {
+    const limit = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(ENDING_MS)]);
+    const run = async (script: string, signal: AbortSignal) =>
+      this.#run(await this.#scripts.acquireFirst(signal), { script }, signal);
+    return killTree(tree, run, limit);
+  }
+
+  #returnSession(running: ShellProcess): void {
+    const { session, outcome } = running;
+    if (outcome === "done") this.#commands.release(session);
+    else if (outcome === "held") this.#moveToBackground(running);
+    else session.close(new SandboxLostError("its command was cut off"));
+    // The session was lost, but the sandbox may live on with the command in it.
+    if (outcome === "lost" && !running.ended) void this.#killTree(running);
+  }
+
+  #moveToBackground(running: ShellProcess): void {
+    const { session } = running;
+    this.#commands.evict(session);
+    this.#background.add(running);
+    void session.free().then(() => {
+      this.#background.delete(running);
+      session.close(new SandboxLostError("its command ended"));
+    });
+    const [oldest] = this.#background;
+    if (!oldest || this.#background.size <= MAX_BACKGROUND) return;
+    this.#background.delete(oldest);
+    void this.#killTree(oldest).then(() =>
+      oldest.session.close(new SandboxLostError("its command was ended")),
+    );
+  }
+}

@@ -1,0 +1,114 @@
+// The end of credentials that were good when a request began: event streams, long answers and runs outlast that check.
+
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { isOver } from "./api-key.ts";
+import type { ApiKeyStore } from "./api-keys.ts";
+import type { Principal } from "./principal.ts";
+
+export type Credential = Pick<Principal, "api_key" | "expires_at">;
+
+export interface Credentials {
+  /** Why a credential has ended: `credentials_expired` or `credentials_revoked`. Throws what the store of keys throws. */
+  endOf(credential: Credential): Promise<AppError | undefined>;
+  /** Calls `onEnd` once, within five seconds of the end. Returns a function that stops watching; the caller calls it. */
+  watch(credential: Credential, onEnd: (reason: AppError) => void): () => void;
+}
+
+/** With cached records the end of a key is seen within a second of the cache's lifetime. */
+const CHECK_MS = 1_000;
+/** Keys that are looked up at a time. */
+const AT_ONCE = 32;
+
+interface Watch {
+  readonly expires_at: number | undefined;
+  readonly onEnd: (reason: AppError) => void;
+}
+
+/**
+ * `findKey` is asked once per key and check, however many watch it; absent: no credential is an API key. While it fails,
+ * keys that were good stay good.
+ */
+export function createCredentials(
+  findKey: ApiKeyStore["find"] | undefined,
+  logger: Pick<Logger, "warn">,
+  now: () => number = Date.now,
+): Credentials {
+  /** By the id of the key; all credentials that are none under undefined. */
+  const watched = new Map<string | undefined, Set<Watch>>();
+  let timer: NodeJS.Timeout | undefined;
+  let isChecking = false;
+  let isFailing = false;
+
+  const endOf = async ({ api_key, expires_at }: Credential) => {
+    if (hasExpired(expires_at, now())) return expired();
+    if (api_key === undefined || !findKey) return undefined;
+    const key = await findKey(api_key);
+    if (!key || key.revoked_at !== undefined) return revoked();
+    return isOver(key, now()) ? expired() : undefined;
+  };
+
+  async function check([api_key, watches]: [string | undefined, ReadonlySet<Watch>]): Promise<void> {
+    const end = (reasonOf: (watch: Watch) => AppError | undefined) => {
+      for (const watch of watches) {
+        const reason = reasonOf(watch);
+        if (!reason) continue;
+        forget(api_key, watch);
+        watch.onEnd(reason);
+      }
+    };
+    end(({ expires_at }) => (hasExpired(expires_at, now()) ? expired() : undefined));
+    const reason = await endOf({ api_key });
+    if (reason) end(() => reason);
+  }
+
+  /** Never throws. */
+  async function checkAll(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    try {
+      const all = [...watched];
+      while (all.length > 0) await Promise.all(all.splice(0, AT_ONCE).map(check));
+      isFailing = false;
+    } catch (err) {
+      if (!isFailing) logger.warn({ err }, "could not look up the API keys of open streams and runs");
+      isFailing = true;
+    } finally {
+      isChecking = false;
+    }
+  }
+
+  function forget(api_key: string | undefined, watch: Watch): void {
+    const watches = watched.get(api_key);
+    if (!watches?.delete(watch) || watches.size > 0) return;
+    watched.delete(api_key);
+    if (watched.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    endOf,
+    watch({ api_key, expires_at }, onEnd) {
+      if (api_key === undefined && expires_at === undefined) return () => {};
+      const watch = { expires_at, onEnd };
+      const watches = watched.get(api_key) ?? new Set();
+      watched.set(api_key, watches.add(watch));
+      timer ??= setInterval(() => void checkAll(), CHECK_MS).unref();
+      return () => forget(api_key, watch);
+    },
+  };
+}
+
+const hasExpired = (expires_at: number | undefined, time: number) =>
+  expires_at !== undefined && !(time < expires_at);
+
+const expired = () =>
+  new AppError("credentials_expired", "The credentials of this request have expired. Send new ones.");
+const revoked = () =>
+  new AppError(
+    "credentials_revoked",
+    "The API key of this request was revoked. Ask the operator for another.",
+  );
+
+export const isRevoked = (over: AbortSignal) => hasCode(over.reason, "credentials_revoked");

@@ -1,0 +1,128 @@
+// Authenticates and authorises every request before its body is read, and counts it against the request quota.
+
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Origin } from "../../agent/core/records.ts";
+import { parseTraceparent } from "../../agent/core/trace-context.ts";
+import type { Quotas } from "../../engine/quotas/index.ts";
+import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Credentials } from "./credential-end.ts";
+import { type Authenticate, unauthorized } from "./credentials.ts";
+import type { Principal, Scope } from "./principal.ts";
+import { type Access, accessOf, isOauthPath, requireScope } from "./scopes.ts";
+import type { Tickets } from "./tickets.ts";
+
+const PRINCIPAL = "principal";
+
+export interface Guarding {
+  readonly authenticate: Authenticate;
+  readonly tickets: Tickets;
+  /** Tells whether a ticket's own credentials have ended. */
+  readonly credentials: Pick<Credentials, "endOf">;
+}
+
+/** Call it before any route is added: a route that `scopes.ts` does not list keeps the server from starting. */
+export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
+  server.decorateRequest(PRINCIPAL, null);
+  server.addHook("onRoute", ({ method, url, config }) => {
+    for (const each of [method].flat())
+      if (accessOf(each, url, config) === undefined)
+        throw new Error(`The route \`${each} ${url}\` ${why(url)}.`);
+  });
+  server.addHook("onRequest", async (request) => {
+    const access = accessTo(request);
+    if (access === "public") return;
+    const ticket = access === "ticket" ? ticketOf(request) : undefined;
+    const principal =
+      ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
+    // An unknown route answers 404 to any authenticated user.
+    if (access && access !== "any") requireScope(principal, scopeOf(access, principal));
+    request.setDecorator(PRINCIPAL, principal);
+  });
+
+  async function ownerOfTicket(ticket: string, request: FastifyRequest): Promise<Principal> {
+    const principal = tickets.verify(ticket, pathOf(request));
+    const end = await credentials.endOf(principal);
+    if (end) throw end;
+    return principal;
+  }
+}
+
+/** The scope without which there is no access. */
+function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principal): Scope {
+  if (access === "ticket") return "read";
+  if (access !== "manage") return access;
+  return scopes.includes("operator") ? "operator" : "admin";
+}
+
+/** Undefined when there is no such route, unless everybody may know that. */
+export function accessTo(request: FastifyRequest): Access | undefined {
+  const { method, routeOptions } = request;
+  const isUnknown = routeOptions.url === undefined;
+  if (isUnknown && isOauthPath(pathOf(request))) return "public";
+  return accessOf(method, routeOptions.url ?? "", routeOptions.config);
+}
+
+const why = (url: string) =>
+  url.startsWith("/plugins/")
+    ? "has a `config.access` that is none of read, run, tools, admin, any, public"
+    : "is missing in http/auth/scopes.ts";
+
+/** The authenticated principal. For routes that are not public. */
+export function principalOf(request: FastifyRequest): Principal {
+  const principal = request.getDecorator<Principal | null>(PRINCIPAL);
+  if (!principal) throw new AppError("internal", "A route read the principal of a public request.");
+  return principal;
+}
+
+/** False of a public request. */
+export const hasPrincipal = (request: FastifyRequest) =>
+  Boolean(request.getDecorator<Principal | null>(PRINCIPAL));
+
+/** The owner whose threads, runs and sandboxes the request can see. */
+export function ownerOf(request: FastifyRequest): Owner {
+  const { tenant, user } = principalOf(request);
+  return { tenant, user };
+}
+
+/** What a run keeps of the request that starts it. */
+export function sentBy(request: FastifyRequest): { api_key: string | undefined; origin: Origin } {
+  const { api_key, isGateway = false, scopes } = principalOf(request);
+  const { traceparent } = request.headers;
+  const sent = typeof traceparent === "string" && parseTraceparent(traceparent) ? traceparent : undefined;
+  // A tenant that chooses its trace could write into another's, and decide what is kept of it.
+  const mayName = isGateway || scopes.includes("admin");
+  const traced = sent === undefined ? {} : mayName ? { traceparent: sent } : { linked: sent };
+  return { api_key, origin: { request_id: request.id, ...traced } };
+}
+
+/** For whom a request is worked on; those that take no credentials have one tenant together. */
+export function tenantOf(request: FastifyRequest): string {
+  return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
+}
+
+/** The path as sent, undecoded. */
+const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
+
+function ticketOf({ query }: FastifyRequest): string | undefined {
+  const ticket: unknown = Object(query).ticket;
+  if (ticket === undefined || typeof ticket === "string") return ticket;
+  throw unauthorized("Send one ticket.");
+}
+
+/** Call it after `guard`. Public routes cost no quota. */
+export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
+  server.addHook("onRequest", async (request) => {
+    if (accessTo(request) === "public") return;
+    await quotas.request(ownerOf(request));
+  });
+}
+
+/** Call it after `guard`. Requests that come at once take turns of the event loop, tenants by turns. */
+export function spreadRequests(server: FastifyInstance): void {
+  server.addHook("onRequest", (request, _reply, done) => {
+    if (!isTurnSpent()) return done();
+    sharedTurn(tenantOf(request)).then(() => done(), done);
+  });
+}

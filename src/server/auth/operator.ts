@@ -1,0 +1,28 @@
+// Who may read what belongs to no tenant: a principal with the scope `admin`, or Prometheus with its token.
+
+import type { FastifyRequest } from "fastify";
+import { hasCode } from "../../agent/core/errors.ts";
+import { timingSafeEqualText } from "../../lib/text.ts";
+import { type Authenticate, bearerToken } from "./credentials.ts";
+import { requireScope } from "./scopes.ts";
+
+/** Throws `unauthorized`, `forbidden`, or `unavailable` when that cannot be verified now. */
+export type RequireOperator = (request: FastifyRequest) => Promise<void>;
+
+export function operators(authenticate: Authenticate, metricsToken: string | undefined): RequireOperator {
+  return async (request) => {
+    const token = metricsToken === undefined ? undefined : tokenOf(request);
+    if (token !== undefined && timingSafeEqualText(token, metricsToken ?? "")) return;
+    requireScope(await authenticate(request), "admin");
+  };
+}
+
+/** Other schemes of authentication may have another header, or another form of this one. */
+function tokenOf(request: FastifyRequest): string | undefined {
+  try {
+    return bearerToken(request);
+  } catch (error) {
+    if (hasCode(error, "unauthorized")) return undefined;
+    throw error;
+  }
+}

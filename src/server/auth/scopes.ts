@@ -1,0 +1,237 @@
+// The scope that each route requires. The server does not start with a route that is missing here.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { Principal, Scope } from "./principal.ts";
+
+/** `public`: no authentication. `any`: any credentials. `ticket`: `read`, also with a ticket. `manage`: `admin` or `operator`. */
+export type Access = Scope | "public" | "any" | "ticket" | "manage";
+
+const ROUTES: Readonly<Record<string, Access>> = {
+  "GET /health": "public",
+  "GET /ready": "public",
+  // The route asks for the metrics token or the scope `admin`.
+  "GET /metrics": "public",
+  "GET /": "public",
+  "GET /page/:asset": "public",
+  "GET /docs": "public",
+  "GET /docs/:asset": "public",
+  "GET /openapi.yaml": "public",
+  "GET /openapi.json": "public",
+
+  "GET /sign-in": "public",
+  "GET /me": "any",
+
+  "GET /agents": "read",
+  "GET /agents/:name": "read",
+  "GET /agents/:name/tools": "read",
+  "GET /agents/:name/prompt": "manage",
+  "GET /agents/:name/overrides": "read",
+  "PATCH /agents/:name/overrides": "run",
+  "DELETE /agents/:name/overrides": "run",
+
+  "POST /threads": "run",
+  "GET /threads": "read",
+  "GET /threads/:thread_id": "read",
+  "PATCH /threads/:thread_id": "run",
+  "DELETE /threads/:thread_id": "run",
+  "GET /threads/:thread_id/messages": "read",
+  "DELETE /threads/:thread_id/messages": "run",
+  "GET /threads/:thread_id/state": "read",
+  "GET /threads/:thread_id/events": "ticket",
+  "POST /threads/:thread_id/fork": "run",
+  "GET /threads/:thread_id/branches": "read",
+  "POST /threads/:thread_id/branches/:branch_id/restore": "run",
+  "POST /threads/:thread_id/shares": "run",
+  "GET /threads/:thread_id/shares": "read",
+  "DELETE /threads/:thread_id/shares/:share_id": "run",
+  "GET /shared/:user/:thread_id/:share_id": "read",
+  "GET /shared/:user/:thread_id/:share_id/messages": "read",
+  "GET /threads/:thread_id/feedback": "read",
+  "PUT /threads/:thread_id/messages/:message_id/feedback": "run",
+  "DELETE /threads/:thread_id/messages/:message_id/feedback": "run",
+  "POST /threads/:thread_id/title": "run",
+  "GET /threads/:thread_id/usage": "read",
+
+  "GET /runs": "read",
+  "POST /threads/:thread_id/runs": "run",
+  "GET /threads/:thread_id/runs": "read",
+  "GET /threads/:thread_id/runs/:run_id": "read",
+  "GET /threads/:thread_id/runs/:run_id/events": "ticket",
+  "GET /threads/:thread_id/runs/:run_id/trace": "read",
+  "GET /threads/:thread_id/runs/:run_id/requests/:n": "read",
+  "POST /threads/:thread_id/runs/:run_id/cancel": "run",
+  "POST /threads/:thread_id/runs/:run_id/messages": "run",
+
+  "POST /threads/:thread_id/runs/:run_id/resume": "run",
+  "GET /threads/:thread_id/interrupts": "read",
+  "GET /interrupts": "read",
+
+  "GET /threads/:thread_id/permissions": "read",
+  "POST /threads/:thread_id/permissions": "run",
+  "DELETE /threads/:thread_id/permissions": "run",
+  "DELETE /threads/:thread_id/permissions/:id": "run",
+  "GET /agents/:name/permissions": "read",
+  "POST /agents/:name/permissions": "run",
+  "DELETE /agents/:name/permissions/:id": "run",
+
+  "GET /tools": "read",
+  "POST /tools": "tools",
+  "PATCH /tools/:name": "tools",
+  "DELETE /tools/:name": "tools",
+  "POST /tools/:name/try": "tools",
+  // The token in the address is the credential.
+  "POST /tool-results/:token": "public",
+
+  "GET /backend": "read",
+  "POST /backend/start": "run",
+  "POST /backend/stop": "run",
+  "POST /backend/restart": "run",
+  "GET /backend/files": "read",
+  "GET /backend/files/*": "ticket",
+  "PUT /backend/files/*": "run",
+  "DELETE /backend/files/*": "run",
+
+  "GET /events": "ticket",
+  "POST /tickets": "read",
+  // The route asks for `read`, or for `admin` where it is of the tenant.
+  "GET /usage": "any",
+
+  // What is an admin's and what is an operator's is decided by the tenant that the request names.
+  "POST /admin/backup": "operator",
+  "DELETE /admin/engines/:engine": "operator",
+  "GET /admin/tenants": "manage",
+  "GET /admin/users": "manage",
+  "GET /admin/runs": "manage",
+  "GET /admin/interrupts": "manage",
+  "GET /admin/sandboxes": "manage",
+  "GET /admin/usage": "manage",
+  "GET /admin/keys": "manage",
+  "POST /admin/keys": "manage",
+  "POST /admin/keys/:key_id/revoke": "manage",
+  "POST /admin/tenants/:tenant/users/:user/threads/:thread_id/runs/:run_id/cancel": "manage",
+  "DELETE /admin/tenants/:tenant/users/:user": "manage",
+  "GET /admin/tenants/:tenant/users/:user/export": "manage",
+
+  "POST /ai-sdk/:agent/chat": "run",
+  "GET /ai-sdk/:agent/chat/:id/stream": "read",
+  "POST /ai-sdk/:agent/chat/:id/stop": "run",
+  "GET /ai-sdk/:agent/chat/:id/messages": "read",
+
+  "GET /ag-ui/info": "read",
+  "POST /ag-ui/agent/:agent/run": "run",
+  "POST /ag-ui/agent/:agent/connect": "read",
+  "POST /ag-ui/agent/:agent/stop/:thread_id": "run",
+
+  "GET /v1/models": "read",
+  "GET /v1/models/:model": "read",
+  "POST /v1/chat/completions": "run",
+  "POST /v1/responses": "run",
+  "GET /v1/responses/:response_id": "read",
+  "POST /v1/responses/:response_id/cancel": "run",
+  "DELETE /v1/responses/:response_id": "run",
+  "GET /v1/responses/:response_id/input_items": "read",
+  "POST /v1/conversations": "run",
+  "GET /v1/conversations/:conversation_id": "read",
+  "DELETE /v1/conversations/:conversation_id": "run",
+  "POST /v1/conversations/:conversation_id": "run",
+  "GET /v1/conversations/:conversation_id/items": "read",
+  "POST /v1/conversations/:conversation_id/items": "run",
+  "GET /v1/conversations/:conversation_id/items/:item_id": "read",
+  "DELETE /v1/conversations/:conversation_id/items/:item_id": "run",
+
+  "GET /langgraph/ok": "public",
+  "GET /langgraph/info": "public",
+  "POST /langgraph/assistants/search": "read",
+  "POST /langgraph/assistants/count": "read",
+  "GET /langgraph/assistants/:assistant_id": "read",
+  "GET /langgraph/assistants/:assistant_id/graph": "read",
+  "GET /langgraph/assistants/:assistant_id/schemas": "read",
+  "GET /langgraph/assistants/:assistant_id/subgraphs": "read",
+  "POST /langgraph/threads": "run",
+  "POST /langgraph/threads/search": "read",
+  "POST /langgraph/threads/count": "read",
+  "GET /langgraph/threads/:thread_id": "read",
+  "PATCH /langgraph/threads/:thread_id": "run",
+  "DELETE /langgraph/threads/:thread_id": "run",
+  "POST /langgraph/threads/:thread_id/copy": "run",
+  "GET /langgraph/threads/:thread_id/state": "read",
+  "POST /langgraph/threads/:thread_id/state": "run",
+  "GET /langgraph/threads/:thread_id/state/:checkpoint_id": "read",
+  "POST /langgraph/threads/:thread_id/state/checkpoint": "read",
+  "POST /langgraph/threads/:thread_id/history": "read",
+  "POST /langgraph/threads/:thread_id/runs": "run",
+  "POST /langgraph/threads/:thread_id/runs/stream": "run",
+  "POST /langgraph/threads/:thread_id/runs/wait": "run",
+  "POST /langgraph/threads/:thread_id/commands": "run",
+  "POST /langgraph/threads/:thread_id/stream/events": "read",
+  "GET /langgraph/threads/:thread_id/runs": "read",
+  "GET /langgraph/threads/:thread_id/runs/:run_id": "read",
+  "GET /langgraph/threads/:thread_id/runs/:run_id/stream": "read",
+  "GET /langgraph/threads/:thread_id/runs/:run_id/join": "read",
+  "POST /langgraph/threads/:thread_id/runs/:run_id/cancel": "run",
+  "POST /langgraph/runs": "run",
+  "POST /langgraph/runs/stream": "run",
+  "POST /langgraph/runs/wait": "run",
+  "POST /langgraph/runs/cancel": "run",
+  // What a message does beyond reading needs `run`; the wire asks for it.
+  "POST /mcp": "read",
+  "GET /mcp": "read",
+  "DELETE /mcp": "read",
+
+  "GET /.well-known/agent-card.json": "public",
+  "GET /.well-known/agent.json": "public",
+  "GET /a2a/:agent/.well-known/agent-card.json": "public",
+  "GET /a2a/:agent/.well-known/agent.json": "public",
+  "POST /a2a/:agent": "read",
+};
+
+/** What a ticket may be for: streams and files, which a browser asks for without headers. */
+export const TICKET_PATH =
+  /^\/(?:events|threads\/[\w-]{1,128}(?:\/runs\/[\w-]{1,128})?\/events|backend\/files\/[^?#\s]{1,4096})$/;
+
+/** Below it are the routes of plugins, which say themselves what they take. */
+const PLUGINS = "/plugins/";
+const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
+  "read",
+  "run",
+  "tools",
+  "admin",
+  "any",
+  "public",
+]);
+
+/** What a plugin's route may take. */
+export type PluginAccess = Exclude<Access, "stream">;
+
+/** Undefined when the route is not in the table, or a plugin's route wants what does not exist. */
+export function accessOf(method: string, route: string, config: unknown = {}): Access | undefined {
+  // A browser asks before it sends what another site's page wants, and says nothing of who that is for.
+  if (method === "OPTIONS") return "public";
+  if (route.startsWith(PLUGINS)) {
+    const { access = method === "GET" || method === "HEAD" ? "read" : "run" } = Object(config);
+    return ACCESS.has(access) ? access : undefined;
+  }
+  return ROUTES[`${method === "HEAD" ? "GET" : method} ${route}`];
+}
+
+/** Where clients look for an OAuth server when their key is refused. Without a route, the answer is 404 to everybody. */
+const OAUTH = /^\/(?:[^/]{1,64}\/)?\.well-known\/|^\/(?:register|authorize|token)$/;
+export const isOauthPath = (path: string): boolean => OAUTH.test(path);
+
+const PATHS = Object.keys(ROUTES).map((route) => {
+  const [method = "", url = ""] = route.split(" ");
+  const pattern = url.replace(/[.]/g, "\\.").replace(/:\w+/g, "[^/]+").replace("*", ".*");
+  return { method, url, pattern: new RegExp(`^${pattern}$`) };
+});
+
+/** The routes that this path may be of, also those that this server has not. */
+export const routesAt = (path: string): { readonly method: string; readonly url: string }[] =>
+  PATHS.filter(({ pattern }) => pattern.test(path)).map(({ method, url }) => ({ method, url }));
+
+/** Throws `forbidden`. */
+export function requireScope({ scopes }: Principal, scope: Scope): void {
+  if (scopes.includes(scope)) return;
+  throw new AppError("forbidden", `This needs the scope \`${scope}\`, which your credentials do not have.`, {
+    details: { scope },
+  });
+}

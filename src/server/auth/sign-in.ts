@@ -1,0 +1,74 @@
+// How people sign in on the page: the scheme, and for OpenID Connect the endpoints of the issuer.
+
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { type AuthConfig, IssuerUrl, kindOf, OidcConfig, SchemeKind } from "./config.ts";
+
+const Endpoints = z.object({
+  authorization_endpoint: IssuerUrl,
+  token_endpoint: IssuerUrl,
+  end_session_endpoint: IssuerUrl.optional(),
+});
+type Endpoints = z.output<typeof Endpoints>;
+
+export const SignInOptions = z
+  .object({
+    auth: SchemeKind.describe("How the server learns who is asking."),
+    oidc: z
+      .object({ ...OidcConfig.shape, ...Endpoints.shape, issuer: z.string(), audience: z.string() })
+      .optional()
+      .describe(
+        "With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret.",
+      ),
+    note: z.string().optional().describe("What the operator says to people who sign in: plain text."),
+  })
+  .meta({ id: "SignInOptions" });
+export type SignInOptions = z.output<typeof SignInOptions>;
+
+/** How long the issuer may take to answer, in ms. */
+const FETCH_MS = 3_000;
+const MAX_BYTES = 256 * 1024;
+
+/**
+ * The issuer is asked when a front end wants to sign in, until it has answered once; those who come meanwhile wait for the same
+ * answer. The function throws `unavailable` when it does not answer, or answers something else.
+ */
+export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Promise<SignInOptions> {
+  const { issuer = "", audience = "" } = jwt;
+  const plain = { auth: kindOf(scheme), ...(note === undefined ? {} : { note }) };
+  let endpoints: Promise<Endpoints> | undefined;
+  return async () => {
+    if (!oidc) return plain;
+    endpoints ??= endpointsOf(issuer).catch((cause) => {
+      endpoints = undefined;
+      throw new AppError(
+        "unavailable",
+        "Cannot learn from the token issuer how to sign in. Try again later.",
+        {
+          cause,
+        },
+      );
+    });
+    return { ...plain, oidc: { ...oidc, ...(await endpoints), issuer, audience } };
+  };
+}
+
+/** Throws when there is no answer, and when it is that of another issuer. */
+async function endpointsOf(issuer: string): Promise<Endpoints> {
+  const url = `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`;
+  const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}.`);
+  const answer: unknown = JSON.parse(await textOf(response));
+  return Endpoints.extend({ issuer: z.literal(issuer) }).parse(answer);
+}
+
+async function textOf({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MAX_BYTES) throw new Error(`The issuer's configuration is longer than ${MAX_BYTES} bytes.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}

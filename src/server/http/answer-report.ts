@@ -1,0 +1,49 @@
+// Reports each answer of the server, for metrics.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { hasCode } from "../../agent/core/errors.ts";
+import { isHandedOn } from "./parts.ts";
+import type { HttpServer } from "./server.ts";
+
+/** Nothing in it may wait or throw. */
+export interface AnswerReport {
+  answered(answer: Answer): void;
+  /** A request was refused at this limit. */
+  refused(limit: string): void;
+  /** A stream continues after a cursor. */
+  resumed(): void;
+}
+
+export interface Answer {
+  /** As the route is written, `/threads/:thread_id`; undefined when there is none. */
+  readonly route: string | undefined;
+  readonly method: string;
+  readonly status: number;
+  /** Absent of an event stream, which lasts as long as it is read. */
+  readonly seconds: number | undefined;
+}
+
+export function reportAnswers(server: HttpServer, report: AnswerReport): void {
+  server.addHook("onResponse", async (request, reply) => {
+    if (isHandedOn(request)) return;
+    const isStream = isEventStream(reply);
+    report.answered({
+      route: request.is404 ? undefined : request.routeOptions.url,
+      method: request.method,
+      status: reply.statusCode,
+      seconds: isStream ? undefined : reply.elapsedTime / 1000,
+    });
+    if (isStream && hasCursor(request)) report.resumed();
+  });
+  server.addHook("onError", async (_request, _reply, error) => {
+    if (!hasCode(error, "limit_exceeded")) return;
+    const { limit } = error.details ?? {};
+    report.refused(typeof limit === "string" ? limit : "other");
+  });
+}
+
+const isEventStream = ({ raw }: FastifyReply) =>
+  String(raw.getHeader("content-type") ?? "").startsWith("text/event-stream");
+
+const hasCursor = ({ headers, query }: FastifyRequest) =>
+  headers["last-event-id"] !== undefined || (typeof query === "object" && query !== null && "after" in query);

@@ -1,0 +1,11 @@
+// Who begins a turn by a request.
+
+import type { FastifyRequest } from "fastify";
+import type { Caller } from "../../engine/runs/begin-turn.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { ownerOf, sentBy } from "../auth/guard.ts";
+import { idempotencyKey } from "./run-stream.ts";
+
+/** Call it after `guard`. */
+export const callerOf = (request: FastifyRequest): Caller =>
+  omitUndefined({ owner: ownerOf(request), ...sentBy(request), idempotency_key: idempotencyKey(request) });

@@ -1,0 +1,77 @@
+// How many connections the server keeps open. Addresses have fair shares of them, so that one address cannot keep the others
+// out, and the process keeps file descriptors for its own work.
+
+import { readFileSync } from "node:fs";
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
+import { atMostEvery } from "../../lib/at-most-every.ts";
+import { subscriberNetwork } from "../../lib/hosts.ts";
+import type { Logger } from "../../lib/logger.ts";
+
+export interface ConnectionLimits {
+  /** Of all addresses. Less where the process may open fewer files. */
+  readonly total: number;
+  /** Of one address. Default: its fair share. */
+  readonly perAddress?: number | undefined;
+  /** Gateways, whose connections are those of many users: only `total` bounds them. */
+  readonly isGateway: (address: string) => boolean;
+}
+
+/** The part of the process's file descriptors that connections may use. */
+const DESCRIPTORS = 3 / 4;
+/** Descriptors that stay free for the process's own work: stores, providers, commands of runs. */
+const OWN = 64;
+const LEAST = 8;
+/** Refused connections are logged at most so often, in ms. */
+const LOG_MS = 10_000;
+
+/** Maximum number of connections of a process that may open `files` files. */
+export const connectionsOf = (files: number): number =>
+  Math.max(LEAST, Math.floor(Math.min(files * DESCRIPTORS, files - OWN)));
+
+/** Destroys the connections past the limits, and logs them. */
+export function limitConnections(
+  server: Server,
+  limits: ConnectionLimits,
+  logger: Pick<Logger, "warn">,
+): void {
+  const { perAddress = Number.POSITIVE_INFINITY, isGateway } = limits;
+  const total = Math.min(limits.total, connectionsOf(mostOpenFiles()));
+  const shares = new Shares(sharedPlaces(total, true));
+  const tell = atMostEvery<string>(LOG_MS, (address, refused) =>
+    logger.warn(
+      { address, refused, connections: shares.used, most: total },
+      "connections were refused: too many are open, or too many of one address (`limits.connections`)",
+    ),
+  );
+
+  const mayConnect = (address: string, network: string) =>
+    isGateway(address)
+      ? shares.used < total
+      : shares.verdict(network) === "granted" && shares.heldBy(network) < perAddress;
+
+  const refuse = (socket: Socket, address: string) => {
+    socket.destroy();
+    tell(address);
+  };
+
+  server.on("connection", (socket: Socket) => {
+    // A socket that is closed already has no address.
+    const address = socket.remoteAddress;
+    if (address === undefined) return;
+    const network = subscriberNetwork(address);
+    if (mayConnect(address, network)) socket.once("close", shares.take(network));
+    else refuse(socket, address);
+  });
+}
+
+/** How many files this process may open at once, as far as the system says. */
+function mostOpenFiles(): number {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];
+    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,56 @@
+// What the server depends on outside of itself: whether each part answers, since when, and why not.
+
+import { AppError } from "../../agent/core/errors.ts";
+import { sharedFor } from "../../lib/async.ts";
+import type { Logger } from "../../lib/logger.ts";
+
+export interface Dependency {
+  readonly name: string;
+  /** Throws while it cannot be used. */
+  check(): Promise<void>;
+  /** The server can work without it. */
+  readonly isOptional?: boolean;
+}
+
+export interface DependencyState {
+  readonly name: string;
+  readonly isUp: boolean;
+  readonly isOptional: boolean;
+  /** When it was found as it is now; ISO 8601. */
+  readonly since: string;
+  readonly checked_at: string;
+  readonly error: AppError | undefined;
+}
+
+export interface Dependencies {
+  /** Asks each of them; an outcome counts for a second. Never rejects. */
+  states(): Promise<readonly DependencyState[]>;
+}
+
+/** How long an outcome counts, in ms: `/ready` is public. */
+const FRESH_MS = 1_000;
+
+/** Logs when one is found lost, and when it is back. */
+export function createDependencies(
+  dependencies: readonly Dependency[],
+  logger: Pick<Logger, "info" | "warn">,
+): Dependencies {
+  const known = new Map<string, DependencyState>();
+
+  async function look({ name, check, isOptional = false }: Dependency): Promise<DependencyState> {
+    const error = await check().then(() => undefined, AppError.from);
+    const checked_at = new Date().toISOString();
+    const isUp = error === undefined;
+    const before = known.get(name);
+    const since = before?.isUp === isUp ? before.since : checked_at;
+    if (error && before?.isUp !== false)
+      logger.warn({ dependency: name, code: error.code, err: error }, "a dependency is away");
+    if (isUp && before?.isUp === false)
+      logger.info({ dependency: name, away_since: before.since }, "a dependency is back");
+    const state = { name, isUp, isOptional, since, checked_at, error };
+    known.set(name, state);
+    return state;
+  }
+
+  return { states: sharedFor(FRESH_MS, () => Promise.all(dependencies.map(look))) };
+}

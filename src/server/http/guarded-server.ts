@@ -1,0 +1,182 @@
+// A Fastify server with what holds for every route: guards, limits, headers, the shape of errors. The server has one for its own routes
+// and one for each wire that was asked for; they share what they count.
+
+import { fastifySSE } from "@fastify/sse";
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type FastifyServerOptions,
+  type HTTPMethods,
+  LogController,
+} from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import { tellOfLack } from "../../engine/runs/logging.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { checksHosts } from "../auth/config.ts";
+import type { Authenticate } from "../auth/credentials.ts";
+import { guard, hasPrincipal, limitRequests, ownerOf, spreadRequests } from "../auth/guard.ts";
+import { isOauthPath, routesAt } from "../auth/scopes.ts";
+import type { Tickets } from "../auth/tickets.ts";
+import { withoutNeedlessSlashes } from "../config/wire-names.ts";
+import {
+  browserHeaders,
+  forbidCaching,
+  refuseCrossSiteWrites,
+  refuseForeignHosts,
+  refuseTwoHosts,
+} from "./browser-security.ts";
+import { cutStalledAnswers } from "./client-disconnect.ts";
+import { refuseConnection, sendProblem } from "./errors.ts";
+import { boundIncomingBodies, type RoomForBodies } from "./incoming-bodies.ts";
+import { readJsonBodies } from "./json-body.ts";
+import { endLongAnswers } from "./long-answers.ts";
+import { headTimeout } from "./request-timeout.ts";
+import type { HttpLimits, RouteServices } from "./services.ts";
+import { type App, withZod } from "./validation.ts";
+
+export interface Guards {
+  readonly authenticate: Authenticate;
+  readonly tickets: Tickets;
+  readonly bodies: RoomForBodies;
+}
+
+/** Adds to a bare server what holds for every route. Call it before routes are added. */
+export async function guarded(
+  server: FastifyInstance,
+  { access, limits, quotas, unreadAnswers }: RouteServices,
+  { authenticate, tickets, bodies }: Guards,
+  logger: FastifyBaseLogger,
+): Promise<App> {
+  const { auth, credentials, origins, publicUrl } = access;
+  server.addHook("onRequest", sendRequestId);
+  server.addHook("onRequest", refuseTwoHosts);
+  reportLacks(server, logger);
+  server.addHook("onRequest", forbidCaching);
+  await browserHeaders(server, origins);
+  // Pages of other origins may read the refusals.
+  closeConnections(server);
+  if (checksHosts(auth)) server.addHook("onRequest", refuseForeignHosts({ hosts: auth.hosts, publicUrl }));
+  const { trusted_proxies: trustedProxies } = auth;
+  server.addHook("onRequest", refuseCrossSiteWrites({ origins, publicUrl, trustedProxies }));
+  guard(server, { authenticate, tickets, credentials });
+  spreadRequests(server);
+  limitRequests(server, quotas);
+  boundIncomingBodies(server, bodies);
+  cutStalledAnswers(server, limits.stallMs, unreadAnswers);
+  endLongAnswers(server, credentials);
+  // The plugin's heartbeats would ignore back-pressure, so sse.ts sends its own. Event data is already JSON.
+  await server.register(fastifySSE, { heartbeatInterval: 0, serializer: (data: string) => data });
+  return withZod(server);
+}
+
+/** In place of Fastify's own compilers, which it would load: `withZod` sets those of every route. */
+function onlyZod(): never {
+  throw new Error("A route has a schema before the server has zod's compilers.");
+}
+
+/** Without routes and guards. */
+export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): FastifyInstance {
+  const server = fastify({
+    // Node answers what is refused here without a body: `refuseTwoHosts` does it.
+    http: { ...headTimeout(limits.requestMs), requireHostHeader: false },
+    // The same: `closeConnections` does it.
+    return503OnClosing: false,
+    loggerInstance: withoutQueries(logger),
+    bodyLimit: limits.bodyBytes,
+    exposeHeadRoutes: true,
+    rewriteUrl: ({ url = "/" }) => withoutNeedlessSlashes(url),
+    frameworkErrors: sendProblem,
+    clientErrorHandler: refuseConnection,
+    routerOptions: { maxParamLength: 4096 },
+    schemaController: { compilersFactory: { buildValidator: onlyZod, buildSerializer: onlyZod } },
+    ...requestIds,
+  });
+  server.addHook("onRoute", ({ method, url, sse }) => {
+    if (method === "HEAD" && sse)
+      throw new Error(`An answer to \`HEAD ${url}\`, an event stream, would never end.`);
+  });
+  // JSON only: a page of another site can send forms and plain text without asking.
+  server.removeContentTypeParser("text/plain");
+  readJsonBodies(server, { maxEntries: limits.bodyEntries });
+  server.setErrorHandler<Error>(sendProblem);
+  server.setNotFoundHandler((request, reply) => {
+    const [path = ""] = request.url.split("?");
+    // A wire that is off has no routes.
+    const routes = routesAt(path).filter(({ method, url }) =>
+      server.hasRoute({ method: method as HTTPMethods, url }),
+    );
+    const allow = routes.map(({ method }) => method);
+    if (allow.length > 0) reply.header("allow", allow.join(", "));
+    return sendProblem(noRoute(request.method, path, allow), request, reply);
+  });
+  return server;
+}
+
+function noRoute(method: string, path: string, allow: readonly string[]): AppError {
+  if (allow.length === 0 && isOauthPath(path))
+    return new AppError(
+      "not_found",
+      `There is no route ${method} ${path}: no OAuth server belongs to this one. Send a key or token in \`Authorization: Bearer …\`.`,
+    );
+  if (allow.length === 0) return new AppError("not_found", `There is no route ${method} ${path}.`);
+  return new AppError("method_not_allowed", `${path} takes ${allow.join(", ")}, not ${method}.`);
+}
+
+/** Logs requests that fail because the machine has run out of something, in the lines that calls of runs have. */
+function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
+  server.addHook("onError", async (request, _reply, error) => {
+    const route = `${request.method} ${request.routeOptions.url}`;
+    tellOfLack(logger, error, {
+      request_id: request.id,
+      route,
+      ...(hasPrincipal(request) ? ownerOf(request) : {}),
+    });
+  });
+}
+
+/** How long answers in progress may take once the server closes, in ms. */
+const LAST_ANSWERS_MS = 1000;
+
+/** On shutdown, refuses new requests, lets answers in progress finish, then closes idle and unresponsive connections. */
+function closeConnections(server: FastifyInstance): void {
+  let isClosing = false;
+  server.addHook("onRequest", (_request, _reply, next) =>
+    next(isClosing ? new AppError("shutting_down", "The server is shutting down. Try again.") : undefined),
+  );
+  server.addHook("preClose", async () => {
+    isClosing = true;
+    setTimeout(() => server.server.closeAllConnections(), LAST_ANSWERS_MS).unref();
+  });
+  server.addHook("onResponse", async () => {
+    if (isClosing) setImmediate(() => server.server.closeIdleConnections());
+  });
+}
+
+/** Logs method and path of requests only: a query may hold a ticket, a header a secret. */
+export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
+  const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
+  return logger.child({}, { serializers: { req } });
+}
+
+const REQUEST_ID = "x-request-id";
+/** Another one is replaced: ids are written to logs. */
+const ACCEPTED_ID = /^[\w.-]{1,64}$/;
+
+/**
+ * Each request has an id, its caller's or one made here: in the answer, in the lines that the log has of it and in those of
+ * the runs that it starts.
+ */
+const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
+  genReqId({ headers }) {
+    const sent = headers[REQUEST_ID];
+    return typeof sent === "string" && ACCEPTED_ID.test(sent) ? sent : `req_${randomId()}`;
+  },
+  logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request_id" }),
+};
+
+/** As a first hook, so that refusals have it too. */
+async function sendRequestId(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  reply.header(REQUEST_ID, request.id);
+}

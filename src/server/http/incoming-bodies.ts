@@ -1,0 +1,88 @@
+// How many bytes of JSON bodies the process holds for requests that it has not answered. A request gets room for its body before
+// any of it is read; tenants have fair shares of the room.
+
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import { Shares, sharedPlaces, type Verdict } from "../../agent/core/shares.ts";
+import { LARGE_BYTES } from "../../lib/async.ts";
+import { tenantOf } from "../auth/guard.ts";
+
+/** Room is shared out in places of this size. A shorter body needs none. */
+const PLACE_BYTES = LARGE_BYTES;
+/** So many of the largest bodies have room even if the setting is lower. */
+const LEAST_BODIES = 16;
+/** When a refused client may try again, in ms. */
+const RETRY_MS = 1000;
+
+const taken = new WeakMap<FastifyRequest, () => void>();
+
+export interface IncomingLimits {
+  /** Of one body. A route that takes longer ones reads them as a stream. */
+  readonly bodyBytes: number;
+  /** Of all bodies together. */
+  readonly incomingBytes: number;
+}
+
+export interface RoomForBodies {
+  /** Bytes of all bodies together. */
+  readonly most: number;
+  readonly bodyBytes: number;
+  readonly shares: Shares;
+}
+
+export function roomForBodies(
+  { bodyBytes, incomingBytes }: IncomingLimits,
+  hasSeveralTenants: boolean,
+): RoomForBodies {
+  const most = Math.max(incomingBytes, LEAST_BODIES * bodyBytes);
+  const shares = new Shares(sharedPlaces(Math.ceil(most / PLACE_BYTES), hasSeveralTenants));
+  return { most, bodyBytes, shares };
+}
+
+/** Call it after `guard`. Refuses requests before their bodies are read, with `limit_exceeded` or `unavailable`. */
+export function boundIncomingBodies(
+  server: FastifyInstance,
+  { most, bodyBytes, shares }: RoomForBodies,
+): void {
+  server.addHook("preParsing", async (request, reply) => {
+    const bytes = bytesOf(request, bodyBytes);
+    if (bytes < PLACE_BYTES) return;
+    const tenant = tenantOf(request);
+    const places = Math.ceil(bytes / PLACE_BYTES);
+    const verdict = shares.verdict(tenant, { taken: places - 1, own: places - 1 });
+    if (verdict !== "granted") throw noRoom(verdict, most);
+    const giveBack = shares.take(tenant, places);
+    taken.set(request, giveBack);
+    reply.raw.once("close", giveBack);
+    if (reply.raw.destroyed || reply.raw.closed) giveBack();
+  });
+}
+
+/** For an answer that may last: the body has been worked on. */
+export function bodyIsDone(request: FastifyRequest): void {
+  taken.get(request)?.();
+}
+
+/** How long the body will be at most; 0 for one that is refused, or read as a stream. */
+function bytesOf({ headers, routeOptions }: FastifyRequest, most: number): number {
+  if ((routeOptions.bodyLimit ?? most) > most) return 0;
+  if (headers["transfer-encoding"] !== undefined) return most;
+  const length = Number(headers["content-length"] ?? 0);
+  return length > most ? 0 : length;
+}
+
+function noRoom(verdict: Exclude<Verdict, "granted">, most: number): AppError {
+  const details = { limit: "limits.incoming_bytes", most, retry_after_ms: RETRY_MS };
+  const again = `Try again in ${RETRY_MS / 1000} s.`;
+  return verdict === "full"
+    ? new AppError(
+        "unavailable",
+        `${most} bytes of requests are on their way, which is the most that this server takes at once (\`limits.incoming_bytes\`). ${again}`,
+        { details },
+      )
+    : new AppError(
+        "limit_exceeded",
+        `Your tenant has its share of the ${most} bytes of requests that this server takes at once (\`limits.incoming_bytes\`). ${again}`,
+        { details: { ...details, of: "tenant" } },
+      );
+}

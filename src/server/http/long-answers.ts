@@ -1,0 +1,164 @@
+// JSON answers that may be long. They are written in parts, in turns of the event loop of their own, each once the client has
+// taken the one before, so that a client that reads nothing costs one part.
+
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply } from "fastify";
+import type { Page } from "../../agent/core/stores.ts";
+import { freeTurn, LARGE_BYTES } from "../../lib/async.ts";
+import type { Credentials } from "../auth/credential-end.ts";
+import { hasPrincipal, ownerOf } from "../auth/guard.ts";
+import { counted, isLong, piecesOf } from "./client-disconnect.ts";
+import { charsOf, jsonParts } from "./json-parts.ts";
+import { credentialsEnd } from "./sse.ts";
+import type { Unread, UnreadAnswers } from "./unread-answers.ts";
+
+/** Of what is written in one turn of the event loop; a turn ends with the text that passes it. */
+const SLICE_CHARS = 128 * 1024;
+
+/** Lists of JSON texts that follow each other; what they return says what stands behind them. */
+export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
+
+export interface Listed<T> {
+  readonly name: string;
+  readonly lists: Lists<T>;
+  /** Asked for once the list is written. */
+  readonly restOf: (end: T) => object | Promise<object>;
+}
+
+export type Parts = AsyncGenerator<string, void, void>;
+
+/** `items` as JSON. What is short waits for no turn. */
+export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
+  let texts: string[] = [];
+  let left = LARGE_BYTES;
+  let hasTurn = false;
+  for (const item of items) {
+    if (hasTurn ? left <= 0 : charsOf(item, left) > left) {
+      if (texts.length > 0) yield texts;
+      await freeTurn(tenant);
+      [texts, left, hasTurn] = [[], SLICE_CHARS, true];
+    }
+    const text = toJson(item);
+    texts.push(text);
+    left -= text.length;
+  }
+  yield texts;
+}
+
+/** An object whose member `name` is the list, and which has the members of `restOf` behind it. */
+export async function* objectOf<T>(
+  tenant: string,
+  { name, lists, restOf }: Listed<T>,
+): AsyncGenerator<string, void, void> {
+  yield `{${JSON.stringify(name)}:`;
+  const rest = await restOf(yield* listOf(lists));
+  yield* joined(inSlices(tenant, membersOf(rest), (text) => text));
+  yield "}";
+}
+
+/** `value` as JSON. */
+export const writtenOf = (tenant: string, value: object): Parts =>
+  joined(inSlices(tenant, jsonParts(value), (text) => text));
+
+async function* joined(lists: Lists): Parts {
+  for await (const texts of lists) yield texts.join("");
+}
+
+function* membersOf(rest: object): Generator<string, void, void> {
+  for (const [name, value] of Object.entries(rest)) {
+    if (value === undefined) continue;
+    yield `,${JSON.stringify(name)}:`;
+    yield* jsonParts(value);
+  }
+}
+
+export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, void> {
+  let before = "[";
+  let list = await lists.next();
+  for (; !list.done; list = await lists.next()) {
+    for (const texts of withLongOnesAlone(list.value)) {
+      yield before;
+      yield texts;
+      before = ",";
+    }
+  }
+  yield before === "[" ? "[]" : "]";
+  return list.value;
+}
+
+/** The texts with commas between them. A long one is handed on as it is: to join it with another would copy it. */
+function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, void> {
+  let short: string[] = [];
+  for (const text of texts) {
+    if (!isLong(text)) {
+      short.push(text);
+      continue;
+    }
+    if (short.length > 0) yield short.join(",");
+    yield text;
+    short = [];
+  }
+  if (short.length > 0) yield short.join(",");
+}
+
+/**
+ * A short text whole. What fails before the first part is there is thrown; after it, the connection is closed. `open` begins
+ * to count what waits of a long one: its parts, and `kept` bytes of which they are made.
+ */
+export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
+  let short = "";
+  for (;;) {
+    const part = await parts.next();
+    if (part.done) return short;
+    if (isLong(short + part.value)) {
+      const unread = open();
+      const all = pieces([short, part.value], parts, (bytes) => unread(kept + bytes));
+      return Readable.from(all, { objectMode: false });
+    }
+    short += part.value;
+  }
+}
+
+/** Answers with pages of things. `toJson` makes JSON of one. */
+export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson: (item: T) => string) {
+  return async (reply: FastifyReply, { items, ...rest }: Page<T>): Promise<never> => {
+    const { tenant } = ownerOf(reply.request);
+    const page = { name: "items", lists: inSlices(tenant, items, toJson), restOf: () => rest };
+    return jsonOf(reply, await payloadOf(objectOf(tenant, page), () => unreadAnswers.open(reply)));
+  };
+}
+
+/** The answer of a route whose JSON is written already. */
+export function jsonOf(reply: FastifyReply, json: string | Readable): never {
+  reply.type("application/json; charset=utf-8");
+  // The text is that of a value that the route's schema describes.
+  return json as never;
+}
+
+/** Cuts long answers when the credentials end that they were asked for with: what is read from then on is for no one. */
+export function endLongAnswers(server: FastifyInstance, credentials: Credentials): void {
+  server.addHook("onSend", async (request, reply, payload: unknown) => {
+    if (payload instanceof Readable && hasPrincipal(request))
+      credentialsEnd(credentials, reply).addEventListener("abort", () => reply.raw.destroy());
+    return payload;
+  });
+}
+
+async function* pieces(
+  first: readonly string[],
+  parts: Parts,
+  unread: Unread,
+): AsyncGenerator<Buffer, void, void> {
+  yield* piecesOfAll(first, unread);
+  for await (const part of parts) yield* piecesOfAll([part], unread);
+}
+
+function piecesOfAll(texts: readonly string[], unread: Unread): Generator<Buffer, void, void> {
+  const all = texts.map((text) => Buffer.from(text));
+  const length = all.reduce((sum, bytes) => sum + bytes.length, 0);
+  return counted(
+    all.flatMap((bytes) => [...piecesOf(bytes)]),
+    length,
+    unread,
+  );
+}

@@ -1,0 +1,70 @@
+// Answers that hold the messages of a thread. They are read from the store page by page, each page once the client has
+// taken the one before, so that a client that reads nothing of a fat thread costs one page.
+
+import type { Readable } from "node:stream";
+import type { Message } from "../../agent/core/message.ts";
+import type { ThreadStore } from "../../agent/core/stores.ts";
+import { areLong, freeTurn, ownTurn } from "../../lib/async.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
+import type { Unread } from "./unread-answers.ts";
+
+/** Of messages that are read and checked at a time. */
+const READ_BYTES = 256 * 1024;
+/** Of the messages in one page of the API; a page ends with the message that passes it. */
+const PAGE_BYTES = 8 * 1024 * 1024;
+
+interface Source {
+  readonly threads: Pick<ThreadStore, "messagePage">;
+  readonly toJson: (message: Message, text: string) => string;
+  readonly owner: Owner;
+  readonly id: string;
+  readonly open: () => Unread;
+}
+
+/** JSON of a page of messages, with `next_cursor` when the thread has more. Throws `not_found` for an unknown `after`. */
+export function messagesAnswer(
+  source: Source,
+  page: { readonly after?: string | undefined; readonly limit: number },
+): Promise<string | Readable> {
+  const lists = read(source, { ...page, bytes: PAGE_BYTES });
+  const restOf = (next_cursor: string | undefined) => ({ next_cursor });
+  return payloadOf(objectOf(source.owner.tenant, { name: "items", lists, restOf }), source.open);
+}
+
+/**
+ * JSON of all messages of a thread, as the member `messages` of an object that has the members of `restOf` behind it, which is
+ * asked for once the messages are written.
+ */
+export function stateAnswer(source: Source, restOf: () => Promise<object>): Promise<string | Readable> {
+  const all = { limit: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
+  const answer = { name: "messages", lists: read(source, all), restOf };
+  return payloadOf(objectOf(source.owner.tenant, answer), source.open);
+}
+
+interface Window {
+  readonly after?: string | undefined;
+  readonly limit: number;
+  readonly bytes: number;
+}
+
+/** Yields messages as JSON; returns the id of the last one when the thread has more. */
+async function* read({ threads, toJson, owner, id }: Source, window: Window): Lists<string | undefined> {
+  let { after, limit, bytes } = window;
+  for (;;) {
+    // Several answers at once take turns, too.
+    await freeTurn(owner.tenant);
+    const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
+    const { texts, isLast } = await threads.messagePage(owner, id, page);
+    // A store may answer many readers in one turn.
+    if (areLong(texts)) await ownTurn(owner.tenant);
+    // Every text was written from a message.
+    const messages = texts.map((text) => ({ message: JSON.parse(text) as Message, text }));
+    yield messages.map(({ message, text }) => toJson(message, text));
+    if (isLast) return undefined;
+    after = messages.at(-1)?.message.id;
+    limit -= messages.length;
+    for (const text of texts) bytes -= Buffer.byteLength(text);
+    if (limit <= 0 || bytes <= 0) return after;
+  }
+}

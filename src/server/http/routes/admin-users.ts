@@ -1,0 +1,158 @@
+// What an admin does for users of the tenant, and an operator for all: stop a run, export and delete a user. Each leaves a line
+// in the log.
+
+import { z } from "zod";
+import { isSettled, RunRecord } from "../../../agent/core/records.ts";
+import { deleteUser } from "../../../engine/admin/delete-user.ts";
+import { exportUser } from "../../../engine/admin/export-user.ts";
+import { keyOf, settledRun } from "../../../engine/runs/control.ts";
+import { endRun } from "../../../engine/runs/start.ts";
+import { principalOf } from "../../auth/guard.ts";
+import { OwnerName } from "../../auth/principal.ts";
+import { payloadOf } from "../long-answers.ts";
+import { RunParams, StopBody } from "../schemas.ts";
+import type { RouteServices } from "../services.ts";
+import type { App } from "../validation.ts";
+import { note, requireReach } from "./admin.ts";
+
+const UserParams = z.object({ tenant: OwnerName, user: OwnerName });
+
+const Deleted = z
+  .object({
+    complete: z.boolean().describe("False: more is left than one request deletes, or in use. Repeat it."),
+    runs_cancelled: z.int(),
+    threads: z.int(),
+    items: z.int().describe("What agents keep for the user: overrides, permission rules, reflections."),
+    workspaces: z.int().describe("With their files; of Docker backends the sandboxes and volumes."),
+    keys: z.int(),
+  })
+  .describe("What this request has deleted.")
+  .meta({ id: "DeletedUser" });
+
+const Backup = z
+  .object({
+    path: z.string().describe("On the server's machine."),
+    files: z.int(),
+    bytes: z.int(),
+    workspaces_left_out: z
+      .int()
+      .describe("Sandboxes whose files are in volumes of a Docker engine: they are not in the backup."),
+  })
+  .meta({ id: "Backup" });
+
+const EngineParams = z.object({ engine: z.string().min(1).max(32) });
+const ForgottenEngine = z
+  .object({
+    lost: z.int().describe("Sandboxes whose files were there."),
+    kept: z
+      .int()
+      .describe("Those that were being moved: they continue with what the other engine has of their files."),
+  })
+  .meta({ id: "ForgottenEngine" });
+
+export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteServices): void {
+  const tags = ["admin"];
+
+  app.post(
+    "/admin/tenants/:tenant/users/:user/threads/:thread_id/runs/:run_id/cancel",
+    {
+      schema: {
+        summary: "Stop the run of any user",
+        description: "As `POST /threads/{thread_id}/runs/{run_id}/cancel` does for the user.",
+        tags,
+        params: UserParams.extend(RunParams.shape),
+        body: StopBody,
+        response: { 200: RunRecord, 202: RunRecord },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, run_id, ...owner } = request.params;
+      requireReach(principalOf(request), owner);
+      const stopped = await endRun(runs, { owner, thread_id, run_id }, request.body.mode);
+      note(request, "cancel_run", { ...owner, thread_id, run_id });
+      const run = await settledRun(runs, keyOf(owner, stopped), AbortSignal.timeout(5_000));
+      return reply.code(isSettled(run.status) ? 200 : 202).send(run);
+    },
+  );
+
+  app.post(
+    "/admin/backup",
+    {
+      schema: {
+        summary: "Back up the data folder while the server runs",
+        description:
+          "Only with `STORE=sqlite`: databases, workspaces and volumes, to `backups/` in the data folder.",
+        tags,
+        response: { 200: Backup },
+      },
+    },
+    async (request) => {
+      const made = await admin.backUp();
+      note(request, "back_up", made);
+      return made;
+    },
+  );
+
+  app.delete(
+    "/admin/engines/:engine",
+    {
+      schema: {
+        summary: "Forget a Docker engine that is lost for good, with the files on it",
+        description:
+          "Their users get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
+        tags,
+        params: EngineParams,
+        response: { 200: ForgottenEngine },
+      },
+    },
+    async (request) => {
+      const { engine } = request.params;
+      const forgotten = await admin.forgetEngine(engine);
+      note(request, "forget_engine", { engine, ...forgotten });
+      return forgotten;
+    },
+  );
+
+  app.delete(
+    "/admin/tenants/:tenant/users/:user",
+    {
+      schema: {
+        summary: "Delete everything of a user",
+        description:
+          "Cancels the user's runs, then deletes threads, what agents keep for the user, workspaces and API keys. Usage counters and the tenant's callback tools stay. Repeat it until `complete`.",
+        tags,
+        params: UserParams,
+        response: { 200: Deleted },
+      },
+    },
+    async (request) => {
+      requireReach(principalOf(request), request.params);
+      const deleted = await deleteUser(admin, request.params);
+      note(request, "delete_user", { ...request.params, ...deleted });
+      return deleted;
+    },
+  );
+
+  app.get(
+    "/admin/tenants/:tenant/users/:user/export",
+    {
+      // It would read everything.
+      exposeHeadRoute: false,
+      schema: {
+        summary: "Export everything of a user",
+        description:
+          "One JSON object a line, with `type`: `export`, `thread`, `message`, `state`, `run`, `item`, `key`, `usage`, and last `end`, which counts the lines before it. Files of workspaces are not in it.",
+        tags,
+        params: UserParams,
+        response: { 200: { content: { "application/x-ndjson": { schema: z.string() } } } },
+      },
+    },
+    async (request, reply) => {
+      requireReach(principalOf(request), request.params);
+      note(request, "export_user", request.params);
+      // Read as the client takes it; what fails in the middle cuts the answer, which then has no `end`.
+      const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
+      return reply.type("application/x-ndjson").send(lines as never);
+    },
+  );
+}

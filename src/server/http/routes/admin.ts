@@ -1,0 +1,202 @@
+// What an admin sees of all users of a tenant, and an operator of all tenants.
+
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../agent/core/errors.ts";
+import { RunRecord } from "../../../agent/core/records.ts";
+import type { Page } from "../../../agent/core/stores.ts";
+import {
+  listAllInterrupts,
+  listAllRuns,
+  listSandboxes,
+  listTenants,
+  listUsage,
+  listUsers,
+} from "../../../engine/admin/lists.ts";
+import type { Reach } from "../../../engine/admin/reach.ts";
+import { USAGE_DAYS } from "../../../engine/quotas/store.ts";
+import { principalOf } from "../../auth/guard.ts";
+import { OwnerName, type Principal } from "../../auth/principal.ts";
+import { PageQuery, pageOf } from "../schemas.ts";
+import type { RouteServices } from "../services.ts";
+import type { App } from "../validation.ts";
+import { OpenInterrupt } from "./interrupts.ts";
+import { Currency, LimitStates, Used, UserUsed } from "./usage.ts";
+
+export const AdminQuery = PageQuery.extend({
+  cursor: z.string().max(4096).optional(),
+  tenant: OwnerName.optional().describe("Default: your tenant; for an operator, all tenants."),
+  user: OwnerName.optional().describe("An operator names the tenant as well."),
+});
+
+const Owned = { tenant: z.string(), user: z.string() };
+
+const User = z
+  .object({
+    ...Owned,
+    updated_at: z.iso.datetime().describe("The last change of one of the user's threads."),
+  })
+  .meta({ id: "User" });
+
+const Sandbox = z
+  .object({
+    id: z.string(),
+    ...Owned,
+    name: z.string().describe("The backend's name."),
+    engine: z.string().describe("The engine with its files; `default` where the settings name none."),
+    state: z
+      .enum(["running", "ending", "stopped", "removed"])
+      .describe("`removed`: the container; the files exist."),
+    used_at: z.iso.datetime(),
+  })
+  .meta({ id: "Sandbox" });
+
+const TenantUsage = z
+  .object({
+    tenant: z.string(),
+    user: z.string().optional(),
+    totals: Used,
+    limits: LimitStates,
+    currency: Currency,
+    users: z.array(UserUsed).optional().describe("Of a tenant: as in `GET /usage`."),
+  })
+  .meta({ id: "TenantUsage" });
+
+export const WHO = "With the scope `admin` of your tenant, with `operator` of all tenants.";
+const PAGES = `${WHO} A page may be empty and have a \`next_cursor\`.`;
+
+export function adminRoutes(app: App, { admin }: RouteServices): void {
+  const tags = ["admin"];
+
+  app.get(
+    "/admin/tenants",
+    {
+      schema: {
+        summary: "The tenants that have threads",
+        description: WHO,
+        tags,
+        querystring: AdminQuery.omit({ tenant: true, user: true }),
+        response: { 200: pageOf(z.object({ tenant: z.string() })) },
+      },
+    },
+    async (request) => over(request, {}, (reach) => listTenants(admin, reach, request.query)),
+  );
+
+  app.get(
+    "/admin/users",
+    {
+      schema: {
+        summary: "The users who have threads",
+        description: PAGES,
+        tags,
+        querystring: AdminQuery,
+        response: { 200: pageOf(User) },
+      },
+    },
+    async (request) => over(request, request.query, (reach) => listUsers(admin, reach, request.query)),
+  );
+
+  app.get(
+    "/admin/runs",
+    {
+      schema: {
+        summary: "The runs of all users",
+        description: `User by user, newest first. ${PAGES}`,
+        tags,
+        querystring: AdminQuery.extend({ status: RunRecord.shape.status.optional() }),
+        response: { 200: pageOf(RunRecord.extend(Owned).meta({ id: "UserRun" })) },
+      },
+    },
+    async (request) => over(request, request.query, (reach) => listAllRuns(admin, reach, request.query)),
+  );
+
+  app.get(
+    "/admin/interrupts",
+    {
+      schema: {
+        summary: "The open interrupts of all users",
+        description: `User by user. ${PAGES}`,
+        tags,
+        querystring: AdminQuery,
+        response: { 200: pageOf(OpenInterrupt.extend(Owned).meta({ id: "UserInterrupt" })) },
+      },
+    },
+    async (request) =>
+      over(request, request.query, (reach) => listAllInterrupts(admin, reach, request.query)),
+  );
+
+  app.get(
+    "/admin/sandboxes",
+    {
+      schema: {
+        summary: "The Docker sandboxes of all users",
+        description: WHO,
+        tags,
+        querystring: AdminQuery,
+        response: { 200: pageOf(Sandbox) },
+      },
+    },
+    async (request) => {
+      const page = await over(request, request.query, (reach) => listSandboxes(admin, reach, request.query));
+      const items = page.items.map(({ id, owner, name, engine, state, used_at }) => ({
+        id,
+        ...owner,
+        name,
+        engine,
+        state,
+        used_at: new Date(used_at).toISOString(),
+      }));
+      return { ...page, items };
+    },
+  );
+
+  app.get(
+    "/admin/usage",
+    {
+      schema: {
+        summary: "Usage and quotas of tenants, or of a user",
+        description: `Of each tenant that has threads, of \`tenant\`, or of its \`user\`. ${WHO}`,
+        tags,
+        querystring: AdminQuery.extend({
+          days: z.coerce.number().int().min(1).max(USAGE_DAYS).default(30),
+        }),
+        response: { 200: pageOf(TenantUsage) },
+      },
+    },
+    async (request) => over(request, request.query, (reach) => listUsage(admin, reach, request.query)),
+  );
+}
+
+/** Empty for an admin who asks for another tenant: whether there is one is not to be seen. */
+async function over<T>(
+  request: FastifyRequest,
+  asked: Reach,
+  list: (reach: Reach) => Promise<Page<T>>,
+): Promise<Page<T>> {
+  const reach = reachOf(principalOf(request), asked);
+  return reach ? list(reach) : { items: [] };
+}
+
+/**
+ * What the principal may see of what it asks for; undefined: nothing. An admin's reach ends with the tenant. Throws
+ * `invalid_request`.
+ */
+export function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): Reach | undefined {
+  if (scopes.includes("operator")) {
+    if (user !== undefined && tenant === undefined)
+      throw new AppError("invalid_request", "Invalid querystring: user: needs `tenant`.");
+    return { tenant, user };
+  }
+  return tenant === undefined || tenant === own ? { tenant: own, user } : undefined;
+}
+
+/** Throws `not_found` for a tenant that an admin is not of, as for one that does not exist. */
+export function requireReach(principal: Principal, { tenant, user }: { tenant: string; user: string }): void {
+  if (!reachOf(principal, { tenant })) throw new AppError("not_found", `There is no user \`${user}\`.`);
+}
+
+/** Logs who has done what to whom. */
+export function note(request: FastifyRequest, act: string, to: object): void {
+  const { tenant, user, api_key } = principalOf(request);
+  request.log.info({ admin: { tenant, user, api_key }, act, to }, "an admin acted");
+}

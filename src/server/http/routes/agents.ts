@@ -1,0 +1,196 @@
+// Agents as the user sees them, with the user's overrides applied, and as those who manage see their prompts.
+
+import { z } from "zod";
+import {
+  changeOverrides,
+  forgetOverrides,
+  keptOverrides,
+  OverrideIssue,
+  Overrides,
+  OverridesPatch,
+  told,
+} from "../../../agent/agents/overrides.ts";
+import { AgentInfo, UserChoices } from "../../../agent/agents/registry.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import { UserMay } from "../../../agent/core/hook.ts";
+import { offeredTools } from "../../../engine/runs/offered-tools.ts";
+import { mergePatch } from "../../../lib/json.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+const OwnChanges = Overrides.extend({
+  ignored: z.array(OverrideIssue).describe("Overrides that no longer fit the agent, with what would fit."),
+  changeable: z
+    .record(z.string(), UserMay)
+    .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
+}).meta({ id: "AgentOverrides" });
+
+const AgentDetails = AgentInfo.extend({
+  choices: UserChoices.describe("What you may change with your overrides."),
+}).meta({ id: "AgentDetails" });
+
+const AgentTool = z
+  .object({
+    name: z.string(),
+    description: z.string().describe("As the model reads it."),
+    parameters: z.record(z.string(), z.unknown()).describe("JSON Schema of its arguments."),
+    read_only: z.boolean().describe("Whether it changes nothing."),
+  })
+  .meta({ id: "AgentTool" });
+
+const PromptBlock = z.object({ id: z.string(), text: z.string() }).meta({ id: "PromptBlock" });
+
+export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpServices): void {
+  const tags = ["agents"];
+  const params = z.object({ name: z.string().max(64) });
+  const seen = async (owner: Owner, name: string) => {
+    // Throws for an unknown agent before the store is asked.
+    agents.seenWith(name, undefined);
+    const user = await keptOverrides(items, owner, name);
+    return { ...agents.seenWith(name, user), user };
+  };
+
+  const shown = async (owner: Owner, name: string) => {
+    const { agent, user } = await seen(owner, name);
+    const tools = await offeredTools(runs, owner, name);
+    return { ...agent, user, tools: tools.map((tool) => tool.name) };
+  };
+
+  const changesOf = (user: unknown, ignored: readonly OverrideIssue[]) => ({
+    ...Overrides.safeParse(user).data,
+    ignored: [...ignored],
+    changeable: agents.changeable(),
+  });
+
+  app.get(
+    "/agents",
+    { schema: { summary: "All agents", tags, response: { 200: z.object({ items: z.array(AgentInfo) }) } } },
+    async (request) => {
+      const all = agents.list().map(({ name }) => shown(ownerOf(request), name));
+      return { items: await Promise.all(all) };
+    },
+  );
+
+  app.get(
+    "/agents/:name",
+    {
+      schema: {
+        summary: "An agent, and what you may change in it",
+        tags,
+        params,
+        response: { 200: AgentDetails },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      const { user, ...agent } = await shown(ownerOf(request), name);
+      return { ...agent, choices: agents.choices(name, user) };
+    },
+  );
+
+  app.get(
+    "/agents/:name/tools",
+    {
+      schema: {
+        summary: "The tools that your runs of an agent offer its model, by name",
+        tags,
+        params,
+        response: { 200: z.object({ items: z.array(AgentTool) }) },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      const tools = await offeredTools(runs, ownerOf(request), name);
+      const items = tools.map(({ name, description, parameters, annotations }) => ({
+        ...{ name, description, parameters: { ...parameters } },
+        read_only: annotations.readOnly === true,
+      }));
+      return { items };
+    },
+  );
+
+  app.get(
+    "/agents/:name/prompt",
+    {
+      schema: {
+        summary: "The configured system prompt of an agent",
+        description:
+          "For those who manage the tenant or the server. Its blocks in their order, as every run sends them. Hooks add further blocks while a run works, such as skills and memory: `GET /threads/{thread_id}/runs/{run_id}/requests/{n}` has those.",
+        tags,
+        params,
+        response: { 200: z.object({ items: z.array(PromptBlock) }) },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      return { items: agents.find(name).system.map(({ id, text }) => ({ id, text })) };
+    },
+  );
+
+  app.get(
+    "/agents/:name/overrides",
+    { schema: { summary: "Your overrides of an agent", tags, params, response: { 200: OwnChanges } } },
+    async (request) => {
+      const { user, ignored } = await seen(ownerOf(request), request.params.name);
+      return changesOf(user, ignored);
+    },
+  );
+
+  app.patch(
+    "/agents/:name/overrides",
+    {
+      schema: {
+        summary: "Change your overrides of an agent: hooks, skills, model",
+        description:
+          "Takes effect with the next run. What protects the operator or others cannot be changed; `changeable` of the answer names the hooks that can.",
+        tags,
+        params,
+        body: OverridesPatch,
+        response: { 200: OwnChanges },
+      },
+    },
+    async (request) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      const place = { owner: ownerOf(request), agent: name };
+      const changed = await changeOverrides(items, place, (before) => {
+        const after = mergePatch(before, request.body);
+        refuseNew(agents.seenWith(name, after).ignored, agents.seenWith(name, before).ignored);
+        return after;
+      });
+      return changesOf(changed, agents.seenWith(name, changed).ignored);
+    },
+  );
+
+  app.delete(
+    "/agents/:name/overrides",
+    {
+      schema: {
+        summary: "Remove all your overrides of an agent",
+        tags,
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { name } = request.params;
+      agents.seenWith(name, undefined);
+      await forgetOverrides(items, ownerOf(request), name);
+      return reply.code(204).send(null);
+    },
+  );
+}
+
+/** Issues that existed before do not refuse another change. */
+function refuseNew(misfits: readonly OverrideIssue[], before: readonly OverrideIssue[]): void {
+  const known = new Set(before.map(({ path }) => path));
+  const issues = misfits.filter(({ path }) => !known.has(path));
+  if (issues.length > 0)
+    throw new AppError("invalid_request", `These overrides do not fit the agent: ${told(issues)}`, {
+      details: { issues },
+    });
+}

@@ -1,0 +1,63 @@
+// Lists the branches of a thread, and restores one.
+
+import { z } from "zod";
+import { isSettled, RunRecord, Thread } from "../../../agent/core/records.ts";
+import { branchesOf } from "../../../engine/runs/branches.ts";
+import { keyOf, notFound, settledRun } from "../../../engine/runs/control.ts";
+import { restoreBranch } from "../../../engine/runs/restore.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { Id } from "../../../protocol/ids.ts";
+import { ownerOf } from "../../auth/guard.ts";
+import { idempotencyKey } from "../run-stream.ts";
+import { ThreadParams } from "../schemas.ts";
+import type { HttpServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+/** How long an answer waits for the end of a restoration, in ms. */
+const WAIT_MS = 5_000;
+
+export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServices): void {
+  const tags = ["threads"];
+
+  app.get(
+    "/threads/:thread_id/branches",
+    {
+      schema: {
+        summary: "The branches of a thread: what it held before messages were replaced, newest first",
+        description:
+          "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was replaced.",
+        tags,
+        params: ThreadParams,
+        response: { 200: z.object({ items: z.array(Thread) }) },
+      },
+    },
+    async (request) => {
+      const place = { owner: ownerOf(request), thread_id: request.params.thread_id };
+      if (!(await threads.get(place.owner, place.thread_id))) throw notFound("thread", place.thread_id);
+      return { items: await branchesOf(threads, place) };
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/branches/:branch_id/restore",
+    {
+      schema: {
+        summary: "Restore a branch; the messages that it replaces become a branch",
+        description:
+          "200 with the run that restored it, or 202 when that run has not ended within five seconds. It asks no model.",
+        tags,
+        params: ThreadParams.extend({ branch_id: Id }),
+        response: { 200: RunRecord, 202: RunRecord },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const begun = await restoreBranch(runs, owner, {
+        ...request.params,
+        ...omitUndefined({ idempotency_key: idempotencyKey(request) }),
+      });
+      const run = await settledRun(runs, keyOf(owner, begun), AbortSignal.timeout(WAIT_MS));
+      return reply.code(isSettled(run.status) ? 200 : 202).send(run);
+    },
+  );
+}

@@ -1,0 +1,221 @@
+// Operations: liveness and readiness, the API reference, who is asking, and tickets.
+
+import { createReadStream } from "node:fs";
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../agent/core/errors.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { packageRoot } from "../../../lib/paths.ts";
+import { kindOf, SchemeKind } from "../../auth/config.ts";
+import { principalOf } from "../../auth/guard.ts";
+import { Scope } from "../../auth/principal.ts";
+import { TICKET_PATH } from "../../auth/scopes.ts";
+import { SignInOptions } from "../../auth/sign-in.ts";
+import type { Tickets } from "../../auth/tickets.ts";
+import { WireName } from "../../config/wire-names.ts";
+import type { DependencyState } from "../dependencies.ts";
+import type { HttpServices, RouteServices } from "../services.ts";
+import type { App } from "../validation.ts";
+
+const DependencyStatus = z
+  .object({
+    name: z.string(),
+    status: z.enum(["up", "down"]),
+    since: z.iso.datetime().describe("When it was found as it is now."),
+    checked_at: z.iso.datetime(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "DependencyStatus" });
+
+export function healthRoutes(app: App, services: RouteServices): void {
+  const { runs, version, agents, dependencies, isOperator } = services;
+  const tags = ["operations"];
+
+  app.get(
+    "/health",
+    {
+      schema: {
+        summary: "Liveness check",
+        tags,
+        response: { 200: z.object({ status: z.literal("ok"), version: z.string(), agents: z.int() }) },
+      },
+    },
+    async () => ({ status: "ok" as const, version, agents: agents.list().length }),
+  );
+
+  app.get(
+    "/ready",
+    {
+      schema: {
+        summary: "Readiness: the store and the backends are reachable",
+        description:
+          "With `verbose`, the scope `admin` or the metrics token: each dependency, also in a refusal's `details`.",
+        tags,
+        querystring: z.strictObject({ verbose: z.string().optional() }),
+        response: {
+          200: z.object({
+            status: z.literal("ready"),
+            dependencies: z.array(DependencyStatus).optional(),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      if (runs.executor.isClosing) throw new AppError("shutting_down", "The server is shutting down.");
+      const isVerbose = request.query.verbose !== undefined && (await isOperator(request));
+      const states = await dependencies.states();
+      const shown = isVerbose ? { dependencies: states.map(statusOf) } : {};
+      const down = states.find(({ isUp, isOptional }) => !isUp && !isOptional)?.error;
+      if (!down) return { status: "ready" as const, ...shown };
+      throw new AppError(down.code, down.message, { cause: down, details: { ...down.details, ...shown } });
+    },
+  );
+}
+
+const statusOf = ({ name, isUp, since, checked_at, error }: DependencyState) => ({
+  name,
+  status: isUp ? ("up" as const) : ("down" as const),
+  since,
+  checked_at,
+  ...omitUndefined({ error: error?.message }),
+});
+
+/** Not part of the API's contract: Prometheus has a format of its own. */
+export function metricsRoutes(app: App, { metrics, requireOperator }: RouteServices): void {
+  if (!metrics) return;
+  app.get("/metrics", { schema: { hide: true } }, async (request, reply) => {
+    await requireOperator(request);
+    const { contentType, read } = takesOpenMetrics(request) ? metrics.openMetrics : metrics.text;
+    return reply
+      .type(contentType)
+      .header("vary", "accept")
+      .send(await read());
+  });
+}
+
+const takesOpenMetrics = ({ headers }: FastifyRequest) =>
+  headers.accept?.includes("application/openmetrics-text") ?? false;
+
+const ASSETS: ReadonlyMap<string, string> = new Map([
+  ["swagger-ui.css", "text/css"],
+  ["swagger-ui-bundle.js", "text/javascript"],
+]);
+
+/** Its addresses are relative to its own: a proxy may remove a path prefix. */
+const PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>Skein API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<div id="api"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script type="module">
+  const spec = await (await fetch("openapi.json")).json();
+  const servers = [{ url: new URL(".", location).href.slice(0, -1) }];
+  SwaggerUIBundle({ spec: { ...spec, servers }, dom_id: "#api", deepLinking: true });
+</script>
+</html>
+`;
+
+export function docsRoutes(app: App): void {
+  const schema = { hide: true };
+
+  app.get("/docs", { schema }, async (_request, reply) => reply.type("text/html").send(PAGE));
+  app.get("/openapi.yaml", { schema }, async (_request, reply) =>
+    reply.type("application/yaml").send(createReadStream(new URL("openapi.yaml", packageRoot))),
+  );
+  app.get(
+    "/openapi.json",
+    { schema },
+    async (_request, reply) =>
+      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // put there by script/build
+  );
+  app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
+    // Below `/docs/`, the addresses of its files would lead elsewhere.
+    if (params.asset === "") return reply.redirect("../docs");
+    const type = ASSETS.get(params.asset);
+    if (!type) throw new AppError("not_found", `There is no \`${params.asset}\` in the documentation.`);
+    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // put there by script/build
+    return reply.type(type).header("cache-control", "max-age=86400").send(createReadStream(file));
+  });
+}
+
+const Me = z
+  .object({
+    tenant: z.string(),
+    user: z.string(),
+    scopes: z.array(Scope),
+    auth: SchemeKind.describe("How the server learns who is asking."),
+    expires_at: z.iso.datetime().optional().describe("When the credentials expire."),
+    wires: z.array(WireName).describe("The protocols of stock front ends that are on."),
+    version: z.string().describe("Of the server."),
+    currency: z.string().optional().describe("Of costs, if the settings name one."),
+  })
+  .meta({ id: "Me" });
+
+export function meRoutes(app: App, { access: { auth }, wires, version, quotas }: HttpServices): void {
+  app.get(
+    "/me",
+    {
+      schema: {
+        summary: "Who you are to the server, and what you may do",
+        tags: ["operations"],
+        response: { 200: Me },
+      },
+    },
+    async (request) => {
+      const { tenant, user, scopes, expires_at } = principalOf(request);
+      const end = expires_at === undefined ? {} : { expires_at: new Date(expires_at).toISOString() };
+      const { currency } = quotas;
+      const shown = { scopes: [...scopes], auth: kindOf(auth.scheme), wires: [...wires], version };
+      return { tenant, user, ...shown, ...(currency === undefined ? {} : { currency }), ...end };
+    },
+  );
+}
+
+export function signInRoutes(app: App, signIn: () => Promise<SignInOptions>): void {
+  app.get(
+    "/sign-in",
+    {
+      schema: {
+        summary: "How a front end signs people in",
+        tags: ["operations"],
+        response: { 200: SignInOptions },
+      },
+    },
+    () => signIn(),
+  );
+}
+
+const TicketBody = z
+  .strictObject({
+    path: z
+      .string()
+      .regex(
+        TICKET_PATH,
+        "must be the path of a stream or a file, such as /threads/my-thread/events or /backend/files/a.png, without a query",
+      ),
+  })
+  .meta({ id: "NewTicket" });
+
+const Ticket = z
+  .object({ ticket: z.string().describe("For `?ticket=`."), expires_at: z.iso.datetime() })
+  .meta({ id: "Ticket" });
+
+export function ticketRoutes(app: App, tickets: Tickets): void {
+  app.post(
+    "/tickets",
+    {
+      schema: {
+        summary: "Create a ticket with which a browser opens one stream or file within a minute",
+        description:
+          "For EventSource, links and images, which send no headers. Valid for that path only, to read. If the stream breaks later, get a new ticket and continue with `?after=`.",
+        tags: ["operations"],
+        body: TicketBody,
+        response: { 201: Ticket },
+      },
+    },
+    async (request, reply) => reply.code(201).send(tickets.issue(principalOf(request), request.body.path)),
+  );
+}

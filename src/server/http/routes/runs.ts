@@ -1,0 +1,309 @@
+// Runs: start, follow, stop, steer.
+
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError, hasCode } from "../../../agent/core/errors.ts";
+import { type Message, systemMessage, userMessage } from "../../../agent/core/message.ts";
+import { isSettled, RunRecord } from "../../../agent/core/records.ts";
+import type { RunKey } from "../../../agent/core/stores.ts";
+import { admit } from "../../../engine/quotas/holds.ts";
+import { getRun, keyOf, settledRun, steerRun } from "../../../engine/runs/control.ts";
+import { listRuns, MAX_THREADS } from "../../../engine/runs/find.ts";
+import { currentPhase, outputOf } from "../../../engine/runs/follow.ts";
+import { SentRequest } from "../../../engine/runs/sent-requests.ts";
+import { endRun, type RunCommand, startRun } from "../../../engine/runs/start.ts";
+import { Span, Trace, traceOf } from "../../../engine/runs/trace.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { ownerOf, sentBy } from "../../auth/guard.ts";
+import { inSlices, jsonOf, objectOf, pageSender, payloadOf } from "../long-answers.ts";
+import {
+  expired,
+  finishedJson,
+  idempotencyKey,
+  lastEventId,
+  parseThreadCursor,
+  replyWithRun,
+  resumeAt,
+  runFrames,
+} from "../run-stream.ts";
+import {
+  EventsQuery,
+  FinishedRun,
+  IdempotencyKey,
+  PageQuery,
+  pageOf,
+  RequestParams,
+  RunNow,
+  RunParams,
+  RunsQuery,
+  StartRunBody,
+  SteerBody,
+  StopBody,
+  ThreadParams,
+} from "../schemas.ts";
+import type { RouteServices } from "../services.ts";
+import { type App, fittingJson } from "../validation.ts";
+
+const Stream = z
+  .string()
+  .describe(
+    "Server-Sent Events: `id`, `event`, and as `data` a StreamEvent. `credentials_ended` comes last when the credentials end before the stream.",
+  );
+
+export function runRoutes(app: App, services: RouteServices): void {
+  const { runs, streams, stores, quotas, unreadAnswers } = services;
+  const json = finishedJson(app, "/threads/:thread_id/runs");
+  const sendPage = pageSender(unreadAnswers, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
+  const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
+
+  app.post(
+    "/threads/:thread_id/runs",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Start a run and follow it",
+        description:
+          "Loads or creates the thread. Streams the run; with `Accept: application/json` waits for its end; with `background` answers at once. A repeat with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
+        tags: ["runs"],
+        params: ThreadParams,
+        headers: IdempotencyKey,
+        body: StartRunBody,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Stream }, "application/json": { schema: FinishedRun } },
+          },
+          202: RunRecord,
+          204: z.null(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id } = request.params;
+      const owner = ownerOf(request);
+      if (services.refusesSystemMessages) refuseSystemMessages(request.body);
+      const cursor = lastEventId(request);
+      return replyWithRun(services, { owner, ...request.body }, { request, reply, json }, (stream) =>
+        cursor
+          ? rejoin({ owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
+          : startRun(runs, owner, { ...commandOf(thread_id, request), stream }),
+      );
+    },
+  );
+
+  app.get(
+    "/runs",
+    {
+      schema: {
+        summary: "The runs of all your threads, newest first",
+        description: `With those of subagents. Looks into the ${MAX_THREADS} threads that changed last.`,
+        tags: ["runs"],
+        querystring: RunsQuery,
+        response: { 200: pageOf(RunRecord) },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      return sendPage(reply, await listRuns(stores, owner, omitUndefined(request.query)));
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs",
+    {
+      schema: {
+        summary: "The runs of a thread, newest first",
+        tags: ["runs"],
+        params: ThreadParams,
+        querystring: PageQuery,
+        response: { 200: pageOf(RunRecord) },
+      },
+    },
+    async (request, reply) =>
+      sendPage(
+        reply,
+        await stores.runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
+      ),
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id",
+    { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
+    async (request) => {
+      const key = keyIn(request);
+      const run = await getRun(runs, key);
+      const phase = await currentPhase(stores.events, key, run);
+      return { ...run, ...omitUndefined({ phase, output: await outputOf(stores.events, key, run) }) };
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id/events",
+    {
+      sse: "manual",
+      exposeHeadRoute: false,
+      schema: {
+        summary: "Follow a run",
+        description:
+          "Replays the events after `Last-Event-ID` (or `after`), then continues live. 204 when the run has ended and was read to its end; 410 when events after the cursor are no longer kept.",
+        tags: ["runs"],
+        params: RunParams,
+        querystring: EventsQuery,
+        response: { 200: { content: { "text/event-stream": { schema: Stream } } }, 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const key = keyIn(request);
+      const run = await getRun(runs, key);
+      const cursor = lastEventId(request) ?? request.query.after;
+      const after = await resumeAt(stores.events, key.owner, run, cursor);
+      if (after === undefined) return reply.code(204).send(null);
+      await streams.send(reply, runFrames(stores, key, after), request.query.heartbeat);
+      return undefined;
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id/trace",
+    {
+      schema: {
+        summary: "The trace of a run: its model calls, tool calls and subagents as spans",
+        description: "Of a run in progress, the spans so far. 410 when its events are no longer kept.",
+        tags: ["runs"],
+        params: RunParams,
+        response: { 200: Trace },
+      },
+    },
+    async (request, reply) => {
+      const key = keyIn(request);
+      await resumeAt(stores.events, key.owner, await getRun(runs, key), FROM_THE_START);
+      const { spans, is_whole } = await traceOf(stores.events, key, quotas);
+      const { tenant } = key.owner;
+      const lists = inSlices(tenant, spans, spanJson);
+      const answer = objectOf(tenant, { name: "spans", lists, restOf: () => ({ is_whole }) });
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply)));
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/runs/:run_id/requests/:n",
+    {
+      schema: {
+        summary: "What the model was sent in a model call of a run",
+        description:
+          "The run's `n`th own model call, as the trace numbers them. 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
+        tags: ["runs"],
+        params: RequestParams,
+        response: { 200: SentRequest },
+      },
+    },
+    async (request) => {
+      const { n, ...params } = request.params;
+      const key = { owner: ownerOf(request), ...params };
+      if (!runs.sentRequests) throw notRecorded();
+      await getRun(runs, key);
+      const sent = await runs.sentRequests.read(key, n);
+      if (sent) return sent;
+      throw new AppError("not_found", `No request ${n} of run \`${key.run_id}\` is kept.`);
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/runs/:run_id/cancel",
+    {
+      schema: {
+        summary: "Stop a run: now (`cancel`), or after its current step (`interrupt`)",
+        description:
+          "200 with the ended run, or 202 when it has not ended within five seconds. A run that waits for answers is cancelled by another one, which answers its open calls and is what comes back.",
+        tags: ["runs"],
+        params: RunParams,
+        body: StopBody,
+        response: { 200: RunRecord, 202: RunRecord },
+      },
+    },
+    async (request, reply) => {
+      const key = keyIn(request);
+      const stopped = await endRun(runs, key, request.body.mode);
+      const run = await settledRun(runs, keyOf(key.owner, stopped), AbortSignal.timeout(5_000));
+      return reply.code(isSettled(run.status) ? 200 : 202).send(run);
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/runs/:run_id/messages",
+    {
+      schema: {
+        summary: "Steer: add a user message to the running run, for its next model call",
+        tags: ["runs"],
+        params: RunParams,
+        body: SteerBody,
+        response: { 202: z.object({ message_id: z.string() }) },
+      },
+    },
+    async (request, reply) => {
+      const message = userMessage("input" in request.body ? request.body.input : request.body.content);
+      await steerRun(runs, keyIn(request), message);
+      return reply.code(202).send({ message_id: message.id });
+    },
+  );
+
+  /** A client that repeats a POST names the run by the last event it got. */
+  async function rejoin(key: RunKey, stream: string | undefined): Promise<RunRecord> {
+    const run = await getRun(runs, key).catch((error: unknown) => {
+      throw hasCode(error, "not_found") ? expired() : error;
+    });
+    await admit(quotas, key.owner, { stream });
+    return run;
+  }
+}
+
+/** A cursor. */
+const FROM_THE_START = "0";
+
+const notRecorded = () =>
+  new AppError("not_recorded", "This server does not keep what models are sent.", {
+    details: { setting: "traces.requests" },
+  });
+
+const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): RunKey => ({
+  owner: ownerOf(request),
+  ...request.params,
+});
+
+function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBody }>): RunCommand {
+  const { body } = request;
+  const { agent, model, temperature, max_tokens, thinking, tool_choice, metadata, on_busy, tools } = body;
+  const { output_schema } = body;
+  const settings = omitUndefined({ temperature, max_tokens, thinking, tool_choice });
+  return {
+    thread_id,
+    request: {
+      input: inputOf(body),
+      settings,
+      ...omitUndefined({ model, output_schema, tools, ...sentBy(request) }),
+    },
+    metadata,
+    on_busy,
+    ...omitUndefined({
+      agent,
+      calls: body.calls,
+      continues: body.continue,
+      rewind_to: body.replaces,
+      idempotency_key: idempotencyKey(request),
+    }),
+  };
+}
+
+/** Throws `invalid_request`. */
+function refuseSystemMessages({ messages = [] }: StartRunBody): void {
+  const at = messages.findIndex(({ role }) => role === "system");
+  if (at === -1) return;
+  const message = `messages[${at}].role: this server accepts no \`system\` messages from users. Use \`user\`.`;
+  throw new AppError("invalid_request", message);
+}
+
+function inputOf({ input, messages = [] }: StartRunBody): Message[] {
+  if (input !== undefined) return [userMessage(input)];
+  return messages.map(({ role, content }) =>
+    role === "system" ? systemMessage(content) : userMessage(content),
+  );
+}

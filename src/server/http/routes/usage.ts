@@ -1,0 +1,96 @@
+// Usage of the user's runs or of the tenant's, and the rest of each quota.
+
+import { z } from "zod";
+import { Usage } from "../../../agent/core/message.ts";
+import { Quota } from "../../../engine/quotas/config.ts";
+import type { Quotas } from "../../../engine/quotas/index.ts";
+import { MAX_USERS, SCOPES, sumOf, USAGE_DAYS } from "../../../engine/quotas/store.ts";
+import { ownerOf, principalOf } from "../../auth/guard.ts";
+import { requireScope } from "../../auth/scopes.ts";
+import type { App } from "../validation.ts";
+
+const UsageQuery = z.strictObject({
+  days: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(USAGE_DAYS)
+    .default(30)
+    .describe("Today and the days before, in UTC."),
+  of: z
+    .enum(SCOPES)
+    .default("user")
+    .describe("`user`: yours, with the scope `read`. `tenant`: of all users of your tenant, with `admin`."),
+});
+
+export const Used = Usage.extend({
+  calls: z.int().describe("Model calls."),
+  cost: z.int().describe("In millionths of the currency of the server's prices."),
+});
+
+export const UserUsed = Used.extend({ user: z.string().optional() });
+
+export const LimitStates = z
+  .array(
+    z.object({
+      limit: Quota.keyof(),
+      of: z.enum(SCOPES).describe("Whether it applies to the tenant or to the user."),
+      most: z.int(),
+      used: z.int(),
+      left: z.int(),
+      resets_at: z.iso.datetime().optional(),
+      in_units: z
+        .object({ most: z.number(), used: z.number(), left: z.number() })
+        .optional()
+        .describe("Of money: in units of the currency, as in the settings and in the details of refusals."),
+    }),
+  )
+  .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths.");
+
+export const Currency = z
+  .string()
+  .optional()
+  .describe("The currency of costs and of limits on them, if the settings name one.");
+
+const UsageReport = z
+  .object({
+    items: z
+      .array(Used.extend({ day: z.iso.date(), agent: z.string(), model: z.string() }))
+      .describe("By day, agent and model, newest day first."),
+    totals: Used,
+    users: z
+      .array(UserUsed)
+      .optional()
+      .describe(
+        `Of a tenant: the ${MAX_USERS} users who cost most, dearest first. Without \`user\`, last: the rest, and who came after the first ${MAX_USERS} users of a day.`,
+      ),
+    limits: LimitStates,
+    currency: Currency,
+  })
+  .meta({ id: "UsageReport" });
+
+export function usageRoutes(app: App, { quotas }: { readonly quotas: Quotas }): void {
+  app.get(
+    "/usage",
+    {
+      schema: {
+        summary: "Get your usage, or your tenant's, with cost and remaining quotas",
+        tags: ["operations"],
+        querystring: UsageQuery,
+        response: { 200: UsageReport },
+      },
+    },
+    async (request) => {
+      const { days, of } = request.query;
+      requireScope(principalOf(request), of === "tenant" ? "admin" : "read");
+      const owner = ownerOf(request);
+      const { currency } = quotas;
+      if (of === "user") {
+        const { usage, limits } = await quotas.report(owner, days);
+        return { items: usage, totals: sumOf(usage), limits, currency };
+      }
+      const { rows, users, limits } = await quotas.reportTenant(owner, days);
+      return { items: rows, totals: sumOf(rows), users, limits, currency };
+    },
+  );
+}

@@ -1,0 +1,145 @@
+// The HTTP server: its routes, and what all of them share. Listening and signals are the process's business.
+
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
+import type { EventLoopWatch } from "../../lib/event-loop.ts";
+import { createAuthenticate } from "../auth/index.ts";
+import { operators } from "../auth/operator.ts";
+import { createSignIn } from "../auth/sign-in.ts";
+import { createTickets } from "../auth/tickets.ts";
+import type { WireName } from "../config/wire-names.ts";
+import { limitConnections } from "./connections.ts";
+import { refuseOddRequests } from "./errors.ts";
+import { bareServer, guarded } from "./guarded-server.ts";
+import { roomForBodies } from "./incoming-bodies.ts";
+import { handOn } from "./parts.ts";
+import { pluginRoutes } from "./plugin-routes.ts";
+import { boundBodies } from "./request-timeout.ts";
+import { adminRoutes } from "./routes/admin.ts";
+import { adminKeyRoutes } from "./routes/admin-keys.ts";
+import { adminUserRoutes } from "./routes/admin-users.ts";
+import { agentRoutes } from "./routes/agents.ts";
+import { backendRoutes } from "./routes/backend.ts";
+import { branchRoutes } from "./routes/branches.ts";
+import { eventRoutes, threadEventRoutes } from "./routes/events.ts";
+import { feedbackRoutes } from "./routes/feedback.ts";
+import { interruptRoutes } from "./routes/interrupts.ts";
+import {
+  docsRoutes,
+  healthRoutes,
+  meRoutes,
+  metricsRoutes,
+  signInRoutes,
+  ticketRoutes,
+} from "./routes/operations.ts";
+import { pageRoutes } from "./routes/page.ts";
+import { permissionRoutes } from "./routes/permissions.ts";
+import { runRoutes } from "./routes/runs.ts";
+import { shareRoutes } from "./routes/shares.ts";
+import { threadActionRoutes, threadRoutes } from "./routes/threads.ts";
+import { toolRoutes } from "./routes/tools.ts";
+import { usageRoutes } from "./routes/usage.ts";
+import type { HttpServices, RouteServices } from "./services.ts";
+import { createStreams } from "./sse.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
+import type { App } from "./validation.ts";
+
+export type HttpServer = FastifyInstance;
+
+const ROUTES = [
+  healthRoutes,
+  metricsRoutes,
+  meRoutes,
+  agentRoutes,
+  threadRoutes,
+  threadActionRoutes,
+  branchRoutes,
+  shareRoutes,
+  feedbackRoutes,
+  threadEventRoutes,
+  runRoutes,
+  interruptRoutes,
+  permissionRoutes,
+  toolRoutes,
+  backendRoutes,
+  eventRoutes,
+  usageRoutes,
+  adminRoutes,
+  adminKeyRoutes,
+  adminUserRoutes,
+];
+
+const OPEN_STREAMS = "openStreams";
+
+/** How many event streams a server has open. */
+export const openStreams = (server: HttpServer): number => server.getDecorator<() => number>(OPEN_STREAMS)();
+
+/** Adds the routes of a wire, with the error shape and the body rules of its own. */
+export type AddWire = (app: App, services: RouteServices, name: WireName) => Promise<void>;
+
+export interface ServerOptions {
+  /** Called for each of the services' wires: by its first request, or at once. Default: the server has no wires. */
+  readonly addWire?: AddWire;
+  /** Gets the server, and each part of it that is made later, before routes are added. */
+  readonly extend?: (server: HttpServer) => Promise<void> | void;
+  /** The routes of all wires belong to the server from the beginning. Default: a wire is loaded by its first request. */
+  readonly wiresAtOnce?: boolean;
+}
+
+/** Does not listen yet. */
+export async function createServer(
+  services: HttpServices,
+  logger: FastifyBaseLogger,
+  { extend = () => {}, addWire, wiresAtOnce = false }: ServerOptions = {},
+): Promise<HttpServer> {
+  const { quotas, limits } = services;
+  const { auth, findKey, ownScheme, credentials, metricsToken } = services.access;
+  const hasSeveralTenants = auth.scheme !== "none";
+  const authenticate = createAuthenticate(auth, findKey, ownScheme);
+  const tickets = createTickets(auth.ticket_secret);
+  const guards = { authenticate, tickets, bodies: roomForBodies(limits, hasSeveralTenants) };
+  const unreadAnswers = new UnreadAnswers(limits.unreadBytes, logger);
+  const streams = createStreams(limits, { quotas, credentials, unreadAnswers, logger }, hasSeveralTenants);
+  const requireOperator = operators(authenticate, metricsToken);
+  const isOperator = (request: FastifyRequest) =>
+    requireOperator(request).then(
+      () => true,
+      () => false,
+    );
+  const routeServices = { ...services, streams, unreadAnswers, requireOperator, isOperator };
+
+  const server = bareServer(limits, logger);
+  boundBodies(server.server, limits.requestMs);
+  refuseOddRequests(server.server);
+  if (limits.connections) limitConnections(server.server, limits.connections, logger);
+  if (addWire && !wiresAtOnce)
+    handOn(server, services.wires, async (name) => {
+      const part = bareServer(limits, logger);
+      await extend(part);
+      await addWire(await guarded(part, routeServices, guards, logger), routeServices, name);
+      await part.ready();
+      return part;
+    });
+  await extend(server);
+  const app = await guarded(server, routeServices, guards, logger);
+  server.addHook("preClose", async () => streams.close());
+  for (const routes of ROUTES) routes(app, routeServices);
+  if (addWire && wiresAtOnce) for (const name of services.wires) await addWire(app, routeServices, name);
+  ticketRoutes(app, tickets);
+  docsRoutes(app);
+  const signIn = createSignIn(auth);
+  signInRoutes(app, signIn);
+  pageRoutes(app, services, signIn);
+  await pluginRoutes(server, services.pluginRoutes ?? []);
+  server.decorate(OPEN_STREAMS, () => streams.open);
+  return server;
+}
+
+/** Tells the watch whenever work for a request begins: it has come, its body is parsed, its answer is made. */
+export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "begins">): void {
+  const note = (request: FastifyRequest) =>
+    watch.begins(() => `${request.method} ${request.routeOptions.url ?? "(no route)"}`);
+  server.addHook("onRequest", async (request) => note(request));
+  server.addHook("preParsing", async (request) => note(request));
+  server.addHook("preValidation", async (request) => note(request));
+  server.addHook("preSerialization", async (request) => note(request));
+}

@@ -1,0 +1,366 @@
+// Server-Sent Events: how many streams may be open, and how one is sent. Frames are pulled as fast as the socket takes them,
+// so a slow client costs a bounded buffer and delays no run and no other client.
+
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import type { FastifyReply } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
+import { admit, type Hold, holdWhile } from "../../engine/quotas/holds.ts";
+import type { Quotas } from "../../engine/quotas/index.ts";
+import { linkedTo, ownTurn } from "../../lib/async.ts";
+import { atMostEvery } from "../../lib/at-most-every.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { type Credentials, isRevoked } from "../auth/credential-end.ts";
+import { ownerOf, principalOf } from "../auth/guard.ts";
+import { clientDisconnect, counted, cutWhenStalled, isLong, piecesOf } from "./client-disconnect.ts";
+import { bodyIsDone } from "./incoming-bodies.ts";
+import type { LongText } from "./json-parts.ts";
+import type { Unread, UnreadAnswers } from "./unread-answers.ts";
+
+/** One event of a stream. `data` is JSON, on one line. */
+export interface Frame {
+  readonly id?: string;
+  /** Absent: the client's default, `message`. */
+  readonly event?: string;
+  readonly data: string;
+}
+
+/** One whose data is made while it is written. */
+export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
+
+/** Of a long event that are written in one turn of the event loop. */
+const TURN_CHARS = 128 * 1024;
+
+/** How often the log has a line of streams that ended early, at most, in ms. */
+const LOG_MS = 10_000;
+
+/** The last frame before a shutdown: the client shall connect again. */
+const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
+
+/** Reports a gap: the client reads the thread again, and the stream continues with the next event. */
+export const resetFrame = (error: AppError): Frame => ({
+  event: "stream_reset",
+  data: JSON.stringify({ event: "stream_reset", data: error.toInfo() }),
+});
+
+/** The last frame of a stream whose credentials have ended. */
+const credentialsFrame = (error: AppError): Frame => ({
+  event: "credentials_ended",
+  data: JSON.stringify({ event: "credentials_ended", data: error.toInfo() }),
+});
+
+/** The frames to send, in batches, until `signal` aborts. */
+export type Frames = (signal: AbortSignal) => AsyncIterable<readonly (Frame | LongFrame)[]>;
+
+export interface StreamLimits {
+  /** Event streams that may be open at a time. */
+  readonly streams: number;
+  /** Silence after which a heartbeat is sent, in ms. */
+  readonly heartbeatMs: number;
+  /** How long a client may read nothing before its connection is cut, in ms. It can come back with its cursor. */
+  readonly stallMs: number;
+}
+
+/** Named heartbeats are visible to browser code, comments are not. A protocol may have a message of its own for it. */
+export type Heartbeat = "comment" | "named" | (() => Frame);
+
+/**
+ * How a stream ends before its frames do: with a frame that asks the client to connect again; for clients that take a clean
+ * end for success, by a cut connection; for clients that do not bear that, with frames of their own that say why.
+ */
+export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
+
+/** A reply's place among the open streams, until its connection is done. */
+export interface StreamPlace {
+  /** What quotas count it under. */
+  readonly id: string;
+  /** Keeps a place that quotas have admitted until the connection is done. */
+  keep(): void;
+  /**
+   * Sends frames until they end or the client disconnects, and returns which. Validate everything before. A client whose key
+   * is revoked counts as disconnected; one whose credentials expire comes back with new ones.
+   */
+  send(frames: Frames, heartbeat: Heartbeat, earlyEnd?: EarlyEnd): Promise<"ended" | "left">;
+}
+
+export interface Streams {
+  /** Aborted when the server shuts down: streams then end. */
+  readonly closing: AbortSignal;
+  /** How many are open. */
+  readonly open: number;
+  close(): void;
+  /** Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Quotas are not asked. */
+  take(reply: FastifyReply): StreamPlace;
+  /** Takes a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
+  send(
+    reply: FastifyReply,
+    frames: Frames,
+    heartbeat: Heartbeat,
+    earlyEnd?: EarlyEnd,
+  ): Promise<"ended" | "left">;
+}
+
+/** Tenants have fair shares of the places. */
+export function createStreams(
+  limits: StreamLimits,
+  {
+    quotas,
+    credentials,
+    unreadAnswers,
+    logger,
+  }: {
+    quotas: Quotas;
+    credentials: Credentials;
+    unreadAnswers: Pick<UnreadAnswers, "open">;
+    logger: Pick<Logger, "warn">;
+  },
+  hasSeveralTenants: boolean,
+): Streams {
+  const closing = new AbortController();
+  const onUnavailable = atMostEvery<AppError>(LOG_MS, (err, streams) =>
+    logger.warn({ err, streams }, "event streams ended early: the store cannot be read"),
+  );
+  const shares = new Shares(sharedPlaces(limits.streams, hasSeveralTenants));
+
+  const take = (reply: FastifyReply): StreamPlace => {
+    const owner = ownerOf(reply.request);
+    const unread = unreadAnswers.open(reply);
+    const giveBack = shares.takeOrRefuse(owner.tenant, { what: "event streams", setting: "limits.streams" });
+    const held = { owner, thing: "streams", id: randomId() } as const;
+    let hold: Hold | undefined;
+    const disconnected = clientDisconnect(reply);
+    const over = credentialsEnd(credentials, reply);
+    const release = () => {
+      giveBack();
+      // A place that was admitted but not kept, because its run failed to start, must not count until its time is over.
+      if (hold) void hold.release();
+      else void quotas.release(held.owner, held.thing, held.id).catch(() => {});
+    };
+    if (disconnected.aborted) release();
+    else disconnected.addEventListener("abort", release, { once: true });
+    return {
+      id: held.id,
+      keep() {
+        hold = holdWhile(quotas, held);
+        if (disconnected.aborted) void hold.release();
+      },
+      send: (frames, heartbeat, earlyEnd = "frame") =>
+        sendFrames(reply, frames, {
+          ...limits,
+          ...{
+            heartbeat,
+            earlyEnd,
+            left: disconnected,
+            closing: closing.signal,
+            over,
+            unread,
+            onUnavailable,
+          },
+        }),
+    };
+  };
+
+  return {
+    closing: closing.signal,
+    get open() {
+      return shares.used;
+    },
+    close: () => closing.abort(),
+    take,
+    async send(reply, frames, heartbeat, earlyEnd) {
+      const place = take(reply);
+      await admit(quotas, ownerOf(reply.request), { stream: place.id });
+      place.keep();
+      return place.send(frames, heartbeat, earlyEnd);
+    },
+  };
+}
+
+/** Aborts with the reason when the credentials of a request end before its answer does. */
+export function credentialsEnd(credentials: Credentials, { request, raw }: FastifyReply): AbortSignal {
+  const over = new AbortController();
+  const stop = credentials.watch(principalOf(request), (reason) => over.abort(reason));
+  raw.once("close", stop);
+  if (raw.destroyed || raw.closed) stop();
+  return over.signal;
+}
+
+interface StreamOptions extends StreamLimits {
+  readonly heartbeat: Heartbeat;
+  readonly earlyEnd: EarlyEnd;
+  /** Aborts when the client disconnects. */
+  readonly left: AbortSignal;
+  readonly closing: AbortSignal;
+  /** Aborts with the reason when the credentials of the request end. */
+  readonly over: AbortSignal;
+  readonly unread: Unread;
+  /** The store could not be read: the stream has ended early. */
+  readonly onUnavailable: (error: AppError) => void;
+}
+
+async function sendFrames(
+  reply: FastifyReply,
+  read: Frames,
+  options: StreamOptions,
+): Promise<"ended" | "left"> {
+  const { raw } = reply;
+  const { left, closing, over, earlyEnd, unread } = options;
+  // The client has left, or may not read on.
+  const whenDenied = linkedTo(left, over);
+  const denied = whenDenied.signal;
+  const stop = linkedTo(denied, closing);
+
+  bodyIsDone(reply.request);
+  if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
+  reply.sse.sendHeaders();
+  // The headers share a packet with events that come at once, and do not wait for later ones.
+  const flush = setImmediate(() => raw.flushHeaders());
+  let isFirst = true;
+  let isBetweenEvents = true;
+  const heartbeat = setInterval(() => {
+    if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
+  }, options.heartbeatMs);
+  // Until the connection closes: the last frames may wait for the client too.
+  cutWhenStalled(raw, options.stallMs);
+
+  try {
+    for await (const frames of read(stop.signal)) {
+      // What a fold leaves out sends neither the headers nor a sign of life.
+      if (frames.length === 0) continue;
+      clearImmediate(flush);
+      heartbeat.refresh();
+      for (const [index, frame] of frames.entries()) {
+        isBetweenEvents = false;
+        if (isShort(frame)) send(reply, frame);
+        // Nothing can follow a part of an event.
+        else if (!(await writeInPieces(reply, frame, { denied, unread }))) raw.destroy();
+        isBetweenEvents = true;
+        if (raw.writableNeedDrain) {
+          unread(raw.writableLength + lengthOf(frames.slice(index + 1)));
+          await drained(raw, denied);
+          unread(0);
+        }
+        if (denied.aborted) return endOfDenied();
+      }
+      // Node would send them at the end of this turn of the event loop, which may make the request to the model first.
+      if (isFirst) raw.socket?.uncork();
+      isFirst = false;
+    }
+    if (denied.aborted) return endOfDenied();
+    if (closing.aborted) endEarly(SHUTDOWN, shuttingDown());
+    return "ended";
+  } catch (error) {
+    // A stream with frames of our own just ends: its reader comes back with a cursor.
+    const why = AppError.from(error);
+    if (earlyEnd !== "frame") endEarly(SHUTDOWN, why);
+    if (why.code !== "unavailable") throw error;
+    options.onUnavailable(why);
+    return "ended";
+  } finally {
+    clearImmediate(flush);
+    clearInterval(heartbeat);
+    whenDenied.detach();
+    stop.detach();
+    reply.sse.close();
+  }
+
+  function endOfDenied(): "ended" | "left" {
+    if (left.aborted) return "left";
+    endEarly(credentialsFrame(over.reason), over.reason);
+    return isRevoked(over) ? "left" : "ended";
+  }
+
+  function endEarly(frame: Frame, why: AppError): void {
+    if (earlyEnd === "cut") raw.destroy();
+    else for (const each of earlyEnd === "frame" ? [frame] : earlyEnd(why)) send(reply, each);
+  }
+}
+
+const shuttingDown = () => new AppError("shutting_down", "The server is shutting down. The run is kept.");
+
+/**
+ * Does not await the plugin: its promise settles when the socket has drained, never if the client disconnects first, and it
+ * rejects after a disconnect, which `clientDisconnect` reports.
+ */
+function send({ sse }: FastifyReply, frame: Frame): void {
+  sse.send(frame).catch(() => {});
+}
+
+/** The plugin cannot send comments, and its own heartbeats ignore silence. */
+function beat(reply: FastifyReply, kind: StreamOptions["heartbeat"]): void {
+  if (typeof kind === "function") send(reply, kind());
+  else if (kind === "named") send(reply, { event: "heartbeat", data: "{}" });
+  else reply.raw.write(": heartbeat\n\n");
+}
+
+const isShort = (frame: Frame | LongFrame): frame is Frame =>
+  typeof frame.data === "string" && !isLong(frame.data);
+
+/**
+ * Writes a long event piece by piece, so that each piece counts as progress and other work has its turns. The plugin writes it
+ * at once. False if `denied` aborted before the last piece.
+ */
+async function writeInPieces(
+  { raw, request }: FastifyReply,
+  { id, event, data }: Frame | LongFrame,
+  { denied, unread }: { denied: AbortSignal; unread: Unread },
+): Promise<boolean> {
+  const { tenant } = ownerOf(request);
+  const head = `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}`;
+  let proceed = () => {};
+  const onDenied = () => proceed();
+  denied.addEventListener("abort", onDenied);
+  let text = `${head}data: `;
+  const isWhole = typeof data === "string";
+  let left = isWhole ? Buffer.byteLength(data) : data.length;
+  try {
+    for (const part of isWhole ? cut(data) : data.parts) {
+      text += part;
+      left -= isWhole ? Buffer.byteLength(part) : part.length;
+      if (text.length < TURN_CHARS) continue;
+      if (!(await write(text))) return false;
+      text = "";
+      await ownTurn(tenant);
+    }
+    return await write(`${text}\n\n`);
+  } finally {
+    denied.removeEventListener("abort", onDenied);
+  }
+
+  async function write(all: string): Promise<boolean> {
+    const bytes = Buffer.from(all);
+    const rest = Math.max(0, left);
+    for (const piece of counted(piecesOf(bytes), bytes.length, (waiting) => unread(waiting + rest))) {
+      if (denied.aborted) return false;
+      await new Promise<void>((resolve) => {
+        proceed = resolve;
+        raw.write(piece, () => resolve());
+      });
+    }
+    return true;
+  }
+}
+
+/** In parts that each are text: no character of two units is parted. */
+function* cut(text: string): Generator<string, void, void> {
+  for (let from = 0; from < text.length; ) {
+    const to = from + TURN_CHARS;
+    const end = /[\uD800-\uDBFF]/.test(text.charAt(to - 1)) ? to + 1 : to;
+    yield text.slice(from, end);
+    from = end;
+  }
+}
+
+const lengthOf = (frames: readonly (Frame | LongFrame)[]) =>
+  frames.reduce((sum, { data }) => sum + data.length, 0);
+
+/** Resolves when the socket takes more, or `denied` aborts. */
+async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {
+  try {
+    await once(raw, "drain", { signal: denied });
+  } catch (error) {
+    if (!denied.aborted) throw error;
+  }
+}

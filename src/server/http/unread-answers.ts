@@ -1,0 +1,110 @@
+// What waits in this process for its clients to read it: long answers, and events that a slow viewer has not taken. The sum is
+// bounded: past it the answer that has stood still for longest is cut, first of the tenant that has most.
+
+import type { FastifyReply } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import { countsOf } from "../../agent/core/shares.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { tenantOf } from "../auth/guard.ts";
+
+/** An answer of which nothing was read for so long, in ms, may be cut. */
+const STILL_MS = 1000;
+/** When a refused client may try again, in ms. */
+const RETRY_MS = 5000;
+/** Cut answers are logged at most so often, in ms. */
+const LOG_MS = 10_000;
+
+/** Says how many bytes of an answer wait for its client now. To be called whenever that changes. */
+export type Unread = (bytes: number) => void;
+
+interface Answer {
+  readonly tenant: string;
+  readonly raw: FastifyReply["raw"];
+  bytes: number;
+  /** When the client last took something, or had nothing to take. */
+  movedAt: number;
+}
+
+export class UnreadAnswers {
+  readonly #most: number;
+  readonly #logger: Pick<Logger, "warn">;
+  readonly #answers = new Set<Answer>();
+  #bytes = 0;
+  #cut = 0;
+  #loggedAt = Number.NEGATIVE_INFINITY;
+
+  /** `most`: bytes in all. */
+  constructor(most: number, logger: Pick<Logger, "warn">) {
+    this.#most = most;
+    this.#logger = logger;
+  }
+
+  /** Bytes that wait. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Counts an answer until its connection is done. Throws `unavailable` when there is no room for more. */
+  open({ request, raw }: Pick<FastifyReply, "request" | "raw">): Unread {
+    this.#makeRoom();
+    if (this.#bytes >= this.#most) throw full(this.#most);
+    if (raw.destroyed || raw.closed) return () => {};
+    const answer = { tenant: tenantOf(request), raw, bytes: 0, movedAt: performance.now() };
+    this.#answers.add(answer);
+    raw.once("close", () => this.#forget(answer));
+    return (bytes) => this.#count(answer, bytes);
+  }
+
+  #count(answer: Answer, bytes: number): void {
+    if (!this.#answers.has(answer)) return;
+    this.#bytes += bytes - answer.bytes;
+    answer.bytes = bytes;
+    answer.movedAt = performance.now();
+    this.#makeRoom();
+  }
+
+  #forget(answer: Answer): void {
+    if (this.#answers.delete(answer)) this.#bytes -= answer.bytes;
+  }
+
+  /** Cuts answers while there is too much and one of them stands still. */
+  #makeRoom(): void {
+    while (this.#bytes >= this.#most) {
+      const answer = this.#slowest();
+      if (!answer) return;
+      this.#forget(answer);
+      answer.raw.destroy();
+      this.#cut++;
+      this.#report(answer);
+    }
+  }
+
+  #slowest(): Answer | undefined {
+    const before = performance.now() - STILL_MS;
+    const still = [...this.#answers].filter(({ bytes, movedAt }) => bytes > 0 && movedAt <= before);
+    const held = (wanted: string) =>
+      still.reduce((sum, { tenant, bytes }) => sum + (tenant === wanted ? bytes : 0), 0);
+    const [largest] = [...countsOf(still.map(({ tenant }) => tenant)).keys()].sort(
+      (a, b) => held(b) - held(a),
+    );
+    return still.filter(({ tenant }) => tenant === largest).sort((a, b) => a.movedAt - b.movedAt)[0];
+  }
+
+  #report({ tenant }: Answer): void {
+    if (performance.now() - this.#loggedAt < LOG_MS) return;
+    this.#logger.warn(
+      { tenant, cut: this.#cut, unread_bytes: this.#bytes, most: this.#most },
+      "answers were cut: too many bytes waited for clients that did not read (`limits.unread_bytes`)",
+    );
+    this.#cut = 0;
+    this.#loggedAt = performance.now();
+  }
+}
+
+function full(most: number): AppError {
+  return new AppError(
+    "unavailable",
+    `${most} bytes of answers wait to be read, which is the most that this server keeps (\`limits.unread_bytes\`). Try again in ${RETRY_MS / 1000} s.`,
+    { details: { limit: "limits.unread_bytes", most, retry_after_ms: RETRY_MS } },
+  );
+}

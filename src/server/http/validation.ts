@@ -1,0 +1,81 @@
+// zod as Fastify's validator and serialiser: routes accept and return exactly what their schemas declare.
+
+import { isDeepStrictEqual } from "node:util";
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { check, checkInTurns, type Fault, sentence } from "../../lib/check.ts";
+import { fitted } from "../../lib/fitted.ts";
+import { tenantOf } from "../auth/guard.ts";
+import { isLargeBody } from "./json-body.ts";
+
+/** The server as the routes see it. */
+export type App = ReturnType<typeof withZod>;
+
+export function withZod(server: FastifyInstance) {
+  const known = checkLargeBodies(server);
+  server.setValidatorCompiler<z.ZodType>(({ schema, httpPart }) => (data) => {
+    if (known.has(data)) return { value: data };
+    // Fastify passes null for a missing body.
+    const checked = check(schema, data ?? undefined);
+    return "value" in checked ? checked : { error: invalid(checked.faults, httpPart ?? "body") };
+  });
+  server.setSerializerCompiler<z.ZodType>(({ schema, method, url }) =>
+    fittingJson(server, schema, { method, url }),
+  );
+  return server.withTypeProvider<ZodTypeProvider>();
+}
+
+/** Large bodies are checked before the others, as Fastify's validators cannot pause. Returns those that fit. */
+function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has"> {
+  const known = new WeakSet<object>();
+  server.addHook("preValidation", (request, _reply, done) => {
+    const { schema } = request.routeOptions;
+    if (!isLargeBody(request.body) || !(schema?.body instanceof z.ZodType)) return done();
+    const checking = checkInTurns(schema.body, request.body, tenantOf(request)).then((checked) => {
+      if ("faults" in checked) throw invalid(checked.faults, "body");
+      request.body = checked.value;
+      known.add(Object(checked.value));
+    });
+    checking.then(() => done(), done);
+  });
+  return known;
+}
+
+/**
+ * Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
+ * corrected. Logged once per route: call this once for each. `text`: the data as JSON, if it is written already.
+ */
+export function fittingJson(
+  { log }: Pick<FastifyInstance, "log">,
+  schema: z.ZodType,
+  { method, url }: { method: string; url: string },
+): (data: unknown, text?: string) => string {
+  let isLogged = false;
+  return (data, text) => {
+    const { value, changed } = fitted(schema, data);
+    if (changed.length > 0 && !isLogged)
+      log.warn(
+        { method, route: url, paths: changed.slice(0, MAX_ISSUES) },
+        "a reply did not fit its schema and was corrected",
+      );
+    isLogged ||= changed.length > 0;
+    // Nothing was corrected or left out: what may be long need not be written again.
+    return text !== undefined && isDeepStrictEqual(value, data) ? text : JSON.stringify(value);
+  };
+}
+
+const MAX_ISSUES = 20;
+
+function invalid(faults: readonly Fault[], part: string): AppError {
+  const issues = faults.slice(0, MAX_ISSUES).map((fault) => ({
+    path: fault.path.join("."),
+    message: fault.message,
+  }));
+  const [first] = faults;
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : "";
+  return new AppError("invalid_request", `Invalid ${part}: ${first ? sentence(first) : "refused"}${more}.`, {
+    details: { issues },
+  });
+}

@@ -1,0 +1,92 @@
+// Where in a plugin's files an import failed, as `file:line:column: what`. Node says it in different places for syntax
+// errors of TypeScript and of JavaScript, for errors that a module throws and for imports of what does not exist.
+
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { messageOf } from "../../agent/core/errors.ts";
+import type { Imported } from "./import.ts";
+
+interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly column?: number | undefined;
+}
+
+/** One line. Paths are relative to `folder` where they are below it. */
+export function faultOfImport(
+  error: unknown,
+  { files, unresolved }: Omit<Imported, "outcome">,
+  folder: string,
+): string {
+  const what = `${nameOf(error)}${messageOf(error)}`.split("\n")[0] ?? "";
+  if (unresolved) return `${said(placeOfImport(unresolved), folder)}${notFound(unresolved.specifier)}`;
+  const place =
+    placeInStack(error, files) ?? (error instanceof SyntaxError ? placeOfSyntax(files) : undefined);
+  return `${place ? said(place, folder) : ""}${plain(what)}`;
+}
+
+const nameOf = (error: unknown) =>
+  error instanceof Error && error.name !== "Error" && error.name !== "AppError" ? `${error.name}: ` : "";
+
+/** Without the version that `import` was given. */
+const plain = (text: string) => text.replaceAll(/\?skein-plugin=\d+/g, "");
+
+function said({ file, line, column }: Place, folder: string): string {
+  const below = relative(folder, file);
+  const path = below.startsWith("..") ? file : `./${below}`;
+  return `${path}:${line}${column === undefined ? "" : `:${column}`}: `;
+}
+
+const notFound = (specifier: string) =>
+  /^\.{0,2}\//.test(specifier)
+    ? `there is no file \`${specifier}\``
+    : `cannot find the package \`${specifier}\`; install it in the project of this file`;
+
+/** The first line of a decorated stack, or the first frame in one of the files. */
+function placeInStack(error: unknown, files: readonly string[]): Place | undefined {
+  const stack = error instanceof Error ? plain(error.stack ?? "") : "";
+  const [, path, line] = /^((?:file:\/\/)?\/[^\n]*?):(\d+)\n/.exec(stack) ?? [];
+  if (path && line) return { file: pathOf(path), line: Number(line), column: caretOf(stack) };
+  for (const [, url = "", at, column] of stack.matchAll(/\(?((?:file:\/\/)?\/[^\s()]+):(\d+):(\d+)\)?$/gm)) {
+    const file = pathOf(url);
+    if (files.includes(file)) return { file, line: Number(at), column: Number(column) };
+  }
+  return undefined;
+}
+
+const pathOf = (path: string) => (path.startsWith("file:") ? fileURLToPath(path) : path);
+
+/** The column that the line of `^` points at. */
+function caretOf(stack: string): number | undefined {
+  const carets = /^( *)\^+\s*$/m.exec(stack);
+  return carets ? (carets[1] ?? "").length + 1 : undefined;
+}
+
+/** V8 does not say where a module of JavaScript is wrong; the parser that strips types does. */
+function placeOfSyntax(files: readonly string[]): Place | undefined {
+  for (const file of files) {
+    try {
+      stripTypeScriptTypes(readFileSync(file, "utf8"), { sourceUrl: file });
+    } catch (error) {
+      const place = placeInStack(error, files);
+      if (place) return place;
+    }
+  }
+  return undefined;
+}
+
+function placeOfImport({ file, specifier }: { file: string; specifier: string }): Place {
+  const before = textBefore(file, specifier).split("\n");
+  return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
+}
+
+/** The text of a file up to the specifier as it is written; all of it is needed only for an error. */
+function textBefore(file: string, specifier: string): string {
+  const text = readFileSync(file, "utf8");
+  const at = [`"${specifier}"`, `'${specifier}'`]
+    .map((quoted) => text.indexOf(quoted))
+    .find((found) => found >= 0);
+  return text.slice(0, at ?? 0);
+}

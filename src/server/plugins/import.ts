@@ -1,0 +1,114 @@
+// Imports a plugin's module, each time as a fresh copy: its address gets a version, and so do those of the files that it
+// imports by relative paths. Packages are shared by all versions, and `skein` is the running program itself.
+
+import { registerHooks } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import type { PluginRef } from "../../agent/core/plugin-ref.ts";
+import { moduleUrl } from "../../lib/paths.ts";
+
+/** A module, or the reason why it could not be imported, and all files that its import depends on. */
+export interface Imported {
+  readonly outcome: { readonly module: object } | { readonly error: unknown };
+  /** Absolute paths; the module's own first. */
+  readonly files: readonly string[];
+  /** The import that names no file, if that is why it failed. */
+  readonly unresolved?: { readonly file: string; readonly specifier: string } | undefined;
+}
+
+interface Recording {
+  readonly ref: PluginRef;
+  readonly files: Set<string>;
+  unresolved?: { readonly file: string; readonly specifier: string };
+}
+
+const ENTRY = "skein-plugin:";
+const VERSION = "skein-plugin";
+/** The running program: what a plugin imports from `skein` must have the errors and the keys of this copy. */
+const SKEIN = new Map([
+  ["skein", moduleUrl("index")],
+  ["skein/adapters", moduleUrl("skein/adapters/index")],
+]);
+
+const recordings = new Map<string, Recording>();
+let isHooked = false;
+let versions = 0;
+
+/** How long a module may take to load, in ms: a top-level `await` may never end. */
+const PATIENCE_MS = 60_000;
+
+/** Whether this process has imported any. */
+export const hasImported = () => isHooked;
+
+/** Never throws. The modules of earlier versions stay in memory: Node unloads none. */
+export async function importFresh(ref: PluginRef): Promise<Imported> {
+  if (!isHooked) registerHooks({ resolve: (specifier, context, next) => resolve(specifier, context, next) });
+  isHooked = true;
+  const version = String(++versions);
+  const recording: Recording = { ref, files: new Set() };
+  recordings.set(version, recording);
+  const outcome = await inTime(import(`${ENTRY}${version}`)).then(
+    (module: object) => ({ module }),
+    (error: unknown) => ({ error }),
+  );
+  const { files, unresolved } = recording;
+  // A path that names nothing is watched as well, so that the file is found once it is there.
+  if (files.size === 0 && isPath(ref.module)) files.add(join(ref.folder, ref.module));
+  return { outcome, files: [...files], unresolved };
+}
+
+export const isPath = (module: string) => /^(?:\.{0,2}\/|[a-z]:\\)/i.test(module);
+
+function resolve<C extends { parentURL?: string | undefined }, R extends { url: string }>(
+  specifier: string,
+  context: C,
+  next: (specifier: string, context: C) => R,
+): R {
+  if (specifier.startsWith(ENTRY)) {
+    const version = specifier.slice(ENTRY.length);
+    const { module, folder } = recordings.get(version)?.ref ?? { module: specifier, folder: "." };
+    // As if a file of the folder had imported it.
+    const parentURL = pathToFileURL(join(folder, "plugins")).href;
+    return versioned(next(module, { ...context, parentURL }), version);
+  }
+  const version = versionOf(context.parentURL);
+  if (version === undefined) return next(specifier, context);
+  const own = SKEIN.get(specifier);
+  if (own !== undefined) return next(own, context);
+  try {
+    const found = next(specifier, context);
+    return isPath(specifier) ? versioned(found, version) : found;
+  } catch (error) {
+    const recording = recordings.get(version);
+    const file = fileOf(context.parentURL ?? "");
+    if (recording) recording.unresolved ??= { file, specifier };
+    if (isPath(specifier)) recording?.files.add(join(dirname(file), specifier));
+    throw error;
+  }
+}
+
+function versioned<R extends { url: string }>(found: R, version: string): R {
+  if (!found.url.startsWith("file:")) return found;
+  recordings.get(version)?.files.add(fileOf(found.url));
+  const url = new URL(found.url);
+  url.searchParams.set(VERSION, version);
+  return { ...found, url: url.href };
+}
+
+function versionOf(url = ""): string | undefined {
+  return url.includes(`${VERSION}=`) ? (URL.parse(url)?.searchParams.get(VERSION) ?? undefined) : undefined;
+}
+
+/** Without the version. */
+function fileOf(url: string): string {
+  const bare = new URL(url);
+  bare.search = "";
+  return fileURLToPath(bare);
+}
+
+function inTime<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const late = () => reject(new Error(`it has not finished loading after ${PATIENCE_MS / 1000} s`));
+  const timer = setTimeout(late, PATIENCE_MS);
+  return Promise.race([work, promise]).finally(() => clearTimeout(timer));
+}

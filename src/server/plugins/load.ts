@@ -1,0 +1,115 @@
+// Loads the plugins that a configuration file names. A module is imported again only when one of its files has changed.
+
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "../../agent/core/errors.ts";
+import type { PluginRef } from "../../agent/core/plugin-ref.ts";
+import { sentence } from "../../lib/check.ts";
+import { pluginsOf } from "./check.ts";
+import type { Plugin } from "./definition.ts";
+import { faultOfImport } from "./fault-place.ts";
+import { type Imported, importFresh, isPath } from "./import.ts";
+
+export interface LoadedPlugin {
+  readonly plugin: Plugin;
+  /** For messages: `plugins[0] ./my-hooks.ts`. */
+  readonly place: string;
+  /** Of the list's entry. */
+  readonly index: number;
+}
+
+export interface PluginFault {
+  /** Of the list's entry. */
+  readonly index: number;
+  /** A sentence about the entry, which it does not name. */
+  readonly message: string;
+}
+
+export interface LoadedPlugins {
+  /** In the order of the list. The same objects as before where nothing has changed. */
+  readonly plugins: readonly LoadedPlugin[];
+  readonly faults: readonly PluginFault[];
+  /** The files that the plugins are made of, without those of packages that they import. */
+  readonly files: readonly string[];
+}
+
+export interface PluginLoader {
+  /** Never throws. */
+  load(refs: readonly PluginRef[]): Promise<LoadedPlugins>;
+}
+
+interface Known {
+  readonly fingerprint: string;
+  readonly imported: Imported;
+}
+
+export function createPluginLoader(): PluginLoader {
+  /** By module and folder; as many as the lists name. */
+  let known = new Map<string, Known>();
+
+  const obtain = async (ref: PluginRef, key: string): Promise<Known> => {
+    const before = known.get(key);
+    // A failure may have causes outside of the files, such as a service that a module asks as it loads.
+    const isUsable = before && "module" in before.imported.outcome;
+    if (isUsable && before.fingerprint === (await fingerprintOf(before.imported.files))) return before;
+    const imported = await importFresh(ref);
+    return { imported, fingerprint: await fingerprintOf(imported.files) };
+  };
+
+  return {
+    async load(refs) {
+      const found = new Map<string, Known>();
+      const loaded: LoadedPlugins[] = [];
+      // One after another: a module may rely on what an earlier one has set up.
+      for (const [index, ref] of refs.entries()) {
+        const key = JSON.stringify([ref.folder, ref.module]);
+        const each = found.get(key) ?? (await obtain(ref, key));
+        found.set(key, each);
+        loaded.push(loadedOf(each.imported, ref, index));
+      }
+      known = found;
+      return {
+        plugins: loaded.flatMap(({ plugins }) => plugins),
+        faults: loaded.flatMap(({ faults }) => faults),
+        files: [...new Set(loaded.flatMap(({ files }) => files))],
+      };
+    },
+  };
+}
+
+function loadedOf(imported: Imported, ref: PluginRef, index: number): LoadedPlugins {
+  const { outcome, files } = imported;
+  if ("error" in outcome)
+    return { plugins: [], files, faults: [{ index, message: reasonOf(outcome.error, imported, ref) }] };
+  const checked = pluginsOf(outcome.module);
+  if ("faults" in checked) {
+    const faults = checked.faults.map((fault) => ({ index, message: `${ref.module}: ${sentence(fault)}` }));
+    return { plugins: [], files, faults };
+  }
+  const place = `${ref.place} ${ref.module}`;
+  return { files, faults: [], plugins: checked.plugins.map((plugin) => ({ plugin, place, index })) };
+}
+
+function reasonOf(error: unknown, imported: Imported, { module, folder }: PluginRef): string {
+  const isOwn = imported.files.length > 0 && existsSync(imported.files[0] ?? "");
+  if (isOwn) return faultOfImport(error, imported, folder);
+  if (isPath(module)) return `there is no file \`${module}\` in ${folder}`;
+  if (!isMissing(error)) return `\`${module}\`: ${messageOf(error).split("\n")[0]}`;
+  const isFile = existsSync(join(folder, module)) || /\.[cm]?[jt]s$/.test(module);
+  const meant = isFile ? `; for the file write \`./${module}\`` : "";
+  return `cannot find the package \`${module}\` from ${folder}${meant || "; install it there"}`;
+}
+
+const isMissing = (error: unknown) =>
+  error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND";
+
+async function fingerprintOf(files: readonly string[]): Promise<string> {
+  const hash = createHash("sha256");
+  for (const file of files) {
+    const content = await readFile(file).catch(() => undefined);
+    hash.update(`${file}\n${content?.length ?? "missing"}\n`).update(content ?? "");
+  }
+  return hash.digest("hex");
+}

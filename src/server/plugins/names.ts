@@ -1,0 +1,67 @@
+// The names that plugins bring, none of them twice, and the order of their hooks.
+
+import { messageOf } from "../../agent/core/errors.ts";
+import type { HookDefinition } from "../../agent/core/hook.ts";
+import { arrangeHooks, definitionOf, type PlacedHook } from "../../agent/core/hook-order.ts";
+import type { LoadedPlugin, PluginFault } from "./load.ts";
+
+/** Who has a name: by what it names, such as "tool `ls`". */
+export type Names = ReadonlyMap<string, string>;
+
+/** A fault for each name that exists, in `taken` or in an earlier plugin; and all names there are then. */
+export function collisions(
+  plugins: readonly LoadedPlugin[],
+  taken: Names,
+): { readonly faults: readonly PluginFault[]; readonly names: Names } {
+  const names = new Map(taken);
+  const faults = plugins.flatMap((loaded) =>
+    namesOf(loaded).flatMap((name) => {
+      const owner = names.get(name);
+      if (owner === undefined) names.set(name, loaded.place);
+      return owner === undefined ? [] : [{ index: loaded.index, message: alreadyIn(name, owner, loaded) }];
+    }),
+  );
+  return { faults, names };
+}
+
+const TASK_BOARD = "the task board";
+
+function alreadyIn(name: string, owner: string, { plugin, place }: LoadedPlugin): string {
+  const where =
+    owner === place ? "is there twice" : owner === "Skein" ? "is built in" : `is already in ${owner}`;
+  return `plugin \`${plugin.name}\`: ${name} ${where}; ${name === TASK_BOARD ? "keep one of them" : "rename it"}`;
+}
+
+function namesOf({ plugin }: LoadedPlugin): string[] {
+  const { hooks = [], tools = [], models = {}, backends = {}, auth, tasks } = plugin;
+  const definitions = hooks.map(definitionOf);
+  const ofHooks = definitions.flatMap((hook) => [...(hook.tools ?? []), ...(hook.fixedTools ?? [])]);
+  return [
+    `plugin \`${plugin.name}\``,
+    ...definitions.map(({ name }) => `hook \`${name}\``),
+    ...[...tools.map(({ name }) => name), ...ofHooks].map((name) => `tool \`${name}\``),
+    ...Object.keys(models).map((name) => `model provider \`${name}\``),
+    ...Object.keys(backends).map((name) => `backend type \`${name}\``),
+    ...(tasks ? [TASK_BOARD] : []),
+    ...(auth ? [`authentication scheme \`${auth.name}\``] : []),
+  ];
+}
+
+/** All hooks, outermost first: those of the first plugin, those of the second, …, the built-in ones. Each name once. */
+export function hooksOf(
+  plugins: readonly LoadedPlugin[],
+  builtIn: readonly HookDefinition[],
+): { readonly hooks: readonly HookDefinition[]; readonly faults: readonly PluginFault[] } {
+  let hooks: readonly HookDefinition[] = builtIn;
+  const faults: PluginFault[] = [];
+  // From the inside out, so that a hook may be placed beside one of a later plugin.
+  for (const { plugin, index } of plugins.toReversed()) {
+    const isNew = (each: PlacedHook) => !hooks.some(({ name }) => name === definitionOf(each).name);
+    try {
+      hooks = arrangeHooks((plugin.hooks ?? []).filter(isNew), hooks);
+    } catch (error) {
+      faults.push({ index, message: `plugin \`${plugin.name}\`: ${messageOf(error)}` });
+    }
+  }
+  return { hooks, faults };
+}

@@ -1,0 +1,82 @@
+// What Prometheus reads, and what feeds it. No label names a tenant, a user, a thread or a run.
+
+import {
+  Counter,
+  collectDefaultMetrics,
+  type Metric,
+  type OpenMetricsContentType,
+  Registry,
+} from "prom-client";
+import type { Claim, Stores } from "../../agent/core/stores.ts";
+import type { RunListener } from "../../engine/runs/services.ts";
+import { createFamilies } from "./families.ts";
+import { createLabels, type KnownNames } from "./labels.ts";
+import { type Readings, registerReadings } from "./readings.ts";
+import { followRun } from "./run-metrics.ts";
+import { timed } from "./stores.ts";
+
+let ofProcess: Registry | undefined;
+
+/** Of the process, not of a server: Node has one garbage collector and one event loop. Measured from the first call on. */
+function processMetrics(): Registry {
+  if (ofProcess) return ofProcess;
+  ofProcess = new Registry();
+  collectDefaultMetrics({ register: ofProcess });
+  // Gauges with the suffix of a counter.
+  for (const kind of ["handles", "requests", "resources"])
+    ofProcess.removeSingleMetric(`nodejs_active_${kind}_total`);
+  return ofProcess;
+}
+
+/**
+ * The same metrics in the other format, in which only the samples of a counter have the suffix of its name. The library's own
+ * registry of it would rename the counters for both.
+ */
+function inOpenMetrics(all: Registry) {
+  const open = new Registry<OpenMetricsContentType>();
+  open.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
+  for (const { name } of all.getMetricsAsArray()) {
+    const metric = all.getSingleMetric(name);
+    if (!metric) continue;
+    const counted =
+      metric instanceof Counter ? { type: "counter", name: name.replace(/_total$/, "") } : { name };
+    const get = async () => ({ ...(await metric.get()), name: counted.name });
+    open.registerMetric({ ...counted, get } as unknown as Metric);
+  }
+  return open;
+}
+
+/** What the rooms of the server report to. Nothing here waits or throws, but `text`. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+export function createMetrics(known: KnownNames, readings: Readings) {
+  const registry = new Registry();
+  const families = createFamilies(registry);
+  families.configLoaded.setToCurrentTime();
+  registerReadings(registry, readings);
+  const labels = createLabels(known);
+  let made: ReturnType<typeof pagesOf> | undefined;
+  const pages = () => {
+    made ??= pagesOf(registry, readings.worker);
+    return made;
+  };
+  return {
+    ...families,
+    /** Measures the process from now on. Otherwise it is measured from the first reading on. */
+    begin: () => void pages(),
+    /** For `RunServices.listeners`. */
+    follow: (claim: Claim): RunListener => followRun(claim, families, labels),
+    timed: <S extends Stores>(stores: S): S => timed(stores, families),
+    /** In the text format of Prometheus. */
+    text: { contentType: Registry.PROMETHEUS_CONTENT_TYPE, read: () => pages().all.metrics() },
+    openMetrics: { contentType: Registry.OPENMETRICS_CONTENT_TYPE, read: () => pages().open.metrics() },
+  };
+}
+
+/** The metrics of a server and of its process, in both formats. */
+function pagesOf(registry: Registry, worker: number | undefined) {
+  const all = Registry.merge([processMetrics(), registry]);
+  const open = inOpenMetrics(all);
+  if (worker !== undefined) for (const each of [all, open]) each.setDefaultLabels({ worker: String(worker) });
+  return { all, open };
+}

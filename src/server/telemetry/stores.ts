@@ -1,0 +1,37 @@
+// Times the calls of a store. Appends of events are left alone: one is made for each token.
+
+import { hasCode } from "../../agent/core/errors.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
+import type { Families } from "./families.ts";
+
+type To = Pick<Families, "storeSeconds" | "storeErrors">;
+
+/** The same stores, timed. The operations are named as the ports name them. */
+export function timed<S extends Stores>(stores: S, to: To): S {
+  return {
+    ...stores,
+    threads: timedPort("threads", stores.threads, to),
+    runs: timedPort("runs", stores.runs, to),
+    deferredCalls: timedPort("deferred_calls", stores.deferredCalls, to),
+    items: timedPort("items", stores.items, to),
+  };
+}
+
+const timedPort = <P extends object>(name: string, port: P, to: To): P =>
+  wrappedMethods(port, (key, method) => timedMethod(`${name}.${key}`, method, to));
+
+const timedMethod =
+  (operation: string, method: Method, { storeSeconds, storeErrors }: To): Method =>
+  (...args) => {
+    const begun = performance.now();
+    const result = method(...args);
+    if (!(result instanceof Promise)) return result;
+    result.then(
+      () => storeSeconds.observe({ operation }, (performance.now() - begun) / 1000),
+      (error: unknown) => {
+        if (hasCode(error, "unavailable")) storeErrors.inc({ operation });
+      },
+    );
+    return result;
+  };

@@ -1,0 +1,147 @@
+// Pre- and post-generation hooks: functions over one state, run once before the agent loop and once after it.
+
+import {
+  type AssistantMessage,
+  type Content,
+  estimateTokens,
+  type HookFactory,
+  type HookServices,
+  type Message,
+  type Run,
+  type SystemBlock,
+  type Usage,
+  userMessage,
+  valueKey,
+} from "../../index.ts";
+import { createView, type View } from "./view.ts";
+
+/** One per run, shared by all its generation hooks. */
+export interface GenerationState {
+  /** The thread's id. */
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly run: Run;
+  /** Change it before the generation. The thread does not change. */
+  systemPrompt: string;
+  /** What the model is shown of the thread so far. Change it as `systemPrompt`. */
+  messages: Message[];
+  /** Set after the generation, if there is an answer. */
+  response?: AssistantMessage;
+  /** Set after the generation: the messages that it added to the thread. */
+  outputMessages: readonly Message[];
+  /** Set after the generation. */
+  usage?: Usage;
+  /** For hooks to share data. */
+  readonly values: Map<string, unknown>;
+}
+
+export type GenerationHook = (state: GenerationState) => void | Promise<void>;
+
+interface Generation {
+  readonly state: GenerationState;
+  readonly view: View;
+  /** The values before the first hook. */
+  readonly before: { readonly systemPrompt: string; readonly messages: readonly Message[] };
+  /** The one hook that applies the changes of all. */
+  readonly showing: object;
+}
+
+const GENERATION = valueKey<Generation>("generation");
+
+/** Runs in order, before the first model call. A thrown error fails the run. */
+export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFactory {
+  return ({ agent }) => {
+    const self = {};
+    return {
+      name: "pre-generation",
+      async beforeAgent(run) {
+        const { state } = generationOf(run, agent, self);
+        for (const hook of hooks) await hook(state);
+      },
+      modifyRequest(request, run) {
+        const { state, before, view, showing } = generationOf(run, agent, self);
+        if (showing !== self) return request;
+        const isSame = state.messages.length === before.messages.length;
+        if (!isSame || state.messages.some((message, at) => message !== before.messages[at]))
+          view.replace(before.messages, state.messages);
+        const own = new Set(agent.system.map(({ id }) => id));
+        const prompt = { id: "instructions", text: state.systemPrompt, cache: "static" } as const;
+        const others = request.system.filter(({ id }) => !own.has(id));
+        const system = state.systemPrompt === before.systemPrompt ? request.system : [prompt, ...others];
+        return { ...request, system, messages: view.of(request.messages) };
+      },
+    };
+  };
+}
+
+/** Runs in order once the run has any outcome. A thrown error is a `warning`; the other hooks still run. */
+export function fromPostGeneration(...hooks: readonly GenerationHook[]): HookFactory {
+  return ({ agent }) => {
+    const self = {};
+    return {
+      name: "post-generation",
+      beforeAgent: (run) => void generationOf(run, agent, self),
+      async afterAgent(outcome, run) {
+        const { state, before } = generationOf(run, agent, self);
+        state.outputMessages = run.messages.slice(before.messages.length);
+        state.usage = run.usage;
+        if ("message" in outcome && outcome.message) state.response = outcome.message;
+        const failures: unknown[] = [];
+        for (const hook of hooks)
+          try {
+            await hook(state);
+          } catch (error) {
+            failures.push(error);
+          }
+        if (failures.length > 0) throw failures[0];
+      },
+    };
+  };
+}
+
+function generationOf(run: Run, agent: HookServices["agent"], hook: object): Generation {
+  const known = run.values.get(GENERATION);
+  if (known) return known;
+  const systemPrompt = agent.system.map(({ text }: SystemBlock) => text).join("\n\n");
+  const messages = [...run.messages];
+  const state: GenerationState = {
+    sessionId: run.threadId,
+    userId: run.owner.user,
+    run,
+    systemPrompt,
+    messages: [...messages],
+    outputMessages: [],
+    values: new Map(),
+  };
+  const generation = { state, view: createView(), before: { systemPrompt, messages }, showing: hook };
+  run.values.set(GENERATION, generation);
+  return generation;
+}
+
+/** Shows the model one user message with this content before all others. */
+export function injectContext(content: Content): GenerationHook {
+  return (state) => void state.messages.unshift(userMessage(content));
+}
+
+/**
+ * From `threshold` estimated tokens on, shows the model the result of `summarize` in place of the conversation. Skein's
+ * own `summarization` hook does so before each model call and stores the summary.
+ */
+export function compaction(
+  threshold: number,
+  summarize: (messages: readonly Message[], signal: AbortSignal) => Promise<readonly Message[]>,
+): GenerationHook {
+  return async (state) => {
+    if (estimateTokens(state.messages) < threshold) return;
+    state.messages = [...(await summarize(state.messages, state.run.signal))];
+  };
+}
+
+/** Logs the tokens of all model calls of the run. */
+export function usageLogger(logger: { info(details: object, message: string): void }): GenerationHook {
+  return ({ usage, sessionId }) => {
+    if (!usage) return;
+    const { input_tokens, output_tokens } = usage;
+    logger.info({ session_id: sessionId, input_tokens, output_tokens }, "generation complete");
+  };
+}

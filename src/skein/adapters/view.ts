@@ -1,0 +1,28 @@
+// What the model is shown in place of a thread's first messages, from one model call to the next. The thread keeps
+// every message.
+
+import type { Message } from "../../index.ts";
+
+export interface View {
+  /** `messages` with the replacement applied. */
+  of(messages: readonly Message[]): readonly Message[];
+  /** From now on shows `shown` in place of `messages`; later messages follow. */
+  replace(messages: readonly Message[], shown: readonly Message[]): void;
+}
+
+export function createView(): View {
+  let replaced: { readonly shown: readonly Message[]; readonly last: string | undefined } | undefined;
+  return {
+    of(messages) {
+      if (!replaced) return messages;
+      const { shown, last } = replaced;
+      const end = messages.findLastIndex(({ id }) => id === last);
+      // An outer hook has replaced the messages: start again from its view.
+      if (last !== undefined && end === -1) return messages;
+      return [...shown, ...messages.slice(end + 1)];
+    },
+    replace(messages, shown) {
+      replaced = { shown: [...shown], last: messages.at(-1)?.id };
+    },
+  };
+}

@@ -1,0 +1,158 @@
+// Backups of a data folder: databases first, then files, so that no thread knows of a file that is missing. The folder gets its
+// name when all of it is on disk.
+
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, join, relative } from "node:path";
+import { promisify } from "node:util";
+import { z } from "zod";
+import packageJson from "../../../package.json" with { type: "json" };
+import { AppError } from "../../agent/core/errors.ts";
+import { copySmallFile } from "../../engine/stores/sqlite/copies.ts";
+
+const Manifest = z.object({
+  format: z.literal(1),
+  version: z.string(),
+  at: z.string(),
+  files: z.array(z.object({ path: z.string(), bytes: z.int(), sha256: z.string() })),
+});
+export type Manifest = z.infer<typeof Manifest>;
+
+const MANIFEST = "manifest.json";
+/** Beside the databases. */
+const FOLDERS = ["workspaces", "volumes", "deployment"];
+
+/** Copies the main database from the connection that has it locked. */
+export type CopyDatabase = (to: string) => Promise<void>;
+
+export interface Backup {
+  readonly path: string;
+  readonly files: number;
+  readonly bytes: number;
+  /** Sandboxes whose files are in volumes of Docker engines, not in the data folder, and so not in the backup. */
+  readonly workspaces_left_out: number;
+}
+
+/** To `backups/<time>` in the data folder. `sandboxes` lists the ids of all. Throws `invalid_request` for a store that is no file. */
+export async function backUpData(
+  dataDir: string,
+  copy: CopyDatabase,
+  sandboxes: () => Promise<readonly string[]>,
+): Promise<Backup> {
+  const at = new Date().toISOString();
+  const all = join(dataDir, "backups");
+  const path = join(all, at.replaceAll(":", "-"));
+  const part = `${path}.part`;
+  await mkdir(part, { recursive: true, mode: 0o700 });
+  try {
+    await copy(join(part, "skein.db"));
+    for (const name of ["usage.db", "keys.db"]) await copySmallFile(join(dataDir, name), join(part, name));
+    for (const name of FOLDERS) await copyTree(join(dataDir, name), join(part, name));
+    const files = await filesOf(part);
+    const manifest: Manifest = { format: 1, version: packageJson.version, at, files };
+    await writeFile(join(part, MANIFEST), `${JSON.stringify(manifest, undefined, 1)}\n`, { mode: 0o600 });
+    await flushTree(part);
+    await rename(part, path);
+    await flush(all);
+    const names = new Set(files.map((file) => basename(file.path, ".img")));
+    const leftOut = (await sandboxes()).filter((id) => !names.has(id));
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    return { path, files: files.length, bytes, workspaces_left_out: leftOut.length };
+  } catch (error) {
+    await rm(part, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** `make`, unless the one before is not done: then it throws `limit_exceeded`. */
+export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
+  let isAtWork = false;
+  return async () => {
+    if (isAtWork) throw new AppError("limit_exceeded", "A backup is in progress. Try again when it is done.");
+    isAtWork = true;
+    try {
+      return await make();
+    } finally {
+      isAtWork = false;
+    }
+  };
+}
+
+/** Throws `invalid_request` when anything in the folder is missing, more, or other than when it was made. */
+export async function verifyBackup(dir: string): Promise<Manifest> {
+  const text = await readFile(join(dir, MANIFEST), "utf8").catch(() => "");
+  const manifest = Manifest.safeParse(parsed(text)).data;
+  if (!manifest) throw new AppError("invalid_request", `\`${dir}\` is not a backup: it has no ${MANIFEST}.`);
+  const found = new Map((await filesOf(dir)).map((file) => [file.path, file]));
+  for (const { path, sha256 } of manifest.files) {
+    const there = found.get(path);
+    if (there?.sha256 !== sha256)
+      throw new AppError(
+        "invalid_request",
+        `The backup \`${dir}\` is damaged: \`${path}\` ${there ? "was changed" : "is missing"}.`,
+      );
+    found.delete(path);
+  }
+  const [more] = found.keys();
+  if (more === undefined) return manifest;
+  throw new AppError("invalid_request", `The backup \`${dir}\` is damaged: \`${more}\` was added.`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const run = promisify(execFile);
+/** A file may vanish while a folder is copied that is in use. */
+const ATTEMPTS = 3;
+
+/** With modes, times and links; sparse files stay sparse. What does not exist is passed over. */
+export async function copyTree(from: string, to: string): Promise<void> {
+  if (!(await stat(from).catch(() => undefined))) return;
+  for (let attempt = 1; ; attempt++)
+    try {
+      await rm(to, { recursive: true, force: true });
+      await run("cp", ["-a", "--", from, to]);
+      return;
+    } catch (error) {
+      if (attempt === ATTEMPTS) throw error;
+    }
+}
+
+/** Without the manifest; by path. */
+async function filesOf(dir: string): Promise<Manifest["files"]> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  const files: Manifest["files"] = [];
+  for (const entry of entries) {
+    const path = join(entry.parentPath, entry.name);
+    const name = relative(dir, path);
+    if (!entry.isFile() || name === MANIFEST) continue;
+    files.push({ path: name, bytes: (await stat(path)).size, sha256: await hashOf(path) });
+  }
+  return files.sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+async function hashOf(path: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const chunk of createReadStream(path)) hash.update(chunk as Uint8Array);
+  return hash.digest("hex");
+}
+
+/** Returns once all files of a folder, and their names, are on disk. */
+export async function flushTree(dir: string): Promise<void> {
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true }))
+    if (entry.isFile() || entry.isDirectory()) await flush(join(entry.parentPath, entry.name));
+  await flush(dir);
+}
+
+/** Returns once a file, or the names in a folder, are on disk. */
+export async function flush(path: string): Promise<void> {
+  await using handle = await open(path, "r");
+  await handle.sync();
+}

@@ -1,0 +1,102 @@
+// The tools that tenants register: which addresses they may have, how runs get them, and how one is tried without a run.
+
+import { AppError, messageOf } from "../../agent/core/errors.ts";
+import { newThreadId } from "../../agent/core/new-ids.ts";
+import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
+import { unrecordedRun } from "../../agent/core/run.ts";
+import { drain, toStream } from "../../agent/core/stream.ts";
+import type { Tool, ToolResult } from "../../agent/core/tool.ts";
+import { createHttpTools, type HttpToolServices } from "../../agent/tools/http/index.ts";
+import type { HttpTool } from "../../agent/tools/http/registration.ts";
+import type { HttpToolStore } from "../../agent/tools/http/store.ts";
+import type { AllStores } from "../../engine/stores/all-stores.ts";
+import { hostList, isLoopback } from "../../lib/hosts.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { createPublicFetch, isRefused } from "../../lib/ssrf-safe-fetch/index.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+import type { HttpServices } from "../../server/http/services.ts";
+
+/** Time limit of a DNS lookup at registration. A name that takes longer is checked when it is called. */
+const LOOKUP_MS = 2_000;
+
+export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
+  const options = { allow: hostList(http_tools.allow) };
+  return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
+}
+
+/** The tenants' registered tools, read when a run begins. `address`: this server's own, once it listens. */
+export function tenantTools(
+  config: ServerConfig,
+  httpTools: HttpToolStore,
+  { deferredCalls: store }: AllStores,
+  address: () => string | undefined,
+) {
+  const services = servicesOf(config);
+  return async ({ tenant }: Owner, agent: string) => {
+    const tools = await httpTools.listFor(tenant, agent);
+    const made = tools.map((tool) => {
+      const base = resultAddress(tool, config, address());
+      const urlOf = (token: string) => `${base}/tool-results/${token}`;
+      return createHttpTools(
+        [tool],
+        base === undefined ? services : { ...services, deferral: { store, urlOf } },
+      );
+    });
+    return (await Promise.all(made)).flat();
+  };
+}
+
+function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
+  return {
+    fetch: createPublicFetch({ allow: hostList(http_tools.allow) }),
+    trustAnnotations: http_tools.trust_annotations,
+  };
+}
+
+/** Where a tool delivers later results. Without `public_url`, one on this machine reaches a server that listens on it alone. */
+export function resultAddress(
+  { callback_url }: Pick<HttpTool, "callback_url">,
+  { public_url, listen }: Pick<ServerConfig, "public_url" | "listen">,
+  address: string | undefined,
+): string | undefined {
+  if (public_url !== undefined) return public_url;
+  const { hostname } = new URL(callback_url);
+  return isLoopback(listen.host) && isLoopback(hostname.replace(/^\[|\]$/g, "")) ? address : undefined;
+}
+
+/** Calls a tool once, outside of any run. Throws `invalid_request` for arguments that do not fit its parameters. */
+export function toolTrial(config: ServerConfig): HttpServices["tryTool"] {
+  const services = servicesOf(config);
+  return async (owner, tool, args, signal) => {
+    const made = await createHttpTools([tool], services);
+    const began = performance.now();
+    try {
+      const result = await resultOf(made, { owner, args, signal });
+      const { output, error } = result.status === "done" ? result : { output: "" };
+      return { output, ...omitUndefined({ error }), duration_ms: since(began) };
+    } catch (error) {
+      if (signal.aborted || error instanceof AppError) throw error;
+      return { output: "", error: messageOf(error), duration_ms: since(began) };
+    }
+  };
+}
+
+async function resultOf(
+  [tool]: readonly Tool[],
+  { owner, args, signal }: { owner: Owner; args: Record<string, unknown>; signal: AbortSignal },
+): Promise<ToolResult> {
+  if (!tool) throw new AppError("internal", "No tool was made.");
+  await tool.prepare?.();
+  const parsed = tool.parse(args);
+  if ("faults" in parsed) throw new AppError("invalid_request", `args: ${parsed.faults.join("; ")}`);
+  const run = unrecordedRun(
+    { owner, threadId: newThreadId(), signal },
+    { name: "try", interrupts: OPEN_ENDED },
+  );
+  const call = { id: `try_${randomId()}`, name: tool.name, args };
+  return drain(toStream(tool.execute(parsed.args, call, run)));
+}
+
+const since = (began: number) => Math.round(performance.now() - began);

@@ -1,0 +1,26 @@
+// How a server listens, in one process or in the first of several.
+
+import { lookup } from "node:dns/promises";
+import { AppError } from "../../agent/core/errors.ts";
+
+export interface Place {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Connections that may wait while a piece of work keeps the process busy: as many as Linux allows. Past Node's 511 clients were reset. */
+export const BACKLOG = 4096;
+
+/** `localhost` is each of its addresses. */
+export const addressesOf = async (host: string): Promise<readonly string[]> =>
+  host === "localhost"
+    ? [...new Set((await lookup(host, { all: true })).map(({ address }) => address))]
+    : [host];
+
+/** The error of a server that could not listen at `place`. */
+export function listenFailure(place: Place, cause: unknown): AppError {
+  const { host, port } = place;
+  const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";
+  const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
+  return new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause });
+}

@@ -1,0 +1,140 @@
+// The wiring of metrics and traces: which room reports what, and what is read when Prometheus asks.
+
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import packageJson from "../../../package.json" with { type: "json" };
+import type { AgentRegistry } from "../../agent/agents/registry.ts";
+import type { BackendStatus } from "../../agent/core/backend.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import type { Engine } from "../../engine/runs/index.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+import type { AnswerReport } from "../../server/http/answer-report.ts";
+import type { Dependencies } from "../../server/http/dependencies.ts";
+import { type HttpServer, openStreams } from "../../server/http/server.ts";
+import type { Metrics } from "../../server/telemetry/metrics.ts";
+import { mergePages } from "../../server/telemetry/pages.ts";
+import type { Traces } from "../../server/telemetry/traces.ts";
+import type { MetricsFormat, Siblings } from "./siblings.ts";
+
+/** What is there once the server is built; metrics are read later only. */
+export interface Observed {
+  readonly runs: Engine;
+  readonly dependencies: Dependencies;
+  readonly server: HttpServer;
+}
+
+/** Undefined where `metrics.enabled` is false: the library is not loaded then. */
+export async function openMetrics(
+  config: ServerConfig,
+  { agents, stores, siblings }: { agents: AgentRegistry; stores: Stores; siblings: Siblings | undefined },
+  observed: () => Observed,
+): Promise<Metrics | undefined> {
+  if (!config.metrics.enabled) return undefined;
+  const { createMetrics } = await import("../../server/telemetry/metrics.ts");
+  const isAgent = (name: string) => {
+    try {
+      return agents.find(name).name === name;
+    } catch {
+      return false;
+    }
+  };
+  const known = {
+    isAgent,
+    isModel: agents.hasModel,
+    isOwnTool: agents.isReserved,
+    isMcpServer: (name: string) => Object.hasOwn(agents.mcpServers() as object, name),
+  };
+  const { store, data_dir, limits, backends } = config;
+  const metrics = createMetrics(known, {
+    version: packageJson.version,
+    sandboxes: backends.docker.sandboxes,
+    runs: () => ({ active: observed().runs.executor.active, slots: limits.runs }),
+    streams: () => ({ open: openStreams(observed().server), most: limits.streams }),
+    waiting: () => stores.runs.waiting(),
+    interrupted: stores.threads.interrupted,
+    dependencies: () => observed().dependencies.states(),
+    ...(store === "sqlite" ? { database: () => sizesIn(data_dir) } : {}),
+    ...(siblings ? { worker: siblings.number } : {}),
+  });
+  if (!siblings) return metrics;
+  siblings.shareMetrics((format) => metrics[format].read());
+  const { text, openMetrics } = metrics;
+  const readAll = async (format: MetricsFormat) => {
+    const [own, others] = await Promise.all([metrics[format].read(), siblings.metricsOfOthers(format)]);
+    return mergePages([own, ...others]);
+  };
+  return {
+    ...metrics,
+    text: { ...text, read: () => readAll("text") },
+    openMetrics: { ...openMetrics, read: () => readAll("openMetrics") },
+  };
+}
+
+async function sizesIn(dir: string) {
+  const sizeOf = async (name: string) =>
+    stat(join(dir, name)).then(
+      ({ size }) => size,
+      () => 0,
+    );
+  return { bytes: await sizeOf("skein.db"), walBytes: await sizeOf("skein.db-wal") };
+}
+
+/** Undefined where no endpoint is set: no package of OpenTelemetry is loaded then. The caller closes them. */
+export async function openTraces(
+  env: NodeJS.ProcessEnv,
+  { contents }: ServerConfig["traces"],
+  { metrics, logger }: { metrics: Metrics | undefined; logger: Logger },
+): Promise<Traces | undefined> {
+  const endpoint = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (!endpoint || env.OTEL_SDK_DISABLED?.toLowerCase() === "true") return undefined;
+  const { createTraces } = await import("../../server/telemetry/traces.ts");
+  const count = (outcome: string, spans: number) => metrics?.traceSpans.inc({ outcome }, spans);
+  return createTraces({ env, version: packageJson.version, logger, contents, count });
+}
+
+/** What the answers of the server are counted as. */
+export const answersIn = (metrics: Metrics): AnswerReport => ({
+  answered({ route = "other", method, status, seconds }) {
+    metrics.requests.inc({ route, method, status: String(status) });
+    if (seconds !== undefined) metrics.requestSeconds.observe({ route }, seconds);
+  },
+  refused: (limit) => metrics.refused.inc({ limit }),
+  resumed: () => metrics.streamResumes.inc(),
+});
+
+export type Reload = "ok" | "invalid";
+
+export function countReload(metrics: Metrics, outcome: Reload): void {
+  metrics.configReloads.inc({ outcome });
+  if (outcome === "ok") metrics.configLoaded.setToCurrentTime();
+}
+
+/** As many as the pool of backends has. */
+const MAX_FOLLOWED = 1000;
+
+/** Follows the sandboxes of this process by the changes of their status. Past the bound the oldest is forgotten. */
+export function followBackends(metrics: Metrics): (owner: Owner, status: BackendStatus) => void {
+  const known = new Map<string, { readonly status: BackendStatus["status"]; readonly at: number }>();
+  return ({ tenant, user }, { name, type, status }) => {
+    const key = JSON.stringify([tenant, user, name]);
+    const before = known.get(key);
+    if (before?.status === status) return;
+    const now = performance.now();
+    const forget = (one: string, state: string) => {
+      known.delete(one);
+      metrics.sandboxes.dec({ type, state });
+    };
+    if (before) forget(key, before.status);
+    if (status !== "stopped") {
+      known.set(key, { status, at: now });
+      metrics.sandboxes.inc({ type, state: status });
+    }
+    const [oldest] = known;
+    if (oldest && known.size > MAX_FOLLOWED) forget(oldest[0], oldest[1].status);
+    if (status === "error") metrics.sandboxFailures.inc({ type });
+    if (status === "running" && before?.status === "starting")
+      metrics.sandboxStart.observe({ type }, (now - before.at) / 1000);
+  };
+}

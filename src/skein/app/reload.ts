@@ -1,0 +1,36 @@
+// Reloads the agents file while the server runs.
+
+import type { FastifyBaseLogger } from "fastify";
+import type { AgentRegistry } from "../../agent/agents/registry.ts";
+import type { McpServerDefinitions } from "../../agent/tools/mcp/options.ts";
+import type { McpServers } from "../../agent/tools/mcp/servers.ts";
+import type { AllStores } from "../../engine/stores/all-stores.ts";
+import type { ProcessBackends } from "../../sandbox/pool.ts";
+import type { Reload } from "./metrics.ts";
+
+export interface Reloaded {
+  readonly agents: AgentRegistry;
+  readonly mcp: McpServers;
+  readonly backends: ProcessBackends;
+  readonly stores: AllStores;
+  readonly logger: FastifyBaseLogger;
+  onReloaded(outcome: Reload): void;
+}
+
+/** A broken file changes nothing. Runs keep the agent that they began with. Never throws. */
+export async function reloadAgents(reloaded: Reloaded): Promise<void> {
+  const { agents, mcp, backends, stores, logger, onReloaded } = reloaded;
+  try {
+    if (!(await agents.reload())) return;
+    for (const warning of agents.warnings()) logger.warn(warning);
+    backends.begin(agents.list().flatMap(({ backend }) => backend ?? []));
+    stores.bus.announce({ event: "config_changed", data: {} });
+    onReloaded("ok");
+    logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
+    // The catalogue's schema has made it.
+    await mcp.replace(agents.mcpServers() as McpServerDefinitions);
+  } catch (err) {
+    onReloaded("invalid");
+    logger.error({ err }, "the agents file is invalid; the previous configuration stays in effect");
+  }
+}

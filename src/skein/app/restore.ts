@@ -1,0 +1,125 @@
+// Replaces a data folder by a backup. Everything slow happens beside the data: the copy, its check, and its sync to disk. Then
+// a journal is written, in one step: from then on the new data count, and the next process that opens the folder completes what
+// is left, which is renames that may be repeated. A restore that is killed at any moment leaves the old data or the new.
+
+import { existsSync } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Restoration } from "../../engine/runs/restored-calls.ts";
+import { holdFile, isInUse } from "../../engine/stores/sqlite/copies.ts";
+import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
+
+/** In the data folder while a restore is in progress. */
+const WORK = "restore";
+/** In the data folder after a restore: a `Restoration`. */
+const RESTORATION = "restoration.json";
+/** What is replaced. Journals of databases come first: a new database must never meet an old journal. */
+const NAMES = [
+  ...["skein.db", "usage.db", "keys.db"].flatMap((name) => [`${name}-wal`, `${name}-shm`, `${name}-journal`]),
+  ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment", RESTORATION],
+];
+
+export interface Restored {
+  /** Where the old data lie now. */
+  readonly before: string;
+  readonly files: number;
+}
+
+/**
+ * `onStep` is called before each step that changes the disk. Throws `invalid_request` for a damaged backup and `unavailable`
+ * for a folder in use, having changed nothing.
+ */
+export async function restoreData(
+  backup: string,
+  dataDir: string,
+  onStep: (step: string) => void = () => {},
+): Promise<Restored> {
+  await verifyBackup(backup);
+  const work = join(dataDir, WORK);
+  await mkdir(work, { recursive: true, mode: 0o700 });
+  const lock = holdFile(join(work, "lock.db"));
+  try {
+    await finish(dataDir, onStep);
+    await mkdir(work, { recursive: true, mode: 0o700 });
+    // A server that runs has it locked.
+    if (isInUse(join(dataDir, "skein.db")))
+      throw new AppError("unavailable", `\`${dataDir}\` is in use. Stop the server first.`);
+    const [fresh, journal] = [join(work, "new"), join(work, "journal")];
+    onStep("copy");
+    await rm(fresh, { recursive: true, force: true });
+    await copyTree(backup, fresh);
+    const { files, at: backup_at } = await verifyBackup(fresh);
+    const restoration: Restoration = { backup_at, restored_at: new Date().toISOString() };
+    await writeFile(join(fresh, RESTORATION), JSON.stringify(restoration), { mode: 0o600 });
+    onStep("flush");
+    await flushTree(fresh);
+    const before = join(dataDir, `before-restore-${new Date().toISOString().replaceAll(":", "-")}`);
+    onStep("write the journal");
+    await writeFile(`${journal}.part`, JSON.stringify({ before, names: await readdir(fresh) }), {
+      mode: 0o600,
+    });
+    await flush(`${journal}.part`);
+    onStep("commit");
+    await rename(`${journal}.part`, journal);
+    await flush(work);
+    await finish(dataDir, onStep);
+    return { before, files: files.length };
+  } finally {
+    lock.close();
+    if (!existsSync(join(work, "journal"))) await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** To be called before anything in the folder is opened. Throws `unavailable` while another process restores it. */
+export async function finishRestore(dataDir: string): Promise<void> {
+  const work = join(dataDir, WORK);
+  if (!existsSync(work)) return;
+  const lock = holdFile(join(work, "lock.db"));
+  try {
+    await finish(dataDir, () => {});
+  } finally {
+    lock.close();
+    await rm(work, { recursive: true, force: true });
+  }
+}
+
+/** What the journal says. Each renaming is done or not: a repeated one finds its source missing. */
+async function finish(dataDir: string, onStep: (step: string) => void): Promise<void> {
+  const work = join(dataDir, WORK);
+  const text = await readFile(join(work, "journal"), "utf8").catch(() => undefined);
+  if (text === undefined) return;
+  // Only `restoreData` writes it.
+  const { before, names } = JSON.parse(text) as { before: string; names: string[] };
+  await mkdir(before, { recursive: true, mode: 0o700 });
+  for (const name of NAMES) {
+    const [now, fresh, old] = [join(dataDir, name), join(work, "new", name), join(before, name)];
+    onStep(`put away ${name}`);
+    // Once the new one has left its folder, what has the name is the new one.
+    const isOld = names.includes(name) ? existsSync(fresh) : !existsSync(old);
+    if (isOld && existsSync(now)) await rename(now, old);
+    onStep(`put ${name} in its place`);
+    if (existsSync(fresh)) await rename(fresh, now);
+  }
+  await flush(before);
+  await flush(dataDir);
+  onStep("end");
+  await rm(join(work, "journal"));
+  await flush(work);
+}
+
+/** The last restore of the folder, which must be finished. */
+export async function restorationOf(dataDir: string): Promise<Restoration | undefined> {
+  const text = await readFile(join(dataDir, RESTORATION), "utf8").catch(() => undefined);
+  // Only `restoreData` writes it.
+  return text === undefined ? undefined : (JSON.parse(text) as Restoration);
+}
+
+/** Throws `invalid_request`. */
+export function requireFiles(store: string): void {
+  if (store === "sqlite") return;
+  throw new AppError(
+    "invalid_request",
+    `STORE=${store} has no backup of its own. docs/operations.md says how to back it up.`,
+  );
+}

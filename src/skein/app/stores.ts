@@ -1,0 +1,94 @@
+// The stores that the settings choose.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { AllStores } from "../../engine/stores/all-stores.ts";
+import type { Inspection } from "../../engine/stores/check/facts.ts";
+import { markFailures } from "../../engine/stores/mark-failures.ts";
+import { createMemoryStores } from "../../engine/stores/memory/index.ts";
+import { DEFAULTS } from "../../engine/stores/options.ts";
+import {
+  createPostgresStores,
+  inspectPostgres,
+  openPostgresKeys,
+} from "../../engine/stores/postgres/on-demand.ts";
+import { createRedisStores, inspectRedis, openRedisKeys } from "../../engine/stores/redis/on-demand.ts";
+import { createSqliteStores } from "../../engine/stores/sqlite/index.ts";
+import { inspectSqlite } from "../../engine/stores/sqlite/inspection.ts";
+import { openSqliteKeyFile } from "../../engine/stores/sqlite/key-file.ts";
+import type { Logger } from "../../lib/logger.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { createApiKeys } from "../../server/auth/api-keys.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+import { finishRestore } from "./restore.ts";
+
+/** How long an unused thread is kept where `retention.threads` is not set, in ms. */
+const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
+  memory: DEFAULTS.threadTtlMs,
+  postgres: Number.POSITIVE_INFINITY,
+  redis: 30 * 86_400_000,
+  sqlite: Number.POSITIVE_INFINITY,
+};
+
+export const threadTtl = ({ store, retention }: ServerConfig): number =>
+  retention.threads ?? THREAD_TTL_MS[store];
+
+/** The caller closes them. `logger`: as `StoreOptions` has it. */
+export const openStores = async (config: ServerConfig, logger?: Logger): Promise<AllStores> =>
+  markFailures(await storesOf(config, logger));
+
+async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStores> {
+  const { store, data_dir, redis, postgres, limits, retention } = config;
+  const all = {
+    threadTtlMs: threadTtl(config),
+    interruptedTtlMs: retention.interrupted_threads,
+    queueLength: limits.queued_runs,
+    tenantQueueLength: limits.waiting_threads,
+    eventRetentionMs: retention.events,
+    sweepMs: retention.sweep,
+    ...omitUndefined({ logger }),
+  };
+  if (store === "sqlite") {
+    await finishRestore(data_dir);
+    return createSqliteStores({ dataDir: data_dir, ...all });
+  }
+  if (store === "redis") {
+    const { url, lease: leaseMs, wait_replicas: waitReplicas } = redis;
+    return createRedisStores({ url, leaseMs, waitReplicas, ...all });
+  }
+  if (store === "postgres") {
+    const { url, lease: leaseMs, pool } = postgres;
+    return createPostgresStores({ url, leaseMs, pool, ...all });
+  }
+  return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
+}
+
+/** How long events are kept where `retention.events` is not set, in ms. */
+const EVENTS_MS = 86_400_000;
+
+/** Reads the store beside a server that uses it, and changes nothing. The caller closes it. Throws `unavailable`. */
+export async function openInspection({
+  store,
+  data_dir,
+  redis,
+  postgres,
+  retention,
+}: ServerConfig): Promise<Inspection> {
+  const options = { eventsMs: retention.events ?? EVENTS_MS };
+  if (store === "redis") return inspectRedis(redis.url, options);
+  if (store === "postgres") return inspectPostgres(postgres.url, options);
+  if (store === "sqlite") return inspectSqlite(data_dir, options);
+  throw new AppError("unavailable", "`STORE=memory` keeps nothing that could be checked.");
+}
+
+/** For the command line and the server. The caller closes them. */
+export async function openApiKeys(config: ServerConfig) {
+  const { documents, close } = await openKeyDocuments(config);
+  return { keys: createApiKeys(documents), close };
+}
+
+async function openKeyDocuments({ store, data_dir, redis, postgres }: ServerConfig) {
+  if (store === "redis") return openRedisKeys(redis.url);
+  if (store === "postgres") return openPostgresKeys(postgres.url);
+  await finishRestore(data_dir);
+  return openSqliteKeyFile(data_dir);
+}

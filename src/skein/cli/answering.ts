@@ -1,0 +1,154 @@
+// Asks the user at the terminal to answer the interrupts of a run.
+
+import type { Interface } from "node:readline";
+import { z } from "zod";
+import type { Answer, Interrupt } from "../../client/client.ts";
+import { decisionIn } from "../../protocol/approval-words.ts";
+import { type Paint, visible } from "./paint.ts";
+
+/** Resolves with the answers, or with `undefined` when the user leaves one open. */
+export async function answersTo(
+  interrupts: readonly Interrupt[],
+  asking: Asking,
+): Promise<Answer[] | undefined> {
+  const answers: Answer[] = [];
+  for (const interrupt of interrupts) {
+    const answer = await ASK_FOR[interrupt.kind](interrupt, asking);
+    if (!answer) return undefined;
+    answers.push({ id: interrupt.id, ...answer });
+  }
+  return answers;
+}
+
+/** Resolves with the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
+export type Ask = (question: string) => Promise<string | undefined>;
+
+/** Someone who can answer. */
+export interface Asking {
+  readonly ask: Ask;
+  readonly paint: Paint;
+}
+
+type AskFor = (interrupt: Interrupt, asking: Asking) => Promise<Omit<Answer, "id"> | undefined>;
+
+const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
+  async approval(interrupt, { ask, paint }) {
+    const call = `${visible(interrupt.name)} ${paint("dim", JSON.stringify(interrupt.args))}`;
+    const text = await ask(`${asked(interrupt, paint)}\n  ${call}\n  ${choices(interrupt)}: `);
+    if (text === undefined) return undefined;
+    if (/^e(dit)?$/i.test(text)) return edited(ask);
+    const kept = remembered(text, interrupt);
+    if (kept) return { decision: "approve", ...kept };
+    const decision = decisionIn(text);
+    if (decision) return { decision };
+    const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
+    return { decision: "deny", ...(reason ? { message: reason } : {}) };
+  },
+  async question(interrupt, { ask, paint }) {
+    const { options = [], args } = interrupt;
+    const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
+    const isSeveral = args.kind === "multi_select";
+    const hint = isSeveral ? paint("dim", "several with commas: ") : "";
+    let question = `${asked(interrupt, paint)}\n${choices}  ${hint}`;
+    for (;;) {
+      const text = await ask(question);
+      if (text === undefined) return undefined;
+      const message = chosen(text, options, isSeveral);
+      if (!interrupt.one_of_options || options.includes(message)) return { decision: "respond", message };
+      question = "  Not one of the options. Try again: ";
+    }
+  },
+  async tool({ name }) {
+    return { decision: "deny", message: `\`${name}\` is not available in a terminal.` };
+  },
+};
+
+/** The line that asks, without the choices. */
+export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
+  const who = asked_by ? `${asked_by.name} asks: ` : "";
+  return paint("yellow", `? ${who}${prompt}`);
+}
+
+const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
+
+/** With the widths of a rule behind "always", where there is more than the very same call. */
+function choices({ name, remember_options = [] }: Interrupt): string {
+  const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {
+    if (remember_as === "command") return [`\`a command\`: what begins with ${command_prefix.join(" or ")}`];
+    return remember_as === "tool" ? [`\`a tool\`: every ${name}`] : [];
+  });
+  return visible(widths.length === 0 ? CHOICES : `${CHOICES} (always for more: ${widths.join(", ")})`);
+}
+
+/** What `a`, `Always`, `a command` and the like remember. Undefined: the text says nothing of that. */
+function remembered(
+  text: string,
+  { remember_options = [] }: Interrupt,
+): Pick<Answer, "remember" | "remember_as"> | undefined {
+  const [word = "", width, ...more] = text.split(/\s+/);
+  const remember = ALWAYS.get(word);
+  if (!remember || more.length > 0) return undefined;
+  if (width === undefined) return { remember };
+  const option = remember_options.find(({ remember_as }) => remember_as === width);
+  return option && { remember, remember_as: option.remember_as };
+}
+const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
+  ["a", "session"],
+  ["always", "session"],
+  ["A", "agent"],
+  ["Always", "agent"],
+]);
+
+const Args = z.record(z.string(), z.unknown());
+
+/** Asks until the user enters a JSON object. */
+async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
+  let question = "  arguments, as JSON: ";
+  for (;;) {
+    const text = await ask(question);
+    if (text === undefined) return undefined;
+    const args = Args.safeParse(jsonIn(text)).data;
+    if (args) return { decision: "edit", args };
+    question = "  Not a JSON object. Try again: ";
+  }
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A number or a unique first letter selects an option; any other text is the answer. */
+function chosen(text: string, options: readonly string[], several: boolean): string {
+  const parts = several ? text.split(",").map((part) => part.trim()) : [text];
+  const named = (part: string) => {
+    const begins = options.filter((option) => option[0]?.toLowerCase() === part.toLowerCase());
+    return options[Number(part) - 1] ?? (begins.length === 1 ? begins[0] : undefined) ?? part;
+  };
+  return parts.map(named).join(", ");
+}
+
+/** `terminal` must be open. */
+export function askingAt(terminal: Interface): Ask {
+  let isOpen = true;
+  terminal.once("close", () => {
+    isOpen = false;
+  });
+  return async (question) => {
+    if (!isOpen) return undefined;
+    return new Promise((resolve) => {
+      const leave = () => {
+        terminal.off("SIGINT", leave).off("close", leave);
+        resolve(undefined);
+      };
+      terminal.once("SIGINT", leave).once("close", leave);
+      terminal.question(question, (text) => {
+        terminal.off("SIGINT", leave).off("close", leave);
+        resolve(text.trim());
+      });
+    });
+  };
+}

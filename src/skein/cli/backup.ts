@@ -1,0 +1,66 @@
+// `skein backup` and `skein restore`.
+
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { AppError } from "../../agent/core/errors.ts";
+import { createClient } from "../../client/client.ts";
+import { loadServerConfig } from "../../server/config/load.ts";
+import { copyTree, flushTree, verifyBackup } from "../app/backup.ts";
+import { requireFiles, restoreData } from "../app/restore.ts";
+
+interface Server {
+  readonly url: string;
+  readonly key: string | undefined;
+}
+
+/** Has the running server make a backup, and moves it to `dir`. Throws `already_exists`, also while another one is made there. */
+export async function backUpTo(dir: string, { url, key }: Server): Promise<string> {
+  const target = resolve(dir);
+  if (existsSync(target)) throw new AppError("already_exists", `${dir} already exists. Name a new folder.`);
+  const part = `${target}.part`;
+  await claim(part, dir);
+  try {
+    const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    const { path, files, bytes, workspaces_left_out } = await createClient({
+      baseUrl: url,
+      headers,
+    }).admin.backUp();
+    if (!existsSync(path))
+      return `The backup is on the server's machine: ${path} (${files} files, ${bytes} bytes).${leftOut(workspaces_left_out)}`;
+    const copy = join(part, "copy");
+    await copyTree(path, copy);
+    await verifyBackup(copy);
+    await flushTree(copy);
+    await rename(copy, target);
+    await rm(path, { recursive: true, force: true });
+    return `Backed up ${files} files (${bytes} bytes) to ${dir}.${leftOut(workspaces_left_out)}`;
+  } finally {
+    await rm(part, { recursive: true, force: true });
+  }
+}
+
+const leftOut = (workspaces: number) =>
+  workspaces === 0
+    ? ""
+    : `\nNot in it: the files of ${workspaces} sandboxes, which are in volumes of Docker engines. Back those up on the engines' machines.`;
+
+/** Who makes the folder `part` makes the backup. A killed command leaves it. */
+async function claim(part: string, dir: string): Promise<void> {
+  await mkdir(dirname(part), { recursive: true });
+  await mkdir(part, { mode: 0o700 }).catch((error: unknown) => {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    throw new AppError(
+      "already_exists",
+      `${part} is there: another backup to ${dir} is being made, or was killed. Wait for it, or delete ${part}.`,
+    );
+  });
+}
+
+/** The server must not run. */
+export async function restoreFrom(dir: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const { store, data_dir } = await loadServerConfig(env);
+  requireFiles(store);
+  const { files, before } = await restoreData(resolve(dir), resolve(data_dir));
+  return `Restored ${files} files to ${data_dir}. The data from before are in ${before}; delete them when you no longer need them.`;
+}

@@ -1,0 +1,95 @@
+// `/agent` and `/model`: who answers the next message.
+
+import { ProblemError } from "../../../client/client.ts";
+import type { AgentDetails } from "../../../client/wire.ts";
+import { didYouMean } from "../../../lib/did-you-mean.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { type Paint, visible } from "../paint.ts";
+import type { Change, Context } from "./command.ts";
+import { threadIfThere } from "./threads.ts";
+
+type ModelChoices = AgentDetails["choices"]["models"];
+type Place = Pick<Context, "client" | "thread" | "run" | "signal">;
+
+/** Lists the agents, or changes the agent. Throws what the server refuses. */
+export async function chooseAgent(name: string, context: Context): Promise<Change> {
+  const { run, paint, write } = context;
+  const { agents, current } = await agentsFor(context);
+  if (name === "") {
+    for (const each of agents) {
+      const about = paint("dim", `${each.model}${each.description ? `  ${each.description}` : ""}`);
+      write(`${each === current ? "*" : " "} ${visible(each.name)}  ${about}\n`);
+    }
+    return {};
+  }
+  const chosen = agents.find((each) => each.name === name);
+  if (!chosen) {
+    const names = agents.map((each) => each.name);
+    write(`There is no agent ${visible(`\`${name}\`${didYouMean(name, names)}`)}\n`);
+    return {};
+  }
+  write(`${answers({ agent: chosen.name, model: run.model ?? chosen.model }, paint)}\n`);
+  return { run: { ...run, agent: chosen.name } };
+}
+
+/** Lists the models that may be named, or changes the model. Throws what the server refuses. */
+export async function chooseModel(name: string, context: Context): Promise<Change> {
+  const { client, run, paint, write, signal } = context;
+  const { current } = await agentsFor(context);
+  if (!current) {
+    write("There is no agent.\n");
+    return {};
+  }
+  const { choices, model: own } = await client.agents.get(current.name, signal);
+  const { models } = choices;
+  if (name === "") {
+    write(listed(models, own, run.model ?? own, paint));
+    return {};
+  }
+  const isOwn = name === "default" || name === own;
+  if (!isOwn && !mayBeNamed(name, models)) {
+    write(`There is no model ${visible(`\`${name}\`${didYouMean(name, models.names)}`)}\n`);
+    return {};
+  }
+  write(`${answers({ agent: current.name, model: isOwn ? own : name }, paint)}\n`);
+  return { run: omitUndefined({ agent: run.agent, model: isOwn ? undefined : name }) };
+}
+
+/** One model a line; the one that is used is marked. */
+function listed({ any, names, patterns }: ModelChoices, own: string, used: string, paint: Paint): string {
+  const models = [...new Set([used, ...names])].map((name) => {
+    const mark = name === used ? "*" : " ";
+    return `${mark} ${visible(name)}${name === own ? paint("dim", "  default") : ""}`;
+  });
+  const others = any ? [`  ${paint("dim", "and others, as provider:model")}`] : [];
+  return [...models, ...patterns.map((each) => `  ${visible(each)}`), ...others]
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+/** Whether the server may know the model. It judges by itself what matches a pattern: it refuses the run. */
+function mayBeNamed(name: string, { any, names, patterns }: ModelChoices): boolean {
+  return names.includes(name) || ((any || patterns.length > 0) && name.includes(":"));
+}
+
+/** Who answers the next message; `undefined` where the server does not say. */
+export async function answerer(place: Place, paint: Paint): Promise<string | undefined> {
+  try {
+    const { current } = await agentsFor(place);
+    return current && answers({ agent: current.name, model: place.run.model ?? current.model }, paint);
+  } catch (error) {
+    if (error instanceof ProblemError) return undefined;
+    throw error;
+  }
+}
+
+const answers = ({ agent, model }: { readonly agent: string; readonly model: string }, paint: Paint) =>
+  `${paint("bold", agent)} answers, with ${visible(model)}.`;
+
+/** `current` has the next run: the agent that was asked for, else the thread's own, else the default. */
+async function agentsFor({ client, thread, run, signal }: Place) {
+  const agents = await client.agents.list(signal);
+  const name = run.agent ?? (await threadIfThere({ client, thread }, signal))?.agent;
+  const current = agents.find((each) => (name === undefined ? each.default : each.name === name));
+  return { agents, current };
+}

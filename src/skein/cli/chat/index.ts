@@ -1,0 +1,97 @@
+// `skein chat`: talks to a running server, at a terminal or with one message.
+
+import { fstatSync } from "node:fs";
+import { AppError } from "../../../agent/core/errors.ts";
+import { newThreadId } from "../../../agent/core/new-ids.ts";
+import { createClient } from "../../../client/client.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { visible } from "../paint.ts";
+import { sendOnce } from "./once.ts";
+import { chatAtTerminal } from "./session.ts";
+import { retrying } from "./turn.ts";
+
+export interface ChatOptions {
+  readonly url: string;
+  readonly agent?: string | undefined;
+  readonly model?: string | undefined;
+  readonly thread?: string | undefined;
+  /** An API key or another bearer token. */
+  readonly key?: string | undefined;
+  /** The only message. What is piped in is appended, or is the message. Without either the user is asked for messages. */
+  readonly message?: string | undefined;
+  /** Print the events of the only message's run in place of its answer. */
+  readonly json?: boolean | undefined;
+}
+
+/**
+ * Resolves with the exit code when the user leaves or the only message's turn has ended: 0 answered, 1 failed, 2 invalid
+ * use, 3 waits for an answer that no one here can give, 130 stopped by Ctrl-C. Throws `invalid_request` for invalid use.
+ */
+export async function chat(options: ChatOptions): Promise<number> {
+  const { url, agent, model, thread = newThreadId(), key, json = false } = options;
+  if (!(await isThere(url))) {
+    process.stderr.write(`No Skein server responds at ${visible(url)}. Start one with \`npm start\`.\n`);
+    return 1;
+  }
+  const input = await onlyMessage(options.message);
+  if (input === undefined && json) throw new AppError("invalid_request", "--json takes a message.");
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const onRetry = retrying((line) => void process.stderr.write(`\n${visible(line)}\n`));
+  const client = createClient({ baseUrl: url, headers, onRetry });
+  const connected = { client, url, thread, run: omitUndefined({ agent, model }) };
+  if (input !== undefined) return sendOnce({ ...connected, input, json });
+  await chatAtTerminal(connected);
+  return 0;
+}
+
+/** `undefined` at a terminal when the command line has none. */
+async function onlyMessage(message: string | undefined): Promise<string | undefined> {
+  const piped = await pipedText();
+  if (message === undefined && piped === undefined && process.stdin.isTTY) return undefined;
+  const input = [message, piped].filter((text) => text?.trim()).join("\n\n");
+  if (input === "") throw new AppError("invalid_request", "The message is empty.");
+  return input;
+}
+
+async function isThere(url: string): Promise<boolean> {
+  try {
+    const { status } = await fetch(`${url.replace(/\/+$/, "")}/health`, {
+      signal: AbortSignal.timeout(5_000),
+    });
+    return status === 200;
+  } catch {
+    return false;
+  }
+}
+
+const LONGEST_BYTES = 16 * 1024 * 1024;
+
+/**
+ * The text of stdin, to its end; `undefined` at a terminal, from `/dev/null` and without a stdin. Throws `invalid_request`
+ * when it is too long or no text.
+ */
+async function pipedText(): Promise<string | undefined> {
+  if (!isPipe()) return undefined;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > LONGEST_BYTES)
+      throw new AppError("invalid_request", `The input is longer than ${LONGEST_BYTES} bytes.`);
+    chunks.push(chunk);
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new AppError("invalid_request", "The input is not UTF-8 text.", { cause });
+  }
+}
+
+function isPipe(): boolean {
+  try {
+    // A terminal and `/dev/null` are character devices.
+    return !fstatSync(0).isCharacterDevice();
+  } catch {
+    return false;
+  }
+}

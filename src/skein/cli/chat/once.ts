@@ -1,0 +1,116 @@
+// One message and its answer, for scripts and pipes. The answer goes to stdout, everything else to stderr.
+
+import { createInterface } from "node:readline";
+import { textOf } from "../../../agent/core/message.ts";
+import type { Answer, Interrupt, StreamEvent } from "../../../client/client.ts";
+import { answersTo, asked, askingAt } from "../answering.ts";
+import { paintFor, visible } from "../paint.ts";
+import { isSpeech, renderer } from "../render.ts";
+import { onSignals } from "../signals.ts";
+import { type Connected, type Ending, runTurn, sending } from "./turn.ts";
+
+const CODES: Readonly<Record<Ending, number>> = {
+  answered: 0,
+  failed: 1,
+  refused: 2,
+  waiting: 3,
+  stopped: 130,
+};
+
+export interface Message extends Connected {
+  readonly input: string;
+  /** Print the events, one a line, in place of the answer. */
+  readonly json: boolean;
+}
+
+const toStderr = (text: string) => void process.stderr.write(text);
+const paint = paintFor(process.stderr);
+
+/** Resolves with the exit code when the turn has ended. */
+export async function sendOnce({ input, json, ...connected }: Message): Promise<number> {
+  const { client, thread } = connected;
+  const output = json ? jsonLines() : process.stdout.isTTY ? liveAnswer() : lastAnswer();
+  const left = new AbortController();
+  // A reader such as `head` has what it wants; the run continues.
+  process.stdout.on("error", () => left.abort());
+  const ending = await runTurn(
+    {
+      client,
+      thread,
+      show: output.show,
+      tell: (line) => toStderr(`${visible(line)}\n`),
+      answer: answerHere,
+      onPress: onInterrupt,
+      stops: [{ mode: "cancel", told: "stopping; Ctrl-C again to stop following" }],
+      signal: left.signal,
+      unit: "turn",
+    },
+    sending(connected, input),
+  );
+  if (ending === "answered") output.end();
+  if (ending === "waiting") toStderr(`(It waits for an answer: \`skein chat --thread ${thread}\`.)\n`);
+  return CODES[ending];
+}
+
+/** Calls `press` for each Ctrl-C, and for each SIGINT from elsewhere. */
+const onInterrupt = (press: () => void) => onSignals(["SIGINT"], press);
+
+/** Asks when a person is at the terminal; else shows what waits. */
+async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | undefined> {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+    for (const each of questions) toStderr(`${asked(each, paint)}\n`);
+    return undefined;
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return await answersTo(questions, { ask: askingAt(terminal), paint });
+  } finally {
+    terminal.close();
+  }
+}
+
+interface Output {
+  readonly show: (event: StreamEvent) => void;
+  /** The turn was answered. */
+  readonly end: () => void;
+}
+
+/** At a terminal: everything as it comes. */
+function liveAnswer(): Output {
+  const render = renderer(paint, paintFor(process.stdout));
+  const show = (event: StreamEvent) =>
+    void (isSpeech(event) ? process.stdout : process.stderr).write(render(event));
+  return { show, end: () => {} };
+}
+
+/** Elsewhere: the last message. Only its end shows whether a message is the last one, or said before a tool call. */
+function lastAnswer(): Output {
+  const render = renderer(paint);
+  let answer = "";
+  const show = (event: StreamEvent) => {
+    if (!isSpeech(event)) toStderr(render(event));
+    if (event.event !== "on_message" || (event.path && event.path.length > 0)) return;
+    const { message } = event.data;
+    if (message.role !== "assistant") return;
+    answer = lineOf(textOf(message.content));
+    if (message.tool_calls === undefined) return;
+    toStderr(answer);
+    answer = "";
+  };
+  return { show, end: () => void process.stdout.write(answer) };
+}
+
+const lineOf = (text: string) => (text.trim() === "" ? "" : `${visible(text).trimEnd()}\n`);
+
+/** Control and format characters are escaped, also those that JSON leaves as they are. */
+function jsonLines(): Output {
+  const escaped = (text: string) =>
+    text.replace(/\p{C}/gu, (each) =>
+      Array.from({ length: each.length }, (_, at) => hex(each.charCodeAt(at))).join(""),
+    );
+  const hex = (unit: number) => `\\u${unit.toString(16).padStart(4, "0")}`;
+  return {
+    show: (event) => void process.stdout.write(`${escaped(JSON.stringify(event))}\n`),
+    end: () => {},
+  };
+}

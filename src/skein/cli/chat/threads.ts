@@ -1,0 +1,58 @@
+// `/threads`: the newest threads, and which of them to open.
+
+import { ProblemError, type Thread } from "../../../client/client.ts";
+import { visible } from "../paint.ts";
+import type { Change, Context } from "./command.ts";
+
+const LISTED = 20;
+const LONGEST_TITLE = 60;
+
+const STATES: Readonly<Record<Thread["status"], string>> = {
+  idle: "",
+  busy: "  running",
+  interrupted: "  waits for an answer",
+  error: "  failed",
+};
+
+/** A number means the list that the user has seen. Throws what the server refuses. */
+export async function chooseThread(argument: string, context: Context): Promise<Change> {
+  if (argument === "") return { listed: await list(context) };
+  if (!/^\d{1,3}$/.test(argument)) {
+    const { id } = await context.client.threads.get(argument, context.signal);
+    return { thread: id };
+  }
+  const listed = context.listed.length > 0 ? context.listed : await list(context);
+  const chosen = listed[Number(argument) - 1];
+  if (chosen) return { listed, thread: chosen.id };
+  context.write(`There is no number ${argument} in the list.\n`);
+  return { listed };
+}
+
+/** A thread is created with its first message. Throws what else the server refuses. */
+export async function threadIfThere(
+  { client, thread }: Pick<Context, "client" | "thread">,
+  signal: AbortSignal,
+): Promise<Thread | undefined> {
+  try {
+    return await client.threads.get(thread, signal);
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+async function list({ client, thread, paint, write, signal }: Context): Promise<readonly Thread[]> {
+  const { items } = await client.threads.list({ limit: LISTED }, signal);
+  if (items.length === 0) write("There are no threads yet.\n");
+  for (const [index, each] of items.entries()) {
+    const mark = each.id === thread ? "*" : " ";
+    const state = paint("yellow", STATES[each.status]);
+    write(`${mark}${String(index + 1).padStart(3)}  ${titleOf(each)}${state}  ${paint("dim", each.id)}\n`);
+  }
+  return items;
+}
+
+function titleOf({ title }: Thread): string {
+  const line = visible(title || "(no title)").replaceAll(/\s+/g, " ");
+  return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1)}…` : line;
+}

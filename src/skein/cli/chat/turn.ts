@@ -1,0 +1,140 @@
+// A turn in a chat: a run and all that resume it, shown as they go.
+
+import {
+  type Answer,
+  type Client,
+  type FollowOptions,
+  type Interrupt,
+  ProblemError,
+  type RunOptions,
+  type StreamEvent,
+} from "../../../client/client.ts";
+
+/** A thread of a server. */
+export interface Connected {
+  readonly client: Client;
+  readonly url: string;
+  readonly thread: string;
+  /** What each run is started with. */
+  readonly run: Pick<RunOptions, "agent" | "model">;
+}
+
+export interface TurnOptions extends Pick<Connected, "client" | "thread"> {
+  readonly show: (event: StreamEvent) => void;
+  /** Shows a line that is not the agent's; it is not painted yet. */
+  readonly tell: (line: string) => void;
+  /** Resolves with `undefined` when the questions stay open. */
+  readonly answer: (asked: readonly Interrupt[]) => Promise<Answer[] | undefined>;
+  /** Calls `press` for each Ctrl-C until the function that it returns is called. */
+  readonly onPress: (press: () => void) => () => void;
+  /** What one Ctrl-C after the other does. One more stops following. */
+  readonly stops: readonly Stop[];
+  /** Aborts when no one reads any more. The run continues. */
+  readonly signal?: AbortSignal;
+  /** `turn`: also the run that continues it once the result of a deferred tool call has arrived. */
+  readonly unit: "run" | "turn";
+}
+
+export interface Stop {
+  readonly mode: "interrupt" | "cancel";
+  readonly told: string;
+}
+
+export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
+
+/** Sends a message. */
+export const sending =
+  ({ client, thread, run }: Connected, input: string): Start =>
+  (signal, options) =>
+    client.run(thread, { ...run, input }, signal, options);
+
+/**
+ * How a turn ended: `waiting` for answers, `stopped` by Ctrl-C, `refused` as an invalid request; a limit, a cancel from
+ * elsewhere and a lost connection are `failed`.
+ */
+export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
+
+/** Tells why a turn failed; throws nothing. */
+export async function runTurn(options: TurnOptions, start: Start): Promise<Ending> {
+  const { client, thread, answer } = options;
+  for (let next = start; ; ) {
+    const { ending, runId, asked } = await followRun(options, next);
+    if (ending !== "waiting" || runId === undefined) return ending;
+    const answers = await answer(asked);
+    if (!answers) return ending;
+    next = (signal, follow) => client.resume(thread, runId, answers, signal, follow);
+  }
+}
+
+interface Followed {
+  readonly ending: Ending;
+  readonly runId: string | undefined;
+  /** The questions that it waits for. */
+  readonly asked: readonly Interrupt[];
+}
+
+async function followRun(options: TurnOptions, start: Start): Promise<Followed> {
+  const { show, tell, onPress, signal, unit } = options;
+  const asked: Interrupt[] = [];
+  const stopping = stopper(options);
+  const release = onPress(stopping.press);
+  const leaving = AbortSignal.any([stopping.signal, ...(signal ? [signal] : [])]);
+  let last: StreamEvent | undefined;
+  try {
+    for await (const event of start(leaving, { onStarted: stopping.onStarted, unit })) {
+      show(event);
+      if (event.path && event.path.length > 0) continue;
+      // The parent repeats the questions of its subagents.
+      if (event.event === "on_interrupt") asked.push(event.data);
+      if (event.event === "run_start" && event.run_id !== undefined) stopping.onStarted(event.run_id);
+      last = event;
+    }
+  } catch (error) {
+    const refusal = error instanceof ProblemError ? error : undefined;
+    if (refusal) tell(`✗ ${refusal.message} (${refusal.code})`);
+    else if (!leaving.aborted) tell(`✗ The connection failed: ${String(error)}`);
+    if (refusal?.code === "invalid_request") return { ending: "refused", runId: undefined, asked };
+  } finally {
+    release();
+  }
+  const ending = stopping.hasStopped() ? "stopped" : endingOf(last, asked);
+  return { ending, runId: stopping.runId(), asked };
+}
+
+function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): Ending {
+  if (last?.event !== "done") return "failed";
+  if (last.data.status === "success") return "answered";
+  return last.data.status === "interrupted" && asked.length > 0 ? "waiting" : "failed";
+}
+
+/** Carries out what Ctrl-C means for one run. */
+function stopper({ client, thread, tell, stops }: TurnOptions) {
+  const leaving = new AbortController();
+  let runId: string | undefined;
+  let presses = 0;
+  // A run that has ended meanwhile needs no stop.
+  const stop = (id: string, { mode }: Stop) => void client.stop(thread, id, mode).catch(() => {});
+  return {
+    signal: leaving.signal,
+    runId: () => runId,
+    hasStopped: () => presses > 0,
+    onStarted(id: string) {
+      const [first] = stops;
+      if (runId === undefined && presses > 0 && first) stop(id, first);
+      runId = id;
+    },
+    press() {
+      // A run that the server has not confirmed is stopped once it has.
+      const next = runId === undefined && presses > 0 ? undefined : stops[presses];
+      presses++;
+      tell(`(${next?.told ?? "no longer following; the run may continue"})`);
+      if (!next) leaving.abort();
+      else if (runId !== undefined) stop(runId, next);
+    },
+  };
+}
+
+/** Tells of the third attempt only: a short interruption is not worth a line. */
+export const retrying = (tell: (line: string) => void) => (reason: Error, attempt: number) => {
+  if (attempt === 3) tell(`(${reason.message} Retrying; press Ctrl-C to stop.)`);
+};

@@ -1,0 +1,103 @@
+// `skein config check` and `skein config diff`: what is wrong with the configuration, and what another agents file would change. Both
+// read it as the server does: plugins are imported, and nothing of them is called.
+
+import { type Change, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
+import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";
+import { draftsOf } from "../../agent/agents/raw-agent.ts";
+import { AppError } from "../../agent/core/errors.ts";
+import { readText } from "../../lib/read-text.ts";
+import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
+import type { Variables } from "../../lib/yaml/variables.ts";
+import { authProblems } from "../../server/auth/config.ts";
+import { checkConfig } from "../../server/config/check.ts";
+import { loadServerConfig } from "../../server/config/load.ts";
+import type { ServerConfig } from "../../server/config/server.ts";
+import { createPluginLoader } from "../../server/plugins/load.ts";
+import { builtInNames, catalogueOf, extending } from "../app/catalogue.ts";
+import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts";
+import { visible } from "./paint.ts";
+
+/** Prints every problem and warning. Resolves with the exit code: 1 when the server would not start. */
+export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
+  let own: ServerPlugins | undefined;
+  const { problems, warnings, summary } = await checkConfig(
+    env,
+    (file) => agentsIn(file, env, own),
+    async (config) => {
+      own = await serverPlugins(config);
+      requireScheme(config, own);
+    },
+  );
+  for (const problem of problems) process.stderr.write(`${problem}\n`);
+  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  process.stdout.write(`${summary}\n`);
+  return problems.length > 0 ? 1 : 0;
+}
+
+/** Prints the changes. Resolves with the exit code; throws `config_invalid` when the server would refuse one of the files. */
+export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<number> {
+  const config = await loadServerConfig(env);
+  const own = await serverPlugins(config);
+  const before = await written(config.agents_file, env, await agentsIn(config.agents_file, env, own));
+  const after = await written(file, env, await agentsIn(file, env, own));
+  const changes = changesBetween(before, after);
+  const lines = changes.length > 0 ? changes.flatMap(linesOf) : ["no changes"];
+  process.stdout.write(`${lines.map(visible).join("\n")}\n`);
+  return 0;
+}
+
+const MARKS = { added: "+", removed: "-", changed: "~" } as const;
+
+const linesOf = ({ kind, what, fields }: Change) => [
+  `${MARKS[kind]} ${what}`,
+  ...fields.map((field) => `    ${field}`),
+];
+
+/** Each variable stands for its own name, so that no value of one is shown. */
+const namesOf = (env: NodeJS.ProcessEnv): Variables =>
+  Object.fromEntries(Object.keys(env).map((name) => [name, `\${${name}}`]));
+
+async function written(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  { definitions }: LoadedAgents,
+): Promise<WrittenAgents> {
+  const read = await readText(file, MAX_YAML_BYTES);
+  if ("fault" in read) throw new AppError("config_invalid", `\`${file}\` ${read.fault}`);
+  const data = readYaml(file, read.text, namesOf(env)).data as Partial<WrittenAgents>;
+  // A prompt may be in files of its own, which can differ under the same names.
+  const prompts = new Map(
+    definitions.map(({ name, system }) => [name, system.map(({ text }) => text).join("\n")]),
+  );
+  const agents = draftsOf(data).map(({ name, fields: { system_prompt: _, context: __, ...fields } }) => {
+    const prompt = prompts.get(name) ?? "";
+    return [name, prompt ? { ...fields, prompt } : fields] as const;
+  });
+  return {
+    agents: Object.fromEntries(agents),
+    models: data.models ?? {},
+    mcp_servers: data.mcp_servers ?? {},
+  };
+}
+
+/** Throws `config_invalid` for plugins that cannot be loaded. */
+const serverPlugins = ({ plugins }: ServerConfig): Promise<ServerPlugins> =>
+  loadServerPlugins(createPluginLoader(), plugins, [], builtInNames());
+
+/** Throws `config_invalid` for a scheme that neither Skein nor one of the plugins has. */
+function requireScheme({ listen, auth }: ServerConfig, { plugins }: ServerPlugins): void {
+  const schemes = plugins.flatMap(({ plugin }) => plugin.auth?.name ?? []);
+  const problems = authProblems(listen.host, auth, schemes);
+  if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
+}
+
+/** Throws `config_invalid` with every problem of the agents file. */
+function agentsIn(
+  file: string,
+  env: NodeJS.ProcessEnv,
+  own: Pick<ServerPlugins, "plugins" | "names"> = { plugins: [], names: builtInNames() },
+): Promise<LoadedAgents> {
+  const parts = { env, plugins: own.plugins };
+  const extend = extending(createPluginLoader(), parts, own.names);
+  return loadAgents({ file, catalogue: catalogueOf(parts), extend, env });
+}

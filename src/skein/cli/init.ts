@@ -1,0 +1,105 @@
+// `skein init`: writes a project with an agent, and a plugin with a tool and a hook. It runs without a key.
+
+import { lstat, mkdir, readFile, writeFile } from "node:fs/promises";
+import { basename, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import packageJson from "../../../package.json" with { type: "json" };
+import { AppError } from "../../agent/core/errors.ts";
+import { packageRoot } from "../../lib/paths.ts";
+
+/** By the name that a file has in the project. npm leaves out files of these names, or reads them as its own. */
+const TEMPLATES: Readonly<Record<string, string>> = {
+  "agents.yaml": "agents.yaml",
+  "my-plugin.ts": "my-plugin.ts",
+  "demo.yaml": "demo.yaml",
+  "tsconfig.json": "tsconfig.json",
+  ".env.example": "env.example",
+  ".gitignore": "gitignore",
+  "README.md": "README.md",
+};
+
+/**
+ * Creates the folder if it is missing. Throws `invalid_request`, having written nothing, when one of the files exists.
+ * Resolves with the text to print.
+ */
+export async function init(folder: string): Promise<string> {
+  const dir = resolve(folder);
+  const texts = await Promise.all(
+    Object.entries(TEMPLATES).map(
+      async ([name, file]) => [name, await readFile(template(file), "utf8")] as const,
+    ),
+  );
+  const files = [["package.json", packageOf(dir)] as const, ...texts];
+  const taken = await existing(
+    dir,
+    files.map(([name]) => name),
+  );
+  if (taken.length > 0)
+    throw new AppError(
+      "invalid_request",
+      `${dir} already has ${taken.map((name) => `\`${name}\``).join(", ")}; nothing was written. Name a new folder: skein init my-agents`,
+    );
+  await mkdir(dir, { recursive: true });
+  // `wx`: a file that has appeared meanwhile is not overwritten either.
+  for (const [name, text] of files) await writeFile(join(dir, name), text, { flag: "wx" });
+  return next(
+    dir,
+    files.map(([name]) => name),
+  );
+}
+
+const template = (file: string) => new URL(`config/project/${file}`, packageRoot);
+
+async function existing(dir: string, names: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(
+    names.map((name) =>
+      lstat(join(dir, name)).then(
+        () => [name],
+        () => [],
+      ),
+    ),
+  );
+  return found.flat();
+}
+
+function packageOf(dir: string): string {
+  const { typescript } = packageJson.devDependencies;
+  const { "@types/node": types } = packageJson.dependencies;
+  const content = {
+    name:
+      basename(dir)
+        .toLowerCase()
+        .replace(/[^a-z0-9._-]+/g, "-")
+        .replace(/^[._-]+/, "") || "agents",
+    version: "0.0.0",
+    private: true,
+    type: "module",
+    engines: packageJson.engines,
+    // `exec`: a signal to npm then reaches the server.
+    scripts: { start: "exec skein serve", check: "skein config check && tsc" },
+    dependencies: { skein: source() },
+    devDependencies: { "@types/node": types, typescript: `^${typescript}` },
+  };
+  return `${JSON.stringify(content, null, 2)}\n`;
+}
+
+/** An installed version comes from the registry; a clone, linked or not, is used where it is. */
+function source(): string {
+  const root = fileURLToPath(packageRoot);
+  return root.split(/[\\/]/).includes("node_modules")
+    ? `^${packageJson.version}`
+    : `file:${root.replace(/[\\/]$/, "")}`;
+}
+
+function next(dir: string, names: readonly string[]): string {
+  const way = relative(process.cwd(), dir);
+  const shown = way === "" ? "." : way.startsWith("..") ? dir : way;
+  const quoted = /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
+  return `Wrote ${names.join(", ")} to ${shown}. Next:
+
+  ${way === "" ? "" : `cd ${quoted} && `}npm install
+  npm start
+  npx skein chat "Roll two dice."     # in another terminal
+
+Without a key a script plays the model; .env.example shows how to set a real one.`;
+}

@@ -1,0 +1,151 @@
+// Renders the events of a run as text for a terminal.
+
+import { type AgentHandlers, readAgent } from "../../protocol/agent-reader.ts";
+import type { End } from "../../protocol/end.ts";
+import { WAITING_TEXT } from "../../protocol/end-texts.ts";
+import type { EventData, StreamEvent } from "../../protocol/event.ts";
+import { readTurn } from "../../protocol/turn-reader.ts";
+import { markdown } from "./markdown.ts";
+import { type Paint, visible } from "./paint.ts";
+
+const PREVIEW = 200;
+const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
+
+/** A piece of the terminal's output. */
+interface Piece {
+  readonly text: string;
+  /** The stream that the piece belongs to, such as a tool's output. Pieces of one stream continue the same line. */
+  readonly of?: string;
+  /** Ends the line that is open. */
+  readonly endsLine?: true;
+}
+
+/**
+ * Returns a function from event to text; empty for events that are not shown. What it returns is painted; what the agent
+ * says, with `spoken`.
+ */
+export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => string {
+  const speech = speechWith(spoken);
+  const calls = callRows(paint);
+  const read = readTurn<Piece>({
+    ...calls,
+    delta: (kind, text) =>
+      kind === "text"
+        ? [{ of: "text", text: speech.write(text) }]
+        : [{ of: "reasoning", text: paint("dim", text) }],
+    stepEnd: () => [{ text: speech.end(), endsLine: true }],
+    toolProgress: (_, { call_id, output }) => [{ of: `output of ${call_id}`, text: paint("dim", output) }],
+    todos: (value) => [{ text: todos(value, paint) }],
+    subagent: subagentRows(paint),
+    end: (end) => [{ text: endLine(end, paint) }],
+  });
+  const lined = lines();
+  return (event) => read(event, undefined).map(lined).join("");
+}
+
+/** Returns a function that begins a new line when the last one belongs to something else. */
+function lines(): (piece: Piece) => string {
+  /** What the last line belongs to, while it has no end. */
+  let open: string | undefined;
+  return ({ text, of, endsLine }) => {
+    const isOther = open !== undefined && open !== (endsLine ? "text" : of);
+    const begin = text !== "" && isOther ? "\n" : "";
+    if (endsLine) {
+      const isLineOpen = text !== "" || open !== undefined;
+      open = undefined;
+      return `${begin}${text}${isLineOpen ? "\n" : ""}`;
+    }
+    if (text !== "") open = text.endsWith("\n") ? undefined : of;
+    return begin + text;
+  };
+}
+
+/** Paints the agent's text as Markdown if the terminal has styles, and returns it unchanged if not. */
+function speechWith(paint: Paint) {
+  const hasStyles = paint("bold", "?") !== "?";
+  return hasStyles ? markdown(paint) : { write: visible, end: () => "" };
+}
+
+/** Shows the tool calls and warnings of the run's agent and of subagents alike. */
+function callRows(paint: Paint) {
+  return {
+    toolStart: (name, { args }) => [{ text: callLine({ name, args }, paint) }],
+    toolEnd: (name, data) => [{ text: resultLine({ name, ...data }, paint) }],
+    warning: ({ message }) => [{ text: paint("yellow", `! ${message}\n`) }],
+  } satisfies Partial<AgentHandlers<Piece>>;
+}
+
+/** Subagents, each under its name, by the depth of their agent. */
+function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[]) => Piece[] {
+  const calls = readAgent(callRows(paint));
+  /** Names of the active subagents by path. */
+  const names = new Map<string, string>();
+
+  const shown = (event: StreamEvent): readonly Piece[] => {
+    if (event.event === "on_subagent_start") return [{ text: startLine(event.data, paint) }];
+    if (event.event === "on_subagent_end") return [{ text: endOfSubagent(event.data, paint) }];
+    return calls.see(event);
+  };
+  return (event, path) => {
+    const place = event.event === "on_subagent_end" ? placeOf(path, event.data.id) : placeOf(path);
+    const name = names.get(place);
+    if (event.event === "on_subagent_start") names.set(placeOf(path, event.data.id), event.data.name);
+    if (event.event === "on_subagent_end") names.delete(place);
+    const who = name !== undefined && event.event !== "on_subagent_start" ? `${paint("dim", name)} ` : "";
+    return shown(event).map(({ text }) => ({ text: `${"  ".repeat(path.length)}${who}${text}` }));
+  };
+}
+
+const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
+
+/** Whether it is what the agent says, not what it thinks or does. */
+export function isSpeech(event: StreamEvent): boolean {
+  if (event.path && event.path.length > 0) return false;
+  if (event.event === "on_chat_model_stream") return "delta" in event.data;
+  return event.event === "on_chat_model_end";
+}
+
+function endLine({ as, reason, message }: End, paint: Paint): string {
+  // The questions show why the run waits.
+  if (as === "asks") return "";
+  if (as === "failed") return paint("red", `✗ ${message} (${reason})\n`);
+  const text = as === "waits" ? WAITING_TEXT : message;
+  return text && paint("yellow", `${text}\n`);
+}
+
+const startLine = ({ prefix = "⇢", name, agent }: EventData<"on_subagent_start">, paint: Paint) =>
+  `${paint("magenta", `${prefix} ${name}`)} ${paint("dim", agent)}\n`;
+
+function endOfSubagent({ status, summary }: EventData<"on_subagent_end">, paint: Paint): string {
+  const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
+  return `${paint(colour, `${mark} ${status}`)} ${paint("dim", short(summary))}\n`;
+}
+
+export const callLine = ({ name, args }: { readonly name: string; readonly args: unknown }, paint: Paint) =>
+  `${paint("cyan", `→ ${name}`)} ${paint("dim", short(JSON.stringify(args)))}\n`;
+
+export interface Result {
+  readonly name: string;
+  readonly error?: string | undefined;
+  /** Absent in a history. */
+  readonly duration_ms?: number;
+  /** It has no result yet. */
+  readonly interrupted?: true | undefined;
+}
+
+export function resultLine({ name, error, duration_ms: ms, interrupted }: Result, paint: Paint): string {
+  if (interrupted) return paint("yellow", `⏸ ${name}\n`);
+  if (error !== undefined) return paint("red", `✗ ${name}: ${short(error)}\n`);
+  return paint("green", `✓ ${name}${ms === undefined ? "" : ` (${Math.round(ms)} ms)`}\n`);
+}
+
+function todos(value: unknown, paint: Paint): string {
+  if (!Array.isArray(value) || value.length === 0) return "";
+  const lines = value.map(
+    ({ title, status }: { title: string; status: keyof typeof MARKS }) => `  ${MARKS[status]} ${title}`,
+  );
+  return `${paint("magenta", lines.join("\n"))}\n`;
+}
+
+const short = (text: string) =>
+  (text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text).replaceAll("\n", "⏎");

@@ -1,0 +1,69 @@
+// `skein threads`: whose threads, and from or to where.
+
+import { AppError } from "../../../agent/core/errors.ts";
+import type { ThreadStore } from "../../../agent/core/stores.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { loadServerConfig } from "../../../server/config/load.ts";
+import { openStores } from "../../app/stores.ts";
+import { exportThreads } from "./export.ts";
+import { importThreads } from "./import.ts";
+import { remoteThreads } from "./remote.ts";
+
+interface Whose {
+  readonly tenant?: string | undefined;
+  readonly user?: string | undefined;
+}
+
+/** With `url` from a running server, with any store. Throws `invalid_request`. */
+export async function exportTo(
+  dir: string,
+  { url, ...whose }: Whose & { readonly url?: string | undefined },
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  if (url === undefined) return inStore(whose, env, (store, owner) => exportThreads(store, owner, dir));
+  if (whose.user !== undefined || whose.tenant !== undefined)
+    throw new AppError(
+      "invalid_request",
+      "With --url the owner comes from SKEIN_API_KEY; omit --user and --tenant.",
+    );
+  // The server knows the owner by the key.
+  const owner = { tenant: "", user: "" };
+  return say(await exportThreads(remoteThreads({ url, key: env.SKEIN_API_KEY }), owner, dir));
+}
+
+export function importFrom(
+  dir: string,
+  { resume: resumes, ...whose }: Whose & { readonly resume?: boolean | undefined },
+  env: NodeJS.ProcessEnv,
+): Promise<number> {
+  return inStore(whose, env, (store, owner) => importThreads(store, owner, dir, { resumes }));
+}
+
+/** Works on the configured store. A SQLite store must not be in use by a server. */
+async function inStore(
+  whose: Whose,
+  env: NodeJS.ProcessEnv,
+  act: (store: ThreadStore, owner: Owner) => Promise<string>,
+): Promise<number> {
+  const config = await loadServerConfig(env);
+  // Without authentication there is only one owner.
+  const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
+  if (user === undefined)
+    throw new AppError("invalid_request", "Specify the owner with --user and --tenant.");
+  const stores = await openStores(config);
+  try {
+    if (!stores.isDurable)
+      throw new AppError(
+        "invalid_request",
+        "STORE=memory does not persist threads. Use STORE=sqlite, redis or postgres.",
+      );
+    return say(await act(stores.threads, { tenant, user }));
+  } finally {
+    await stores.close();
+  }
+}
+
+function say(text: string): number {
+  process.stdout.write(`${text}\n`);
+  return 0;
+}

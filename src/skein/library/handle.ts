@@ -1,0 +1,249 @@
+// A handle on a thread and its agent: send, follow, answer, stop. It holds no state of the thread, so several handles can
+// share a thread, also across processes.
+
+import type { z } from "zod";
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import type { Message } from "../../agent/core/message.ts";
+import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../../agent/core/records.ts";
+import { isBranch } from "../../engine/runs/branches.ts";
+import { getRun, keyOf, settledRun } from "../../engine/runs/control.ts";
+import type { Runs } from "../../engine/runs/executor.ts";
+import { currentPhase, followThread } from "../../engine/runs/follow.ts";
+import { endRun, openOn, type RunCommand, resumeRun, startRun } from "../../engine/runs/start.ts";
+import { serially } from "../../lib/async.ts";
+import { jsonCopy } from "../../lib/json.ts";
+import type { Logger } from "../../lib/logger.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import type { Phase } from "../../protocol/phase.ts";
+import { type Input, messagesOf, userMessagesOf } from "./input.ts";
+import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
+
+export interface AgentHandle<Output = unknown> {
+  /** Id of the thread, for `runtime.get`. */
+  readonly id: string;
+  readonly agent: string;
+  readonly owner: Owner;
+  /**
+   * The result of the newest run started through this handle. A failed run is a result too. Rejects with the reason when
+   * the run was not accepted, and with `run_not_active` before the first run.
+   */
+  readonly result: Promise<RunResult<Output>>;
+  /** The newest run started through this handle, once accepted. */
+  run(): Promise<RunRecord | undefined>;
+  /** Status of that run; `idle` before the first. */
+  status(): Promise<RunStatus | "idle">;
+  /** What that run is doing, such as calling the model. `undefined` when it is not running. */
+  phase(): Promise<Phase | undefined>;
+  /** Events of that run after the first `after`, then live events to its end. */
+  events(after?: number): AsyncGenerator<StreamEvent, void, void>;
+  /**
+   * Calls `listener` with every event of the thread, from the start of the newest run on. Returns the function that
+   * unsubscribes. Errors of the listener are logged; it is not awaited.
+   */
+  subscribe(listener: (event: StreamEvent) => void): () => void;
+  /** Steers the active run (read before its next model call), or starts a run. */
+  send(input: Input): Promise<void>;
+  /** The open interrupts of the thread. */
+  interrupts(): Promise<Interrupt[]>;
+  /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
+  answer(answers: readonly Answer[]): Promise<void>;
+  /** Answers the call of a client tool with a text or an error. Otherwise as `answer`. */
+  submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;
+  /** Asks the run to stop after its current step. */
+  interrupt(): Promise<void>;
+  /** Cancels the run, also one that waits for an answer; resolves when it has ended. */
+  cancel(): Promise<void>;
+  /** A copy of the thread's messages. */
+  history(): Promise<Message[]>;
+  /** The thread's state: todos, files and values set by hooks and loops. */
+  state(): Promise<Record<string, unknown>>;
+  metadata(): Promise<z.infer<typeof Metadata>>;
+  /** Changes the title or metadata of the thread; creates the thread if necessary. */
+  describe(change: { title?: string; metadata?: z.infer<typeof Metadata> }): Promise<Thread>;
+  /** The thread that this one works for. */
+  parent(): Promise<AgentHandle | undefined>;
+  /** The threads that work for this one: the 100 last changed, newest first. */
+  children(): Promise<AgentHandle[]>;
+}
+
+interface HandleServices extends ResultServices {
+  readonly runs: Runs;
+  readonly logger: Logger;
+  /** Aborted when the runtime is closed. */
+  readonly closing: AbortSignal;
+  /** Called for each run that a handle starts. */
+  onBegin(handle: AgentHandle, result: Promise<RunResult>): void;
+  /** A handle on an existing thread. */
+  attach(owner: Owner, thread: Thread): Promise<AgentHandle>;
+}
+
+interface HandleStart {
+  readonly id: string;
+  readonly agent: string;
+  readonly owner: Owner;
+  /** Resolves when a run can be started. */
+  readonly prepared: Promise<unknown>;
+  /** The newest run of an existing thread. */
+  readonly run?: RunRecord;
+}
+
+interface RunStart
+  extends Partial<Pick<RunCommand, "metadata" | "on_busy">>,
+    Partial<Pick<RunRequest, "model" | "settings" | "output_schema" | "tools">> {
+  readonly messages: readonly Message[];
+}
+
+/** A handle, and the function that starts a run on it. */
+export interface StartableHandle {
+  readonly handle: AgentHandle;
+  begin(start: RunStart): void;
+}
+
+const CHILDREN = 100;
+
+export function createHandle(services: HandleServices, start: HandleStart): StartableHandle {
+  const { id, agent, owner, prepared, run } = start;
+  const { runs, stores, logger, closing } = services;
+  let newest: Promise<RunRecord> | undefined = run && Promise.resolve(run);
+  let result: Promise<RunResult> | undefined;
+  // Each use of `prepared` reports its failure.
+  prepared.catch(() => {});
+
+  const follow = (started: Promise<RunRecord>) => {
+    newest = started;
+    result = started.then((run) => resultOf(services, { owner, run }, closing));
+    // A caller that never reads `result` must not cause an unhandled rejection.
+    result.catch(() => {});
+    services.onBegin(handle, result);
+  };
+  const begin = ({ messages, metadata = {}, on_busy = "reject", settings = {}, ...rest }: RunStart) =>
+    follow(
+      prepared.then(() =>
+        startRun(runs, owner, {
+          thread_id: id,
+          agent,
+          request: { input: [...messages], settings, ...rest },
+          metadata,
+          on_busy,
+        }),
+      ),
+    );
+  const stop = async (mode: "cancel" | "interrupt") => {
+    const run = await newest;
+    if (!run) return;
+    try {
+      const stopped = await endRun(runs, keyOf(owner, run), mode);
+      if (mode === "cancel") await settledRun(runs, keyOf(owner, stopped), closing);
+    } catch (error) {
+      if (!hasCode(error, "run_not_active")) throw error;
+    }
+  };
+  // In order: each answer resumes the run that the previous answer started.
+  const inTurn = serially();
+  const resume = (answers: readonly Answer[]) =>
+    inTurn(id, async () => {
+      const run = await newest;
+      if (!run) throw new AppError("run_not_active", `No run on thread \`${id}\` waits for an answer.`);
+      await resultOf(services, { owner, run }, closing);
+      const resumed = resumeRun(runs, owner, { thread_id: id, run_id: run.id, answers: [...answers] });
+      await resumed;
+      follow(resumed);
+    });
+
+  const handle: AgentHandle = {
+    id,
+    agent,
+    owner,
+    get result() {
+      result ??= newest?.then((run) => resultOf(services, { owner, run }, closing));
+      return (
+        result ??
+        Promise.reject(new AppError("run_not_active", `No run was started on thread \`${id}\` yet.`))
+      );
+    },
+    run: async () => {
+      const run = await newest;
+      return run && getRun(runs, keyOf(owner, run));
+    },
+    status: async () => (await handle.run())?.status ?? "idle",
+    async phase() {
+      const run = await handle.run();
+      return run && currentPhase(stores.events, keyOf(owner, run), run);
+    },
+    async *events(after = 0) {
+      const run = await newest;
+      if (!run) return;
+      const leaving = new AbortController();
+      try {
+        const signal = AbortSignal.any([leaving.signal, closing]);
+        for await (const batch of stores.events.read(keyOf(owner, run), after, signal))
+          for (const entry of batch) yield eventOf(entry);
+      } finally {
+        leaving.abort();
+      }
+    },
+    subscribe(listener) {
+      const leaving = new AbortController();
+      const delivery = deliver(listener, AbortSignal.any([leaving.signal, closing]));
+      delivery.catch((err: unknown) =>
+        logger.error({ err, thread_id: id }, "a subscription ended with an error"),
+      );
+      return () => leaving.abort();
+    },
+    async send(input) {
+      const active = await stores.runs.active(owner, id);
+      for (const message of active ? userMessagesOf(input) : []) {
+        if (await stores.runs.steer(owner, id, active?.id ?? "", message)) continue;
+        begin({ messages: [message], on_busy: "enqueue" });
+      }
+      if (!active) begin({ messages: messagesOf(input), on_busy: "enqueue" });
+      await newest;
+    },
+    interrupts: () => openOn(stores.threads, owner, id),
+    answer: resume,
+    submitToolResult: (call, said) =>
+      resume([
+        typeof said === "string"
+          ? { id: `tool_${call}`, decision: "respond", message: said }
+          : { id: `tool_${call}`, decision: "deny", message: said.error },
+      ]),
+    interrupt: () => stop("interrupt"),
+    cancel: () => stop("cancel"),
+    history: async () => jsonCopy(await stores.threads.messages(owner, id)),
+    state: () => stores.threads.state(owner, id),
+    metadata: async () => (await stores.threads.get(owner, id))?.metadata ?? {},
+    async describe(change) {
+      const changed = await stores.threads.update(owner, id, change);
+      return changed ?? stores.threads.create(owner, { id, metadata: {}, ...change });
+    },
+    async parent() {
+      const { parent } = (await stores.threads.get(owner, id)) ?? {};
+      const thread = parent && (await stores.threads.get(owner, parent.thread_id));
+      return thread && services.attach(owner, thread);
+    },
+    async children() {
+      const { items } = await stores.threads.list(owner, { parent: id, limit: CHILDREN });
+      const subagents = items.filter((thread) => !isBranch(thread));
+      return Promise.all(subagents.map((thread) => services.attach(owner, thread)));
+    },
+  };
+
+  async function deliver(listener: (event: StreamEvent) => void, signal: AbortSignal): Promise<void> {
+    await prepared;
+    const run = await newest?.catch(() => undefined);
+    const from = run && { run, after: { seq: 0 } };
+    for await (const at of followThread(stores, { owner, threadId: id, from }, signal))
+      for await (const batch of stores.events.read(keyOf(owner, at.run), at.after, signal))
+        for (const entry of batch) {
+          if (signal.aborted) return;
+          // An async listener is not awaited; its rejection is caught here.
+          (async () => listener(eventOf(entry)))().catch((err: unknown) =>
+            logger.error({ err, thread_id: id }, "a subscriber threw an error"),
+          );
+        }
+  }
+
+  return { handle, begin };
+}

@@ -1,0 +1,126 @@
+// An agent as a program describes it: the keys of agents.yaml, plus the program's own tools, hooks, models and loop.
+
+import type { z } from "zod";
+import type { Catalogue } from "../../agent/agents/catalogue.ts";
+import type { AgentDefinition, AgentFields, ModelSpec } from "../../agent/core/agent.ts";
+import type { Backend, BackendConfig } from "../../agent/core/backend.ts";
+import type { AgentLoop } from "../../agent/core/custom-loop.ts";
+import type { Hook, HookDefinition, HookServices } from "../../agent/core/hook.ts";
+import type { PlacedHook } from "../../agent/core/hook-order.ts";
+import type { Model, ModelSettings } from "../../agent/core/model.ts";
+import type { OutputFormat } from "../../agent/core/output.ts";
+import type { ClientTool } from "../../agent/core/records.ts";
+import type { Tool } from "../../agent/core/tool.ts";
+import type { Rule } from "../../agent/hooks/permissions/rule.ts";
+import type { RunCommand } from "../../engine/runs/start.ts";
+import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
+import type { AgentHandle } from "./handle.ts";
+import type { Input } from "./input.ts";
+
+type Fields = z.input<typeof AgentFields>;
+
+/** Fields and defaults are those of agents.yaml unless described here. */
+export interface AgentOptions
+  extends Pick<
+    Fields,
+    | "description"
+    | "skills"
+    | "memory"
+    | "context_window"
+    | "max_iterations"
+    | "max_delegation_depth"
+    | "interrupts"
+  > {
+  /** Unique within a runtime. Default: `agent`. */
+  readonly name?: string;
+  /** `provider:model`, a map, or a custom model under any name. Default: by the API key in the environment. */
+  readonly model?: ModelSpec | Model;
+  readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
+  /**
+   * Custom tools, and names or globs of Skein's tools. As in agents.yaml, a list that names a built-in tool excludes the
+   * other built-in tools. The first of several tools with one name wins.
+   */
+  readonly tools?: readonly (Tool | string)[];
+  /** Custom hooks, outermost first. They wrap Skein's hooks unless `before` or `after` places them. */
+  readonly hooks?: readonly OwnHook[];
+  /** Settings of Skein's hooks by name: off, on, or options. */
+  readonly hook_settings?: AgentDefinition["hooks"];
+  /** Options of the hook `permissions`. */
+  readonly permissions?: Record<string, unknown>;
+  /** May have custom conditions. They precede the rules of `permissions` and switch the hook on. */
+  readonly permission_rules?: readonly Rule[];
+  readonly subagents?: readonly (
+    | LocalAgent
+    | { readonly agent: LocalAgent; readonly backend?: "shared" | "own" }
+  )[];
+  /** As in agents.yaml; or a `Backend`, shared by all users of the agent and closed by the caller. */
+  readonly backend?: BackendConfig | Backend;
+  /** What the final answer of each run is: a JSON Schema of an object, or a Zod one, which also types `result.output`. */
+  readonly output_schema?: z.ZodType | JsonSchema;
+  /** Replaces Skein's loop. */
+  readonly loop?: AgentLoop;
+  /** Holds the API keys of models. Default: `process.env`. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+/** The output of a Zod schema: checked with its refinements, read with its defaults and transforms. */
+export interface TypedOutput extends OutputFormat {
+  /** `value` has passed `check`. */
+  parse(value: unknown): unknown;
+}
+
+/** An immutable agent; `with` returns another one. */
+export interface LocalAgent<Output = unknown> {
+  readonly name: string;
+  readonly description?: string;
+  readonly definition: AgentDefinition;
+  readonly catalogue: Catalogue;
+  readonly backend?: Backend;
+  readonly loop?: AgentLoop;
+  /** Of an agent whose `output_schema` is a Zod schema. */
+  readonly output?: TypedOutput;
+  /** Agents that it may delegate to. */
+  readonly subagents: readonly LocalAgent[];
+  /** Runs it in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
+  run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle<Output>;
+  /** A copy with other options. Threads in memory stay with the original. */
+  with(changes: Partial<Omit<AgentOptions, "output_schema">>): LocalAgent<Output>;
+  with<S extends z.ZodType>(
+    changes: Partial<AgentOptions> & { readonly output_schema: S },
+  ): LocalAgent<z.output<S>>;
+  with(changes: Partial<AgentOptions>): LocalAgent;
+  /** Ends all runs that `run` started. */
+  close(): Promise<void>;
+}
+
+/** The owner of a thread. Both default to `default`, as on a server without authentication. */
+export interface Whose {
+  readonly tenant?: string;
+  readonly user?: string;
+}
+
+export interface SpawnOptions extends Whose {
+  /** Without it, the first run starts with `send`. */
+  readonly input?: Input;
+  /** Id of a new or existing thread. Default: a new id. */
+  readonly thread?: string;
+  /** Cancels the run that this call starts. */
+  readonly signal?: AbortSignal;
+  /** `provider:model`, in place of the agent's model. */
+  readonly model?: string;
+  readonly settings?: ModelSettings;
+  /** JSON Schema of an object, in place of the agent's. */
+  readonly output_schema?: Record<string, unknown>;
+  /** Metadata of the run. */
+  readonly metadata?: RunCommand["metadata"];
+  /** Default: `reject`. */
+  readonly on_busy?: RunCommand["on_busy"];
+  /** Tools whose calls the program answers with `submitToolResult`. */
+  readonly client_tools?: readonly ClientTool[];
+}
+
+/** Called once per run, so a closure holds state of that run only. */
+export type HookFactory = (services: HookServices) => Hook;
+
+/** `before` and `after` place it directly outside or inside the named hook. */
+export type OwnHook = PlacedHook<HookFactory | HookDefinition>;

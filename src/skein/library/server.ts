@@ -1,0 +1,132 @@
+// A program that serves agents over HTTP: its own, or those of an agents file. The server is the one of `skein serve`.
+
+import type { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import type { App, AppOptions, ProgramAgents } from "../../app.ts";
+import { check, sentence } from "../../lib/check.ts";
+import { ServerConfig } from "../../server/config/server.ts";
+import type { Plugin } from "../../server/plugins/definition.ts";
+import { withOwnBackends } from "./backends.ts";
+import type { LocalAgent } from "./local-agent.ts";
+import { localAgents } from "./local-agents.ts";
+import { localRegistry } from "./registry.ts";
+
+export interface ServerOptions {
+  /** With their subagents. The first one, or the one called `default`, handles runs that name none. */
+  readonly agents?: readonly LocalAgent[];
+  /** Instead of `agents`: the path of an agents file, watched for changes. Default: `./agents.yaml`. */
+  readonly agentsFile?: string;
+  /** The keys of server.yaml; all have defaults. The environment and a file `config/server.yaml` are not read. */
+  readonly config?: z.input<typeof ServerConfig>;
+  /** Objects; modules to import are named in `config.plugins`, relative to the working directory. */
+  readonly plugins?: readonly Plugin[];
+  /** pino, or a logger like it. Default: pino on stderr, at `config.log_level`. */
+  readonly logger?: AppOptions["logger"];
+  /** Holds the API keys of models in `agentsFile`. Default: `process.env`. */
+  readonly env?: NodeJS.ProcessEnv;
+}
+
+export interface Server extends AsyncDisposable {
+  /** The address, once it listens. */
+  readonly url: string | undefined;
+  /** Accepts requests; resolves with the address. Throws `config_invalid`, and `unavailable` for a port that is taken. */
+  listen(): Promise<string>;
+  /** Fastify's instance, with all routes: for `inject`. Listens only after `listen`. Throws as `listen` does. */
+  fastify(): Promise<App["server"]>;
+  /** Ends runs within `shutdown.grace`, then everything that was opened. With a durable store the next server continues them. */
+  close(): Promise<void>;
+}
+
+/** Opens nothing before `listen` or `fastify`; the caller closes it. Throws `config_invalid` with every problem of `config`. */
+export function createServer(options: ServerOptions = {}): Server {
+  if (options.agents && options.agentsFile !== undefined)
+    throw new AppError("config_invalid", "createServer: give `agents` or `agentsFile`, not both.");
+  const config = configOf(options);
+  if (config.workers > 1)
+    throw new AppError(
+      "config_invalid",
+      `createServer: config.workers is ${config.workers}; a program serves in its own process, so it must be 1. \`skein serve\` starts workers.`,
+    );
+  const agents = options.agents && programAgents(options.agents);
+  let opening: Promise<App> | undefined;
+  let listening: Promise<string> | undefined;
+  let url: string | undefined;
+  let isClosed = false;
+
+  const open = (): Promise<App> => {
+    if (isClosed) throw new AppError("shutting_down", "This server is closed; create another one.");
+    if (!opening) {
+      opening = openApp(config, options, agents);
+      opening.catch(() => {
+        opening = undefined;
+      });
+    }
+    return opening;
+  };
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    const app = await opening?.catch(() => undefined);
+    await app?.close();
+    url = undefined;
+  };
+
+  return {
+    get url() {
+      return url;
+    },
+    async listen() {
+      const app = await open();
+      // After a failure, such as a port that is taken, it may be tried again.
+      listening ??= app.listen().catch((error: unknown) => {
+        listening = undefined;
+        throw error;
+      });
+      url = await listening;
+      return url;
+    },
+    async fastify() {
+      const { server } = await open();
+      await server.ready();
+      return server;
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+function configOf({ config = {}, agentsFile }: ServerOptions): ServerConfig {
+  const agents_file = agentsFile ?? config.agents_file;
+  const checked = check(ServerConfig, { ...config, ...(agents_file === undefined ? {} : { agents_file }) });
+  if ("value" in checked) return checked.value;
+  throw new AppError(
+    "config_invalid",
+    checked.faults.map((fault) => `config: ${sentence(fault)}`).join("\n"),
+  );
+}
+
+async function openApp(
+  config: ServerConfig,
+  { plugins = [], env = process.env, logger }: ServerOptions,
+  agents: ProgramAgents | undefined,
+): Promise<App> {
+  // The server takes long to load, and a program may import the library for something else.
+  const { createApp, createLogger } = await import("../../app.ts");
+  return createApp({
+    config,
+    env,
+    plugins,
+    logger: logger ?? createLogger(config),
+    ...(agents ? { agents } : {}),
+  });
+}
+
+function programAgents(given: readonly LocalAgent[]): ProgramAgents {
+  if (given.length === 0)
+    throw new AppError("config_invalid", "createServer: `agents` must hold at least one agent.");
+  const agents = localAgents();
+  for (const agent of given) agents.add(agent);
+  return {
+    registry: (allowModels) => localRegistry(agents, allowModels),
+    withOwn: (pool) => withOwnBackends((name) => agents.get(name)?.backend, pool),
+  };
+}

@@ -1,0 +1,156 @@
+// A2A 0.2 and 0.3: the same tasks under older names and shapes. Requests are read as those of 1.0, and results are written in the
+// shapes that their clients know.
+
+import { z } from "zod";
+import { boundedList } from "../../lib/bounded-schemas.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+
+/** A version of the protocol, as conversions to and from 1.0. */
+export interface Dialect {
+  /** The parameters as those of 1.0. */
+  readonly paramsOf: (params: unknown) => unknown;
+  /** A result, or one of a stream, as the client knows it. */
+  readonly resultOf: (result: object) => object;
+}
+
+export const CURRENT: Dialect = { paramsOf: (params) => params, resultOf: (result) => result };
+
+/** Methods of 0.2 and 0.3, and what they are called in 1.0. */
+const METHODS: Readonly<Record<string, string>> = {
+  "message/send": "SendMessage",
+  "message/stream": "SendStreamingMessage",
+  "tasks/get": "GetTask",
+  "tasks/cancel": "CancelTask",
+  "tasks/resubscribe": "SubscribeToTask",
+  "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
+  "tasks/pushNotificationConfig/set": "CreateTaskPushNotificationConfig",
+  "tasks/pushNotificationConfig/get": "GetTaskPushNotificationConfig",
+  "tasks/pushNotificationConfig/list": "ListTaskPushNotificationConfigs",
+  "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
+};
+
+/** The method as 1.0 calls it, for a client that calls it otherwise. */
+export const currentMethod = (method: string): string | undefined =>
+  Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
+
+const SentPart = z.looseObject({
+  text: z.string().optional(),
+  data: z.unknown().optional(),
+  file: z
+    .looseObject({
+      bytes: z.string().optional(),
+      uri: z.string().optional(),
+      mimeType: z.string().optional(),
+      name: z.string().optional(),
+    })
+    .optional(),
+});
+const Sent = z.looseObject({
+  message: z.looseObject({ parts: boundedList(SentPart, 1000) }).optional(),
+  configuration: z
+    .looseObject({ blocking: z.boolean().optional(), pushNotificationConfig: z.unknown().optional() })
+    .nullish(),
+});
+
+/** Leaves malformed parameters as they are: 1.0 refuses them. */
+function paramsOf(params: unknown): unknown {
+  const sent = Sent.safeParse(params).data;
+  if (!sent) return params;
+  const { message, configuration, ...others } = sent;
+  return {
+    ...others,
+    ...(message ? { message: { ...message, parts: message.parts.map(partFrom) } } : {}),
+    ...(configuration ? { configuration: configurationFrom(configuration) } : {}),
+  };
+}
+
+function partFrom({ text, data, file }: z.infer<typeof SentPart>) {
+  if (!file) return omitUndefined({ text, data });
+  const { bytes: raw, uri: url, mimeType: mediaType, name: filename } = file;
+  return omitUndefined({ raw, url, mediaType, filename });
+}
+
+function configurationFrom({
+  blocking = true,
+  pushNotificationConfig,
+  ...others
+}: NonNullable<z.infer<typeof Sent>["configuration"]>) {
+  return {
+    ...others,
+    returnImmediately: !blocking,
+    ...omitUndefined({ taskPushNotificationConfig: pushNotificationConfig }),
+  };
+}
+
+interface Part {
+  readonly text?: string;
+  readonly data?: object;
+}
+interface Message {
+  readonly role: string;
+  readonly parts: readonly Part[];
+}
+interface Status {
+  readonly state: string;
+  readonly message?: Message;
+}
+interface Artifact {
+  readonly parts: readonly Part[];
+}
+interface Task {
+  readonly status: Status;
+  readonly artifacts?: readonly Artifact[];
+  readonly history?: readonly Message[];
+}
+/** The results that the routes and folds of this wire make. */
+interface Made {
+  readonly task?: Task;
+  readonly statusUpdate?: { readonly status: Status };
+  readonly artifactUpdate?: { readonly artifact: Artifact };
+}
+
+function resultOf(result: object): object {
+  // Only this wire's own results come here.
+  const { task, statusUpdate, artifactUpdate } = result as Made;
+  if (statusUpdate) {
+    const { status } = statusUpdate;
+    const final = LAST.has(status.state);
+    return { kind: "status-update", ...statusUpdate, status: statusOf(status), final };
+  }
+  if (artifactUpdate)
+    return { kind: "artifact-update", ...artifactUpdate, artifact: artifactOf(artifactUpdate.artifact) };
+  return taskOf(task ?? (result as Task));
+}
+
+const taskOf = (task: Task) => ({
+  kind: "task",
+  ...task,
+  status: statusOf(task.status),
+  ...(task.artifacts ? { artifacts: task.artifacts.map(artifactOf) } : {}),
+  ...(task.history ? { history: task.history.map(messageOf) } : {}),
+});
+
+/** After these a stream of 0.3 ends. */
+const LAST: ReadonlySet<string> = new Set(
+  ["COMPLETED", "CANCELED", "FAILED", "INPUT_REQUIRED"].map((state) => `TASK_STATE_${state}`),
+);
+
+const statusOf = ({ state, message, ...others }: Status) => ({
+  ...others,
+  state: state.replace("TASK_STATE_", "").toLowerCase().replaceAll("_", "-"),
+  ...(message ? { message: messageOf(message) } : {}),
+});
+
+const messageOf = ({ role, parts, ...others }: Message) => ({
+  kind: "message",
+  ...others,
+  role: role === "ROLE_USER" ? "user" : "agent",
+  parts: parts.map(partOf),
+});
+
+const artifactOf = ({ parts, ...others }: Artifact) => ({ ...others, parts: parts.map(partOf) });
+
+const partOf = (part: Part) =>
+  part.data === undefined ? { kind: "text", text: part.text ?? "" } : { kind: "data", data: part.data };
+
+export const OLDER: Dialect = { paramsOf, resultOf };

@@ -1,0 +1,147 @@
+// What A2A clients send: messages of parts, and answers in them.
+
+import { z } from "zod";
+import { type Content, Part } from "../../agent/core/message.ts";
+import { boundedList } from "../../lib/bounded-schemas.ts";
+import { check, sentence } from "../../lib/check.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { decisionIn } from "../../protocol/approval-words.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { A2A, RPC, RpcError } from "./errors.ts";
+
+const SentPart = z.looseObject({
+  text: z.string().optional(),
+  raw: z.string().optional(),
+  url: z.string().optional(),
+  data: z.unknown().optional(),
+  mediaType: z.string().max(256).optional(),
+  filename: z.string().max(256).optional(),
+});
+
+const SentMessage = z.looseObject({
+  messageId: z.string().min(1).max(256),
+  contextId: z.string().max(1024).nullish(),
+  taskId: z.string().max(512).nullish(),
+  parts: boundedList(SentPart, 1000).min(1),
+});
+export type SentMessage = z.infer<typeof SentMessage>;
+
+export const SendParams = z.looseObject({
+  message: SentMessage,
+  configuration: z
+    .looseObject({
+      returnImmediately: z.boolean().optional(),
+      acceptedOutputModes: boundedList(z.string(), 100).optional(),
+      historyLength: z.int().min(0).optional(),
+      taskPushNotificationConfig: z.unknown().optional(),
+    })
+    .optional(),
+});
+export type SendParams = z.infer<typeof SendParams>;
+
+export const TaskParams = z.looseObject({
+  id: z.string().min(1).max(512),
+  historyLength: z.int().min(0).optional(),
+});
+
+export const ListParams = z.looseObject({
+  contextId: z.string().max(1024).optional(),
+  status: z.string().max(64).optional(),
+  pageSize: z.int().min(1).max(100).optional(),
+  pageToken: z.string().max(16).optional(),
+  historyLength: z.int().min(0).optional(),
+  statusTimestampAfter: z.iso.datetime({ offset: true }).optional(),
+  includeArtifacts: z.boolean().optional(),
+});
+
+/** Throws `RpcError` for what cannot be done, where leaving it out would change the meaning. */
+export function refuseUnsupported({ configuration }: SendParams): void {
+  const { taskPushNotificationConfig: push, acceptedOutputModes: modes = [] } = configuration ?? {};
+  if (push !== undefined && push !== null) throw noPush();
+  if (modes.length > 0 && !modes.some((mode) => mode === "*/*" || mode.startsWith("text/")))
+    throw new RpcError(A2A.contentType, "acceptedOutputModes: agents answer in `text/plain` only.");
+}
+
+export const noPush = () =>
+  new RpcError(A2A.push, "Push notifications are not sent. Use SubscribeToTask or GetTask.");
+
+/** What a message says. Throws `RpcError` for a URL: the server fetches nothing. */
+export function contentOf({ parts }: SentMessage): Content {
+  const content = parts.map(partOf);
+  const [first] = content;
+  return content.length === 1 && first?.type === "text" ? first.text : content;
+}
+
+function partOf({
+  text,
+  raw,
+  url,
+  data,
+  mediaType = "",
+  filename: name,
+}: SentMessage["parts"][number]): Part {
+  if (text !== undefined) return { type: "text", text };
+  if (url !== undefined)
+    throw new RpcError(
+      A2A.contentType,
+      "Parts with a `url` are not taken: the server fetches nothing. Send `raw`.",
+    );
+  if (raw !== undefined) {
+    const isImage = /^image\/(png|jpeg|gif|webp)$/.test(mediaType);
+    const part = { type: isImage ? "image" : "file", media_type: mediaType, data: raw };
+    const checked = check(Part, isImage ? part : { ...part, ...omitUndefined({ name: name || undefined }) });
+    if ("value" in checked) return checked.value;
+    throw new RpcError(
+      A2A.contentType,
+      `A part of type \`${mediaType}\`: ${checked.faults.map((fault) => sentence(fault)).join(", ")}.`,
+    );
+  }
+  if (data !== undefined) return { type: "text", text: JSON.stringify(data) };
+  throw new RpcError(RPC.invalidParams, "message.parts: a part has `text`, `raw` or `data`.");
+}
+
+const OneAnswer = z.looseObject({
+  id: z.string().optional(),
+  approved: z.boolean().optional(),
+  answer: z.string().optional(),
+  reason: z.string().optional(),
+  args: z.record(z.string(), z.unknown()).optional(),
+});
+const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional() });
+
+/** The answers in a message to a task that waits: as data for each question, else in words for the first one. */
+export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
+  const [first] = open;
+  if (!first) return [];
+  const [data] = parts.flatMap((part) => {
+    const read = Data.safeParse(part.data);
+    return read.success ? [read.data] : [];
+  });
+  if (data) {
+    const given = data.answers ?? [data];
+    const answers = given.flatMap((each, index) => {
+      const interrupt = each.id === undefined ? open[index] : open.find(({ id }) => id === each.id);
+      return interrupt ? answerTo(interrupt, each) : [];
+    });
+    if (answers.length > 0) return answers;
+    throw new RpcError(
+      RPC.invalidParams,
+      "message.parts: the data answers nothing that is open. Send {approved}, {answer} or {answers: [{id, …}]}.",
+    );
+  }
+  const text = parts.flatMap((part) => part.text ?? []).join("\n");
+  if (first.kind !== "approval") return [{ id: first.id, decision: "respond", message: text }];
+  const decision = decisionIn(text);
+  return [decision ? { id: first.id, decision } : { id: first.id, decision: "deny", message: text }];
+}
+
+function answerTo({ id, kind }: Interrupt, given: z.infer<typeof OneAnswer>): Answer[] {
+  const { approved, answer, reason, args } = given;
+  if (kind !== "approval") {
+    if (answer !== undefined) return [{ id, decision: "respond", message: answer }];
+    return approved === false ? [{ id, decision: "deny", ...omitUndefined({ message: reason }) }] : [];
+  }
+  if (approved === undefined) return [];
+  if (!approved) return [{ id, decision: "deny", ...omitUndefined({ message: reason ?? answer }) }];
+  return [args ? { id, decision: "edit", args } : { id, decision: "approve" }];
+}

@@ -1,0 +1,181 @@
+// Tasks: a task is a turn, from its first run on. Only the runs themselves are stored.
+
+import type { Message } from "../../../agent/core/message.ts";
+import type { RunRecord } from "../../../agent/core/records.ts";
+import type { Stores } from "../../../agent/core/stores.ts";
+import { keyOf } from "../../../engine/runs/control.ts";
+import { readLogRange } from "../../../engine/runs/follow.ts";
+import { openOn } from "../../../engine/runs/start.ts";
+import { freeTurn, LARGE_BYTES } from "../../../lib/async.ts";
+import { failureOf, kindOfEnd } from "../../../protocol/end.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import { Id, type Owner } from "../../../protocol/ids.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { A2A, RpcError } from "../errors.ts";
+import { failure, question, statusOf, type TaskRef, type TaskState, told } from "../history.ts";
+
+/** Names the thread and the first run: tasks are found by their id alone. */
+export const taskIdOf = ({ thread_id, id }: RunRecord) => `${thread_id}.${id}`;
+
+export const refOf = (first: RunRecord): TaskRef => ({
+  taskId: taskIdOf(first),
+  contextId: first.thread_id,
+});
+
+/** A task as it is. */
+export interface TaskNow {
+  /** Its runs, oldest first; the last one says what it is at. */
+  readonly first: RunRecord;
+  readonly runs: readonly RunRecord[];
+  readonly state: TaskState;
+  /** What it waits for. */
+  readonly open: readonly Interrupt[];
+}
+
+/** Of a thread's runs. */
+const MAX_RUNS = 1000;
+/** Of a user's threads, newest change first: what is listed without a context. */
+const MAX_THREADS = 100;
+
+const ENDED: ReadonlySet<TaskState> = new Set(["COMPLETED", "CANCELED", "FAILED"]);
+export const hasEnded = ({ state }: TaskNow) => ENDED.has(state);
+
+export function createTasks({ threads, runs, events }: Stores) {
+  /** Throws `RpcError` when there is no such task, or it belongs to another user or another agent. */
+  async function find(owner: Owner, id: string, agent: string): Promise<TaskNow> {
+    const [thread, run, ...rest] = id.split(".");
+    const isId = rest.length === 0 && Id.safeParse(thread).success && Id.safeParse(run).success;
+    const known = isId ? await runs.get(owner, thread ?? "", run ?? "") : undefined;
+    const task =
+      known?.agent === agent
+        ? (await ofThread(owner, known.thread_id)).find(({ first }) => first.id === known.id)
+        : undefined;
+    if (task) return task;
+    throw new RpcError(A2A.notFound, `There is no task \`${id}\`.`);
+  }
+
+  /** Newest first. Of a thread with more than a thousand runs, those of the newest. */
+  async function ofThread(owner: Owner, threadId: string): Promise<TaskNow[]> {
+    const all: RunRecord[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await runs.list(owner, threadId, { limit: 100, ...(cursor ? { cursor } : {}) });
+      all.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor !== undefined && all.length < MAX_RUNS);
+    const [newest] = all;
+    if (!newest) return [];
+    const open = newest.status === "interrupted" ? await openOn(threads, owner, threadId) : [];
+    return turnsOf(all.toReversed())
+      .map((turn) => taskOf(turn, newest, open))
+      .toReversed();
+  }
+
+  /** The tasks of a context, or of the hundred threads that changed last; the newest first. */
+  async function list(owner: Owner, contextId: string | undefined, agent: string): Promise<TaskNow[]> {
+    const ids =
+      contextId === undefined
+        ? (await threads.list(owner, { limit: MAX_THREADS })).items.map(({ id }) => id)
+        : [contextId];
+    const tasks: TaskNow[] = [];
+    for (const id of ids) tasks.push(...(await ofThread(owner, id)));
+    return tasks
+      .filter(({ first }) => first.agent === agent)
+      .toSorted((a, b) => b.first.created_at.localeCompare(a.first.created_at));
+  }
+
+  /** The task as clients see it, with the newest `historyLength` messages; undefined: all of them. */
+  async function shown(
+    owner: Owner,
+    task: TaskNow,
+    { historyLength, artifacts }: { readonly historyLength: number | undefined; readonly artifacts: boolean },
+  ) {
+    const ref = refOf(task.first);
+    const isTold = artifacts || historyLength !== 0;
+    const all = isTold ? told(ref, await messagesOf(owner, task.runs)) : { history: [], artifacts: [] };
+    const history =
+      historyLength === undefined ? all.history : historyLength > 0 ? all.history.slice(-historyLength) : [];
+    return {
+      id: ref.taskId,
+      contextId: ref.contextId,
+      status: statusNow(task, ref),
+      ...(artifacts ? { artifacts: all.artifacts } : {}),
+      ...(history.length > 0 ? { history } : {}),
+    };
+  }
+
+  /** What was said in the runs of a task: as their events tell it, or where these have expired, by the time of the messages. */
+  async function messagesOf(owner: Owner, all: readonly RunRecord[]): Promise<Message[]> {
+    const messages: Message[] = [];
+    for (const run of all) {
+      const key = keyOf(owner, run);
+      const { first, last } = await events.bounds(key);
+      if (first > 1 || last === 0) messages.push(...(await byTime(owner, run)));
+      else
+        for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
+          if (event !== "on_message") continue;
+          if (json.length > LARGE_BYTES) await freeTurn(owner.tenant);
+          messages.push(...messageIn(json));
+        }
+    }
+    return messages;
+  }
+
+  async function byTime(owner: Owner, run: RunRecord): Promise<Message[]> {
+    const messages = await threads.messages(owner, run.thread_id);
+    const isOf = ({ created_at }: Message) =>
+      created_at >= run.created_at && (run.ended_at === undefined || created_at <= run.ended_at);
+    return messages.filter(isOf);
+  }
+
+  return { find, list, shown, messagesOf };
+}
+
+/** Events were checked when they were appended. A subagent's message belongs to its own thread. */
+function messageIn(json: string): Message[] {
+  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
+  return event.path ? [] : [event.data.message];
+}
+
+/** The turns of a thread, from its runs, oldest first. */
+function turnsOf(all: readonly RunRecord[]): RunRecord[][] {
+  const turns: RunRecord[][] = [];
+  for (const run of all) {
+    const turn =
+      run.resumes === undefined ? undefined : turns.find((each) => each.at(-1)?.id === run.resumes);
+    if (turn) turn.push(run);
+    else turns.push([run]);
+  }
+  return turns;
+}
+
+function taskOf(turn: readonly RunRecord[], newest: RunRecord, open: readonly Interrupt[]): TaskNow {
+  const [first = newest] = turn;
+  const now = turn.at(-1) ?? first;
+  const isNewest = now.id === newest.id;
+  return { first, runs: turn, open: isNewest ? open : [], state: stateOf(now, isNewest, open.length > 0) };
+}
+
+/** What an interrupted run waited for is over once the thread has continued without an answer. */
+function stateOf({ status, stop_reason }: RunRecord, isNewest: boolean, isAsking: boolean): TaskState {
+  if (status === "pending") return "SUBMITTED";
+  if (status === "running") return "WORKING";
+  if (status === "interrupted" && !isNewest) return "CANCELED";
+  return STATE_AT[kindOfEnd({ status, stop_reason }, isAsking)];
+}
+
+const STATE_AT = {
+  asks: "INPUT_REQUIRED",
+  waits: "WORKING",
+  finished: "COMPLETED",
+  cancelled: "CANCELED",
+  limit: "FAILED",
+} as const;
+
+function statusNow({ runs, first, state, open }: TaskNow, ref: TaskRef) {
+  const now = runs.at(-1) ?? first;
+  const at = now.ended_at ?? now.created_at;
+  if (state === "INPUT_REQUIRED") return statusOf(state, at, question(ref, open));
+  if (state !== "FAILED") return statusOf(state, at);
+  return statusOf(state, at, failure(ref, failureOf(now)?.message ?? ""));
+}

@@ -1,0 +1,159 @@
+// A turn as ACP's session updates: a pure fold of its events.
+
+import type { PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
+import type { Message } from "../../agent/core/message.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import { readTurn } from "../../protocol/turn-reader.ts";
+import { shownTodos } from "../shown.ts";
+import { blocksOf, text } from "./content.ts";
+import { kindOf, shownCall, shownResult } from "./tool-call.ts";
+
+export interface ProjectOptions {
+  /** The agent's context window, in tokens. */
+  readonly contextWindow: number;
+  /** Whether the editor shows notices, and compactions. It must not be sent what it does not. */
+  readonly shows: { readonly notices: boolean; readonly compaction: boolean };
+}
+
+/** Called with each event of a turn, in order. */
+export interface Fold {
+  updatesOf(event: StreamEvent): readonly SessionUpdate[];
+  /** Ends the calls that are still shown as open: the turn ended without them. */
+  closing(): SessionUpdate[];
+}
+
+/** Characters of a running tool's output that are shown, its newest. */
+const SHOWN_OUTPUT = 4_000;
+
+export function project({ contextWindow, shows }: ProjectOptions): Fold {
+  let messageId = "";
+  let hasPlan = false;
+  let compactions = 0;
+  /** Calls that are shown and have no result, with the output so far. */
+  const open = new Map<string, string>();
+  /** Those that the message in progress has begun. */
+  let begun: string[] = [];
+
+  const ended = (ids: readonly string[]): SessionUpdate[] =>
+    ids
+      .filter((id) => open.delete(id))
+      .map((toolCallId) => ({ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }));
+
+  const read = readTurn<SessionUpdate>({
+    step({ id }) {
+      messageId = id;
+      return [];
+    },
+    delta: (kind, delta) => [
+      {
+        sessionUpdate: kind === "text" ? "agent_message_chunk" : "agent_thought_chunk",
+        messageId,
+        content: text(delta),
+      },
+    ],
+    callDelta({ id, name }) {
+      if (id === undefined || name === undefined || open.has(id)) return [];
+      open.set(id, "");
+      begun.push(id);
+      return [
+        { sessionUpdate: "tool_call", toolCallId: id, title: name, kind: kindOf(name), status: "pending" },
+      ];
+    },
+    stepEnd({ failed, usage }) {
+      if (failed) {
+        // What the message said stays on the screen; the calls that it began are closed.
+        const updates = ended(begun);
+        begun = [];
+        return updates;
+      }
+      if (!usage) return [];
+      const used = usage.input_tokens + usage.output_tokens;
+      return [{ sessionUpdate: "usage_update", used, size: contextWindow }];
+    },
+    assistant({ tool_calls = [] }) {
+      begun = [];
+      return tool_calls.map((call) => {
+        if (open.has(call.id)) return { sessionUpdate: "tool_call_update", ...shownCall(call) };
+        open.set(call.id, "");
+        return { sessionUpdate: "tool_call", status: "pending", ...shownCall(call) };
+      });
+    },
+    // What began the turn is on the editor's screen; what was said into it from elsewhere is not.
+    user: (message, isSteering) => (isSteering ? said(message) : []),
+    result(message) {
+      open.delete(message.tool_call_id);
+      return [{ sessionUpdate: "tool_call_update", ...shownResult(message) }];
+    },
+    toolStart: (_, { call_id: toolCallId }) => [
+      { sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" },
+    ],
+    toolProgress(_, { call_id: toolCallId, output }) {
+      const shown = `${open.get(toolCallId) ?? ""}${output}`.slice(-SHOWN_OUTPUT);
+      open.set(toolCallId, shown);
+      const content = [{ type: "content" as const, content: text(shown) }];
+      return [{ sessionUpdate: "tool_call_update", toolCallId, content }];
+    },
+    todos(value) {
+      const entries = planOf(value);
+      hasPlan ||= entries.length > 0;
+      return hasPlan ? [{ sessionUpdate: "plan", entries }] : [];
+    },
+    warning({ code, message }) {
+      if (code !== "context_compacted" || !shows.compaction)
+        return shows.notices ? [{ sessionUpdate: "notice", severity: "warning", title: message }] : [];
+      const compactionId = `compaction_${messageId}_${++compactions}`;
+      return [{ sessionUpdate: "compaction_update", compactionId, status: "completed" }];
+    },
+  });
+  return { updatesOf: (event) => read(event, undefined), closing: () => ended([...open.keys()]) };
+}
+
+/** A thread as the updates that would have shown it. */
+export function historyOf(messages: readonly Message[], todos: unknown): SessionUpdate[] {
+  const results = new Map(
+    messages.flatMap((message) =>
+      message.role === "tool" ? [[message.tool_call_id, message] as const] : [],
+    ),
+  );
+  const entries = planOf(todos);
+  return [
+    ...messages.flatMap((message): SessionUpdate[] => {
+      if (message.role === "user") return said(message);
+      if (message.role !== "assistant") return [];
+      const { id: messageId, content, reasoning = [], tool_calls = [] } = message;
+      return [
+        ...reasoning.map(
+          (thought): SessionUpdate => ({
+            sessionUpdate: "agent_thought_chunk",
+            messageId,
+            content: text(thought.text),
+          }),
+        ),
+        ...blocksOf(content).map(
+          (block): SessionUpdate => ({ sessionUpdate: "agent_message_chunk", messageId, content: block }),
+        ),
+        ...tool_calls.map((call): SessionUpdate => {
+          const result = results.get(call.id);
+          const end = result ? shownResult(result) : { status: "pending" as const };
+          return { sessionUpdate: "tool_call", ...shownCall(call), ...end };
+        }),
+      ];
+    }),
+    ...(entries.length > 0 ? [{ sessionUpdate: "plan", entries } as const] : []),
+  ];
+}
+
+const said = ({ id: messageId, content }: Extract<Message, { role: "user" }>): SessionUpdate[] =>
+  blocksOf(content).map((block) => ({ sessionUpdate: "user_message_chunk", messageId, content: block }));
+
+const STATUSES: Readonly<Record<string, PlanEntry["status"]>> = {
+  in_progress: "in_progress",
+  completed: "completed",
+};
+
+const planOf = (todos: unknown): PlanEntry[] =>
+  shownTodos(todos).map(({ content, status }) => ({
+    content,
+    priority: "medium",
+    status: STATUSES[status] ?? "pending",
+  }));

@@ -1,0 +1,115 @@
+// What an input begins: a run for the user's newest message, or one that continues with the answers.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { Message } from "../../agent/core/message.ts";
+import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import { type Alignment, align, keyOfMessage } from "../../engine/runs/align.ts";
+import {
+  type Beginning,
+  beginTurn,
+  type Caller,
+  type FoundThread,
+  type Said,
+} from "../../engine/runs/begin-turn.ts";
+import type { RouteServices } from "../../server/http/services.ts";
+import { messageOf } from "../messages.ts";
+import { answersInWords } from "../words.ts";
+import { type Before, beforeRun } from "./frames.ts";
+import { answersIn, clientTools, contentOf, openingOf, type RunAgentInput } from "./input.ts";
+import { asksInWords } from "./older-clients.ts";
+
+/** To which agent an input is sent, on which thread. */
+export interface InputPlace {
+  readonly thread_id: string;
+  readonly agent: string;
+  /** The N of the client's version 0.0.N, for an older one. */
+  readonly version: number | undefined;
+}
+
+export interface Begun {
+  /** Starts the run, or finds it. Gets the id of the stream's place. */
+  readonly start: (stream: string) => Promise<RunRecord>;
+  readonly before: Before;
+}
+
+/**
+ * Checks the input and starts nothing yet. Throws `invalid_request` when there is nothing new in it, and
+ * `interrupt_closed` when its answers are to no open question.
+ */
+export async function beginning(
+  { runs, stores, refusesSystemMessages = false }: RouteServices,
+  caller: Caller,
+  { thread_id, agent, version }: InputPlace,
+  body: RunAgentInput,
+): Promise<Begun> {
+  const begun = await beginTurn(runs, caller, {
+    ...{ thread_id, agent, request: { tools: clientTools(body) } },
+    ...(isAnswer(body)
+      ? { answers: (open) => answersIn(body, open) }
+      : { says: (thread) => saidIn(body, thread, refusesSystemMessages) }),
+    words: asksInWords(version) ? answersInWords : undefined,
+  });
+  const { at } = begun;
+  if (at) {
+    const start = async (stream: string) => {
+      await begun.start(stream);
+      return at;
+    };
+    return { start, before: await beforeRun(stores, caller.owner, at) };
+  }
+  return { start: begun.start, before: await beforeOf(begun, body) };
+}
+
+/** The thread as it is when the run begins. */
+async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput): Promise<Before> {
+  const [messages, state] = await Promise.all([thread.messages(), thread.state()]);
+  const cut = replaces === undefined ? -1 : messages.findIndex(({ id }) => id === replaces);
+  // The client's own record of a result gives way to the thread's.
+  const open = as === "answers" ? await thread.open() : [];
+  const showsMessages = body.messages.some(
+    ({ role, toolCallId }) => role === "tool" && open.some(({ call_id }) => call_id === toolCallId),
+  );
+  return { messages: cut < 0 ? messages : messages.slice(0, cut), state, showsMessages };
+}
+
+/** Whether the newest thing in the input is an answer, and no message of the user. */
+function isAnswer({ resume, messages }: RunAgentInput): boolean {
+  if (resume && resume.length > 0) return true;
+  return messages.findLast(({ role }) => role === "user" || role === "tool")?.role === "tool";
+}
+
+/** The user's newest message begins a run, takes the place of an earlier one, or is a repeat. */
+async function saidIn(
+  body: RunAgentInput,
+  thread: FoundThread,
+  refusesSystemMessages: boolean,
+): Promise<Said> {
+  const [known, newest] = await Promise.all([thread.messages(), thread.newest()]);
+  const isBusy = newest !== undefined && !isSettled(newest.status);
+  const { message, place } = newestOf(body, known, isBusy);
+  const opening = known.length === 0 ? openingOf(body) : [];
+  if (refusesSystemMessages && opening.length > 0)
+    throw new AppError(
+      "invalid_request",
+      "messages, context: this server accepts no `system` messages from users. Use `user`.",
+    );
+  return { input: [...opening, message], place, idempotency_key: keyOfMessage(message, known) };
+}
+
+/** The user's newest message, and what it is to the thread. Throws `invalid_request` when there is nothing new. */
+function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], isBusy: boolean) {
+  const at = sent.findLastIndex(({ role }) => role === "user");
+  const newest = sent[at];
+  if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
+  const message = messageOf({ id: newest.id ?? undefined, content: contentOf(newest) });
+  const before = sent.slice(0, at).filter(({ role }) => role === "user");
+  const held = [...before.map(({ id }) => ({ id: id ?? undefined, content: "" })), message];
+  const place: Alignment = align(known, held, { isWhole: true, isRegenerated: !isBusy });
+  const isAnswered = sent.slice(at + 1).some(({ role }) => role === "assistant");
+  if (place.as === "replacement" && place.of === message.id && isAnswered)
+    throw new AppError(
+      "invalid_request",
+      "messages: there is nothing new. Add a message; or leave out the last answer, to get another one.",
+    );
+  return { message, place };
+}

@@ -1,0 +1,97 @@
+// A thread as AG-UI's messages and state: what a client holds after it has read the thread's runs.
+
+import { type Content, type Message, textOf } from "../../agent/core/message.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { resultText, shownContents, shownTodos } from "../shown.ts";
+
+export type Plain = Readonly<Record<string, unknown>>;
+/** An event of the protocol. */
+export type AguiEvent = { readonly type: string } & Plain;
+
+/** Whose a message or an event is: a subagent's, or without it the agent's own. */
+export interface Attribution {
+  readonly subagentRunId?: string;
+}
+
+/** The id of what an agent thinks before it says the message of this id. */
+export const reasoningId = (messageId: string) => `${messageId}_reasoning`;
+
+/** The id of a call. Subagents' calls have ids of their own, so that none has that of another agent's call. */
+export const callIdOf = (id: string, { subagentRunId }: Attribution) =>
+  subagentRunId === undefined ? id : `${subagentRunId}:${id}`;
+
+/** A message of the thread as the client's: what was thought is a message before what was said. */
+export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
+  const { id, role } = message;
+  if (message.role === "tool")
+    return [
+      { id, role, toolCallId: callIdOf(message.tool_call_id, whose), content: resultText(message), ...whose },
+    ];
+  if (message.role !== "assistant")
+    return [
+      { id, role, content: message.role === "user" ? contentOf(message.content) : textOf(message.content) },
+    ];
+  const thought = (message.reasoning ?? []).map(({ text }) => text).join("");
+  const calls = (message.tool_calls ?? []).map(({ id: callId, name, args, malformed }) => ({
+    id: callIdOf(callId, whose),
+    type: "function",
+    function: { name, arguments: malformed ?? JSON.stringify(args) },
+  }));
+  const said = {
+    ...(message.content === "" ? {} : { content: message.content }),
+    ...(calls.length === 0 ? {} : { toolCalls: calls }),
+  };
+  return [
+    ...(thought === "" ? [] : [{ id: reasoningId(id), role: "reasoning", content: thought, ...whose }]),
+    ...(Object.keys(said).length === 0 ? [] : [{ id, role, ...said, ...whose }]),
+  ];
+}
+
+function contentOf(content: Content): unknown {
+  if (typeof content === "string") return content;
+  return content.map((part) => {
+    if (part.type === "text") return { type: "text", text: part.text };
+    const source = { type: "data", value: part.data, mimeType: part.media_type };
+    if (part.type === "image") return { type: "image", source };
+    return { type: "document", source, ...(part.name ? { metadata: { filename: part.name } } : {}) };
+  });
+}
+
+/** What of a thread's state the client is shown. */
+export const stateOf = (state: Plain): Plain => ({
+  todos: shownTodos(state.todos),
+  files: shownContents(state.files),
+});
+
+/** A question as the client reads it. */
+export function interruptOf(interrupt: Interrupt, whose: Attribution = {}): Plain {
+  const { id, kind, prompt, call_id, expires_at } = interrupt;
+  return {
+    id,
+    reason: kind === "approval" ? "tool_call" : "input_required",
+    message: prompt,
+    toolCallId: call_id,
+    ...(expires_at === undefined ? {} : { expiresAt: expires_at }),
+    ...whose,
+    responseSchema: kind === "approval" ? APPROVAL : answerSchema(interrupt),
+  };
+}
+
+const APPROVAL = {
+  type: "object",
+  properties: {
+    approved: { type: "boolean" },
+    reason: { type: "string" },
+    editedArgs: { type: "object" },
+  },
+  required: ["approved"],
+};
+
+/** Options that the answer need not be one of are examples. */
+const answerSchema = ({ options, one_of_options }: Interrupt) => ({
+  type: "object",
+  properties: {
+    answer: { type: "string", ...(options ? { [one_of_options ? "enum" : "examples"]: options } : {}) },
+  },
+  required: ["answer"],
+});

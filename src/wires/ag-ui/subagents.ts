@@ -1,0 +1,126 @@
+// Subagents as the client sees them: from 1.0 on as agents with events of their own, before it as one activity each.
+
+import { type AgentHandlers, type AgentReader, readSubagent } from "../../protocol/agent-reader.ts";
+import type { EventData, StreamEvent } from "../../protocol/event.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
+import { createSpeaker, type Speaker } from "./speaker.ts";
+
+interface Subagent {
+  /** The client's id of it: no two of a run have the same. */
+  readonly runId: string;
+  readonly threadId: string;
+  readonly speaker: Speaker;
+  readonly reader: AgentReader<AguiEvent>;
+  /** It asks, or its parent runs again: it may continue in this run. If it does not, the client hears so at the run's end. */
+  isSuspended: boolean;
+}
+
+/** How the events of an agent look. */
+type AgentTable = (speaker: Speaker, whose: Attribution) => Partial<AgentHandlers<AguiEvent>>;
+
+/** `isCurrent`: the client knows subagents. Their events look as those of the run's own agent do. */
+export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
+  const byPath = new Map<string, Subagent>();
+  const uses = new Map<string, number>();
+  /** The client's ids, by the threads that the subagents work on. */
+  const byThread = new Map<string, string>();
+  const at = (path: readonly string[]) => byPath.get(JSON.stringify(path));
+
+  const newId = (id: string): string => {
+    const use = (uses.get(id) ?? 0) + 1;
+    uses.set(id, use);
+    // The id may have the form of another one's second use.
+    return use === 1 ? id : newId(`${id}~${use}`);
+  };
+  const create = (runId: string, threadId: string): Subagent => {
+    const whose = { subagentRunId: runId };
+    const speaker = createSpeaker(whose);
+    const table = isCurrent ? tableOf(speaker, whose) : activityTable(runId);
+    return { runId, threadId, speaker, reader: readSubagent(table), isSuspended: false };
+  };
+
+  const start = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
+    const suspended = at([...path, data.id]);
+    if (suspended?.threadId !== data.thread_id) return [...finish(suspended), ...begin(path, data)];
+    suspended.isSuspended = false;
+    return isCurrent ? [] : [activity(suspended.runId, { status: "running" })];
+  };
+
+  const begin = (path: readonly string[], data: EventData<"on_subagent_start">): AguiEvent[] => {
+    const { id, call_id, agent, name, thread_id } = data;
+    const parent = at(path);
+    const subagent = create(newId(id), thread_id);
+    const { runId } = subagent;
+    byThread.set(thread_id, runId);
+    byPath.set(JSON.stringify([...path, id]), subagent);
+    const parentToolCallId = callIdOf(call_id, parent ? { subagentRunId: parent.runId } : {});
+    if (!isCurrent) {
+      const content = { agent, name, toolCallId: parentToolCallId, status: "running" };
+      return [{ type: "ACTIVITY_SNAPSHOT", messageId: activityId(runId), activityType: "subagent", content }];
+    }
+    const of = parent ? { parentSubagentRunId: parent.runId } : {};
+    return [
+      { type: "SUBAGENT_STARTED", subagentRunId: runId, name, description: agent, parentToolCallId, ...of },
+    ];
+  };
+
+  const end = (path: readonly string[], data: EventData<"on_subagent_end">): AguiEvent[] => {
+    const { id, status, summary } = data;
+    const subagent = at([...path, id]);
+    if (!subagent) return [];
+    const { runId: subagentRunId, speaker } = subagent;
+    subagent.isSuspended = status === "interrupted";
+    if (!subagent.isSuspended) byPath.delete(JSON.stringify([...path, id]));
+    if (!isCurrent) return [activity(subagentRunId, { status, summary })];
+    if (subagent.isSuspended) return speaker.close();
+    if (status === "failed" || status === "cancelled")
+      return [...speaker.close(), { type: "SUBAGENT_ERROR", subagentRunId, message: summary, code: status }];
+    return [
+      ...speaker.close(),
+      { type: "SUBAGENT_FINISHED", subagentRunId, result: summary, outcome: { type: "success" } },
+    ];
+  };
+
+  /** Tells the client that a suspended subagent does not continue in this run. */
+  const finish = (subagent: Subagent | undefined): AguiEvent[] =>
+    isCurrent && subagent?.isSuspended
+      ? [
+          {
+            type: "SUBAGENT_FINISHED",
+            subagentRunId: subagent.runId,
+            result: "",
+            outcome: { type: "suspended" },
+          },
+        ]
+      : [];
+
+  return {
+    eventsOf(event: StreamEvent, path: readonly string[]): readonly AguiEvent[] {
+      if (event.event === "on_subagent_start") return start(path, event.data);
+      if (event.event === "on_subagent_end") return end(path, event.data);
+      return at(path)?.reader.see(event) ?? [];
+    },
+    /** The events before the run's own end. */
+    end: (): AguiEvent[] => [...byPath.values()].reverse().flatMap(finish),
+    /** The subagent that asks, if the client knows it. */
+    askerOf({ asked_by }: Interrupt): Attribution {
+      const subagentRunId = isCurrent && asked_by ? byThread.get(asked_by.thread_id) : undefined;
+      return subagentRunId === undefined ? {} : { subagentRunId };
+    },
+  };
+}
+
+/** A client that is shown one activity sees what the subagent has written. */
+const activityTable = (runId: string): Partial<AgentHandlers<AguiEvent>> => ({
+  assistant: ({ content: text }) => (text === "" ? [] : [activity(runId, { text })]),
+});
+
+const activity = (runId: string, changes: object): AguiEvent => ({
+  type: "ACTIVITY_DELTA",
+  messageId: activityId(runId),
+  activityType: "subagent",
+  patch: Object.entries(changes).map(([key, value]) => ({ op: "add", path: `/${key}`, value })),
+});
+
+const activityId = (runId: string) => `subagent_${runId}`;

@@ -1,0 +1,85 @@
+// What a chat's newest message begins: a run for what the user says, or one that continues with the answers in it.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { UserMessage } from "../../agent/core/message.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import { align, keyOfMessage, type SentMessage } from "../../engine/runs/align.ts";
+import { beginTurn, type Caller, type FoundThread, type Said } from "../../engine/runs/begin-turn.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import type { RouteServices } from "../../server/http/services.ts";
+import { messageOf } from "../messages.ts";
+import { answersInWords } from "../words.ts";
+import { newestUserMessage } from "./frames.ts";
+import { answerIdOf } from "./history.ts";
+import { answersIn, type ChatBody, clientTools, contentOf } from "./input.ts";
+import type { ProjectOptions } from "./table.ts";
+
+/** Which agent a chat is sent to, on which thread. */
+export interface ChatPlace {
+  readonly thread_id: string;
+  /** As the request names it. */
+  readonly agent: string;
+  /** The page asks in words: it has no other way to answer. */
+  readonly asksInWords: boolean;
+}
+
+export interface Begun extends Omit<ProjectOptions, "version" | "at"> {
+  /** Starts the run, or finds it. The stream begins with it. */
+  readonly start: (stream: string) => Promise<RunRecord>;
+  /** A later run of its turn, which the turn is at. */
+  readonly at?: RunRecord | undefined;
+}
+
+/**
+ * Starts nothing yet. Throws `invalid_request` for an empty list, `not_found` for an unknown agent, and `interrupt_closed` for
+ * answers to no open question.
+ */
+export async function beginning(
+  { runs, agents }: RouteServices,
+  caller: Caller,
+  { thread_id, agent, asksInWords }: ChatPlace,
+  body: ChatBody,
+): Promise<Begun> {
+  const sent = body.message ?? body.messages.at(-1);
+  if (!sent)
+    throw new AppError("invalid_request", "messages: the list is empty; send at least the newest message.");
+  const { name } = agents.find(agent);
+  const turn = {
+    ...{ thread_id, agent: name, request: { tools: clientTools(body) } },
+    words: asksInWords ? answersToApprovals : undefined,
+  };
+  if (sent.role === "assistant") {
+    const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
+    const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
+    const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
+    // The run asked the questions that a repeat finds open after it had read these answers.
+    const asked = as === "repeat" ? [] : open;
+    return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
+  }
+  const message = messageOf({ id: sent.id, content: contentOf(sent) });
+  const says = (thread: FoundThread) => saidIn(body, message, thread);
+  const { start, at } = await beginTurn(runs, caller, { ...turn, says });
+  return { start, at, messageId: answerIdOf(message.id) };
+}
+
+const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
+  answersInWords(
+    text,
+    open.filter(({ kind }) => kind === "approval"),
+  );
+
+/** The user's newest message begins a run, takes the place of an earlier one, or is a repeat. */
+async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<Said> {
+  const known = await thread.messages();
+  const place = align(known, heldBy(body, message), {
+    isRegenerated: body.trigger === "regenerate-message",
+    isWhole: body.message === undefined,
+  });
+  return { input: [message], place, idempotency_key: keyOfMessage(message, known) };
+}
+
+/** The user's messages that the page holds, the newest last. */
+function heldBy({ messages }: ChatBody, newest: SentMessage): SentMessage[] {
+  const before = messages.slice(0, -1).filter(({ role }) => role === "user");
+  return [...before.map(({ id }) => ({ id, content: "" })), newest];
+}

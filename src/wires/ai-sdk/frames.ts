@@ -1,0 +1,52 @@
+// What a page reads of a chat: the chunks of a turn, in progress or just ended.
+
+import type { Message } from "../../agent/core/message.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import { newestRun } from "../../engine/runs/control.ts";
+import { openOn } from "../../engine/runs/start.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Frames } from "../../server/http/sse.ts";
+import { foldedFrames } from "../fold.ts";
+import { type ProjectOptions, project } from "./table.ts";
+
+/** The turn from its run `from` on, which is at its run `at`. */
+export function turnFrames(
+  stores: Stores,
+  owner: Owner,
+  { from, at = from }: { readonly from: RunRecord; readonly at?: RunRecord | undefined },
+  options: Omit<ProjectOptions, "at">,
+): Frames {
+  const fold = project({ ...options, at: at.id });
+  // Those that answer the user's newest message.
+  const messages = async () => {
+    const all = await stores.threads.messages(owner, from.thread_id);
+    return all.slice(all.findLastIndex(({ role }) => role === "user") + 1);
+  };
+  return foldedFrames(stores, { owner, from, at, fold, unit: "turn", messages });
+}
+
+/**
+ * The newest run, if its turn ended a short while ago. A page reads the messages first and then connects: a turn that ends in
+ * between is in neither, unless it is streamed again. A page that has it already shows it once, except in versions before 7,
+ * which would add it again. A turn that waits for an answer is not streamed, since the answer may be on its way.
+ */
+export async function justEnded(
+  { runs, threads }: Stores,
+  owner: Owner,
+  threadId: string,
+  version: ProjectOptions["version"],
+): Promise<RunRecord | undefined> {
+  if (version < 7) return undefined;
+  const newest = await newestRun(runs, owner, threadId);
+  if (newest?.ended_at === undefined) return undefined;
+  if (Date.now() - Date.parse(newest.ended_at) > STREAMED_AGAIN_MS) return undefined;
+  return (await openOn(threads, owner, threadId)).length > 0 ? undefined : newest;
+}
+
+/** For how long a turn is streamed again after its end: longer than a page takes between its two requests, or a network to return. */
+const STREAMED_AGAIN_MS = 5 * 60_000;
+
+/** The id of the user's newest message. */
+export const newestUserMessage = (messages: readonly Message[]): string =>
+  messages.findLast(({ role }) => role === "user")?.id ?? "start";

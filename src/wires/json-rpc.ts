@@ -1,0 +1,151 @@
+// JSON-RPC 2.0 over HTTP, for the wires that speak it: one message in each request.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError, type ErrorCode } from "../agent/core/errors.ts";
+import { check, sentence } from "../lib/check.ts";
+import { refuse, sendProblem } from "../server/http/errors.ts";
+
+export const RpcId = z.union([z.string().max(256), z.int()]);
+export type RpcId = z.infer<typeof RpcId>;
+
+const RpcRequest = z.looseObject({
+  jsonrpc: z.literal("2.0"),
+  id: RpcId.optional(),
+  method: z.string().max(256),
+  params: z.record(z.string(), z.unknown()).optional(),
+});
+
+/** A call, or without an id a notification. */
+export type RpcRequest = z.infer<typeof RpcRequest>;
+
+export const RPC = {
+  parse: -32700,
+  invalidRequest: -32600,
+  unknownMethod: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+} as const;
+
+interface RpcErrorOptions {
+  readonly data?: unknown;
+  readonly status?: number;
+}
+
+/** A refusal with a code of the protocol itself, in place of the one that its `AppError` code has. */
+export class RpcError extends AppError {
+  readonly rpcCode: number;
+  readonly data: unknown;
+  /** The HTTP status of the answer to a call. Default: 200. */
+  readonly status: number;
+
+  constructor(rpcCode: number, message: string, { data, status = 200 }: RpcErrorOptions = {}) {
+    super("invalid_request", message);
+    this.rpcCode = rpcCode;
+    this.data = data;
+    this.status = status;
+  }
+}
+
+export const unknownMethod = (method: string, known: readonly string[], options: RpcErrorOptions = {}) =>
+  new RpcError(
+    RPC.unknownMethod,
+    `There is no method \`${method}\`. Use one of: ${known.map((name) => `\`${name}\``).join(", ")}.`,
+    options,
+  );
+
+/** Throws `RpcError` for what is no request and no notification. */
+export function readRequest(body: unknown): RpcRequest {
+  const checked = check(RpcRequest, body);
+  if ("value" in checked) return checked.value;
+  throw new RpcError(RPC.invalidRequest, `This is no JSON-RPC request: ${faultsIn(checked.faults)}.`);
+}
+
+/** The parameters of a call. Throws `RpcError`. */
+export function readParams<S extends z.ZodType>(schema: S, params: unknown): z.output<S> {
+  const checked = check(schema, params ?? {});
+  if ("value" in checked) return checked.value;
+  throw new RpcError(RPC.invalidParams, `Invalid parameters: ${faultsIn(checked.faults)}.`);
+}
+
+const MAX_FAULTS = 5;
+
+const faultsIn = (faults: readonly Parameters<typeof sentence>[0][]) =>
+  faults
+    .slice(0, MAX_FAULTS)
+    .map((fault) => sentence(fault))
+    .join(", ");
+
+export interface ErrorCodes {
+  /** Default: invalid parameters below status 500, else an internal error. */
+  readonly codes: Partial<Record<ErrorCode, number>>;
+  /** The data of an error, besides its code and message. */
+  readonly dataOf: (code: number, error: Error) => unknown;
+}
+
+/**
+ * Answers with an error: as the answer to the call, with status 200; with its own status where nothing was read that names a
+ * call, for 401 and for 403, and for what is no call.
+ */
+export function rpcErrors({ codes, dataOf }: ErrorCodes) {
+  return (error: Error, request: FastifyRequest, reply: FastifyReply) => {
+    const isBefore = error instanceof AppError && isBeforeCalls(error);
+    if (isBefore || request.method !== "POST") return sendProblem(error, request, reply);
+    const { code, detail, status } = refuse(error, request, reply);
+    const id = idIn(request.body);
+    const isParse = "code" in error && error.code === "FST_ERR_CTP_INVALID_JSON_BODY";
+    const otherwise = status >= 500 ? RPC.internal : id === null ? RPC.invalidRequest : RPC.invalidParams;
+    const rpcCode =
+      error instanceof RpcError
+        ? error.rpcCode
+        : isParse
+          ? RPC.parse
+          : (codes[code as ErrorCode] ?? otherwise);
+    const data = dataOf(rpcCode, error);
+    if (id !== null) reply.code(error instanceof RpcError ? error.status : 200);
+    return reply.type("application/json").send(
+      JSON.stringify({
+        jsonrpc: "2.0",
+        id,
+        error: { code: rpcCode, message: detail, ...(data === undefined ? {} : { data }) },
+      }),
+    );
+  };
+}
+
+/** The answer to one call of several: the others have answers of their own. */
+export const rpcFailure = (id: RpcId, error: AppError) => ({
+  jsonrpc: "2.0" as const,
+  id,
+  error: {
+    code: error instanceof RpcError ? error.rpcCode : RPC.invalidParams,
+    message: error.message,
+  },
+});
+
+/** Refusals of the whole request. */
+export const isBeforeCalls = (error: AppError) => BEFORE.has(error.code);
+
+const BEFORE: ReadonlySet<ErrorCode> = new Set([
+  "unauthorized",
+  "credentials_expired",
+  "credentials_revoked",
+  "forbidden",
+]);
+
+const WithId = z.looseObject({ id: RpcId });
+
+const idIn = (body: unknown): RpcId | null => WithId.safeParse(body).data?.id ?? null;
+
+/** The answer to a call. */
+export const rpcResult = (id: RpcId, result: object) => ({ jsonrpc: "2.0" as const, id, result });
+
+/** The same as JSON, of a result in parts. */
+export async function* rpcResultParts(
+  id: RpcId,
+  result: AsyncIterable<string>,
+): AsyncGenerator<string, void, void> {
+  yield `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`;
+  yield* result;
+  yield "}";
+}

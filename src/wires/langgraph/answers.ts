@@ -1,0 +1,101 @@
+// Answers whose JSON is written in parts: each part is made once the client has taken those before it.
+
+import { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import { areLong, lengthOfAll, type Message } from "../../agent/core/message.ts";
+import { ownTurn } from "../../lib/async.ts";
+import { ownerOf } from "../../server/auth/guard.ts";
+import { clientDisconnect } from "../../server/http/client-disconnect.ts";
+import { inSlices } from "../../server/http/long-answers.ts";
+import type { Unread, UnreadAnswers } from "../../server/http/unread-answers.ts";
+import { messageShape } from "./history.ts";
+
+const PIECE_CHARS = 64 * 1024;
+
+export interface WrittenJson {
+  readonly parts: Iterable<string>;
+  /** What the parts are made of, which is kept until the client has read the last one. */
+  readonly texts: readonly string[];
+  /** Counts what waits, if that has begun. */
+  readonly unread?: Unread | undefined;
+}
+
+/**
+ * The messages as JSON, to make an answer of. Those of a long thread are written in several turns of the event loop, and count
+ * from the beginning: many clients may ask for them at once. Throws `unavailable` when there is no room for them, and ends when
+ * the client has left.
+ */
+export async function messageTexts(
+  reply: FastifyReply,
+  messages: readonly Message[],
+  unreadAnswers: Pick<UnreadAnswers, "open">,
+): Promise<Pick<WrittenJson, "texts" | "unread">> {
+  const left = clientDisconnect(reply);
+  const unread = areLong(messages) ? unreadAnswers.open(reply) : undefined;
+  unread?.(lengthOfAll(messages));
+  const texts: string[] = [];
+  const toJson = (message: Message) => JSON.stringify(messageShape(message));
+  for await (const slice of inSlices(ownerOf(reply.request).tenant, messages, toJson)) {
+    left.throwIfAborted();
+    texts.push(...slice);
+  }
+  return { texts, unread };
+}
+
+/** Answers with a text of JSON. A short one is sent whole; of a long one counts what waits for the client. */
+export function sendText(
+  reply: FastifyReply,
+  { parts, texts, unread }: WrittenJson,
+  unreadAnswers: Pick<UnreadAnswers, "open">,
+): never {
+  reply.type("application/json; charset=utf-8");
+  const pieces = inPieces(parts);
+  const first = pieces.next().value ?? "";
+  const second = pieces.next().value;
+  const { tenant } = ownerOf(reply.request);
+  const all = () => inTurns(tenant, chain(first, second ?? "", pieces));
+  const payload =
+    second === undefined
+      ? first
+      : Readable.from(counted(all(), texts, unread ?? unreadAnswers.open(reply)), { objectMode: false });
+  // The text is that of a value that the route's schema describes.
+  return payload as never;
+}
+
+function* chain(first: string, second: string, others: Iterable<string>): Generator<string, void, void> {
+  yield first;
+  yield second;
+  yield* others;
+}
+
+/** A client that reads fast would take all of them in one turn of the event loop. */
+async function* inTurns(tenant: string, pieces: Iterable<string>): AsyncGenerator<string, void, void> {
+  for (const piece of pieces) {
+    await ownTurn(tenant);
+    yield piece;
+  }
+}
+
+async function* counted(
+  pieces: AsyncIterable<string>,
+  texts: readonly string[],
+  unread: Unread,
+): AsyncGenerator<string, void, void> {
+  const kept = texts.reduce((length, text) => length + text.length, 0);
+  for await (const piece of pieces) {
+    unread(kept + piece.length);
+    yield piece;
+  }
+}
+
+/** The same text in fewer parts. */
+function* inPieces(parts: Iterable<string>): Generator<string, void, void> {
+  let piece = "";
+  for (const part of parts) {
+    piece += part;
+    if (piece.length < PIECE_CHARS) continue;
+    yield piece;
+    piece = "";
+  }
+  if (piece !== "") yield piece;
+}

@@ -1,0 +1,181 @@
+// Starts what the body of a run asks for: a new run, an answer to what waits, or its end.
+
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import type { Message, UserMessage } from "../../agent/core/message.ts";
+import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import { keyOfMessage } from "../../engine/runs/align.ts";
+import {
+  beginTurn,
+  type Caller,
+  type FoundThread,
+  type Said,
+  type TurnRequest,
+} from "../../engine/runs/begin-turn.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
+import { endRun, openOn } from "../../engine/runs/start.ts";
+import { mapInTurns } from "../../lib/async.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { cancelIfActive } from "../../server/http/run-stream.ts";
+import type { RouteServices } from "../../server/http/services.ts";
+import { writeFiles } from "./files.ts";
+import {
+  checkpointIn,
+  clientTools,
+  messageIn,
+  type RunBody,
+  refuseUnsupported,
+  roleOf,
+  sentMessages,
+} from "./input.ts";
+import { runMetadata } from "./modes.ts";
+import { agentNamed } from "./resources/assistants.ts";
+import { answersOf } from "./resume.ts";
+import { countingIn, taskOf } from "./task.ts";
+
+/** Starts a run, or finds it. Gets the id of the stream's place. */
+export type Begin = (stream?: string) => Promise<RunRecord>;
+
+/**
+ * Checks everything and starts nothing yet. Throws `not_found` for an unknown agent, and for an unknown thread unless the
+ * body says to create it; `invalid_request` for unsupported options and for answers that fit no open interrupt; `interrupt_closed`.
+ */
+export async function beginning(
+  services: RouteServices,
+  caller: Caller,
+  threadId: string,
+  body: RunBody,
+): Promise<Begin> {
+  refuseUnsupported(body);
+  const { name: agent } = agentNamed(services.agents, body.assistant_id);
+  if (services.refusesSystemMessages && sentMessages(body).some((each) => roleOf(each) === "system"))
+    throw new AppError(
+      "invalid_request",
+      "input.messages: this server accepts no `system` messages from users.",
+    );
+  const thread = await services.stores.threads.get(caller.owner, threadId);
+  if (!thread && body.if_not_exists !== "create") throw notFound("thread", threadId);
+  const { resume, goto } = body.command ?? {};
+  if (goto === "__end__" && isMissing(resume)) return ending(services, caller, threadId);
+  const turn = {
+    thread_id: threadId,
+    metadata: runMetadata(body),
+    request: { ...omitUndefined({ tools: clientTools(body) }) },
+  };
+  if (!isMissing(resume)) {
+    const answers = (open: readonly Interrupt[]) => answersOf(resume, open);
+    return (await beginTurn(services.runs, caller, { ...turn, answers })).start;
+  }
+  return running(services, caller, { ...turn, agent }, body);
+}
+
+const isMissing = (resume: unknown) => resume === undefined || resume === null;
+
+/** Ends what waits, without an answer of the model. */
+async function ending({ stores, runs }: RouteServices, { owner }: Caller, thread_id: string): Promise<Begin> {
+  const newest = await newestRun(stores.runs, owner, thread_id);
+  if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
+    throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+  return () => endRun(runs, { owner, thread_id, run_id: newest.id }, "cancel");
+}
+
+async function running(
+  services: RouteServices,
+  caller: Caller,
+  turn: TurnRequest & { readonly agent: string },
+  body: RunBody,
+): Promise<Begin> {
+  const { owner } = caller;
+  const { thread_id, agent, request } = turn;
+  const on_busy = ON_BUSY[body.multitask_strategy ?? "enqueue"];
+  const { as, replaces, start } = await beginTurn(services.runs, caller, {
+    ...turn,
+    on_busy,
+    request: { ...request, ...omitUndefined({ model: modelIn(services, agent, body) }) },
+    says: (thread) => saidIn(services, owner, { thread_id, thread }, body),
+  });
+  if (as === "repeat") return start;
+  return async (stream) => {
+    if (body.input?.files) await writeFiles(services, { owner, thread_id, agent }, body.input.files);
+    if (replaces === undefined || on_busy === "reject") return start(stream);
+    return start(stream).catch(async (error: unknown) => {
+      if (!hasCode(error, "thread_busy")) throw error;
+      await endRuns(services, owner, thread_id);
+      return start(stream);
+    });
+  };
+}
+
+interface Addressed {
+  readonly thread_id: string;
+  readonly thread: FoundThread;
+}
+
+async function saidIn(
+  { stores }: RouteServices,
+  owner: Owner,
+  { thread_id, thread }: Addressed,
+  body: RunBody,
+): Promise<Said> {
+  const known = await thread.messages();
+  const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
+  const { input, place } = taskOf(known, messages, checkpointIn(body));
+  const newest = input.findLast((message) => message.role === "user");
+  const isNew = place.as === "new";
+  const key = newest && (await keyFor(stores, owner, { thread_id, newest, known, isNew }));
+  return { input, place, idempotency_key: key };
+}
+
+/** Ends what the thread does and is about to do: all of that would be forgotten. Waits for it, but not for long. */
+async function endRuns({ runs, stores, streams }: RouteServices, owner: Owner, threadId: string) {
+  const { items } = await stores.runs.list(owner, threadId, { limit: 100 });
+  // The newest first, so that none that waits starts meanwhile.
+  const keys = items.filter(({ status }) => !isSettled(status)).map((run) => keyOf(owner, run));
+  const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
+  for (const key of keys) await cancelIfActive(runs, key);
+  for (const key of keys) await settledRun(runs, key, signal);
+}
+
+/** A cancelled run ends within a second or two. */
+const ENDING_MS = 10_000;
+
+const ON_BUSY = {
+  enqueue: "enqueue",
+  reject: "reject",
+  interrupt: "interrupt",
+  rollback: "interrupt",
+} as const;
+
+interface Keyed {
+  readonly thread_id: string;
+  readonly newest: UserMessage;
+  readonly known: readonly Message[];
+  readonly isNew: boolean;
+}
+
+/** Makes a repeated request for the same message one run, also while that run waits for the one before it. */
+async function keyFor(
+  { runs }: RouteServices["stores"],
+  owner: Owner,
+  { thread_id, newest, known, isNew }: Keyed,
+): Promise<string> {
+  if (!isNew) return keyOfMessage(newest, known);
+  const key = `message:${newest.id}`;
+  const earlier = await runs.known(owner, thread_id, key);
+  // Its message has been dropped from the thread since, and is sent again.
+  return earlier && isSettled(earlier.status) ? keyOfMessage(newest, known) : key;
+}
+
+/** The model that the client asks for, if the agent offers it: front ends send names that they know from elsewhere. */
+function modelIn({ agents }: RouteServices, agent: string, { config }: RunBody): string | undefined {
+  const model = config?.configurable?.model;
+  if (!model) return undefined;
+  try {
+    agents.checkModel(agents.find(agent), model);
+    return model;
+  } catch (error) {
+    if (hasCode(error, "invalid_request")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+// A run's frames with their ids. Every reader folds from the run's first event; the id of the last frame that it has tells
+// which ones to leave out.
+
+import { AppError, hasCode } from "../../agent/core/errors.ts";
+import { unanswered } from "../../agent/core/message.ts";
+import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import type { Stores } from "../../agent/core/stores.ts";
+import { keyOf } from "../../engine/runs/control.ts";
+import { openOn } from "../../engine/runs/start.ts";
+import { mapInTurns } from "../../lib/async.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
+import { eventIn } from "../fold.ts";
+import type { StreamModes } from "./modes.ts";
+import { asItIs, endOf, type History, project, type Shown, textOf } from "./table.ts";
+
+/** A frame of a run: the `k`-th that its event `seq` gave. */
+export interface FrameCursor {
+  readonly epoch: number;
+  readonly seq: number;
+  readonly k: number;
+}
+
+const START: FrameCursor = { epoch: 0, seq: 0, k: -1 };
+const CURSOR = /^(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-(?<seq>\d{1,9})\.(?<k>\d{1,9})$/;
+
+/** The cursor in a frame's id; the start without one. Throws `invalid_request` for a frame of another run. */
+export function cursorIn(id: string | undefined, run: RunRecord): FrameCursor {
+  if (id === undefined || id === "" || id === "-1") return START;
+  const parts = CURSOR.exec(id)?.groups;
+  if (parts?.run !== run.id)
+    throw new AppError(
+      "invalid_request",
+      "Last-Event-ID: this is not the id of an event of this run. Send the id of the last one that you received, or `-1`.",
+    );
+  return { epoch: Number(parts.epoch), seq: Number(parts.seq), k: Number(parts.k) };
+}
+
+interface Reader extends StreamModes {
+  readonly owner: Owner;
+  readonly run: RunRecord;
+  readonly after: FrameCursor;
+}
+
+/** The frames after the cursor, to the run's end. If events are no longer kept, the thread as it is comes in their place. */
+export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reader): Frames {
+  const key = keyOf(owner, run);
+  return async function* (signal) {
+    const seen = await seenBy(stores, { owner, run, after });
+    const framesOf = (shown: readonly Shown[], epoch: number, seq: number): (Frame | LongFrame)[] =>
+      shown.flatMap(({ event, text }, k) =>
+        seq < seen.seq || (seq === seen.seq && k <= seen.k)
+          ? []
+          : [longOrShort({ id: `${run.id}:${epoch}-${seq}.${k}`, event }, text())],
+      );
+    let fold: ReturnType<typeof project> | undefined;
+    for (let from = 0; ; ) {
+      try {
+        for await (const batch of stores.events.read(key, from, signal)) {
+          fold ??= project(modes, await historyOf(stores, owner, run, modes));
+          for (const entry of batch) {
+            const { epoch, seq } = entry;
+            const frames = framesOf(fold(eventIn(entry), run), epoch, seq);
+            if (frames.length > 0) yield frames;
+            from = seq;
+          }
+        }
+        return;
+      } catch (error) {
+        if (!hasCode(error, "events_expired")) throw error;
+      }
+      const { last } = await stores.events.bounds(key);
+      const now = (await stores.runs.get(owner, run.thread_id, run.id)) ?? run;
+      const history = await historyOf(stores, owner, run, modes);
+      const open = isSettled(now.status) ? await openOn(stores.threads, owner, run.thread_id) : [];
+      yield framesOf(asItIs(modes, { history, open, run: now }), 0, last);
+      if (isSettled(now.status)) {
+        yield framesOf(endOf(now), 0, last + 1);
+        return;
+      }
+      fold = project(modes, history);
+      from = last;
+    }
+  };
+}
+
+const longOrShort = (
+  head: Omit<Frame, "data">,
+  data: Frame["data"] | LongFrame["data"],
+): Frame | LongFrame => (typeof data === "string" ? { ...head, data } : { ...head, data });
+
+/** What the reader has seen of the log as it is now: an entry that was lost or rewritten counts as not seen. */
+async function seenBy(
+  { events }: Stores,
+  { owner, run, after }: Pick<Reader, "owner" | "run" | "after">,
+): Promise<{ seq: number; k: number }> {
+  if (after.seq === 0 || after.epoch === 0) return after;
+  const seq = await events.seen(keyOf(owner, run), after);
+  return seq === after.seq ? after : { seq, k: Number.POSITIVE_INFINITY };
+}
+
+/** Only who wants whole states needs the messages; those of a long thread are written in several turns of the event loop. */
+async function historyOf(
+  { threads }: Stores,
+  owner: Owner,
+  { thread_id }: RunRecord,
+  { modes }: StreamModes,
+): Promise<History> {
+  const state = await threads.state(owner, thread_id);
+  const messages = modes.has("values") ? await threads.messages(owner, thread_id) : [];
+  return { calls: unanswered(messages), texts: await mapInTurns(owner.tenant, messages, textOf), state };
+}

@@ -1,0 +1,23 @@
+// The API of the LangGraph Platform: agents as assistants, for `@langchain/langgraph-sdk` and the front ends made with it.
+// docs/wires/langgraph.md has the lines that connect one.
+
+import type { RouteServices } from "../../server/http/services.ts";
+import type { App } from "../../server/http/validation.ts";
+import { answerRefusals } from "../refusals.ts";
+import { ERRORS } from "./errors.ts";
+import { protocolRoutes } from "./protocol/index.ts";
+import { assistantRoutes } from "./resources/assistants.ts";
+import { stateRoutes } from "./resources/state.ts";
+import { threadRoutes } from "./resources/threads.ts";
+import { runRoutes } from "./runs.ts";
+import { startRoutes } from "./starts.ts";
+
+export function langgraphRoutes(app: App, services: RouteServices): void {
+  answerRefusals(app, ERRORS);
+  assistantRoutes(app, services);
+  threadRoutes(app, services);
+  stateRoutes(app, services);
+  startRoutes(app, services);
+  runRoutes(app, services);
+  protocolRoutes(app, services);
+}

@@ -1,0 +1,47 @@
+// What one stream of the protocol asks for.
+
+import { z } from "zod";
+import { boundedList } from "../../../lib/bounded-schemas.ts";
+import type { Told } from "./told.ts";
+
+const Namespace = boundedList(z.string().max(512), 32);
+
+export const StreamBody = z.looseObject({
+  channels: z
+    .array(z.string().max(256))
+    .min(1)
+    .max(64)
+    .describe(
+      "Of: values, checkpoints, lifecycle, input, messages, tools, custom, custom:<name>. Others stay silent.",
+    ),
+  namespaces: boundedList(Namespace, 256).optional().describe("Only what lies at or below one of these."),
+  depth: z.int().min(0).optional().describe("How far below."),
+  since: z.int().min(0).optional().describe("Only what comes after the event of this `seq`."),
+});
+export type StreamFilter = z.infer<typeof StreamBody>;
+
+export function matches({ channels, namespaces, depth }: StreamFilter, told: Told): boolean {
+  return (
+    channelsOf(told).some((channel) => channels.includes(channel)) &&
+    (!namespaces ||
+      namespaces.length === 0 ||
+      namespaces.some(
+        (prefix) =>
+          isBelow(told.namespace, prefix) &&
+          (depth === undefined || told.namespace.length - prefix.length <= depth),
+      ))
+  );
+}
+
+function channelsOf({ method, data }: Told): string[] {
+  if (method === "input.requested") return ["input"];
+  return method === "custom" ? ["custom", `custom:${String(data.name)}`] : [method];
+}
+
+/** A part of a prefix without an id stands for all of its kind: `tools` for `tools:call_1`. */
+function isBelow(namespace: readonly string[], prefix: readonly string[]): boolean {
+  return prefix.every((part, index) => {
+    const own = namespace[index];
+    return own === part || (!part.includes(":") && own?.split(":")[0] === part);
+  });
+}

@@ -1,0 +1,178 @@
+// What the protocol shows of the agents of a run and of their threads: their messages as they are written, and snapshots of
+// what their threads have.
+
+import type { Message } from "../../../agent/core/message.ts";
+import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
+import { checkpointBefore, headOf, stepOf } from "../resources/checkpoints.ts";
+import type { Teller, Told } from "./told.ts";
+import type { Data, Writing } from "./writing.ts";
+
+export interface ShownThread {
+  /** The thread's messages: the run's own follow those that are before its first. */
+  readonly messages: readonly Message[];
+  readonly state: Readonly<Record<string, unknown>>;
+  /**
+   * Later runs were accepted. Only the messages that the thread still has are sent, and each block of them at once: a
+   * client that holds the thread's state shows no piece of an old message again.
+   */
+  readonly isPast: boolean;
+}
+
+/** An agent at work: the run's own, or a subagent. */
+export interface Speaker {
+  readonly namespace: readonly string[];
+  /** Its thread. Undefined while it is not known how that begins. */
+  messages: Message[] | undefined;
+  readonly shapes: LangChainMessage[];
+  writing: Writing | undefined;
+  /** In a past run, the start of a block, which waits for the end of it. */
+  held: Told | undefined;
+}
+
+export class Speakers {
+  readonly root = speakerOn([]);
+  readonly #thread: ShownThread;
+  readonly #teller: Teller;
+  readonly #kept: ReadonlySet<string>;
+  /** Of the state, what is shown. */
+  readonly #shown: Map<string, unknown>;
+  readonly #subagents = new Map<string, Speaker>();
+  #isPlaced = false;
+  #isStateNew = false;
+
+  constructor(thread: ShownThread, teller: Teller) {
+    this.#thread = thread;
+    this.#teller = teller;
+    this.#kept = new Set(thread.messages.map(({ id }) => id));
+    this.#shown = new Map(Object.entries(thread.state));
+  }
+
+  at(path: readonly string[]): Speaker {
+    if (path.length === 0) return this.root;
+    const key = JSON.stringify(path);
+    const known = this.#subagents.get(key) ?? speakerOn(path.map(namespaceOf));
+    this.#subagents.set(key, known);
+    return known;
+  }
+
+  /** Pieces of the message that the speaker writes. */
+  write(speaker: Speaker, data: readonly Data[]): Told[] {
+    const { namespace } = speaker;
+    return data.flatMap((each) =>
+      this.#heldBack(speaker, { ...this.#teller.tell("messages", namespace, each), node: "agent" }),
+    );
+  }
+
+  /** Of a past run's message, the start of a block waits for its end, and then has all of it. */
+  #heldBack(speaker: Speaker, told: Told): Told[] {
+    if (!this.#thread.isPast) return [told];
+    if (speaker === this.root && !this.#kept.has(speaker.writing?.id ?? "")) return [];
+    if (told.data.event === "content-block-delta") return [];
+    if (told.data.event === "content-block-start") {
+      speaker.held = told;
+      return [];
+    }
+    const { held } = speaker;
+    speaker.held = undefined;
+    const { content } = told.data as { content?: { type: string } };
+    if (!held || !content) return [...(held ? [held] : []), told];
+    const isCall = content.type !== "text" && content.type !== "reasoning";
+    return [isCall ? held : { ...held, data: { ...held.data, content } }, told];
+  }
+
+  /** Clients keep a message that they have read until a snapshot has it, and the next one does not. */
+  withdraw(speaker: Speaker, error: { message: string; code: string }): Told[] {
+    const { writing: message, namespace, messages: own, shapes } = speaker;
+    const told = message?.isBegun ? this.write(speaker, [{ event: "error", ...error }]) : [];
+    speaker.writing = undefined;
+    if (!message?.isBegun || !own || this.#thread.isPast) return told;
+    const gone = messageShape({ id: message.id, created_at: "", role: "assistant", content: "" });
+    const values = (list: readonly LangChainMessage[]): Told => ({
+      ...this.#teller.tell("values", namespace, this.#valuesOf(namespace, list)),
+      isWithdrawal: true,
+    });
+    return [...told, values([...shapes, gone]), values([...shapes])];
+  }
+
+  /** The message is in the speaker's thread now: a snapshot, unless it is not known how that begins. */
+  add(speaker: Speaker, message: Message): Told[] {
+    if (speaker === this.root) {
+      if (this.#thread.isPast && !this.#kept.has(message.id)) return this.#passOver();
+      const { messages } = this.#thread;
+      const known = messages.findIndex(({ id }) => id === message.id);
+      const isAhead = this.root.messages?.some(({ id }) => id === message.id);
+      if (!this.#isPlaced || isAhead) this.#place(known >= 0 ? known : messages.length);
+    } else if (!speaker.messages && message.role === "user") speaker.messages = [];
+    if (!speaker.messages) return [];
+    speaker.messages.push(message);
+    speaker.shapes.push(messageShape(message));
+    return this.#snapshot(speaker);
+  }
+
+  /** Numbers what follows as if the snapshot of a message were told that the thread has no longer. */
+  #passOver(): Told[] {
+    this.#teller.skip(2);
+    this.#isStateNew = false;
+    return [];
+  }
+
+  /** The thread as it is, for a reader who comes while the run is under way. */
+  snapshotOfAll(): Told[] {
+    this.#place(this.#thread.messages.length);
+    return this.#snapshot(this.root);
+  }
+
+  /** A snapshot if the state has changed since the last one. */
+  snapshotOfState(): Told[] {
+    if (!this.#isStateNew) return [];
+    if (!this.#isPlaced && !this.#thread.isPast) this.#place(this.#thread.messages.length);
+    return this.#snapshot(this.root);
+  }
+
+  setState(key: "todos" | "files", value: unknown): void {
+    this.#shown.set(key, value);
+    this.#isStateNew = true;
+  }
+
+  /** The run's messages follow the first `count` of the thread. */
+  #place(count: number): void {
+    this.#isPlaced = true;
+    this.root.messages = this.#thread.messages.slice(0, count);
+    this.root.shapes.splice(0, Number.POSITIVE_INFINITY, ...this.root.messages.map(messageShape));
+  }
+
+  /** Where the speaker's messages stand now, and what is shown of its thread. */
+  #snapshot({ namespace, messages: own, shapes }: Speaker): Told[] {
+    if (!own) return [];
+    if (namespace.length === 0) this.#isStateNew = false;
+    const head = headOf(own);
+    const before = checkpointBefore(own, own.length);
+    const checkpoint = {
+      id: head.id,
+      ...(before ? { parent_id: before.id } : {}),
+      // What was said before may be asked again: clients keep messages of a later step.
+      step: Math.max(stepOf(own, head), this.#teller.timestamp),
+      source: own.at(-1)?.role === "user" ? "input" : "loop",
+    };
+    return [
+      this.#teller.tell("checkpoints", namespace, checkpoint),
+      this.#teller.tell("values", namespace, this.#valuesOf(namespace, [...shapes])),
+    ];
+  }
+
+  #valuesOf(namespace: readonly string[], messages: readonly LangChainMessage[]): Data {
+    return namespace.length === 0
+      ? { messages, ...stateShape(Object.fromEntries(this.#shown)) }
+      : { messages };
+  }
+}
+
+const speakerOn = (namespace: readonly string[]): Speaker => ({
+  namespace,
+  messages: undefined,
+  shapes: [],
+  writing: undefined,
+  held: undefined,
+});
+
+export const namespaceOf = (id: string) => `tools:${id}`;

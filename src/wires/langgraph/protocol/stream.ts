@@ -1,0 +1,147 @@
+// The events of a thread, over all of its runs, for one stream of the protocol. A client that comes back names no place: it
+// knows the ids of what it has, so the newest runs are sent again from their first event.
+
+import { hasCode } from "../../../agent/core/errors.ts";
+import { isSettled, type RunRecord } from "../../../agent/core/records.ts";
+import type { LogEntry, Stores } from "../../../agent/core/stores.ts";
+import { keyOf, newestRun } from "../../../engine/runs/control.ts";
+import { runsAfter, untilThread } from "../../../engine/runs/follow.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { Frame, Frames } from "../../../server/http/sse.ts";
+import { matches, type StreamFilter } from "./filter.ts";
+import { type ProtocolFold, project } from "./table.ts";
+import type { Position, Told } from "./told.ts";
+
+/** So many runs before the newest one are sent again. What is older is in the thread's state. */
+const REPLAYED = 9;
+
+interface ThreadStream {
+  readonly owner: Owner;
+  readonly threadId: string;
+  readonly filter: StreamFilter;
+}
+
+/** Silent while there is no such thread. Does not end before `signal` aborts. */
+export function threadEvents(stores: Stores, { owner, threadId, filter }: ThreadStream): Frames {
+  return async function* (signal) {
+    while (!signal.aborted) {
+      if (!(await untilThread(stores, { owner, threadId }, signal))) return;
+      const first = await firstReplayed(stores, owner, threadId);
+      if (first) yield* runEvents(stores, { owner, run: first, filter }, signal);
+      for await (const run of runsAfter(stores, { owner, threadId, last: first?.id }, signal))
+        yield* runEvents(stores, { owner, run, filter }, signal);
+    }
+  };
+}
+
+async function firstReplayed({ runs }: Stores, owner: Owner, threadId: string) {
+  const { items } = await runs.list(owner, threadId, { limit: REPLAYED + 1 });
+  for (const run of items.toReversed())
+    if ((await runs.place(owner, threadId, run.id)) !== undefined) return run;
+  return undefined;
+}
+
+interface RunStream {
+  readonly owner: Owner;
+  readonly run: RunRecord;
+  readonly filter: StreamFilter;
+}
+
+async function* runEvents(
+  stores: Stores,
+  { owner, run, filter }: RunStream,
+  signal: AbortSignal,
+): AsyncGenerator<readonly Frame[], void, void> {
+  const { events, runs } = stores;
+  const key = keyOf(owner, run);
+  const place = (await runs.place(owner, run.thread_id, run.id)) ?? 0;
+  if (numberOf(place + 1, { seq: 0, k: 0 }) <= (filter.since ?? 0)) return;
+  for (let after = 0; ; ) {
+    const fold = await foldOf(stores, { owner, run, filter });
+    try {
+      for await (const batch of events.read(key, after, signal)) {
+        const told = withoutSuperseded(batch.flatMap((entry) => eventsOf(entry, { fold, run, filter })));
+        yield told.flatMap((each) => frameOf(each, { run, place, since: filter.since }));
+        after = batch.at(-1)?.seq ?? after;
+      }
+      return;
+    } catch (error) {
+      if (!hasCode(error, "events_expired")) throw error;
+      const { first, last } = await events.bounds(key);
+      if (last === 0 || last <= after) return;
+      after = Math.max(first - 1, after);
+    }
+  }
+}
+
+/** A fold of the thread as it is now. Streams that show nothing of the messages do without them. */
+async function foldOf(stores: Stores, { owner, run, filter }: RunStream): Promise<ProtocolFold> {
+  const { threads } = stores;
+  const isWatching = filter.channels.every((channel) => channel === "lifecycle" || channel === "input");
+  const [messages, state, isPast] = await Promise.all([
+    isWatching ? [] : threads.messages(owner, run.thread_id),
+    isWatching ? {} : threads.state(owner, run.thread_id),
+    hasSuccessor(stores, owner, run),
+  ]);
+  return project({ messages, state, isPast });
+}
+
+/** Whether a later run has begun, or is to begin. */
+async function hasSuccessor({ runs }: Stores, owner: Owner, run: RunRecord): Promise<boolean> {
+  const begun = await runs.begun(owner, run.thread_id);
+  if (begun && begun.id !== run.id) return true;
+  const now = await runs.get(owner, run.thread_id, run.id);
+  const newest = await newestRun(runs, owner, run.thread_id);
+  return Boolean(now && isSettled(now.status) && newest && !isSettled(newest.status));
+}
+
+function eventsOf(
+  { epoch, seq, event, json }: LogEntry,
+  { fold, run, filter }: { fold: ProtocolFold; run: RunRecord; filter: StreamFilter },
+): Told[] {
+  if (event === "on_chat_model_stream" && !filter.channels.includes("messages")) return [];
+  // The log holds exactly what was appended, which was checked then.
+  return fold(JSON.parse(json) as StreamEvent, { epoch, seq }, run).filter((told) => matches(filter, told));
+}
+
+/** Each snapshot has all of the one before it: of those that come at once, the last counts. */
+function withoutSuperseded(told: readonly Told[]): Told[] {
+  const isSnapshot = ({ method, isWithdrawal }: Told) =>
+    (method === "values" || method === "checkpoints") && !isWithdrawal;
+  const last = new Map<string, Told>();
+  const keyOf = ({ method, namespace }: Told) => `${method} ${namespace.join(" ")}`;
+  for (const each of told) if (isSnapshot(each)) last.set(keyOf(each), each);
+  return told.filter((each) => !isSnapshot(each) || last.get(keyOf(each)) === each);
+}
+
+function frameOf(
+  { at, method, namespace, node, timestamp, data }: Told,
+  { run, place, since = 0 }: { run: RunRecord; place: number; since?: number | undefined },
+): Frame[] {
+  const seq = numberOf(place, at);
+  if (seq <= since) return [];
+  const event_id = `${run.id}:${at.epoch}-${at.seq}.${at.k}`;
+  const params = { namespace, timestamp, ...(node ? { node } : {}), data };
+  return [
+    { id: event_id, event: method, data: JSON.stringify({ type: "event", event_id, seq, method, params }) },
+  ];
+}
+
+/** Of a run's events, and of what one gives. */
+const [EVENTS, PARTS] = [2 ** 24, 2 ** 6];
+
+/**
+ * Grows over all runs of a thread, and is the same for every reader: it is made of the run's place, of the event's number in
+ * its log, and of its number among what that gives.
+ */
+export const numberOf = (place: number, { seq, k }: Pick<Position, "seq"> & { readonly k: number }) =>
+  (place * EVENTS + Math.min(seq, EVENTS - 1)) * PARTS + Math.min(k, PARTS - 1);
+/** The number of the thread's last event: what a client shows of questions until then may be answered already. */
+export async function lastNumber({ runs, events }: Stores, owner: Owner, threadId: string): Promise<number> {
+  const newest = await runs.begun(owner, threadId);
+  const place = newest && (await runs.place(owner, threadId, newest.id));
+  if (!newest || place === undefined) return 0;
+  const { last } = await events.bounds(keyOf(owner, newest));
+  return numberOf(place, { seq: last || EVENTS, k: PARTS });
+}

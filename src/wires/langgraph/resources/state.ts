@@ -1,0 +1,256 @@
+// The states of threads: to read, to go back to, and to write files into.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../agent/core/errors.ts";
+import { keyOf, newestRun, notFound, settledRun } from "../../../engine/runs/control.ts";
+import { endRun, openOn } from "../../../engine/runs/start.ts";
+import { boundedMap } from "../../../lib/bounded-schemas.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { ownerOf } from "../../../server/auth/guard.ts";
+import type { RouteServices } from "../../../server/http/services.ts";
+import type { App } from "../../../server/http/validation.ts";
+import { messageTexts, sendText } from "../answers.ts";
+import { writeFiles } from "../files.ts";
+import { Checkpoint, MAX_SENT_KEYS } from "../input.ts";
+import { checkpointOf, headOf, type Checkpoint as Place } from "./checkpoints.ts";
+import { checkpointShape, historyOf, type Selection, stateText, type WholeThread } from "./states.ts";
+import { ThreadParams } from "./threads.ts";
+import { writeMessages } from "./update.ts";
+
+const tags = ["langgraph"];
+
+/** A run that only answers open calls ends within a second or two. */
+const ENDING_MS = 10_000;
+
+const Select = z.union([z.string(), z.array(z.string().max(64)).max(32)]).nullish();
+const StateQuery = z.looseObject({ select: Select });
+const ThreadState = z
+  .looseObject({})
+  .describe("values, next, tasks, metadata, checkpoint, parent_checkpoint, …");
+const CheckpointBody = z.looseObject({ checkpoint: Checkpoint.nullish(), select: Select });
+const HistoryBody = z
+  .looseObject({
+    limit: z.int().min(1).max(1000).default(10),
+    before: z.union([z.string().max(256), z.looseObject({})]).nullish(),
+    checkpoint: Checkpoint.nullish(),
+    select: Select,
+  })
+  .default({ limit: 10 });
+/** Only `messages` and `files` can be written. */
+const Values = boundedMap(z.string(), z.unknown(), 64);
+const UpdateBody = z.looseObject({
+  values: z.union([Values, z.array(Values).max(16)]).nullish(),
+  as_node: z.string().max(128).nullish(),
+  checkpoint: Checkpoint.nullish(),
+  checkpoint_id: z.string().max(256).nullish(),
+});
+const Files = boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS);
+const Updated = z.looseObject({ checkpoint: z.looseObject({ checkpoint_id: z.string() }) });
+
+export function stateRoutes(app: App, services: RouteServices): void {
+  const { stores, runs, streams, unreadAnswers } = services;
+  const { threads } = stores;
+  const params = ThreadParams;
+
+  app.get(
+    "/threads/:thread_id/state",
+    {
+      schema: {
+        summary: "The state of a thread",
+        tags,
+        params,
+        querystring: StateQuery,
+        response: { 200: ThreadState },
+      },
+    },
+    async (request, reply) => {
+      const whole = await wholeThread(ownerOf(request), request.params.thread_id);
+      return sendState(reply, whole, headOf(whole.messages), selectionOf(request.query.select));
+    },
+  );
+
+  app.get(
+    "/threads/:thread_id/state/:checkpoint_id",
+    {
+      schema: {
+        summary: "The state of a thread at one of its checkpoints",
+        tags,
+        params: params.extend({ checkpoint_id: z.string().min(1).max(256) }),
+        querystring: StateQuery,
+        response: { 200: ThreadState },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id, checkpoint_id } = request.params;
+      const whole = await wholeThread(ownerOf(request), thread_id);
+      return sendState(reply, whole, placeOf(whole, checkpoint_id), selectionOf(request.query.select));
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/state/checkpoint",
+    {
+      schema: {
+        summary: "The same, with the checkpoint in the body",
+        tags,
+        params,
+        body: CheckpointBody,
+        response: { 200: ThreadState },
+      },
+    },
+    async (request, reply) => {
+      const { checkpoint, select } = request.body;
+      const whole = await wholeThread(ownerOf(request), request.params.thread_id);
+      const id = checkpoint?.checkpoint_id;
+      return sendState(reply, whole, id ? placeOf(whole, id) : headOf(whole.messages), selectionOf(select));
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/history",
+    {
+      schema: {
+        summary: "The states of a thread, newest first",
+        description:
+          "Where a client may begin again: before and after each message of the user, and the end.",
+        tags,
+        params,
+        body: HistoryBody,
+        response: { 200: z.array(ThreadState) },
+      },
+    },
+    async (request, reply) => {
+      const { limit, before, checkpoint, select } = request.body;
+      const owner = ownerOf(request);
+      const whole = await wholeThread(owner, request.params.thread_id);
+      // The states of a subagent are those of its own thread.
+      if (checkpoint?.checkpoint_ns) return [];
+      const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+      const places = historyOf(whole, kept.texts, { limit, before: idIn(before) });
+      const parts = listText(whole, kept.texts, places, selectionOf(select));
+      return sendText(reply, { ...kept, parts }, unreadAnswers);
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/state",
+    {
+      schema: {
+        summary: "Write messages and files, or end what waits",
+        description:
+          "`values.messages` follow those of the thread, or replace those of the same id; a message of the type `remove` takes one away. `values.files` are written for the agent. `as_node: __end__` ends what waits without an answer.",
+        tags,
+        params,
+        body: UpdateBody,
+        response: { 200: Updated },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const whole = await wholeThread(owner, request.params.thread_id);
+      await update(owner, whole, request);
+      const { thread } = whole;
+      const head = checkpointShape(thread, headOf(await threads.messages(owner, thread.id)));
+      return { checkpoint: head, configurable: head };
+    },
+  );
+
+  async function update(
+    owner: Owner,
+    whole: WholeThread,
+    { body }: FastifyRequest<{ Body: z.infer<typeof UpdateBody> }>,
+  ): Promise<void> {
+    const values = Object.assign({}, ...[body.values ?? {}].flat()) as Record<string, unknown>;
+    const { thread, open } = whole;
+    const { files, messages, ...others } = values;
+    const [other] = Object.keys(others);
+    if (other !== undefined)
+      throw new AppError("invalid_request", `\`${other}\` cannot be written from outside.`);
+    const isWritten = files !== undefined || messages !== undefined;
+    if (!isWritten && body.as_node !== "__end__")
+      throw new AppError(
+        "invalid_request",
+        "values: send `messages` or `files`; nothing else can be written from outside.",
+      );
+    if (messages !== undefined) {
+      const checkpoint_id = (body.checkpoint?.checkpoint_id || body.checkpoint_id) ?? undefined;
+      await writeMessages(services, owner, whole, { messages, checkpoint_id });
+    }
+    if (files !== undefined) {
+      const checked = Files.safeParse(files).data;
+      if (!checked)
+        throw new AppError(
+          "invalid_request",
+          `values.files: must be an object of at most ${MAX_SENT_KEYS} paths and their texts.`,
+        );
+      await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checked);
+    }
+    if (isWritten) return;
+    const newest = await newestRun(stores.runs, owner, thread.id);
+    if (!newest || open.length === 0)
+      throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+    const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
+    // Any replica may be asked next, and must see the thread idle.
+    const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
+    await settledRun(runs, keyOf(owner, ending), signal);
+  }
+
+  async function sendState(
+    reply: FastifyReply,
+    whole: WholeThread,
+    at: Place,
+    select: Selection,
+  ): Promise<never> {
+    const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+    return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadAnswers);
+  }
+
+  /** Throws `not_found`. */
+  async function wholeThread(owner: Owner, id: string): Promise<WholeThread> {
+    const thread = await threads.get(owner, id);
+    if (!thread) throw notFound("thread", id);
+    const [messages, state, open] = await Promise.all([
+      threads.messages(owner, id),
+      threads.state(owner, id),
+      thread.status === "interrupted" ? openOn(threads, owner, id) : [],
+    ]);
+    return { thread, messages, state, open };
+  }
+}
+
+/** Throws `not_found`. */
+function placeOf({ messages }: WholeThread, id: string): Place {
+  const place = checkpointOf(messages, id);
+  if (place) return place;
+  throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
+}
+
+function* listText(
+  whole: WholeThread,
+  texts: readonly string[],
+  places: readonly Place[],
+  select: Selection,
+) {
+  yield "[";
+  for (const [index, at] of places.entries()) {
+    if (index > 0) yield ",";
+    yield* stateText(whole, texts, { at, select });
+  }
+  yield "]";
+}
+
+const selectionOf = (select: z.infer<typeof Select>): Selection =>
+  select === null || select === undefined ? undefined : typeof select === "string" ? [select] : select;
+
+const Named = z.looseObject({
+  checkpoint_id: z.string().optional(),
+  configurable: z.looseObject({ checkpoint_id: z.string().optional() }).optional(),
+});
+
+/** A checkpoint's id, alone or in a configuration. */
+function idIn(before: z.infer<typeof HistoryBody>["before"]): string | undefined {
+  if (typeof before === "string") return before;
+  const named = Named.safeParse(before).data;
+  return named?.checkpoint_id ?? named?.configurable?.checkpoint_id;
+}

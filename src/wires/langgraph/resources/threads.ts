@@ -1,0 +1,321 @@
+// Threads: create, find, annotate, copy, delete.
+
+import { z } from "zod";
+import { AppError, hasCode } from "../../../agent/core/errors.ts";
+import type { Message } from "../../../agent/core/message.ts";
+import { newThreadId } from "../../../agent/core/new-ids.ts";
+import type { Thread } from "../../../agent/core/records.ts";
+import type { NewThread } from "../../../agent/core/stores.ts";
+import { assertNoBranch } from "../../../engine/runs/branches.ts";
+import { notFound } from "../../../engine/runs/control.ts";
+import { openOn } from "../../../engine/runs/start.ts";
+import { deleteThreadTree, forkThread } from "../../../engine/runs/thread-actions.ts";
+import { createWithMessages } from "../../../engine/runs/thread-bytes.ts";
+import { freeTurn } from "../../../lib/async.ts";
+import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { ownerOf } from "../../../server/auth/guard.ts";
+import { jsonOf, type Lists, listOf, payloadOf } from "../../../server/http/long-answers.ts";
+import type { RouteServices } from "../../../server/http/services.ts";
+import type { App } from "../../../server/http/validation.ts";
+import { threadIdOf } from "../../messages.ts";
+import { messageTexts, sendText } from "../answers.ts";
+import { interruptsOf, messageShape, stateShape } from "../history.ts";
+import { MAX_SENT_KEYS } from "../input.ts";
+import { MAX_KEYS, scalarsIn } from "../modes.ts";
+import { assistantIdOf } from "./assistants.ts";
+import { ofAgent, valuesText } from "./states.ts";
+import { pastOf, Supersteps } from "./update.ts";
+
+const tags = ["langgraph"];
+
+/** Any id: one that may not be a thread's names the thread of its hash. */
+export const ThreadParams = z.object({ thread_id: z.string().min(1).max(1024).transform(threadIdOf) });
+
+const mapOf = (most: number) => boundedMap(z.string(), z.unknown(), most).nullish();
+const Metadata = mapOf(MAX_SENT_KEYS);
+const ThreadShape = z
+  .looseObject({ thread_id: z.string(), status: z.enum(["idle", "busy", "interrupted", "error"]) })
+  .describe("thread_id, status, metadata, values, interrupts, created_at, updated_at");
+
+const CreateBody = z
+  .looseObject({
+    thread_id: z.string().min(1).max(1024).nullish(),
+    metadata: Metadata,
+    if_exists: z.enum(["raise", "do_nothing"]).nullish(),
+    supersteps: Supersteps.nullish().describe("The messages that the thread begins with."),
+  })
+  .default({});
+const UpdateBody = z.looseObject({ metadata: Metadata });
+/** As many as fit a thread: those of its metadata, and the two names of its agent. */
+const SOUGHT_KEYS = MAX_KEYS + 2;
+const Filter = z.looseObject({
+  metadata: mapOf(SOUGHT_KEYS),
+  ids: boundedList(z.string().max(1024), 1000).nullish(),
+  status: z.enum(["idle", "busy", "interrupted", "error"]).nullish(),
+  values: Metadata,
+});
+type Filter = z.infer<typeof Filter>;
+const SORTS = ["thread_id", "status", "created_at", "updated_at", "state_updated_at"] as const;
+const SearchBody = Filter.extend({
+  limit: z.int().min(1).max(1000).nullish(),
+  offset: z.int().min(0).max(100_000).nullish(),
+  sort_by: z.enum(SORTS).nullish(),
+  sort_order: z.enum(["asc", "desc"]).nullish(),
+  select: z.array(z.string().max(64)).max(32).nullish(),
+}).default({});
+
+type Selected = readonly string[] | null | undefined;
+
+export function threadRoutes(app: App, services: RouteServices): void {
+  const { stores, runs, quotas, agents, unreadAnswers } = services;
+  const { threads } = stores;
+  const params = ThreadParams;
+
+  app.post(
+    "/threads",
+    { schema: { summary: "Create a thread", tags, body: CreateBody, response: { 200: ThreadShape } } },
+    async (request) => {
+      const { thread_id, metadata, if_exists, supersteps } = request.body;
+      const owner = ownerOf(request);
+      const id = thread_id ? threadIdOf(thread_id) : newThreadId();
+      const messages = await pastOf(services, owner, supersteps ?? []);
+      const thread = await created(owner, { id, messages }, metadata ?? {}).catch(async (error: unknown) => {
+        const known = if_exists === "do_nothing" && hasCode(error, "already_exists");
+        if (!known) throw error;
+        return found(await threads.get(owner, id), id);
+      });
+      return wholeShape(owner, thread);
+    },
+  );
+
+  app.post(
+    "/threads/search",
+    {
+      schema: {
+        summary: "Threads, last changed first",
+        description: `Of the user's newest ${MOST} threads. \`values.messages\` has the first message of the user and of the agent only.`,
+        tags,
+        body: SearchBody,
+        response: { 200: z.array(ThreadShape) },
+      },
+    },
+    async (request, reply) => {
+      const { limit, offset, sort_by, sort_order, select, ...filter } = request.body;
+      const owner = ownerOf(request);
+      const all = sorted(await search(owner, filter), sort_by ?? "updated_at", sort_order ?? "desc");
+      const [begin, most] = [offset ?? 0, limit ?? 10];
+      reply.header("x-pagination-total", all.length);
+      if (begin + most < all.length) reply.header("x-pagination-next", begin + most);
+      const lists = listedTexts(owner, all.slice(begin, begin + most), select);
+      return jsonOf(reply, await payloadOf(listOf(lists), () => unreadAnswers.open(reply)));
+    },
+  );
+
+  app.post(
+    "/threads/count",
+    {
+      schema: {
+        summary: "The number of such threads",
+        tags,
+        body: Filter.default({}),
+        response: { 200: z.int() },
+      },
+    },
+    async (request) => (await search(ownerOf(request), request.body)).length,
+  );
+
+  app.get(
+    "/threads/:thread_id",
+    { schema: { summary: "A thread with its values", tags, params, response: { 200: ThreadShape } } },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const { thread_id: id } = request.params;
+      const thread = found(await threads.get(owner, id), id);
+      const [messages, state] = await Promise.all([threads.messages(owner, id), threads.state(owner, id)]);
+      const kept = await messageTexts(reply, messages, unreadAnswers);
+      const parts = threadText(await headShape(owner, thread), kept.texts, state);
+      return sendText(reply, { ...kept, parts }, unreadAnswers);
+    },
+  );
+
+  app.patch(
+    "/threads/:thread_id",
+    {
+      schema: {
+        summary: "Add to the metadata of a thread",
+        tags,
+        params,
+        body: UpdateBody,
+        response: { 200: ThreadShape, 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const { thread_id: id } = request.params;
+      const { metadata } = found(await threads.get(owner, id), id);
+      const { own } = annotated(request.body.metadata ?? {});
+      const merged = scalarsIn({ ...metadata, ...own });
+      const thread = found(await threads.update(owner, id, { metadata: merged }), id);
+      const isMinimal = String(request.headers.prefer ?? "").includes("return=minimal");
+      return isMinimal ? reply.code(204).send(null) : wholeShape(owner, thread);
+    },
+  );
+
+  app.delete(
+    "/threads/:thread_id",
+    {
+      schema: {
+        summary: "Delete a thread with its runs, and its subagents' threads",
+        tags,
+        params,
+        response: { 204: z.null() },
+      },
+    },
+    async (request, reply) => {
+      const { thread_id: id } = request.params;
+      found((await deleteThreadTree({ threads, quotas }, ownerOf(request), id)) || undefined, id);
+      return reply.code(204).send(null);
+    },
+  );
+
+  app.post(
+    "/threads/:thread_id/copy",
+    { schema: { summary: "Copy a thread", tags, params, response: { 200: ThreadShape } } },
+    async (request) => {
+      const owner = ownerOf(request);
+      const from = { owner, threadId: request.params.thread_id };
+      return wholeShape(owner, await forkThread({ threads, quotas }, from, {}));
+    },
+  );
+
+  /** Which agent metadata names, and the metadata without it. */
+  function annotated(metadata: Readonly<Record<string, unknown>>) {
+    const { graph_id, assistant_id, ...own } = metadata;
+    const named = [graph_id, assistant_id];
+    const agent = agents
+      .list()
+      .find(({ name }) => named.includes(name) || named.includes(assistantIdOf(name)));
+    return { own, agent: agent?.name };
+  }
+
+  function created(
+    owner: Owner,
+    begins: Pick<NewThread, "id" | "messages">,
+    metadata: Readonly<Record<string, unknown>>,
+  ): Promise<Thread> {
+    assertNoBranch(begins.id);
+    const { own, agent } = annotated(metadata);
+    const thread = { ...begins, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
+    return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
+  }
+
+  /** The user's threads that fit, of the newest ones. */
+  async function search(owner: Owner, { metadata, ids, status, values }: Filter): Promise<Thread[]> {
+    // States are not searched: no front end does.
+    if (values && Object.keys(values).length > 0)
+      throw new AppError(
+        "invalid_request",
+        "values: threads cannot be searched by their values; use `metadata`.",
+      );
+    const wanted = ids && new Set(ids.map(threadIdOf));
+    const sought = Object.entries(metadata ?? {});
+    const fits = (thread: Thread) => {
+      const own: Readonly<Record<string, unknown>> = { ...thread.metadata, ...ofAgent(thread) };
+      const isWanted = ([key, value]: [string, unknown]) =>
+        own[key] === value || (key === "assistant_id" && own.graph_id === value);
+      return (!wanted || wanted.has(thread.id)) && sought.every(isWanted);
+    };
+    const all: Thread[] = [];
+    for (let cursor: string | undefined; all.length < MOST; ) {
+      const query = { limit: PAGE, ...omitUndefined({ cursor, status: status ?? undefined }) };
+      const page = await threads.list(owner, query);
+      all.push(...page.items);
+      cursor = page.next_cursor;
+      if (cursor === undefined) break;
+    }
+    return all.filter(fits);
+  }
+
+  const headShape = async (owner: Owner, thread: Thread) => ({
+    thread_id: thread.id,
+    created_at: thread.created_at,
+    updated_at: thread.updated_at,
+    state_updated_at: thread.updated_at,
+    metadata: { ...thread.metadata, ...omitUndefined({ title: thread.title }), ...ofAgent(thread) },
+    status: thread.status,
+    config: {},
+    interrupts: await interruptsOn(owner, thread),
+  });
+
+  /** By task: all of a run are one. */
+  async function interruptsOn(owner: Owner, { id, status }: Thread) {
+    const open = status === "interrupted" ? interruptsOf(await openOn(threads, owner, id)) : [];
+    const [first] = open;
+    return first ? { [first.id]: open } : {};
+  }
+
+  async function wholeShape(owner: Owner, thread: Thread) {
+    return listed(owner, thread, undefined);
+  }
+
+  /** Each is read once the client has taken those before it. */
+  async function* listedTexts(owner: Owner, page: readonly Thread[], select: Selected): Lists {
+    let bytes = 0;
+    for (const thread of page) {
+      await freeTurn(owner.tenant);
+      // What the answer has no room for can be read thread by thread.
+      const text = JSON.stringify(await listed(owner, thread, bytes > LIST_BYTES ? [] : select));
+      bytes += text.length;
+      yield [text];
+    }
+  }
+
+  /** As an entry of a list: of the messages only what titles are made of. */
+  async function listed(owner: Owner, thread: Thread, select: Selected) {
+    const { id } = thread;
+    const head = await headShape(owner, thread);
+    const wantsValues = !select || select.some((each) => each === "values" || each.startsWith("values."));
+    if (!wantsValues) return { ...head, values: null };
+    const { texts } = await threads.messagePage(owner, id, { limit: FIRST, bytes: FIRST_BYTES });
+    const state = await threads.state(owner, id);
+    // Every text was written from a message.
+    const messages = texts.map((text) => JSON.parse(text) as Message);
+    const shown = ["user", "assistant"].flatMap((role) => messages.find((each) => each.role === role) ?? []);
+    const values = { messages: shown.map(messageShape), ...stateShape(state) };
+    return { ...head, values };
+  }
+}
+
+/** Threads that a search reads. */
+const MOST = 1000;
+const PAGE = 100;
+/** Messages among which the first ones are looked for. */
+const FIRST = 8;
+const FIRST_BYTES = 256 * 1024;
+/** Of the values in a list of threads. */
+const LIST_BYTES = 16 * 1024 * 1024;
+
+function found<T>(thing: T | undefined, id: string): T {
+  if (thing === undefined) throw notFound("thread", id);
+  return thing;
+}
+
+function sorted(threads: readonly Thread[], by: (typeof SORTS)[number], order: "asc" | "desc"): Thread[] {
+  const field = { thread_id: "id", state_updated_at: "updated_at" } as const;
+  const key = by === "thread_id" || by === "state_updated_at" ? field[by] : by;
+  const sign = order === "asc" ? 1 : -1;
+  return threads.toSorted((a, b) => sign * (a[key] < b[key] ? -1 : a[key] > b[key] ? 1 : 0));
+}
+
+/** A thread with all its values, in parts. */
+function* threadText(
+  head: object,
+  texts: readonly string[],
+  state: Readonly<Record<string, unknown>>,
+): Generator<string, void, void> {
+  yield `${JSON.stringify(head).slice(0, -1)},"values":`;
+  yield* valuesText(texts, { ...stateShape(state) });
+  yield "}";
+}

@@ -1,0 +1,165 @@
+// The forms in which clients answer interrupts, as answers.
+
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { boundedList } from "../../lib/bounded-schemas.ts";
+import { decisionIn } from "../../protocol/approval-words.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+import { callIdOf, type InterruptGroup, interruptGroups } from "./history.ts";
+
+const Args = z.record(z.string(), z.unknown());
+const Edited = z.looseObject({ args: Args, name: z.string().optional(), action: z.string().optional() });
+
+/** A decision of today's human-in-the-loop middleware, and of the form before it. */
+const Decision = z.looseObject({
+  type: z.enum(["approve", "edit", "reject", "respond", "accept", "ignore", "response"]),
+  message: z.string().nullish(),
+  edited_action: Edited.optional(),
+  editedAction: Edited.optional(),
+  args: z.unknown().optional(),
+});
+type Decision = z.infer<typeof Decision>;
+/** As many as a thread may ask at once. */
+const List = boundedList(Decision, 256);
+const Decisions = z.looseObject({ decisions: List });
+const Failure = z.strictObject({ error: z.unknown() });
+
+const refused = (message: string) => new AppError("invalid_request", `command.resume: ${message}`);
+
+/**
+ * What `resume` answers of a thread's open interrupts, in any of the forms that clients send. Interrupts without an answer
+ * are asked again. Throws `interrupt_closed` when nothing is open, `invalid_request` for what is no answer.
+ */
+export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[] {
+  const groups = interruptGroups(open);
+  const [first] = groups;
+  if (!first) throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+  const byId = Args.safeParse(resume).data;
+  const named = byId ? groups.filter(({ id }) => id in byId) : [];
+  if (byId && named.length > 0) return named.flatMap((group) => answersTo(group, byId[group.id]));
+  // A front end with one tool leaves the interrupt's id out.
+  const calls = byId ? groups.filter((group) => group.kind === "tool" && callIn(group, byId)) : [];
+  if (calls.length > 0) return calls.flatMap((group) => answersTo(group, resume));
+  if (byId && Object.keys(byId).some((key) => /^[0-9a-f]{32}$/.test(key)))
+    throw new AppError(
+      "interrupt_closed",
+      "This interrupt is closed: it was answered, or its run has ended.",
+    );
+  return answersTo(first, resume);
+}
+
+/** The answers to what one Interrupt of the wire asks. */
+export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answer[] {
+  if (kind === "tool") return asked.map((each) => resultOf(each, value));
+  const decisions = decisionsIn(value);
+  if (!decisions) return wordsOf(value, asked);
+  // The list of the older form may be shorter: Agent Inbox shows the first request only, and answers that.
+  if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
+    const names = asked.map(({ name }) => name).join(", ");
+    throw refused(
+      `send one decision for each request (${names}), in their order, and all at once; ${decisions.length} were sent.`,
+    );
+  }
+  return decisions.flatMap((decision, index) => {
+    const interrupt = asked[index];
+    if (!interrupt) return [];
+    const edited = editedIn(decision);
+    const name = edited?.name ?? edited?.action ?? interrupt.name;
+    if (name !== interrupt.name)
+      throw refused(
+        `decision ${index + 1} edits \`${name}\`; the request at its place is \`${interrupt.name}\`.`,
+      );
+    return [interrupt.kind === "question" ? answered(decision, interrupt) : decided(decision, interrupt)];
+  });
+}
+
+const editedIn = ({ edited_action, editedAction, args }: Decision) =>
+  edited_action ?? editedAction ?? Edited.safeParse(args).data;
+
+const wordsIn = ({ message, args }: Decision) => message ?? (typeof args === "string" ? args : undefined);
+
+/**
+ * A question is answered in the form for its arguments as well, and by the reason of a rejection: that is what Agent Inbox
+ * makes of a response, and some pages have no other field for words.
+ */
+function answered(decision: Decision, interrupt: Interrupt): Answer {
+  const { id, options = [], one_of_options } = interrupt;
+  const respond = (text: string): Answer => ({ id, decision: "respond", message: optionFor(text, options) });
+  if (decision.type === "edit") {
+    const answer = editedIn(decision)?.args.answer ?? "";
+    if (answer === "") throw refused("write the answer to the question into `answer`, or reject it.");
+    return respond(textOf(answer));
+  }
+  const words = wordsIn(decision)?.trim() ?? "";
+  const isAnswer = words !== "" && (!one_of_options || options.includes(optionFor(words, options)));
+  return decision.type === "reject" && isAnswer ? respond(words) : decided(decision, interrupt);
+}
+
+function decisionsIn(value: unknown): Decision[] | undefined {
+  const one = Decision.safeParse(value).data;
+  return (
+    Decisions.safeParse(value).data?.decisions ?? List.safeParse(value).data ?? (one ? [one] : undefined)
+  );
+}
+
+function decided(decision: Decision, { id, options = [] }: Interrupt): Answer {
+  const { type, message, args } = decision;
+  switch (type) {
+    case "approve":
+    case "accept":
+      return { id, decision: "approve" };
+    case "reject":
+    case "ignore": {
+      const reason = wordsIn(decision);
+      return { id, decision: "deny", ...(reason ? { message: reason } : {}) };
+    }
+    case "respond":
+    case "response":
+      return { id, decision: "respond", message: optionFor(message ?? textOf(args), options) };
+    case "edit": {
+      const edited = editedIn(decision);
+      if (!edited) throw refused("`edit` takes `edited_action`: {name, args}.");
+      return { id, decision: "edit", args: withoutAliases(edited.args) };
+    }
+  }
+}
+
+/** What is shown of a delegation in two ways comes back in one. */
+function withoutAliases(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { subagent_type, description, ...rest } = args;
+  return "agent" in rest && subagent_type !== undefined ? rest : { ...args };
+}
+
+/** A bare value: it approves, answers the questions, or denies with its words. */
+function wordsOf(value: unknown, asked: readonly Interrupt[]): Answer[] {
+  if (typeof value !== "string" && typeof value !== "boolean" && typeof value !== "number")
+    throw refused("send {decisions: [{type: approve|edit|reject|respond}]}, or a text.");
+  const text = String(value);
+  const decision = decisionIn(value);
+  const hasQuestion = asked.some(({ kind }) => kind === "question");
+  return asked.flatMap(({ id, kind, options = [] }): Answer[] => {
+    if (kind === "question") return [{ id, decision: "respond", message: optionFor(text, options) }];
+    if (decision) return [{ id, decision }];
+    // The words are meant for the question beside it.
+    return hasQuestion ? [] : [{ id, decision: "deny", message: text }];
+  });
+}
+
+const optionFor = (text: string, options: readonly string[]) =>
+  options.find((option) => option.toLowerCase() === text.trim().toLowerCase()) ?? text;
+
+const callIn = ({ asked }: InterruptGroup, byCall: Readonly<Record<string, unknown>>) =>
+  asked.some((each) => callIdOf(each) in byCall);
+
+/** What a tool of the front end gave, alone or under the id of its call. */
+function resultOf(interrupt: Interrupt, value: unknown): Answer {
+  const { id } = interrupt;
+  const byCall = Args.safeParse(value).data;
+  const callId = callIdOf(interrupt);
+  const result = byCall && callId in byCall ? byCall[callId] : value;
+  const failure = Failure.safeParse(result).data;
+  if (failure) return { id, decision: "deny", message: textOf(failure.error) };
+  return { id, decision: "respond", message: textOf(result) };
+}
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));

@@ -1,0 +1,331 @@
+// A run as the frames of this API's stream, in the modes that a reader wants.
+
+import type { Message, ToolCall } from "../../agent/core/message.ts";
+import { inCallOrder } from "../../agent/core/open-interrupts.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import { LARGE_BYTES } from "../../lib/async.ts";
+import { type AgentHandlers, type AgentReader, readSubagent } from "../../protocol/agent-reader.ts";
+import { type End, failureOf } from "../../protocol/end.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { merge } from "../../protocol/patch.ts";
+import { readTurn, type TurnHandlers } from "../../protocol/turn-reader.ts";
+import type { LongText } from "../../server/http/json-parts.ts";
+import { shownContents, shownTodos } from "../shown.ts";
+import { interruptsOf, messageShape, shownArgs, usageShape } from "./history.ts";
+import type { StreamModes } from "./modes.ts";
+import { valuesText } from "./resources/states.ts";
+
+/** A frame before it has an id. */
+export interface Shown {
+  readonly event: string;
+  /** JSON. To be called before the next event is folded, or not at all: a reader that has the frame needs no text. */
+  readonly text: () => string | LongText;
+}
+
+/** The thread as it was found when its first event was folded. What the run itself has added since does no harm. */
+export interface History {
+  /** Those without a result. */
+  readonly calls: readonly ToolCall[];
+  readonly texts: readonly MessageText[];
+  readonly state: Readonly<Record<string, unknown>>;
+}
+
+/** Where the messages of a thread are longer, who also takes them in pieces is not sent all of them with each message. */
+const REPEATED_BYTES = 256 * 1024;
+
+/** Called with each event of a run, in order. The last event's last frame is `end`. */
+export function project({ modes, subgraphs }: StreamModes, history: History) {
+  const children = new Map<string, AgentReader<Shown>>();
+  const childAt = (path: readonly string[]): AgentReader<Shown> => {
+    const namespace = path.map((id) => `tools:${id}`).join("|");
+    const child = children.get(namespace) ?? readSubagent(createAgent(modes, NOTHING, namespace).table);
+    children.set(namespace, child);
+    return child;
+  };
+  const root = createRoot(modes, history);
+  return readTurn<Shown, RunRecord>(
+    {
+      ...root.table,
+      subagent: (event, path) => (subgraphs && path.length > 0 ? childAt(path).see(event) : []),
+    },
+    { files: history.state.files },
+  );
+}
+
+const NOTHING: History = { calls: [], texts: [], state: {} };
+
+/** A message as JSON. */
+export interface MessageText {
+  readonly id: string;
+  readonly text: string;
+}
+
+export const textOf = (message: Message): MessageText => ({
+  id: message.id,
+  text: JSON.stringify(messageShape(message)),
+});
+
+/** The frames with which a reader begins again when events are no longer kept: the thread as it is. */
+export function asItIs(
+  { modes }: StreamModes,
+  { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
+): Shown[] {
+  return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
+}
+
+/** The frames of the run's last event, which is no longer kept. */
+export function endOf(run: RunRecord): Shown[] {
+  const failure = failureOf(run);
+  return failure ? [shown("error", { error: failure.code, message: failure.message }), END] : [END];
+}
+
+const shown = (event: string, data: unknown): Shown => ({ event, text: () => JSON.stringify(data) });
+const END = shown("end", null);
+
+const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
+  shown("metadata", { run_id, thread_id, attempt });
+
+/** The run itself: its agent, its state and its end. */
+function createRoot(modes: ReadonlySet<string>, history: History) {
+  let { todos, files } = history.state;
+  const stateNow = () => ({ todos: shownTodos(todos), files: shownContents(files) });
+  const { table, frame, messages, values, valuesIfChanged, stateChanged } = createAgent(
+    modes,
+    history,
+    undefined,
+    stateNow,
+  );
+
+  const updated = (changes: object): Shown[] => {
+    stateChanged();
+    return frame("updates", "updates", { tools: changes });
+  };
+
+  const endOf = ({ as, status, reason, message, questions }: End): Shown[] => {
+    if (as === "failed" || as === "limit")
+      return [...valuesIfChanged(), shown("error", { error: reason, message }), END];
+    const calls = messages.unanswered().map(({ id }) => id);
+    const asked = status === "interrupted" ? inCallOrder(questions, calls) : [];
+    if (asked.length > 0)
+      return [...frame("updates", "updates", { __interrupt__: interruptsOf(asked) }), ...values(asked), END];
+    const deferred = (status === "interrupted" ? calls : []).flatMap((call_id) =>
+      frame("custom", "custom", { type: "deferred", call_id }),
+    );
+    return [...deferred, ...valuesIfChanged(), END];
+  };
+
+  const rows: Partial<TurnHandlers<Shown, RunRecord>> = {
+    ...table,
+    run: (run, { attempt }) => [metadata(run, attempt)],
+    todos(value) {
+      todos = value;
+      return updated({ todos: shownTodos(value) });
+    },
+    files(value, { patch }) {
+      files = value;
+      return updated({ files: shownContents(patch ? merge({}, patch) : value) });
+    },
+    end: endOf,
+  };
+  return { table: rows, values };
+}
+
+/** One agent's part of a run: the root's, or under `namespace` a subagent's. `stateNow`: what its states have besides messages. */
+function createAgent(
+  modes: ReadonlySet<string>,
+  history: History,
+  namespace?: string,
+  stateNow: () => object = () => ({}),
+) {
+  const isRoot = namespace === undefined;
+  const messages = new MessageTexts(history, modes.has("values"));
+  /** The message that is being written. */
+  let writing: Writing = { id: "", text: "", reasoning: "", hasPieces: false };
+  /** Calls of the delegation tool, whose arguments are shown once they are whole, by their index. */
+  const delegations = new Map<number, { id: string; name: string; args: string }>();
+  const names = new Map<number, string>();
+  let isStale = false;
+  let hasNewState = false;
+  /** What the run is given may be a whole history: of it the first and the last state are shown. */
+  let input: "none" | "begun" | "over" = "none";
+
+  const frame = (mode: string, event: string, data: unknown): Shown[] =>
+    modes.has(mode) ? [shown(isRoot ? event : `${event}|${namespace}`, data)] : [];
+  const meta = (node: "agent" | "tools") =>
+    isRoot
+      ? { langgraph_node: node }
+      : { langgraph_node: node, langgraph_checkpoint_ns: namespace, checkpoint_ns: namespace };
+  const tuple = (message: object, node: "agent" | "tools" = "agent") =>
+    frame("messages-tuple", "messages", [message, meta(node)]);
+  const piece = (more: object) => {
+    writing = { ...writing, hasPieces: true };
+    return tuple({ type: "AIMessageChunk", id: writing.id, content: "", ...more });
+  };
+  const soFar = () =>
+    frame("messages", "messages/partial", [
+      {
+        type: "AIMessageChunk",
+        id: writing.id,
+        content: writing.text,
+        additional_kwargs: writing.reasoning ? { reasoning_content: writing.reasoning } : {},
+        response_metadata: {},
+      },
+    ]);
+
+  const values = (asked: readonly Interrupt[] = []): Shown[] => {
+    isStale = false;
+    hasNewState = false;
+    if (!modes.has("values")) return [];
+    const rest = {
+      ...stateNow(),
+      ...(asked.length > 0 ? { __interrupt__: interruptsOf(asked) } : {}),
+    };
+    return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
+  };
+  /** The state after a message; later, if it is long and the reader has the message anyway. */
+  const valuesAfter = ({ role }: Message): Shown[] => {
+    isStale = true;
+    if (input === "begun") return [];
+    if (input === "none") input = "begun";
+    const isLong = messages.size > REPEATED_BYTES && modes.has("messages-tuple");
+    return isLong && role !== "user" && !hasNewState ? [] : values();
+  };
+  const valuesIfChanged = () => (isStale ? values() : []);
+  const stateChanged = () => {
+    isStale = true;
+    hasNewState = true;
+  };
+
+  const takeBack = (): Shown[] =>
+    writing.hasPieces ? tuple({ type: "remove", id: writing.id, content: "" }) : [];
+  const chunk = (index: number, part: { id?: string; name?: string; args: string }) =>
+    piece({ tool_call_chunks: [{ type: "tool_call_chunk", index, ...part }] });
+  const delegated = (): Shown[] =>
+    [...delegations].flatMap(([index, { id, name, args }]) =>
+      chunk(index, { id, name, args: aliased(args) }),
+    );
+
+  const given = (message: Message): Shown[] => {
+    messages.add(message);
+    return valuesAfter(message);
+  };
+  const added = (message: Message, node: "agent" | "tools", isStreamed: boolean): Shown[] => {
+    messages.add(message);
+    const whole = messageShape(message);
+    return [
+      ...(isStreamed ? [] : tuple(whole, node)),
+      ...frame("updates", "updates", { [node]: { messages: [whole] } }),
+      ...frame("messages", "messages/complete", [whole]),
+      ...valuesAfter(message),
+    ];
+  };
+  const tool = (event: string, call_id: string, name: string, more: object) =>
+    frame("tools", "tools", { event, toolCallId: call_id, name, ...more });
+
+  const table: Partial<AgentHandlers<Shown>> = {
+    step({ id }) {
+      writing = { id, text: "", reasoning: "", hasPieces: false };
+      names.clear();
+      delegations.clear();
+      const inputs = input === "begun" ? valuesIfChanged() : [];
+      input = "over";
+      return [...inputs, ...frame("messages", "messages/metadata", { [id]: { metadata: meta("agent") } })];
+    },
+    delta(kind, text) {
+      if (kind === "text") {
+        writing = { ...writing, text: writing.text + text };
+        return [...piece({ content: text }), ...soFar()];
+      }
+      writing = { ...writing, reasoning: writing.reasoning + text };
+      return [...piece({ additional_kwargs: { reasoning_content: text } }), ...soFar()];
+    },
+    callDelta({ index, id, name, args_delta }) {
+      if (name !== undefined) names.set(index, name);
+      if (names.get(index) !== "task")
+        return chunk(index, { ...(id ? { id } : {}), ...(name ? { name } : {}), args: args_delta });
+      const before = delegations.get(index);
+      const args = (before?.args ?? "") + args_delta;
+      delegations.set(index, { id: id ?? before?.id ?? "", name: "task", args });
+      return [];
+    },
+    stepEnd({ failed, stop_reason, usage }) {
+      if (failed) return takeBack();
+      const frames = delegated();
+      if (!writing.hasPieces) return frames;
+      const more = {
+        ...(stop_reason ? { response_metadata: { finish_reason: stop_reason } } : {}),
+        ...(usage ? { usage_metadata: usageShape(usage) } : {}),
+      };
+      return [...frames, ...piece(more)];
+    },
+    user: given,
+    system: given,
+    assistant: (message, isStreamed) => added(message, "agent", isStreamed),
+    result: (message) => added(message, "tools", false),
+    toolStart: (name, { call_id, args }) =>
+      tool("on_tool_start", call_id, name, { input: shownArgs(name, args) }),
+    toolProgress: (name, { call_id, output }) => tool("on_tool_event", call_id, name, { data: output }),
+    toolEnd(name, { call_id, output, error, interrupted }) {
+      if (interrupted) return [];
+      return error === undefined
+        ? tool("on_tool_end", call_id, name, { output: output ?? "" })
+        : tool("on_tool_error", call_id, name, { error });
+    },
+    warning: (data) => frame("custom", "custom", { type: "warning", ...data }),
+  };
+  return { table, frame, messages, values, valuesIfChanged, stateChanged };
+}
+
+interface Writing {
+  readonly id: string;
+  readonly text: string;
+  readonly reasoning: string;
+  readonly hasPieces: boolean;
+}
+
+/** The whole arguments of a delegation with the names that front ends expect; as they are, if they are no JSON object. */
+function aliased(args: string): string {
+  try {
+    return JSON.stringify(shownArgs("task", JSON.parse(args) as Record<string, unknown>));
+  } catch {
+    return args;
+  }
+}
+
+/** The messages of a thread as JSON, made once for each. */
+class MessageTexts {
+  readonly #isKept: boolean;
+  readonly #messages: MessageText[];
+  /** Calls without a result. */
+  readonly #calls: Map<string, ToolCall>;
+  size: number;
+
+  constructor({ calls, texts }: History, isKept: boolean) {
+    this.#isKept = isKept;
+    this.#calls = new Map(calls.map((call) => [call.id, call]));
+    this.#messages = [...texts];
+    this.size = texts.reduce((size, { text }) => size + text.length, 0);
+  }
+
+  /** A message that is there already begins the run's own part: what stands behind it was found too early. */
+  add(message: Message): void {
+    if (message.role === "assistant")
+      for (const call of message.tool_calls ?? []) this.#calls.set(call.id, call);
+    if (message.role === "tool") this.#calls.delete(message.tool_call_id);
+    if (!this.#isKept) return;
+    const at = this.#messages.findIndex(({ id }) => id === message.id);
+    if (at >= 0) for (const { text } of this.#messages.splice(at)) this.size -= text.length;
+    const added = textOf(message);
+    this.size += added.text.length;
+    this.#messages.push(added);
+  }
+
+  unanswered = () => [...this.#calls.values()];
+
+  /** All of them with the rest of a state; in parts, if they are long. */
+  values(rest: Readonly<Record<string, unknown>>): string | LongText {
+    const texts = this.#messages.map(({ text }) => text);
+    const parts = valuesText(texts, rest);
+    return this.size > LARGE_BYTES ? { parts, length: this.size } : [...parts].join("");
+  }
+}

@@ -1,0 +1,68 @@
+// What a run asks, as a form that an MCP client shows to its person, and what they filled in.
+
+import { z } from "zod";
+import { firstChars } from "../../lib/text.ts";
+import { decisionIn } from "../../protocol/approval-words.ts";
+import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
+
+/** Of the arguments that a person is shown. */
+const MAX_ARGS = 2000;
+
+/** The parameters of `elicitation/create`. */
+export function formOf({ kind, prompt, name, args, options = [], one_of_options }: Interrupt) {
+  if (kind === "approval")
+    return form(`${prompt}\n\n${name} ${firstChars(JSON.stringify(args), MAX_ARGS)}`, "decision", {
+      decision: { type: "string", title: "Decision", enum: ["approve", "deny"] },
+      reason: { type: "string", title: "Reason", description: "Why it is denied, for the agent." },
+    });
+  if (one_of_options)
+    return form(prompt, "answer", { answer: { type: "string", title: "Answer", enum: options } });
+  const suggested = options.length > 0 ? { description: `For example: ${options.join(", ")}` } : {};
+  return form(prompt, "answer", { answer: { type: "string", title: "Answer", ...suggested } });
+}
+
+const form = (message: string, needed: string, properties: object) => ({
+  mode: "form",
+  message,
+  requestedSchema: { type: "object", properties, required: [needed] },
+});
+
+/** The id of the request that asks a client; it names the thread and the interrupt. */
+export const questionId = (threadId: string, interruptId: string) => `ask:${threadId}:${interruptId}`;
+
+const QUESTION = /^ask:([A-Za-z0-9_-]{1,128}):(.{1,256})$/s;
+
+/** Undefined for the id of no question. */
+export function questionOf(
+  id: unknown,
+): { readonly thread_id: string; readonly interrupt_id: string } | undefined {
+  const [, thread_id, interrupt_id] = QUESTION.exec(String(id)) ?? [];
+  return thread_id !== undefined && interrupt_id !== undefined ? { thread_id, interrupt_id } : undefined;
+}
+
+const Filled = z.looseObject({
+  action: z.enum(["accept", "decline", "cancel"]),
+  content: z
+    .looseObject({ decision: z.union([z.string(), z.boolean()]), reason: z.string(), answer: z.string() })
+    .partial()
+    .nullish(),
+});
+
+/** The answer in a filled-in form. A form that was put away, or that a client could not show, denies. */
+export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "kind">): Answer {
+  const { action, content } = Filled.safeParse(filled).data ?? {};
+  if (action !== "accept") return { id, decision: "deny", message: REFUSED[action ?? "none"] };
+  const { decision, reason, answer } = content ?? {};
+  if (kind !== "approval")
+    return answer === undefined
+      ? { id, decision: "deny", message: REFUSED.none }
+      : { id, decision: "respond", message: answer };
+  if (decisionIn(decision) === "approve") return { id, decision: "approve" };
+  return { id, decision: "deny", ...(reason ? { message: reason } : {}) };
+}
+
+const REFUSED = {
+  decline: "The person declined to answer.",
+  cancel: "The person put the question away.",
+  none: "The person could not be asked.",
+} as const;

@@ -1,0 +1,251 @@
+// MCP over streamable HTTP: agents as tools of other programs. docs/wires/mcp.md has the lines that connect one. The messages are
+// few and nothing of a session is kept, so that any process answers any of them.
+
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { getRun } from "../../engine/runs/control.ts";
+import { boundedList } from "../../lib/bounded-schemas.ts";
+import { ownerOf, principalOf } from "../../server/auth/guard.ts";
+import { requireScope } from "../../server/auth/scopes.ts";
+import { lastEventId } from "../../server/http/run-stream.ts";
+import type { RouteServices } from "../../server/http/services.ts";
+import type { Frames } from "../../server/http/sse.ts";
+import type { App } from "../../server/http/validation.ts";
+import {
+  isBeforeCalls,
+  RPC,
+  RpcError,
+  RpcId,
+  readParams,
+  readRequest,
+  rpcFailure,
+  rpcResult,
+  unknownMethod,
+} from "../json-rpc.ts";
+import { createCalls, type Exchange } from "./calls.ts";
+import { sendMcpError } from "./errors.ts";
+import { toolList } from "./input.ts";
+import {
+  BATCHES,
+  type ClientOfCall,
+  clientOf,
+  InitializeParams,
+  newSession,
+  readCursor,
+  sessionOf,
+  VERSIONS,
+  versionFor,
+} from "./protocol.ts";
+
+const Message = z.looseObject({
+  jsonrpc: z.string().optional().describe("`2.0`."),
+  id: z.unknown().optional().describe("The id of a call: a text or a whole number. Notifications have none."),
+  method: z.string().optional(),
+  params: z
+    .looseObject({
+      name: z.unknown().optional().describe("Of a tool."),
+      arguments: z.looseObject({ thread_id: z.unknown().optional() }).nullish(),
+    })
+    .optional(),
+});
+/** Revision 2025-03-26 has batches, and no later one. */
+const Batch = boundedList(Message, 50).min(1);
+const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
+const Messages = z
+  .string()
+  .describe("Server-Sent Events: as `data` a JSON-RPC message, the answer to the call last.");
+const SessionHeaders = z.looseObject({
+  "mcp-session-id": z.string().max(256).optional(),
+  "mcp-protocol-version": z.string().max(64).optional(),
+});
+
+const METHODS = ["initialize", "server/discover", "ping", "tools/list", "tools/call"] as const;
+
+const INSTRUCTIONS =
+  "Agents that work by themselves. `list_agents` tells what each is for, `run_agent` gives it a task.";
+
+export function mcpRoutes(app: App, services: RouteServices): void {
+  const { stores, streams, agents, version } = services;
+  const calls = createCalls(services);
+  const tags = ["mcp"];
+  app.setErrorHandler<Error>(sendMcpError);
+
+  app.post(
+    "",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Send an MCP message",
+        description:
+          "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/wires/mcp.md.",
+        tags,
+        headers: SessionHeaders,
+        body: z.union([Message, Batch]),
+        response: {
+          200: {
+            content: {
+              "text/event-stream": { schema: Messages },
+              "application/json": { schema: z.union([RpcAnswer, z.array(RpcAnswer)]) },
+            },
+          },
+          202: z.null(),
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      if (Array.isArray(body)) return answerBatch(body, { request, reply });
+      const call = await taken(body, request);
+      return call ? answer(call, { request, reply }) : reply.code(202).send(null);
+    },
+  );
+
+  app.get(
+    "",
+    {
+      sse: "manual",
+      exposeHeadRoute: false,
+      schema: {
+        summary: "Come back to the stream of a call",
+        description: "After `Last-Event-ID`. 405 without it: this server has nothing to say between calls.",
+        tags,
+        headers: SessionHeaders,
+        response: { 200: { content: { "text/event-stream": { schema: Messages } } }, 405: RpcAnswer },
+      },
+    },
+    async (request, reply) => {
+      const eventId = lastEventId(request);
+      if (eventId === undefined) {
+        const message = "There is no stream between calls. Come back to a call with Last-Event-ID.";
+        const error = { code: RPC.invalidRequest, message };
+        return reply.code(405).header("allow", "POST, DELETE").send({ jsonrpc: "2.0", id: null, error });
+      }
+      const { call, seen } = readCursor(eventId);
+      const owner = ownerOf(request);
+      const run = await getRun({ stores }, { owner, thread_id: call.thread_id, run_id: call.run_id });
+      const { asking, namesType } = clientOf(request, undefined);
+      const projection = calls.projected({ ...call, asking, namesType, comesBack: true });
+      const frames = after(seen, calls.framesOf(owner, run, projection));
+      await streams.send(reply, frames, projection.beat ?? "comment", "cut");
+      return undefined;
+    },
+  );
+
+  app.delete(
+    "",
+    {
+      schema: {
+        summary: "End a session",
+        description: "Nothing is kept of one; runs continue.",
+        tags,
+        headers: SessionHeaders,
+        response: { 204: z.null() },
+      },
+    },
+    async (_request, reply) => reply.code(204).send(null),
+  );
+
+  interface Call {
+    readonly id: RpcId;
+    readonly method: string;
+    readonly params: unknown;
+  }
+
+  /** Carries out what wants no answer. Undefined then. */
+  async function taken(
+    body: z.infer<typeof Message>,
+    request: Exchange["request"],
+  ): Promise<Call | undefined> {
+    if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
+      requireScope(principalOf(request), "run");
+      await calls.takeForm(body, request);
+      return undefined;
+    }
+    const { id, method, params } = readRequest(body);
+    if (id !== undefined) return { id, method, params };
+    if (method === "notifications/cancelled") await cancel(params, request);
+    return undefined;
+  }
+
+  /** One after the other, so that a batch starts no more runs at once than a call does. */
+  async function answerBatch(batch: readonly z.infer<typeof Message>[], { request, reply }: Exchange) {
+    const spoken = request.headers["mcp-protocol-version"] ?? BATCHES;
+    if (spoken !== BATCHES)
+      throw new RpcError(RPC.invalidRequest, `Revision ${spoken} has no batches. Send one message.`);
+    const answers: object[] = [];
+    for (const each of batch) {
+      const call = await taken(each, request);
+      if (call) answers.push(await answerInBatch(call, { request, reply }));
+    }
+    return answers.length > 0 ? reply.send(answers) : reply.code(202).send(null);
+  }
+
+  async function answerInBatch({ id, method, params }: Call, exchange: Exchange): Promise<object> {
+    try {
+      if (method === "tools/call") return await calls.whole(id, params, exchange);
+      return rpcResult(id, plainAnswer(method, { namesType: false }));
+    } catch (error) {
+      if (!(error instanceof AppError) || isBeforeCalls(error)) throw error;
+      return rpcFailure(id, error);
+    }
+  }
+
+  async function answer({ id, method, params }: Call, { request, reply }: Exchange) {
+    if (method === "initialize") {
+      const { protocolVersion, capabilities } = readParams(InitializeParams, params);
+      return reply.header("mcp-session-id", newSession(capabilities)).send(
+        rpcResult(id, {
+          protocolVersion: versionFor(protocolVersion),
+          capabilities: { tools: {} },
+          serverInfo,
+          instructions: INSTRUCTIONS,
+        }),
+      );
+    }
+    const client = clientOf(request, { method, params });
+    if (method === "tools/call") return calls.call(id, params, { client, request, reply });
+    const result = plainAnswer(method, client);
+    const told = client.namesType
+      ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
+      : result;
+    return reply.send(rpcResult(id, told));
+  }
+
+  const serverInfo = { name: "skein", version };
+
+  function plainAnswer(method: string, { namesType }: Pick<ClientOfCall, "namesType">): object {
+    if (method === "ping") return {};
+    if (method === "tools/list") return { tools: toolList(agents.list().map(({ name }) => name)) };
+    if (method === "server/discover")
+      return {
+        supportedVersions: VERSIONS,
+        capabilities: { tools: {} },
+        instructions: INSTRUCTIONS,
+        _meta: { "io.modelcontextprotocol/serverInfo": serverInfo },
+      };
+    // Its older revisions say nothing of a status.
+    throw unknownMethod(method, METHODS, namesType ? { status: 404 } : {});
+  }
+
+  const Cancelled = z.looseObject({ requestId: RpcId });
+
+  async function cancel(params: unknown, request: Exchange["request"]): Promise<void> {
+    requireScope(principalOf(request), "run");
+    const session = sessionOf(request);
+    const { requestId } = Cancelled.safeParse(params).data ?? {};
+    if (session !== undefined && requestId !== undefined)
+      await calls.cancel(ownerOf(request), session, requestId);
+  }
+}
+
+/** The frames but for the first `seen`, which the client has. */
+function after(seen: number, frames: Frames): Frames {
+  return async function* (signal) {
+    let passed = 0;
+    for await (const batch of frames(signal)) {
+      const rest = batch.slice(Math.max(0, seen - passed));
+      passed += batch.length;
+      if (rest.length > 0) yield rest;
+    }
+  };
+}

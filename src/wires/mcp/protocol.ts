@@ -1,0 +1,178 @@
+// Revisions of MCP: what a client says of itself, once for a session or with each request, and where it comes back.
+
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../agent/core/errors.ts";
+import { randomId } from "../../lib/random-id.ts";
+import { firstChars } from "../../lib/text.ts";
+import { Id } from "../../protocol/ids.ts";
+import { RpcError, RpcId } from "../json-rpc.ts";
+import type { Asking } from "./table.ts";
+
+/** Every request says all of its client; a closed connection is a cancelled call. */
+const STATELESS = "2026-07-28";
+/** The only revision that has batches; also that of a client that names none. */
+export const BATCHES = "2025-03-26";
+
+/** With sessions that begin with `initialize`, newest first. */
+const WITH_SESSIONS = ["2025-11-25", "2025-06-18", BATCHES] as const;
+export const VERSIONS: readonly string[] = [STATELESS, ...WITH_SESSIONS];
+
+/** From this revision on, clients take an event that has an id and no data. */
+const COMES_BACK = "2025-11-25";
+
+export interface ClientOfCall {
+  /** Undefined: it closes the connection to cancel a call. */
+  readonly session: string | undefined;
+  readonly asking: Asking;
+  readonly comesBack: boolean;
+  readonly namesType: boolean;
+}
+
+const Capabilities = z.looseObject({
+  elicitation: z.looseObject({ form: z.looseObject({}).optional() }).optional(),
+});
+
+/** An empty object is a client that knew forms only. */
+function showsForms(capabilities: unknown): boolean {
+  const { elicitation } = Capabilities.safeParse(capabilities).data ?? {};
+  return (
+    elicitation !== undefined && (elicitation.form !== undefined || Object.keys(elicitation).length === 0)
+  );
+}
+
+export const InitializeParams = z.looseObject({
+  protocolVersion: z.string().max(64),
+  capabilities: z.unknown().optional(),
+});
+
+/** The newest one there is where the client's is unknown. */
+export const versionFor = (asked: string) => (VERSIONS.includes(asked) ? asked : WITH_SESSIONS[0]);
+
+/** Nothing of a session is kept: its id says whether the client shows forms, and it tells the client's calls apart. */
+export const newSession = (capabilities: unknown) =>
+  `${showsForms(capabilities) ? "forms" : "plain"}-${randomId()}`;
+
+const SESSION = /^(forms|plain)-[0-9A-Za-z]{22}$/;
+
+const Envelope = z.looseObject({
+  _meta: z.looseObject({
+    "io.modelcontextprotocol/protocolVersion": z.string().max(64),
+    "io.modelcontextprotocol/clientCapabilities": z.unknown().optional(),
+  }),
+});
+
+/** A call as it was sent. */
+export interface SentCall {
+  readonly method: string;
+  readonly params: unknown;
+}
+
+/**
+ * Throws `RpcError` for a revision that is not supported, and for headers that say something else than the body: what stands before this server
+ * decides by them.
+ */
+export function clientOf(request: FastifyRequest, call: SentCall | undefined): ClientOfCall {
+  const spoken = headerOf(request, "mcp-protocol-version") ?? "";
+  const { _meta } = Envelope.safeParse(call?.params).data ?? {};
+  const version = _meta?.["io.modelcontextprotocol/protocolVersion"];
+  for (const each of [version, spoken || undefined])
+    if (each !== undefined && !VERSIONS.includes(each)) throw unsupported(each);
+  if (call && (version !== undefined || spoken === STATELESS)) {
+    checkHeaders(request, call, version);
+    const shows = showsForms(_meta?.["io.modelcontextprotocol/clientCapabilities"]);
+    return { session: undefined, asking: shows ? "as_result" : "never", comesBack: false, namesType: true };
+  }
+  const session = sessionOf(request);
+  return {
+    session,
+    asking: session?.startsWith("forms") ? "within" : "never",
+    comesBack: session !== undefined && spoken >= COMES_BACK,
+    namesType: false,
+  };
+}
+
+const UNSUPPORTED_VERSION = -32022;
+const HEADER_MISMATCH = -32020;
+
+const unsupported = (requested: string) =>
+  new RpcError(
+    UNSUPPORTED_VERSION,
+    `This revision of MCP is not supported. Use one of: ${VERSIONS.join(", ")}.`,
+    { data: { supported: VERSIONS, requested }, status: 400 },
+  );
+
+const NamedParams = z.looseObject({ name: z.string() });
+
+function checkHeaders(
+  request: FastifyRequest,
+  { method, params }: SentCall,
+  version: string | undefined,
+): void {
+  const expected = {
+    "MCP-Protocol-Version": version,
+    "Mcp-Method": method,
+    ...(method === "tools/call" ? { "Mcp-Name": NamedParams.safeParse(params).data?.name } : {}),
+  };
+  for (const [name, inBody] of Object.entries(expected)) {
+    const sent = plain(headerOf(request, name.toLowerCase()));
+    if (sent === inBody) continue;
+    const words = sent === undefined ? "is missing" : `is \`${shown(sent)}\``;
+    const said = inBody === undefined ? "the body has none" : `the body says \`${shown(inBody)}\``;
+    throw new RpcError(HEADER_MISMATCH, `The header \`${name}\` ${words}, and ${said}.`, { status: 400 });
+  }
+}
+
+const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
+
+/** A value that a header cannot hold comes encoded. */
+function plain(value: string | undefined): string | undefined {
+  const [, encoded] = ENCODED.exec(value ?? "") ?? [];
+  return encoded === undefined ? value : Buffer.from(encoded, "base64").toString();
+}
+
+const shown = (text: string) => firstChars(text, 128);
+
+/** The session of a request; undefined for a text that is no session's id. */
+export function sessionOf(request: FastifyRequest): string | undefined {
+  const session = headerOf(request, "mcp-session-id");
+  return session !== undefined && SESSION.test(session) ? session : undefined;
+}
+
+function headerOf({ headers }: FastifyRequest, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+/** A call, as the ids of its events name it. */
+export interface CallCursor {
+  readonly thread_id: string;
+  readonly run_id: string;
+  readonly id: RpcId;
+  readonly progressToken: RpcId | undefined;
+}
+
+const CursorParts = z.tuple([Id, Id, RpcId, RpcId.nullable()]);
+
+export const cursorOf = ({ thread_id, run_id, id, progressToken }: CallCursor) =>
+  Buffer.from(JSON.stringify([thread_id, run_id, id, progressToken ?? null])).toString("base64url");
+
+const EVENT_ID = /^([A-Za-z0-9_-]{1,4096})\.(\d{1,9})$/;
+
+/** The call that an event's id names, and how many events of it the client has. Throws `invalid_request`. */
+export function readCursor(eventId: string): { readonly call: CallCursor; readonly seen: number } {
+  const [, call, seen] = EVENT_ID.exec(eventId) ?? [];
+  const parts = CursorParts.safeParse(jsonIn(call ?? "")).data;
+  if (!parts)
+    throw new AppError("invalid_request", "Last-Event-ID: this is not the id of an event of this server.");
+  const [thread_id, run_id, id, token] = parts;
+  return { call: { thread_id, run_id, id, progressToken: token ?? undefined }, seen: Number(seen) };
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, "base64url").toString());
+  } catch {
+    return undefined;
+  }
+}

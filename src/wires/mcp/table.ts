@@ -1,0 +1,197 @@
+// A call of `run_agent` or `answer` as MCP messages: progress, what a person is asked, and last the call's result.
+
+import type { RunRecord } from "../../agent/core/records.ts";
+import { trackTurn } from "../../engine/runs/turn.ts";
+import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { firstChars } from "../../lib/text.ts";
+import type { End } from "../../protocol/end.ts";
+import type { StreamEvent } from "../../protocol/event.ts";
+import type { Interrupt } from "../../protocol/interrupt.ts";
+import { readTurn } from "../../protocol/turn-reader.ts";
+import type { Frame } from "../../server/http/sse.ts";
+import type { Fold } from "../fold.ts";
+import { type RpcId, rpcResult } from "../json-rpc.ts";
+import { shownInterrupt } from "../shown.ts";
+import { formOf, questionId } from "./elicitation.ts";
+
+/** How the client is asked what a run asks: within the call, as the call's result, or not at all. */
+export type Asking = "within" | "as_result" | "never";
+
+export interface ProjectOptions {
+  /** Of the client's request. */
+  readonly id: RpcId;
+  /** What the client knows the call's progress by; undefined: it wants none. */
+  readonly progressToken: RpcId | undefined;
+  readonly asking: Asking;
+  /** Results name their type: revisions from 2026-07-28 on. */
+  readonly namesType: boolean;
+  /** What the ids of frames begin with, of the call's first run; undefined: the client cannot come back. */
+  readonly cursorOf: ((run: RunRecord) => string) | undefined;
+}
+
+export interface CallProjection {
+  readonly fold: Fold;
+  /** What shows in a silence that the call continues; undefined: a comment does. */
+  readonly beat: (() => Frame) | undefined;
+  /** To be made for each run: true once an event of it ends the call. */
+  readonly end: () => (event: StreamEvent) => boolean;
+}
+
+export interface CallOutcome {
+  readonly thread_id: string;
+  readonly run_id: string;
+  readonly status: string;
+  readonly text: string;
+  readonly interrupts?: readonly object[];
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+export function project(options: ProjectOptions): CallProjection {
+  const { id, progressToken, asking, namesType, cursorOf } = options;
+  let cursor: string | undefined;
+  let sent = 0;
+  let beats = 0;
+  let text = "";
+  /** What the message that is being written says. */
+  let partial = "";
+  let agent = "";
+
+  const frame = (message: object): Frame => {
+    const data = JSON.stringify(message);
+    sent++;
+    beats = 0;
+    return cursor === undefined ? { data } : { id: `${cursor}.${sent}`, data };
+  };
+  const progressed = (message: string): Frame[] => {
+    if (progressToken === undefined) return [];
+    return [frame(progressMessage(progressToken, sent + 1, message))];
+  };
+  /** Progress must grow, also by what is sent between two frames and is in no other reader's numbers. */
+  const beat = (token: RpcId) => (): Frame => {
+    beats++;
+    return { data: JSON.stringify(progressMessage(token, sent + beats / (beats + 1), "At work")) };
+  };
+
+  const answered = (result: object) => [
+    frame(rpcResult(id, namesType ? { resultType: "complete", ...result } : result)),
+  ];
+  const failed = (run: RunRecord, error: { readonly code: string; readonly message: string }) =>
+    answered(failedResult(outcomeOf(run, { status: "error", text: partial || text, open: [], error })));
+  /** An empty frame whose id lets the client come back before there is another one. */
+  const opened = (run: RunRecord): Frame[] => {
+    if (!cursorOf || cursor !== undefined) return [];
+    cursor = cursorOf(run);
+    sent++;
+    return [{ id: `${cursor}.${sent}`, data: "" }];
+  };
+
+  const asked = (run: RunRecord) => (interrupt: Interrupt) =>
+    frame({
+      jsonrpc: "2.0",
+      id: questionId(run.thread_id, interrupt.id),
+      method: "elicitation/create",
+      params: formOf(interrupt),
+    });
+
+  const ended = ({ as, status, reason, message, questions }: End, run: RunRecord): Frame[] => {
+    if (as === "failed" || as === "limit") return failed(run, { code: reason, message });
+    if (as === "cancelled") {
+      const error = { code: "cancelled", message };
+      return answered(failedResult(outcomeOf(run, { status, text: partial || text, open: [], error })));
+    }
+    // The call continues when a deferred result arrives.
+    if (as === "waits") return [];
+    if (as === "asks" && asking === "within" && canAsk(questions))
+      return questions.slice(0, 1).map(asked(run));
+    if (as === "asks" && asking === "as_result" && canAsk(questions))
+      return [frame(rpcResult(id, inputRequired(run, questions)))];
+    return answered(toolResult(outcomeOf(run, { status, text, open: questions })));
+  };
+
+  const fold = readTurn<Frame, RunRecord>({
+    run(run) {
+      agent = run.agent;
+      return opened(run);
+    },
+    step() {
+      partial = "";
+      return progressed(`${agent} thinks`);
+    },
+    delta(kind, delta) {
+      if (kind === "text") partial += delta;
+      return [];
+    },
+    toolStart: (tool) => progressed(`${agent} calls ${tool}`),
+    subagent: (event, path) =>
+      event.event === "on_subagent_start" && path.length === 0 ? progressed(`${event.data.name} begins`) : [],
+    assistant({ content }) {
+      text = content || text;
+      return [];
+    },
+    end: ended,
+  });
+
+  return {
+    fold,
+    beat: progressToken === undefined ? undefined : beat(progressToken),
+    end: asking === "within" ? trackAskingTurn : () => trackTurn(),
+  };
+}
+
+const progressMessage = (progressToken: RpcId, progress: number, message: string) => ({
+  jsonrpc: "2.0",
+  method: "notifications/progress",
+  params: { progressToken, progress, message },
+});
+
+/** A form can hold every answer, but not what a front end's own tool found. */
+const canAsk = (questions: readonly Interrupt[]) => questions.every(({ kind }) => kind !== "tool");
+
+/** As `trackTurn`, but a turn that asks what the client is then asked continues. */
+const trackAskingTurn = () =>
+  trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions)));
+
+/** The client asks its person, and sends the call again with what they said. */
+const inputRequired = ({ thread_id }: RunRecord, questions: readonly Interrupt[]) => ({
+  resultType: "input_required",
+  inputRequests: Object.fromEntries(
+    questions.map((each) => [each.id, { method: "elicitation/create", params: formOf(each) }]),
+  ),
+  requestState: thread_id,
+});
+
+export function outcomeOf(
+  { id: run_id, thread_id }: RunRecord,
+  {
+    status,
+    text,
+    open,
+    error,
+  }: Pick<CallOutcome, "status" | "text" | "error"> & { readonly open: readonly Interrupt[] },
+): CallOutcome {
+  return {
+    thread_id,
+    run_id,
+    status,
+    text,
+    ...(open.length > 0 ? { interrupts: open.map(shownInterrupt) } : {}),
+    ...omitUndefined({ error }),
+  };
+}
+
+/** The result of a tool, in both shapes: older clients read the text. */
+export const toolResult = (structuredContent: object) => ({
+  content: [{ type: "text", text: JSON.stringify(structuredContent) }],
+  structuredContent,
+});
+
+/** A run that failed or was cancelled: its thread can continue, and what it said is not lost. */
+const failedResult = (outcome: CallOutcome) => ({ ...toolResult(outcome), isError: true });
+
+const MAX_ERROR = 4000;
+
+/** The model of the client reads what was wrong. */
+export const toolError = (message: string) => ({
+  content: [{ type: "text", text: firstChars(message, MAX_ERROR) }],
+  isError: true,
+});

@@ -1,0 +1,55 @@
+// Refusals in OpenAI's shape, and in Anthropic's for its clients.
+
+import type { FastifyRequest } from "fastify";
+import { AppError } from "../../agent/core/errors.ts";
+import type { Refused, WireErrors } from "../refusals.ts";
+
+function noRoute({ method, url }: FastifyRequest): AppError {
+  const path = pathOf(url);
+  const instead = path.startsWith(MESSAGES)
+    ? " Anthropic's API is not spoken here: use POST /v1/chat/completions or POST /v1/responses."
+    : "";
+  return new AppError("not_found", `There is no route ${method} ${path}.${instead}`);
+}
+
+const MESSAGES = "/v1/messages";
+const pathOf = (url: string) => url.split("?", 1)[0] ?? "";
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  429: "rate_limit_error",
+};
+
+export const ERRORS: WireErrors = {
+  bodyOf(refused, request, reply) {
+    const { status, code, detail: message, details } = refused;
+    // OpenAI's SDKs repeat a POST after 408, 409, 429 and 5xx unless this header forbids it, and so do Anthropic's.
+    if (status === 409) reply.header("x-should-retry", "false");
+    // What this API does not have is not found; its clients know no other status for what expired.
+    if (status === 410) reply.code(404);
+    if (isAnthropics(request)) return anthropicError(refused);
+    const type = TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
+    const param = typeof details?.param === "string" ? details.param : null;
+    const known = typeof details?.code === "string" ? details.code : code;
+    return { error: { message, type, code: known, param } };
+  },
+  noRoute,
+};
+
+const isAnthropics = ({ headers, url }: FastifyRequest) =>
+  headers["anthropic-version"] !== undefined || pathOf(url).startsWith(MESSAGES);
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  ...TYPES,
+  404: "not_found_error",
+  410: "not_found_error",
+  413: "request_too_large",
+  503: "overloaded_error",
+};
+
+/** For clients of Anthropic's API, which find no words in another shape. */
+function anthropicError({ status, detail: message, request_id }: Refused) {
+  const type = ANTHROPIC_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
+  return { type: "error", error: { type, message }, request_id };
+}

@@ -1,0 +1,84 @@
+// Calls of the client's functions and their results, which may come apart: the call in a response or with earlier items, the result later.
+
+import {
+  type AssistantMessage,
+  assistantMessage,
+  type Message,
+  type ToolCall,
+  type ToolMessage,
+  unanswered,
+} from "../../agent/core/message.ts";
+import { readJson } from "../../agent/core/output.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import { refused } from "./given.ts";
+
+/** The call of a function that the client has forced: it holds the run, whose answer are its arguments, and the name. */
+export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
+  `call_${id.replace(/^run_/, "")}_${name}`;
+
+const FORCED_CALL = /^call_(?<run>[0-9A-Za-z]{22})_(?<name>[a-zA-Z0-9_-]{1,64})$/;
+
+/** A thread as it is now. */
+export interface Known {
+  readonly messages: readonly Message[];
+  /** The id of its newest run. */
+  readonly run_id?: string | undefined;
+  /** Open calls of the server's own, whose results no client brings. */
+  readonly awaited?: ReadonlySet<string>;
+}
+
+/** These results as messages that may follow the thread's: those of calls that it has without a result. */
+export function resultsFor(known: Known, results: readonly ToolMessage[]): Message[] {
+  const open = openCalls(known);
+  return results.flatMap((result): Message[] => {
+    const call = open.get(result.tool_call_id);
+    if (call) return [{ ...result, name: call.name }];
+    const forced = forcedCallIn(known, result.tool_call_id);
+    return forced ? [forced, { ...result, name: forced.tool_calls?.[0]?.name ?? result.name }] : [];
+  });
+}
+
+/**
+ * Messages as they may follow the thread's. Throws `invalid_request` for a call without id or name, and for a result without a call
+ * that waits for it.
+ */
+export function following(known: Known, messages: readonly Message[], param: string): Message[] {
+  const open = openCalls(known);
+  const taken = new Set<string>();
+  return messages.flatMap((message): Message[] => {
+    if (message.role === "assistant") {
+      for (const call of message.tool_calls ?? []) {
+        if (!call.id || !call.name) throw refused(param, "a `function_call` needs `call_id` and `name`.");
+        open.set(call.id, call);
+      }
+      return [message];
+    }
+    if (message.role !== "tool") return [message];
+    const id = message.tool_call_id;
+    const call = open.get(id);
+    if (call) taken.add(id);
+    open.delete(id);
+    if (call) return [{ ...message, name: call.name }];
+    const late = taken.has(id) ? [] : resultsFor(known, [message]);
+    taken.add(id);
+    if (late.length > 0) return late;
+    throw refused(
+      param,
+      `there is no call \`${id}\` without an output in this conversation. Send the \`function_call\` before its output.`,
+    );
+  });
+}
+
+const openCalls = ({ messages, awaited }: Known) =>
+  new Map<string, ToolCall>(
+    unanswered(messages).flatMap((call) => (awaited?.has(call.id) ? [] : [[call.id, call]])),
+  );
+
+/** The answer that the client got as this call, as a message that calls. */
+function forcedCallIn({ messages, run_id }: Known, id: string): AssistantMessage | undefined {
+  const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
+  const last = messages.at(-1);
+  if (!name || `run_${run}` !== run_id || last?.role !== "assistant" || last.tool_calls) return undefined;
+  const args = readJson(last.content);
+  return args && assistantMessage("", { id, name, args });
+}

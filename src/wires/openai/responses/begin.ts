@@ -1,0 +1,170 @@
+// Where a request's response begins: on the thread of a response or of a conversation, on a fork, or on a new one.
+
+import type { FastifyRequest } from "fastify";
+import { AppError } from "../../../agent/core/errors.ts";
+import { type Message, systemMessage, toolMessages } from "../../../agent/core/message.ts";
+import type { RunRecord } from "../../../agent/core/records.ts";
+import type { Stores } from "../../../agent/core/stores.ts";
+import { newestRun } from "../../../engine/runs/control.ts";
+import { forkThread } from "../../../engine/runs/thread-actions.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { StreamEvent } from "../../../protocol/event.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { ownerOf, sentBy } from "../../../server/auth/guard.ts";
+import { expired, idempotencyKey } from "../../../server/http/run-stream.ts";
+import type { RouteServices } from "../../../server/http/services.ts";
+import { foldSoFar } from "../../fold.ts";
+import { threadIdOf } from "../../messages.ts";
+import { ANONYMOUS, type Beginning, type ChatInput, type Conversations, UNNAMED } from "../conversations.ts";
+import { conversationOf, refused } from "../given.ts";
+import { isBesideChat } from "../side-requests.ts";
+import type { Choice } from "../tool-choice.ts";
+import { runOfResponse } from "./ids.ts";
+import {
+  answersIn,
+  askedIn,
+  isAnswer,
+  isMessage,
+  itemsOf,
+  messagesOf,
+  type ResponseBody,
+  schemaOf,
+  settingsOf,
+} from "./input.ts";
+import { noConversation } from "./resources/conversations.ts";
+
+type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
+
+export function beginnings(
+  { stores, quotas }: Pick<RouteServices, "stores" | "quotas">,
+  conversations: Conversations,
+) {
+  const { threads, runs } = stores;
+
+  async function beginningOf(owner: Owner, request: ResponseRequest, choice: Choice): Promise<Beginning> {
+    const { body, headers } = request;
+    const said = await saidIn(request, choice);
+    const { previous_response_id, conversation, metadata } = body;
+    if (previous_response_id) return after(owner, previous_response_id, onlyNew(said, body));
+    if (conversation) {
+      const id = typeof conversation === "string" ? conversation : conversation.id;
+      if (await threads.get(owner, id)) return conversations.continued(owner, id, onlyNew(said, body));
+      throw noConversation(id);
+    }
+    const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, metadata);
+    if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
+    const isKept = body.store !== false;
+    const waiting = said.endsWithAnswer
+      ? await conversations.waiting(
+          owner,
+          said,
+          (marks) => (isKept ? marks.unnamed : marks.anonymous) === true,
+        )
+      : undefined;
+    return waiting ?? conversations.made(owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
+  }
+
+  /** On the response's thread, or on a fork up to it if the thread has later runs. */
+  async function after(owner: Owner, id: string, said: ChatInput): Promise<Beginning> {
+    const named = runOfResponse(id);
+    const run = named && (await runs.get(owner, named.thread_id, named.run_id));
+    if (!run)
+      throw new AppError("not_found", `There is no response \`${id}\`.`, {
+        details: { param: "previous_response_id" },
+      });
+    const { thread_id } = run;
+    const newest = await newestRun(runs, owner, thread_id);
+    if (newest?.id === run.id) return conversations.continued(owner, thread_id, said);
+    const { last, message_id } = await endOf(owner, run);
+    // An answer to what was answered meanwhile is refused there.
+    if (newest?.id === last.id || said.endsWithAnswer) return conversations.continued(owner, thread_id, said);
+    const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
+    return conversations.continued(owner, fork.id, said);
+  }
+
+  /** The last run of a response and its last message. Throws `events_expired`. */
+  async function endOf(owner: Owner, from: RunRecord): Promise<{ last: RunRecord; message_id: string }> {
+    let message_id: string | undefined;
+    const fold = (event: StreamEvent) => {
+      if (event.event === "on_message" && !event.path?.length) message_id = event.data.message.id;
+      return [];
+    };
+    const messages = () => Promise.reject(expired());
+    const last = await foldSoFar(stores, { owner, from, fold, unit: "turn", messages });
+    if (message_id === undefined) throw expired();
+    return { last, message_id };
+  }
+
+  return { beginningOf };
+}
+
+const isInput = ({ role }: Message) => role === "user" || role === "system";
+
+/** A run's messages, its input first, as far as the times of messages tell: for a run whose events have expired. */
+export async function messagesSince(
+  { threads }: Pick<Stores, "threads">,
+  owner: Owner,
+  { thread_id, created_at, ended_at }: RunRecord,
+): Promise<Message[]> {
+  const all = (await threads.messages(owner, thread_id)).filter(
+    (each) => !ended_at || each.created_at <= ended_at,
+  );
+  // The input is older than its run.
+  let start = all.findIndex((each) => each.created_at >= created_at);
+  for (let before = all[start - 1]; before && isInput(before); before = all[start - 1]) start--;
+  return start < 0 ? [] : all.slice(start);
+}
+
+/** What a response was given: its input, and what the user said meanwhile. */
+export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Promise<Message[]> {
+  const input: Message[] = [];
+  const fold = (event: StreamEvent) => {
+    if (event.event === "on_message" && !event.path?.length && isInput(event.data.message))
+      input.push(event.data.message);
+    return [];
+  };
+  const messages = () => messagesSince(stores, owner, from);
+  await foldSoFar(stores, { owner, from, fold, unit: "turn", messages });
+  return input;
+}
+
+async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInput> {
+  const { body } = request;
+  const output_schema = choice.answer?.schema ?? schemaOf(body);
+  const items = itemsOf(body);
+  const last = items.at(-1);
+  if (!last) throw refused("input", "there is none. Send a text or items.");
+  const instructions = body.instructions ? [systemMessage(body.instructions)] : [];
+  const messages = await messagesOf(ownerOf(request).tenant, items);
+  return {
+    messages: [...instructions, ...messages],
+    answersTo: (open) => answersIn(items, open),
+    results: toolMessages(messages),
+    endsWithAnswer: isAnswer(last),
+    request: {
+      settings: settingsOf(body, choice),
+      ...omitUndefined({ tools: choice.tools, output_schema, ...sentBy(request) }),
+    },
+    metadata: body.metadata ?? {},
+    ...omitUndefined({ agent: body.model ?? undefined, idempotency_key: idempotencyKey(request) }),
+  };
+}
+
+/**
+ * The thread has what was said before. Throws `invalid_request` for what the assistant has said, and for answers together with
+ * a message: one run cannot both resume the last one and begin with the message.
+ */
+function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
+  if (said.messages.some(({ role }) => role === "assistant"))
+    throw refused(
+      "input",
+      "what the assistant has said is in the conversation already. Send only what is new.",
+    );
+  const items = itemsOf(body);
+  if (items.some(isAnswer) && items.some(isMessage))
+    throw refused(
+      "input",
+      "answers and a new message cannot be sent together. Send the answers, then the message.",
+    );
+  return { ...said, messages: said.messages.filter(({ role }) => role !== "tool") };
+}

@@ -1,0 +1,20 @@
+// Ids of responses and of what is in them. An id holds everything that is needed to find the item: nothing is stored for it.
+
+import type { RunRecord } from "../../../agent/core/records.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+
+/** The run's id, then the thread's. */
+export const responseIdOf = ({ id, thread_id }: Pick<RunRecord, "id" | "thread_id">) =>
+  `resp_${id.replace(/^run_/, "")}_${thread_id}`;
+
+const RESPONSE_ID = /^resp_(?<run>[0-9A-Za-z]{22})_(?<thread>[A-Za-z0-9_-]{1,128})$/;
+
+export function runOfResponse(id: string): { run_id: string; thread_id: string } | undefined {
+  const { run, thread } = RESPONSE_ID.exec(id)?.groups ?? {};
+  return run === undefined || thread === undefined ? undefined : { run_id: `run_${run}`, thread_id: thread };
+}
+
+/** The call that a question is about. Several questions of subagents may be about one call of their parent. */
+export const askedCallOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);
+
+export const approvalIdOf = (question: Interrupt) => `mcpr_${askedCallOf(question)}`;

@@ -1,0 +1,274 @@
+// Responses: one per run, or per run and those that continue it when a deferred result has arrived.
+
+import type { FastifyReply } from "fastify";
+import { z } from "zod";
+import { AppError } from "../../../agent/core/errors.ts";
+import type { RunRecord } from "../../../agent/core/records.ts";
+import { getRun, keyOf, settledRun } from "../../../engine/runs/control.ts";
+import { endRun } from "../../../engine/runs/start.ts";
+import { deleteThreadTree } from "../../../engine/runs/thread-actions.ts";
+import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import { ownerOf } from "../../../server/auth/guard.ts";
+import { expired } from "../../../server/http/run-stream.ts";
+import type { RouteServices } from "../../../server/http/services.ts";
+import type { App } from "../../../server/http/validation.ts";
+import { foldedFrames, foldSoFar } from "../../fold.ts";
+import { readRun, streamRun } from "../../reply.ts";
+import type { Conversations } from "../conversations.ts";
+import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
+import { findAgent } from "../resources/models.ts";
+import { sideAnswer, sideRequest } from "../side-requests.ts";
+import { beginnings, inputOf, messagesSince } from "./begin.ts";
+import { inputItem, messageItem, textPart } from "./history.ts";
+import { runOfResponse } from "./ids.ts";
+import { askedIn, choiceIn, itemsOf, ResponseBody, refuseSystem, refuseUnsupported } from "./input.ts";
+import { conversationRoutes } from "./resources/conversations.ts";
+import { ItemList, ListQuery, listOf } from "./resources/item-list.ts";
+import { itemRoutes } from "./resources/items.ts";
+import { type Echo, type ProjectOptions, project } from "./table.ts";
+
+const Response = z.looseObject({ id: z.string(), object: z.literal("response") });
+const Deleted = z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) });
+const Events = z
+  .string()
+  .describe("Server-Sent Events: the events of a response, each with its `sequence_number`.");
+const ResponseParams = z.object({ response_id: z.string().min(1).max(512) });
+const RetrieveQuery = z.looseObject({
+  stream: z.enum(["true", "false"]).optional(),
+  starting_after: z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+});
+
+/** How long a cancelled run may take to end before it is shown as it is, in ms. */
+const CANCEL_MS = 5_000;
+
+export function responseRoutes(app: App, services: RouteServices, conversations: Conversations): void {
+  const { runs, stores, quotas, streams } = services;
+  const { threads } = stores;
+  const tags = ["openai"];
+  const { beginningOf } = beginnings(services, conversations);
+  conversationRoutes(app, services);
+  itemRoutes(app, services);
+
+  app.post(
+    "/responses",
+    {
+      sse: "manual",
+      schema: {
+        summary: "Run an agent and read its response: streamed, whole or in the background",
+        description: "What OpenAI's SDKs send. See docs/wires/openai.md.",
+        tags,
+        body: ResponseBody,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Events }, "application/json": { schema: Response } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const { body } = request;
+      refuseUnsupported(body);
+      if (services.refusesSystemMessages) refuseSystemMessages(body);
+      if (body.model) findAgent(services.agents, body.model);
+      reply.headers(omitUndefined({ [IGNORED]: ignoredFields(body, ResponseBody.shape) }));
+      const owner = ownerOf(request);
+      const side = sideRequest(request.headers, askedIn(body));
+      if (side) {
+        const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
+        return sideResponse(body, side.job, sideAnswer(side, title));
+      }
+      const choice = choiceIn(body);
+      const beginning = await beginningOf(owner, request, choice);
+      const { start, isAnonymous, thread_id } = beginning;
+      const echo = echoOf(body);
+      const options = { echo, ...omitUndefined({ answersAs: choice.answer?.name }) };
+      const cancelsOnLeave = !body.background;
+      try {
+        if (body.stream) {
+          const framesOf = (run: RunRecord) => framesFor(owner, run, options);
+          await streamRun(services, reply, { owner, start, framesOf, cancelsOnLeave });
+          return undefined;
+        }
+        if (body.background) return reply.send(project(options).response(await start()));
+        return reply.send(await whole(reply, { owner, start, options }));
+      } finally {
+        if (isAnonymous) void conversations.forget(owner, thread_id, { isLast: choice.answer !== undefined });
+      }
+    },
+  );
+
+  app.get(
+    "/responses/:response_id",
+    {
+      sse: "manual",
+      exposeHeadRoute: false,
+      schema: {
+        summary: "A response; with `stream=true` its events, from the first or after a number",
+        description: "404 with the code `events_expired` when events after the number are no longer kept.",
+        tags,
+        params: ResponseParams,
+        querystring: RetrieveQuery,
+        response: {
+          200: {
+            content: { "text/event-stream": { schema: Events }, "application/json": { schema: Response } },
+          },
+        },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const run = await runNamed(owner, request.params.response_id);
+      const { stream, starting_after: after } = request.query;
+      if (stream !== "true") return reply.send(await responseNow(owner, run));
+      if (after !== undefined) await assertKept(owner, run);
+      await streams.send(reply, framesFor(owner, run, omitUndefined({ after })), "comment", "cut");
+      return undefined;
+    },
+  );
+
+  app.post(
+    "/responses/:response_id/cancel",
+    {
+      schema: {
+        summary: "Cancel a response in progress; an ended one comes back as it is",
+        tags,
+        params: ResponseParams,
+        response: { 200: Response },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const run = await runNamed(owner, request.params.response_id);
+      const { see, response } = project({});
+      const last = await foldSoFar(stores, readerOf(owner, run, see));
+      if (!ACTIVE.has(response(run).status)) return response(run);
+      const ended = await endRun(runs, keyOf(owner, last), "cancel").catch(() => last);
+      await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS));
+      return responseNow(owner, await getRun(runs, keyOf(owner, run)));
+    },
+  );
+
+  app.delete(
+    "/responses/:response_id",
+    {
+      schema: {
+        summary: "Delete a response, if it is all of its conversation",
+        tags,
+        params: ResponseParams,
+        response: { 200: Deleted },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { response_id: id } = request.params;
+      const { thread_id } = await runNamed(owner, id);
+      const { items } = await stores.runs.list(owner, thread_id, { limit: 2 });
+      if (items.length > 1)
+        throw new AppError(
+          "already_exists",
+          `Response \`${id}\` is part of a conversation. Delete the conversation \`${thread_id}\`.`,
+          { details: { code: "part_of_conversation" } },
+        );
+      await deleteThreadTree({ threads, quotas }, owner, thread_id);
+      return { id, object: "response" as const, deleted: true as const };
+    },
+  );
+
+  app.get(
+    "/responses/:response_id/input_items",
+    {
+      schema: {
+        summary: "What a response was asked",
+        tags,
+        params: ResponseParams,
+        querystring: ListQuery,
+        response: { 200: ItemList },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const run = await runNamed(owner, request.params.response_id);
+      const said = await inputOf(stores, owner, run);
+      return listOf(said.map(inputItem), request.query);
+    },
+  );
+
+  async function runNamed(owner: Owner, id: string): Promise<RunRecord> {
+    const named = runOfResponse(id);
+    const run = named && (await stores.runs.get(owner, named.thread_id, named.run_id));
+    if (run) return run;
+    throw new AppError("not_found", `There is no response \`${id}\`.`);
+  }
+
+  /** Numbers are known only if all events are. */
+  async function assertKept(owner: Owner, run: RunRecord): Promise<void> {
+    const { first, last } = await stores.events.bounds(keyOf(owner, run));
+    if (first > 1 || (last === 0 && run.ended_at !== undefined)) throw expired();
+  }
+
+  const readerOf = (owner: Owner, from: RunRecord, fold: ReturnType<typeof project>["see"]) => ({
+    owner,
+    from,
+    fold,
+    unit: "turn" as const,
+    messages: () => messagesSince(stores, owner, from),
+  });
+
+  const framesFor = (owner: Owner, run: RunRecord, options: ProjectOptions) =>
+    foldedFrames(stores, readerOf(owner, run, project(options).see));
+
+  async function responseNow(owner: Owner, run: RunRecord) {
+    const { see, response } = project({});
+    await foldSoFar(stores, readerOf(owner, run, see));
+    return response(run);
+  }
+
+  interface Asked {
+    readonly owner: Owner;
+    readonly start: () => Promise<RunRecord>;
+    readonly options: ProjectOptions;
+  }
+
+  /** Waits for the end of the run. A client that leaves cancels it. */
+  async function whole(reply: FastifyReply, { owner, start, options }: Asked) {
+    const { see, response } = project(options);
+    const framesOf = (run: RunRecord) => foldedFrames(stores, readerOf(owner, run, see));
+    const run = await readRun(services, reply, { owner, start, framesOf, cancelsOnLeave: true });
+    return response(run);
+  }
+}
+
+const ACTIVE: ReadonlySet<string> = new Set(["queued", "in_progress"]);
+
+const refuseSystemMessages = (body: ResponseBody) =>
+  body.instructions
+    ? refuseSystem([{ role: "system" }], "instructions")
+    : refuseSystem(itemsOf(body), "input");
+
+const echoOf = (body: ResponseBody): Echo => ({
+  previous_response_id: body.previous_response_id ?? null,
+  instructions: body.instructions ?? null,
+  background: body.background ?? false,
+  store: body.store ?? true,
+  max_output_tokens: body.max_output_tokens ?? null,
+  temperature: body.temperature ?? null,
+  reasoning: body.reasoning ?? null,
+  tools: body.tools ?? [],
+});
+
+/** As a response, what no agent is asked. */
+function sideResponse({ model }: ResponseBody, job: string, text: string) {
+  return {
+    id: `resp_${job}`,
+    object: "response" as const,
+    created_at: Math.floor(Date.now() / 1000),
+    status: "completed",
+    model,
+    error: null,
+    incomplete_details: null,
+    metadata: {},
+    usage: null,
+    output: [messageItem(`msg_${job}`, "completed", textPart(text))],
+  };
+}

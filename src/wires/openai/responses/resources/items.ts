@@ -1,0 +1,191 @@
+// The items of conversations: read, added and deleted, as sessions of the Agents SDK do.
+
+import { z } from "zod";
+import { AppError } from "../../../../agent/core/errors.ts";
+import { type Message, unanswered } from "../../../../agent/core/message.ts";
+import type { RunRecord, Thread } from "../../../../agent/core/records.ts";
+import { newestRun } from "../../../../engine/runs/control.ts";
+import { appendMessages, awaitedCalls, replaceMessages, rewritten } from "../../../../engine/runs/rewrite.ts";
+import { openOn } from "../../../../engine/runs/start.ts";
+import type { Owner } from "../../../../protocol/ids.ts";
+import { ownerOf } from "../../../../server/auth/guard.ts";
+import { inSlices, jsonOf, objectOf, payloadOf } from "../../../../server/http/long-answers.ts";
+import type { RouteServices } from "../../../../server/http/services.ts";
+import { type App, fittingJson } from "../../../../server/http/validation.ts";
+import { refused } from "../../given.ts";
+import { following } from "../../pairing.ts";
+import { type History, historyOf, type Item } from "../history.ts";
+import { answersIn, messagesOf, refuseSystem, SentItems } from "../input.ts";
+import { Conversation, ConversationParams, conversationNamed, conversationOf } from "./conversations.ts";
+import { ItemList, ListedItem, ListQuery, listOf } from "./item-list.ts";
+import { withoutItem } from "./without-item.ts";
+
+const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });
+const ItemsBody = z.looseObject({ items: SentItems });
+
+/** How long an answer waits for the run that changes the thread, in ms: it may wait for a free slot. */
+const WAIT_MS = 10_000;
+
+export function itemRoutes(app: App, services: RouteServices): void {
+  const { stores, runs, streams, agents, httpTools, unreadAnswers, refusesSystemMessages } = services;
+  const { threads } = stores;
+  const tags = ["openai"];
+  const url = "/conversations/:conversation_id/items";
+  const toJson = fittingJson(app, ListedItem, { method: "GET", url });
+
+  app.get(
+    url,
+    {
+      schema: {
+        summary: "The items of a conversation, newest first",
+        tags,
+        params: ConversationParams,
+        querystring: ListQuery,
+        response: { 200: ItemList },
+      },
+    },
+    async (request, reply) => {
+      const owner = ownerOf(request);
+      const { id } = await conversationNamed(threads, owner, request.params.conversation_id);
+      const { data, ...rest } = listOf(historyOf(await historyIn(owner, id)), request.query);
+      const lists = inSlices(owner.tenant, data, toJson);
+      const answer = objectOf(owner.tenant, { name: "data", lists, restOf: () => rest });
+      const kept = await threads.bytes(owner, id);
+      return jsonOf(reply, await payloadOf(answer, () => unreadAnswers.open(reply), kept));
+    },
+  );
+
+  app.post(
+    url,
+    {
+      schema: {
+        summary: "Add items to a conversation",
+        description:
+          "No agent is asked. An output needs its call, among the items or in the conversation. The answer lists what was added.",
+        tags,
+        params: ConversationParams,
+        body: ItemsBody,
+        response: { 200: ItemList },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { items } = request.body;
+      if (refusesSystemMessages) refuseSystem(items, "items");
+      const thread = await conversationNamed(threads, owner, request.params.conversation_id);
+      const history = await historyIn(owner, thread.id);
+      const { messages, open } = history;
+      const answered = new Set(answersIn(items, open).map(({ id }) => id));
+      assertWaitsFor(thread, open.filter(({ id, kind }) => kind !== "tool" || !answered.has(id)).length);
+      const awaited = awaitedCalls(thread, messages, open);
+      const run_id = (await newestRun(stores.runs, owner, thread.id))?.id;
+      const sent = await messagesOf(owner.tenant, items, { param: "items", isWhole: true });
+      const added = following({ messages, run_id, awaited }, sent, "items");
+      if (added.length > 0) await finished(owner, await appendMessages(runs, owner, thread, added));
+      const known = new Set(historyOf(history).map(({ id }) => id));
+      const now = historyOf({ ...history, messages: [...messages, ...added], open: [] });
+      return wholeList(now.filter(({ id }) => !known.has(id)));
+    },
+  );
+
+  app.get(
+    `${url}/:item_id`,
+    {
+      schema: {
+        summary: "An item of a conversation",
+        tags,
+        params: ItemParams,
+        response: { 200: ListedItem },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { conversation_id, item_id } = request.params;
+      const { id } = await conversationNamed(threads, owner, conversation_id);
+      return itemNamed(await historyIn(owner, id), { id, item_id });
+    },
+  );
+
+  app.delete(
+    `${url}/:item_id`,
+    {
+      schema: {
+        summary: "Delete an item of a conversation",
+        description:
+          "A call goes with its output, and an answer with its reasoning. The conversation as it was becomes a branch of its thread.",
+        tags,
+        params: ItemParams,
+        response: { 200: Conversation },
+      },
+    },
+    async (request) => {
+      const owner = ownerOf(request);
+      const { conversation_id, item_id } = request.params;
+      const thread = await conversationNamed(threads, owner, conversation_id);
+      const history = await historyIn(owner, thread.id);
+      const item = itemNamed(history, { id: thread.id, item_id });
+      assertWaitsFor(thread, history.open.length);
+      const ours = history.messages;
+      const theirs = withoutItem(ours, item);
+      assertOpen(item, theirs);
+      const run = await replaceMessages(runs, owner, thread, { ours, theirs });
+      if (run) await finished(owner, run);
+      return conversationOf(thread);
+    },
+  );
+
+  /** Any replica may be asked next, and must see what has changed. */
+  const finished = (owner: Owner, run: RunRecord) =>
+    rewritten(runs, owner, run, AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]));
+
+  /** What items are made of, with the ids that they had when they were streamed. */
+  async function historyIn(owner: Owner, id: string): Promise<History> {
+    const [messages, open, tools] = await Promise.all([
+      threads.messages(owner, id),
+      openOn(threads, owner, id),
+      httpTools.list(owner.tenant),
+    ]);
+    const ofTenant = new Set(tools.map(({ name }) => name));
+    const isServerTool = (name: string) =>
+      agents.isReserved(name) || name.startsWith("mcp__") || ofTenant.has(name);
+    return { messages, open, isServerTool };
+  }
+}
+
+/** Throws `not_found`. */
+function itemNamed(history: History, { id, item_id }: { id: string; item_id: string }): Item {
+  const item = historyOf(history).find((each) => each.id === item_id);
+  if (item) return item;
+  throw new AppError("not_found", `Conversation \`${id}\` has no item \`${item_id}\`.`);
+}
+
+/** A conversation that waits changes only by what answers it. Throws `thread_busy`. */
+function assertWaitsFor({ id, status }: Thread, questions: number): void {
+  if (status === "busy")
+    throw new AppError(
+      "thread_busy",
+      `Conversation \`${id}\` has a response in progress. Try again when it has ended.`,
+    );
+  if (questions === 0) return;
+  throw new AppError(
+    "thread_busy",
+    `Conversation \`${id}\` waits for ${questions} more ${questions === 1 ? "answer" : "answers"}. Send them with POST /v1/responses first.`,
+  );
+}
+
+/** An output may be taken from a call that is the newest: an earlier one would stay without. Throws `invalid_request`. */
+function assertOpen({ id, type, call_id }: Item, left: readonly Message[]): void {
+  if (type !== "function_call_output" || unanswered(left).some((call) => call.id === call_id)) return;
+  throw refused(
+    "item_id",
+    `the conversation has continued after \`${id}\`. Delete its call \`fc_${call_id}\`, which takes it along.`,
+  );
+}
+
+const wholeList = (data: readonly Item[]) => ({
+  object: "list" as const,
+  data: [...data],
+  first_id: data[0]?.id ?? null,
+  last_id: data.at(-1)?.id ?? null,
+  has_more: false,
+});

@@ -1,0 +1,328 @@
+// A run as the events of an OpenAI response, numbered, and as the response itself.
+
+import {
+  addUsage,
+  NO_USAGE,
+  type ToolCall,
+  type ToolMessage,
+  type Usage,
+} from "../../../agent/core/message.ts";
+import type { RunRecord } from "../../../agent/core/records.ts";
+import type { End } from "../../../protocol/end.ts";
+import type { EventData } from "../../../protocol/event.ts";
+import type { Interrupt } from "../../../protocol/interrupt.ts";
+import { readTurn } from "../../../protocol/turn-reader.ts";
+import type { Frame } from "../../../server/http/sse.ts";
+import type { Fold } from "../../fold.ts";
+import { forcedCallId } from "../pairing.ts";
+import {
+  callItem,
+  functionCall,
+  type Item,
+  type ItemStatus,
+  messageItem,
+  questionItem,
+  reasoningIdOf,
+  reasoningItem,
+  summaryPart,
+  textPart,
+} from "./history.ts";
+import { responseIdOf } from "./ids.ts";
+
+/** What the request said: its own answers repeat it. A later reader does not learn it. */
+export interface Echo {
+  readonly previous_response_id?: string | null;
+  readonly instructions?: string | null;
+  readonly background?: boolean;
+  readonly store?: boolean;
+  readonly max_output_tokens?: number | null;
+  readonly temperature?: number | null;
+  readonly reasoning?: object | null;
+  readonly tools?: readonly object[];
+}
+
+export interface ProjectOptions {
+  readonly echo?: Echo;
+  /** The number of the last event that this reader has. */
+  readonly after?: number;
+  /** The client's function whose arguments the run's output is: then what the agent says besides is not shown. */
+  readonly answersAs?: string;
+}
+
+export interface ResponseFold {
+  /** The frames of an event. */
+  readonly see: Fold;
+  /** The response after what was seen. The run tells what no event says yet. */
+  response(run: RunRecord): ReturnType<typeof responseOf>;
+}
+
+/** An item of text that is being written. */
+interface OpenText {
+  readonly id: string;
+  readonly index: number;
+  /** Of a delta: everything between its number and its text. */
+  readonly head: string;
+  text: string;
+}
+
+/** How a response ended. */
+interface Outcome {
+  readonly status: "completed" | "failed" | "cancelled" | "incomplete";
+  readonly error?: { readonly message: string };
+  readonly incomplete?: { readonly reason: string };
+}
+
+export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): ResponseFold {
+  let sequence = 0;
+  let frames: Frame[] = [];
+  let isBegun = false;
+  /** The response is named after the run that it began with. */
+  let first: RunRecord | undefined;
+  let outcome: Outcome | undefined;
+  let usage: Usage = NO_USAGE;
+  let messageId = "";
+  let thoughts = 0;
+  let message: OpenText | undefined;
+  let reasoning: OpenText | undefined;
+  const output: Item[] = [];
+  const ids = new Set<string>();
+  const calls = new Map<string, Pick<ToolCall, "id" | "name" | "args">>();
+  /** Calls that the client or a person has decided on, by call id. */
+  const approvals = new Map<string, string>();
+  const ofClient = new Set<string>();
+
+  const emit = (type: string, fields: object) => {
+    const sequence_number = sequence++;
+    if (sequence_number <= after) return;
+    frames.push({ event: type, data: JSON.stringify({ type, sequence_number, ...fields }) });
+  };
+  const snapshot = (run: RunRecord) => responseOf(first ?? run, { echo, output, outcome, isBegun, usage });
+  /** Each id is used once, also after a crash, when the run repeats itself. */
+  const fresh = (id: string): string => {
+    let free = id;
+    for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;
+    ids.add(free);
+    return free;
+  };
+  const add = (item: Item): number => {
+    const output_index = output.push(item) - 1;
+    emit("response.output_item.added", { output_index, item });
+    return output_index;
+  };
+  const finish = (output_index: number, item: Item) => {
+    output[output_index] = item;
+    emit("response.output_item.done", { output_index, item });
+  };
+
+  const openText = (item: Item, field: "content_index" | "summary_index"): OpenText => {
+    const index = add(item);
+    const at = { item_id: item.id, output_index: index, [field]: 0 };
+    return { id: item.id, index, text: "", head: `${JSON.stringify(at).slice(1, -1)},"delta":` };
+  };
+  /** Most frames of a stream are these: only their text is new. */
+  const grow = (type: string, open: OpenText, delta: string, tail: string) => {
+    open.text += delta;
+    const number = sequence++;
+    if (number > after)
+      frames.push({
+        event: type,
+        data: `{"type":"${type}","sequence_number":${number},${open.head}${JSON.stringify(delta)}${tail}}`,
+      });
+  };
+  const say = (delta: string) => {
+    closeReasoning("completed");
+    if (answersAs !== undefined) return;
+    message ??= openMessage(messageId);
+    grow("response.output_text.delta", message, delta, ',"logprobs":[]');
+  };
+  const openMessage = (id: string) => {
+    const open = openText(messageItem(fresh(id), "in_progress"), "content_index");
+    emit("response.content_part.added", { ...placeOf(open), content_index: 0, part: textPart("") });
+    return open;
+  };
+  const closeMessage = (status: ItemStatus) => {
+    if (!message) return;
+    const { id, index, text } = message;
+    const place = { ...placeOf(message), content_index: 0 };
+    message = undefined;
+    emit("response.output_text.done", { ...place, text, logprobs: [] });
+    emit("response.content_part.done", { ...place, part: textPart(text) });
+    finish(index, messageItem(id, status, textPart(text)));
+  };
+  const think = (delta: string) => {
+    if (!reasoning) {
+      const id = fresh(reasoningIdOf(messageId, thoughts++));
+      reasoning = openText(reasoningItem(id, "in_progress"), "summary_index");
+      const place = { ...placeOf(reasoning), summary_index: 0 };
+      emit("response.reasoning_summary_part.added", { ...place, part: summaryPart("") });
+    }
+    grow("response.reasoning_summary_text.delta", reasoning, delta, "");
+  };
+  const closeReasoning = (status: ItemStatus) => {
+    if (!reasoning) return;
+    const { id, index, text } = reasoning;
+    const place = { ...placeOf(reasoning), summary_index: 0 };
+    reasoning = undefined;
+    emit("response.reasoning_summary_text.done", { ...place, text });
+    emit("response.reasoning_summary_part.done", { ...place, part: summaryPart(text) });
+    finish(index, reasoningItem(id, status, summaryPart(text)));
+  };
+  const close = (status: ItemStatus) => {
+    closeReasoning(status);
+    closeMessage(status);
+  };
+
+  const called = (result: ToolMessage) => {
+    const call = calls.get(result.tool_call_id);
+    if (!call || ofClient.has(call.id)) return;
+    const approval = approvals.get(call.id) ?? null;
+    const done = { ...callItem(call, result, approval), id: fresh(`mcp_${call.id}`) };
+    const index = add({ ...callItem(call, undefined, approval), id: done.id });
+    const place = { item_id: done.id, output_index: index };
+    const text = JSON.stringify(call.args);
+    emit("response.mcp_call.in_progress", place);
+    emit("response.mcp_call_arguments.delta", { ...place, delta: text });
+    emit("response.mcp_call_arguments.done", { ...place, arguments: text });
+    emit(`response.mcp_call.${result.error === undefined ? "completed" : "failed"}`, place);
+    finish(index, done);
+  };
+  const ask = (question: Interrupt) => {
+    const item = { ...questionItem(question) };
+    const done = { ...item, id: fresh(item.id) };
+    if (question.kind === "question") {
+      message = openMessage(done.id);
+      grow("response.output_text.delta", message, textIn(done), ',"logprobs":[]');
+      closeMessage("completed");
+      return;
+    }
+    if (question.kind === "approval") return finish(add(done), done);
+    call(done, question);
+  };
+  /** A call of a function of the client's. */
+  const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
+    const index = add({ ...item, status: "in_progress", arguments: "" });
+    const place = { item_id: item.id, output_index: index };
+    const text = JSON.stringify(args);
+    emit("response.function_call_arguments.delta", { ...place, delta: text });
+    emit("response.function_call_arguments.done", { ...place, name, arguments: text });
+    finish(index, item);
+  };
+
+  const begin = (run: RunRecord) => {
+    if (isBegun) return;
+    isBegun = true;
+    first = run;
+    emit("response.created", { response: snapshot(run) });
+    emit("response.in_progress", { response: snapshot(run) });
+  };
+  const end = (run: RunRecord, how: Outcome) => {
+    begin(run);
+    outcome = how;
+    const type = how.status === "cancelled" ? "incomplete" : how.status;
+    emit(`response.${type}`, { response: snapshot(run) });
+  };
+  const finished = (run: RunRecord, how: End) => {
+    close("incomplete");
+    usage = addUsage(usage, how.usage ?? NO_USAGE);
+    // It continues when its deferred result arrives.
+    if (how.as === "waits") return;
+    if (how.status === "interrupted") for (const question of how.questions) ask(question);
+    if (answersAs !== undefined && how.output) {
+      const id = forcedCallId(run, answersAs);
+      call(functionCall(id, answersAs, how.output, "completed"), { name: answersAs, args: how.output });
+    }
+    end(run, outcomeOf(how));
+  };
+  const decided = ({ id }: EventData<"on_resume">) => {
+    const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
+    if (kind === "approval") approvals.set(call, `mcpr_${call}`);
+    if (kind === "tool") ofClient.add(call);
+  };
+
+  const read = readTurn<never, RunRecord>({
+    run: begin,
+    step({ id }) {
+      messageId = id;
+      thoughts = 0;
+    },
+    delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
+    stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
+    assistant({ tool_calls = [] }) {
+      // Before the first model call comes the input, which the client knows.
+      if (messageId) for (const call of tool_calls) calls.set(call.id, call);
+    },
+    result: called,
+    toolStart(name, { call_id: id, args }) {
+      calls.set(id, { id, name, args });
+    },
+    answered: decided,
+    end: (how, run) => finished(run, how),
+  });
+  return {
+    see(event, run) {
+      frames = [];
+      if (!outcome) read(event, run);
+      return frames;
+    },
+    response: snapshot,
+  };
+}
+
+const placeOf = ({ id, index }: OpenText) => ({ item_id: id, output_index: index });
+
+const textIn = ({ content }: Item) => (content as [{ text: string }])[0].text;
+
+function outcomeOf({ as, reason, message }: End): Outcome {
+  if (as === "cancelled") return { status: as };
+  if (as === "failed" || as === "limit") return { status: "failed", error: { message } };
+  if (reason === "max_tokens") return { status: "incomplete", incomplete: { reason: "max_output_tokens" } };
+  return { status: "completed" };
+}
+
+interface Seen {
+  readonly echo: Echo;
+  readonly output: readonly Item[];
+  readonly outcome: Outcome | undefined;
+  readonly isBegun: boolean;
+  readonly usage: Usage;
+}
+
+function responseOf(run: RunRecord, { echo, output, outcome, isBegun, usage }: Seen) {
+  const waits = run.status === "pending" && !isBegun;
+  const { error, incomplete } = outcome ?? {};
+  return {
+    id: responseIdOf(run),
+    object: "response" as const,
+    created_at: Math.floor(Date.parse(run.created_at) / 1000),
+    status: outcome?.status ?? (waits ? ("queued" as const) : ("in_progress" as const)),
+    background: echo.background ?? null,
+    error: error ? { code: "server_error", message: error.message } : null,
+    incomplete_details: incomplete ?? null,
+    instructions: echo.instructions ?? null,
+    max_output_tokens: echo.max_output_tokens ?? null,
+    model: run.agent,
+    output: [...output],
+    parallel_tool_calls: true,
+    previous_response_id: echo.previous_response_id ?? null,
+    conversation: { id: run.thread_id },
+    reasoning: echo.reasoning ?? { effort: null, summary: null },
+    store: echo.store ?? true,
+    temperature: echo.temperature ?? null,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: echo.tools ?? [],
+    top_p: null,
+    truncation: "disabled",
+    usage: outcome ? usageOf(usage) : null,
+    user: null,
+    metadata: run.metadata,
+  };
+}
+
+const usageOf = (usage: Usage) => ({
+  input_tokens: usage.input_tokens,
+  input_tokens_details: { cached_tokens: usage.cache_read_tokens },
+  output_tokens: usage.output_tokens,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: usage.input_tokens + usage.output_tokens,
+});

@@ -1,0 +1,130 @@
+// Side requests of chat front ends: titles, tags and the like, which they ask of the chat's own model. No agent is asked: an answer
+// that says little is enough, and the chat must not hold what no person said.
+
+import type { IncomingHttpHeaders } from "node:http";
+import { userMessage } from "../../agent/core/message.ts";
+import { titleFrom } from "../../agent/core/title.ts";
+import { firstChars } from "../../lib/text.ts";
+import { isFilled } from "./given.ts";
+
+/** A side request: its job, and the user's words in the chat that it quotes, oldest first. */
+export interface SideRequest {
+  readonly job: string;
+  readonly words: readonly string[];
+  /** LibreChat takes the title as it is; Open WebUI reads JSON. */
+  readonly isPlain: boolean;
+}
+
+/** Characters to read of a request to find its job. */
+const HEAD_CHARS = 8_000;
+/** Characters at its beginning that name the task. */
+const TASK_CHARS = 200;
+
+/** The messages of a request that are no instructions. */
+export interface Asked {
+  /** The newest message. */
+  readonly text: string;
+  /** The request has no other message. */
+  readonly isAlone: boolean;
+}
+
+/**
+ * The side request that a front end sends, if it is one. Open WebUI names the job in a header; without it, its templates and
+ * LibreChat's are known by their words.
+ */
+export function sideRequest(headers: IncomingHttpHeaders, asked: Asked): SideRequest | undefined {
+  if (isBesideChat(headers, asked)) return undefined;
+  const told = jobIn(headers);
+  const job = told ?? (asked.isAlone ? jobOf(asked.text) : undefined);
+  if (job === undefined) return undefined;
+  const isPlain = told === undefined && asked.text.startsWith(LIBRECHAT);
+  return { job, words: wordsIn(asked.text), isPlain };
+}
+
+function jobIn(headers: IncomingHttpHeaders): string | undefined {
+  const job = headers["x-openwebui-task"];
+  return typeof job === "string" && isFilled(job) ? job : undefined;
+}
+
+/**
+ * Whether a model must answer a request that names a chat without being a part of it: Open WebUI merges several answers, LibreChat
+ * asks for a title in a schema of its own.
+ */
+export const isBesideChat = (headers: IncomingHttpHeaders, { text, isAlone }: Asked): boolean =>
+  jobIn(headers) === "moa_response_generation" ||
+  (isAlone && text.startsWith(LIBRECHAT_STRUCTURED) && text.slice(0, HEAD_CHARS).includes("A concise title"));
+
+const OPEN_WEBUI = "### Task:";
+const LIBRECHAT = "Provide a concise, 5-word-or-less title for the conversation";
+const LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:";
+
+/** The key of the JSON that each template of Open WebUI asks for. */
+const JOBS: Readonly<Record<string, string>> = {
+  title: "title_generation",
+  tags: "tags_generation",
+  follow_ups: "follow_up_generation",
+  queries: "query_generation",
+  text: "autocomplete_generation",
+  prompt: "image_prompt_generation",
+};
+
+function jobOf(text: string): string | undefined {
+  if (text.startsWith(LIBRECHAT)) return JOBS.title;
+  if (!text.startsWith(OPEN_WEBUI) || !text.includes(BEGIN) || !text.includes(END)) return undefined;
+  const [, key = ""] =
+    /\{\s{0,20}"(title|tags|follow_ups|queries|text|prompt)":/.exec(text.slice(0, HEAD_CHARS)) ?? [];
+  return JOBS[key] ?? (text.slice(0, TASK_CHARS).includes("title") ? JOBS.title : UNKNOWN_JOB);
+}
+
+/** A template of the operator's own. */
+const UNKNOWN_JOB = "side_job";
+
+const BEGIN = "<chat_history>";
+const END = "</chat_history>";
+const CONVERSATION = "Conversation:\n";
+const SPEAKER = /^(USER|User|ASSISTANT|AI|Assistant|SYSTEM|System|TOOL|Tool): ?/;
+
+/** The user's messages in the quoted chat; the whole text of a request that quotes none. */
+function wordsIn(text: string): string[] {
+  const chat = quotedChat(text);
+  if (chat === undefined) return text.startsWith(OPEN_WEBUI) || text === "" ? [] : [text];
+  const words: string[] = [];
+  let isUser = true;
+  for (const line of chat.split("\n")) {
+    const [prefix, speaker] = SPEAKER.exec(line) ?? [];
+    if (speaker) isUser = speaker.toLowerCase() === "user";
+    if (isUser && (prefix !== undefined || words.length === 0)) words.push(line.slice(prefix?.length ?? 0));
+    else if (isUser) words.push(`${words.pop()}\n${line}`);
+  }
+  return words.map((each) => each.trim()).filter((each) => each !== "");
+}
+
+function quotedChat(text: string): string | undefined {
+  const begin = text.indexOf(BEGIN);
+  if (begin >= 0) {
+    const end = text.lastIndexOf(END);
+    return text.slice(begin + BEGIN.length, end < 0 ? undefined : end);
+  }
+  const conversation = text.startsWith(LIBRECHAT) ? text.indexOf(CONVERSATION) : -1;
+  return conversation < 0 ? undefined : text.slice(conversation + CONVERSATION.length);
+}
+
+/** Maximum length of a search query. */
+const QUERY_CHARS = 400;
+
+/** The answer, in the form that the front end reads. `title` is the chat's own, for a request that does not quote it. */
+export function sideAnswer({ job, words, isPlain }: SideRequest, title?: string): string {
+  const newest = firstChars(words.at(-1) ?? "", QUERY_CHARS);
+  const asked = titleFrom(words.map((each) => userMessage(each))) ?? title ?? "Chat";
+  if (isPlain) return asked;
+  const answers: Readonly<Record<string, object>> = {
+    title_generation: { title: asked },
+    tags_generation: { tags: [] },
+    follow_up_generation: { follow_ups: [] },
+    query_generation: { queries: newest === "" ? [] : [newest] },
+    autocomplete_generation: { text: "" },
+    image_prompt_generation: { prompt: newest },
+    function_calling: { tool_calls: [] },
+  };
+  return job === "emoji_generation" ? "💬" : JSON.stringify(answers[job] ?? {});
+}

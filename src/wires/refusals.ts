@@ -1,0 +1,26 @@
+// How a wire answers what it refuses.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { AppError } from "../agent/core/errors.ts";
+import { refuse } from "../server/http/errors.ts";
+import type { App } from "../server/http/validation.ts";
+
+export type Refused = ReturnType<typeof refuse>;
+
+export interface WireErrors {
+  /** The body in the wire's own shape: a text as it is, anything else as JSON. It may change the status and the headers. */
+  readonly bodyOf: (refused: Refused, request: FastifyRequest, reply: FastifyReply) => string | object;
+  /** Why there is no route at this path. Default: as the rest of the server says it. */
+  readonly noRoute?: (request: FastifyRequest) => AppError;
+}
+
+/** Answers every refusal below the wire's prefix. */
+export function answerRefusals(app: App, { bodyOf, noRoute }: WireErrors): void {
+  const send = (error: Error, request: FastifyRequest, reply: FastifyReply) => {
+    const body = bodyOf(refuse(error, request, reply), request, reply);
+    if (typeof body === "string") return reply.type("text/plain; charset=utf-8").send(body);
+    return reply.type("application/json").send(JSON.stringify(body));
+  };
+  app.setErrorHandler<Error>(send);
+  if (noRoute) app.setNotFoundHandler((request, reply) => send(noRoute(request), request, reply));
+}

@@ -1,0 +1,442 @@
+import { execFileSync } from "node:child_process";
+import { readFile, symlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import type { Catalogue } from "../../../src/agent/agents/catalogue.ts";
+import { loadAgents } from "../../../src/agent/agents/load.ts";
+import { withAliases } from "../../../src/agent/agents/model-aliases.ts";
+import type { AgentDefinition, ModelSpec } from "../../../src/agent/core/agent.ts";
+import { filesystem } from "../../../src/agent/hooks/filesystem/index.ts";
+import { guardrails } from "../../../src/agent/hooks/guardrails/index.ts";
+import { permissions } from "../../../src/agent/hooks/permissions/index.ts";
+import { subagents } from "../../../src/agent/hooks/subagents/index.ts";
+import { agentsFile, catalogue } from "./kit.ts";
+
+async function load(
+  text: string,
+  options: { files?: Record<string, string>; env?: Record<string, string>; hooks?: Catalogue["hooks"] } = {},
+) {
+  const {
+    definitions,
+    warnings,
+    models,
+    catalogue: parts,
+  } = await loadAgents({
+    file: await agentsFile(text, options.files),
+    catalogue: { ...catalogue, hooks: [...catalogue.hooks, ...(options.hooks ?? [])] },
+    env: options.env ?? {},
+  });
+  return { definitions, models, catalogue: parts, warnings: warnings.map(withoutFolder) };
+}
+
+async function only(text: string, options: Parameters<typeof load>[1] = {}): Promise<AgentDefinition> {
+  const { definitions } = await load(text, options);
+  expect(definitions).toHaveLength(1);
+  return definitions[0];
+}
+
+async function problemsOf(loading: Promise<unknown>): Promise<string[]> {
+  const error: Error = await loading.then(
+    () => expect.unreachable("the file was accepted"),
+    (error) => error,
+  );
+  expect(error).toMatchObject({ name: "AppError", code: "config_invalid" });
+  return error.message.split("\n").map(withoutFolder);
+}
+
+const withoutFolder = (line: string) => line.replace(/\S*\/agents\.yaml/, "agents.yaml");
+
+test("reads several agents, completed with defaults", async () => {
+  const { definitions } = await load(`
+version: 1
+defaults:
+  model: acme:large
+  max_iterations: 5
+  hooks: { middle: true, inner: false }
+agents:
+  coder:
+    description: Writes code
+    backend: { type: local }
+    hooks: { inner: true, outer: { wait: 1 } }
+  writer: { model: acme:small, context_window: 4000 }
+`);
+  expect(definitions).toMatchObject([
+    {
+      ...{ name: "coder", description: "Writes code", model: "acme:large", context_window: 128_000 },
+      ...{ max_iterations: 5, system: [] },
+      backend: { type: "local", name: "coder" },
+      hooks: { middle: true, inner: true, outer: { wait: 1 } },
+    },
+    {
+      ...{ name: "writer", model: "acme:small", max_iterations: 5, context_window: 4000 },
+      hooks: { middle: true, inner: false },
+    },
+  ]);
+});
+
+test("reads a single agent as the whole file", async () => {
+  const agent = await only(`
+name: code-assistant
+model: { provider: acme, model: large, temperature: 0.5 }
+system_prompt: "You are a coding assistant."
+context_window: 128000          # for summarization
+backend:
+  type: local
+skills:
+  paths:
+    - /workspace/skills
+memory:
+  paths:
+    - /workspace/AGENTS.md
+`);
+  expect(agent).toMatchObject({
+    name: "code-assistant",
+    model: { provider: "acme", model: "large", temperature: 0.5 },
+    system: [{ id: "instructions", text: "You are a coding assistant.", cache: "static" }],
+    skills: { paths: ["/workspace/skills"], include: [], exclude: [] },
+    memory: { paths: ["/workspace/AGENTS.md"] },
+    backend: { type: "local", name: "code-assistant" },
+  });
+});
+
+test("tells everything that is wrong at once, with its place and with what would be right", async () => {
+  const text = `version: 2
+defaults:
+  max_iteration: 5
+  skills: { paths: [skills] }
+agents:
+  a:
+    modle: acme:large
+    model: large
+    tools: [calcuate, "web_*", "mail_*", "[x"]
+    hooks: { innr: false, middle: { limit: 0 }, vault: true }
+    backend: { type: dockr }
+  b:
+    model: unknown:large
+    memory: { paths: [] }
+    system_prompt: { file: nowhere.md }
+  c d: {}
+  e:
+`;
+  expect(await problemsOf(load(text))).toEqual([
+    "agents.yaml:1:10: version: `2` must be `1`",
+    "agents.yaml:3:3: defaults: unknown key `max_iteration`; did you mean `max_iterations`?",
+    "agents.yaml:4:3: defaults.skills: needs a `backend`: that is where its files are",
+    "agents.yaml:7:5: agents.a: unknown key `modle`; did you mean `model`?",
+    "agents.yaml:8:12: agents.a.model: `large` must be provider:model, for example openai:gpt-5",
+    "agents.yaml:9:13: agents.a.tools[0]: `calcuate` must be the name of a tool, or a glob; did you mean `calculate`?",
+    "agents.yaml:9:42: agents.a.tools[3]: `[x` must be a glob: it has a `[` without `]`; write `\\[` for the character itself",
+    "agents.yaml:10:14: agents.a.hooks: unknown key `innr`; did you mean `inner`?",
+    "agents.yaml:10:44: agents.a.hooks.middle.limit: `0` must be at least 1",
+    "agents.yaml:10:56: agents.a.hooks.vault: `true` must be `false`, or a map",
+    "agents.yaml:11:22: agents.a.backend.type: `dockr` must be `local`",
+    "agents.yaml:13:12: agents.b.model: There is no provider for `unknown:large`. Use `scripted` or `acme`.",
+    "agents.yaml:14:5: agents.b.memory: needs a `backend`: that is where its files are",
+    "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
+    "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",
+    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
+    "agents.yaml:17:5: agents.e: is empty: must be a map",
+  ]);
+});
+
+test.each([
+  ["", "agents.yaml:1:1: is empty: must be a map"],
+  ["[]", "agents.yaml:1:1: must be a map, not a list"],
+  ["version: 1", "agents.yaml:1:1: agents: is missing: must be a map"],
+  ["agents: {}", "agents.yaml:1:1: agents: must hold at least one agent"],
+  ["agents: [{ name: a }]", "agents.yaml:1:1: agents: must be a map, not a list"],
+  ["name: a\nmodle: x", "agents.yaml:2:1: unknown key `modle`; did you mean `model`?"],
+  ["agents:\n  a: {}\n  a: {}", "agents.yaml:3:3: duplicate key `a`; keep one of them"],
+  ["agents:\n  __proto__: {}", "agents.yaml:2:3: `__proto__` cannot be a key; choose another name"],
+  [
+    "agents: { a: { backend: local } }",
+    "agents.yaml:1:25: agents.a.backend: `local` must be a map: write { type: local }",
+  ],
+  [
+    "agents: { a: { system_prompt: prompts/a.md } }",
+    expect.stringContaining("looks like a path: write { file: … }"),
+  ],
+  [
+    "agents: { a: { temperature: 0.5 } }",
+    expect.stringContaining("it belongs in `model: { …, temperature: … }`"),
+  ],
+  [
+    "agents:\n  a:\n    model: x:y\n     tools: [x]",
+    "agents.yaml:3:12: the indentation is wrong: keys of one map begin in the same column",
+  ],
+  [
+    "agents:\n  a:\n    system_prompt: Rule one: be brief",
+    "agents.yaml:3:20: a text with `: ` in it must be in quotes",
+  ],
+  [
+    "agents: { a: { model: ['openai:gpt-5', 'acme:x'] } }",
+    "agents.yaml:1:16: agents.a.model: must be one model; others go into its `fallback: [ … ]`",
+  ],
+  [
+    "agents: { a: { backend: { type: local }, memory: AGENTS.md } }",
+    "agents.yaml:1:50: agents.a.memory: `AGENTS.md` must be a map: write { paths: [ … ] }",
+  ],
+  [
+    "mcp_servers: { m: { command: npx -y foo } }\nagents: { a: {} }",
+    expect.stringContaining("must be one program: put what follows it in `args`"),
+  ],
+  [
+    "mcp_servers: { m: { command: npx, url: 'http://x.y' } }\nagents: { a: {} }",
+    expect.stringContaining("must have `command` or `url`, not both"),
+  ],
+  ["agents: { -a: {} }", expect.stringContaining("agents: `-a` must be 1 to 64 characters")],
+])("refuses %j", async (text, problem) => expect(await problemsOf(load(text))).toEqual([problem]));
+
+test("an agent may have any name that an object's members have", async () => {
+  expect((await only("agents: { constructor: {} }")).name).toBe("constructor");
+});
+
+test("refuses a file that is not there, and says how to name another", async () => {
+  const loading = loadAgents({ file: "/nowhere/agents.yaml", catalogue, env: {} });
+  await expect(loading).rejects.toThrow(
+    "`/nowhere/agents.yaml` does not exist; AGENTS_FILE names the file that describes the agents",
+  );
+});
+
+test("an agent without a model takes what there is a key or an address for", async () => {
+  const modelWith = async (env: Record<string, string>) => (await only("agents: { a: {} }", { env })).model;
+  expect(await modelWith({})).toBe("scripted:demo");
+  expect(await modelWith({ ANTHROPIC_API_KEY: "k", OPENAI_API_KEY: "k" })).toBe(
+    "anthropic:claude-sonnet-4-5",
+  );
+  expect(await modelWith({ ANTHROPIC_BASE_URL: "http://localhost:1" })).toBe("anthropic:claude-sonnet-4-5");
+  expect(await modelWith({ OPENAI_API_KEY: "k", ANTHROPIC_API_KEY: "" })).toBe("openai:gpt-5-mini");
+  expect(await modelWith({ OPENAI_BASE_URL: "http://localhost:1" })).toBe("openai:gpt-5-mini");
+});
+
+test("warns of a key that is not in the environment, with its place", async () => {
+  const text = "agents:\n  a:\n    model: { provider: acme, model: x, api_key_env: ACME_KEY }\n  b: {}\n";
+  expect((await load(text)).warnings).toEqual(["agents.yaml:3:5: agents.a.model: needs ACME_KEY"]);
+});
+
+test("warns of a rule that denies an option, which may be written otherwise", async () => {
+  const text = `agents:
+  a:
+    permissions:
+      rules:
+        - { deny: execute, command_prefix: [sudo, git push --force] }
+        - { ask: execute, regex: "rm -rf" }
+        - { deny: execute, command_prefix: [rm] }
+        - { allow: execute, command_prefix: [ls -l] }
+`;
+  const told = (option: string, program: string) =>
+    `names an option in \`${option}\`, which programs take in other spellings too; name \`${program}\` alone, and allow the uses that may run`;
+  expect((await load(text, { hooks: [permissions] })).warnings).toEqual([
+    `agents.yaml:5:11: agents.a.permissions.rules[0]: ${told("git push --force", "git push")}`,
+    `agents.yaml:6:11: agents.a.permissions.rules[1]: ${told("rm -rf", "rm")}`,
+  ]);
+});
+
+test("warns of a tool that is not built in, as a tenant may have registered it; never of one that a hook brings", async () => {
+  const text = "agents:\n  a:\n    tools: [read_file, weather, read_fle, calculate, 'x_*', execute_query]\n";
+  expect((await load(text, { hooks: [filesystem] })).warnings).toEqual([
+    "agents.yaml:3:24: agents.a.tools[1]: `weather` is not a built-in tool. Only tenants that have registered a tool of that name have it.",
+    "agents.yaml:3:33: agents.a.tools[2]: `read_fle` is not a built-in tool; did you mean `read_file`? Only tenants that have registered a tool of that name have it.",
+    "agents.yaml:3:61: agents.a.tools[5]: `execute_query` is not a built-in tool; did you mean `execute`? Only tenants that have registered a tool of that name have it.",
+  ]);
+});
+
+test("warns of an MCP server whose program or folder is not there, and of variables as others write them", async () => {
+  const text = `mcp_servers:
+  none: { command: no-such-program, cwd: ./none }
+  key: { command: ./server.js, env: { KEY: $KEY } }
+  ok: { command: sh, cwd: / }
+agents: { a: {} }
+`;
+  const until = "until there is one, the MCP server cannot start";
+  expect((await load(text, { env: { PATH: process.env.PATH ?? "" } })).warnings).toEqual([
+    `agents.yaml:2:20: mcp_servers.none.command: there is no program \`no-such-program\`; ${until}`,
+    `agents.yaml:2:42: mcp_servers.none.cwd: there is no folder \`./none\`; ${until}`,
+    `agents.yaml:3:19: mcp_servers.key.command: there is no program \`./server.js\`; ${until}`,
+    expect.stringMatching(/^agents.yaml:3:44: mcp_servers.key.env.KEY: `\$KEY` is used as it is written/),
+  ]);
+});
+
+test("warns of subagents that get no tasks, as the list of tools leaves out every tool for that", async () => {
+  const text = (tools: string) => `agents:\n  a:\n    subagents: [b]\n    tools: [${tools}]\n  b: {}\n`;
+  const warnings = async (tools: string) =>
+    (await load(text(tools), { hooks: [filesystem, subagents] })).warnings;
+  expect(await warnings("read_file")).toEqual([
+    "agents.yaml:3:5: agents.a.subagents: get no tasks: `tools` leaves out list_agents, delegate, task, start_task, check_tasks, wait_tasks, cancel_task",
+  ]);
+  expect(await warnings("")).toHaveLength(1);
+  expect(await warnings("read_file, task")).toEqual([]);
+  expect(await warnings("calculate")).toEqual([]);
+});
+
+test("keeps the blocks of a system prompt in their order and as they are", async () => {
+  const blocks = "[{ id: header, text: ' First. ' }, { id: identity, text: You are Ada. }]";
+  expect((await only(`agents: { a: { system_prompt: ${blocks} } }`)).system).toEqual([
+    { id: "header", text: " First. ", cache: "static", place: "identity" },
+    { id: "identity", text: "You are Ada.", cache: "static", place: "identity" },
+  ]);
+  const twice = "[{ id: a, text: x }, { id: a, text: y }]";
+  expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
+    "agents.yaml:1:16: agents.a.system_prompt: has two blocks `a`; give each an id of its own",
+  ]);
+});
+
+test("knows the models that the file names, in agents, fallbacks and hooks", async () => {
+  const text = `
+models:
+  fast: acme:small
+  smart: { provider: acme, model: large, fallback: [fast, acme:tiny] }
+  best: smart
+agents:
+  a: { model: best }
+  b: { model: { provider: acme, model: own, fallback: [fast] } }
+`;
+  const { definitions, models, catalogue } = await load(text);
+  const made: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    made.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const named = withAliases({ ...catalogue, createModel }, models);
+  for (const { model } of definitions) named.createModel(model);
+  expect(made).toEqual([
+    { provider: "acme", model: "large", fallback: ["acme:small", "acme:tiny"] },
+    { provider: "acme", model: "own", fallback: ["acme:small"] },
+  ]);
+  expect(named.createModel("fast").name).toBe("acme:small");
+});
+
+test("refuses a name for a model that is misspelt or leads back to itself, at its own place", async () => {
+  const text = `
+models:
+  fast: acme:small
+  loop: round
+  round: loop
+  judge: { provider: acme, model: m, fallback: [acme:x, fsat] }
+agents:
+  a: { model: fsat }
+  b:
+    model: fast
+    hooks: { guardrails: { input: { judge: { policy: Be kind., model: unknown:m } } } }
+`;
+  expect(await problemsOf(load(text, { hooks: [guardrails] }))).toEqual([
+    "agents.yaml:4:9: models.loop: `round` leads back to itself: round → loop → round.",
+    "agents.yaml:5:10: models.round: `loop` leads back to itself: loop → round → loop.",
+    "agents.yaml:6:57: models.judge.fallback[1]: There is no model `fsat` under `models`; did you mean `fast`?",
+    "agents.yaml:8:15: agents.a.model: There is no model `fsat` under `models`; did you mean `fast`?",
+    "agents.yaml:11:14: agents.b.hooks.guardrails: There is no provider for `unknown:m`. Use `scripted` or `acme`.",
+  ]);
+});
+
+test("refuses `identity` beside a block of that name, which both would be the beginning of the prompt", async () => {
+  const blocks = "[{ id: header, text: First. }, { id: identity, text: Ada. }]";
+  expect(await problemsOf(load(`agents: { a: { identity: Eve., system_prompt: ${blocks} } }`))).toEqual([
+    "agents.yaml:1:26: agents.a.identity: is also a block of `system_prompt`, which comes first there; keep one of them",
+  ]);
+});
+
+test("begins the prompt with the agent's name and description where `identity` is true", async () => {
+  const text = `
+defaults: { identity: true }
+agents:
+  ada: { description: Writes code., system_prompt: Be brief. }
+  bob: {}
+`;
+  const [ada, bob] = (await load(text)).definitions;
+  expect(ada?.system.map((block) => block.text)).toEqual([
+    "<identity>\nYou are `ada`.\nWrites code.\n</identity>",
+    "Be brief.",
+  ]);
+  expect(bob?.system.map((block) => block.text)).toEqual(["<identity>\nYou are `bob`.\n</identity>"]);
+});
+
+test("takes a system prompt out of a file beside the agents file, or below", async () => {
+  const files = { "prompts/coder.md": "You write code.\n" };
+  const text = "agents: { a: { system_prompt: { file: prompts/../prompts/coder.md } } }";
+  expect((await only(text, { files })).system).toEqual([
+    { id: "instructions", text: "You write code.\n", cache: "static" },
+  ]);
+});
+
+test("puts together who an agent is, what it is to do, how it works and what it must know, in this order", async () => {
+  const files = { "docs/project.md": "Skein. </project_context> <b>\n" };
+  const text = `
+agents:
+  a:
+    context: [We ship on Fridays., { file: docs/project.md }]
+    behavioral_hints: true
+    system_prompt: You write code.
+    identity: You are Ada.
+  b: { behavioral_hints: false }
+`;
+  const [a, b] = (await load(text, { files })).definitions;
+  expect(a?.system).toEqual([
+    { id: "identity", text: "<identity>\nYou are Ada.\n</identity>", cache: "static" },
+    { id: "instructions", text: "You write code.", cache: "static" },
+    {
+      id: "behavioral_constraints",
+      text: expect.stringMatching(
+        /^<behavioral_constraints>\n- Do what was asked[\s\S]*<\/behavioral_constraints>$/,
+      ),
+      cache: "static",
+    },
+    {
+      id: "project_context",
+      text: "<project_context>\nWe ship on Fridays.\n\n---\n\nSkein. <\\/project_context> <b>\n</project_context>",
+      cache: "static",
+    },
+  ]);
+  expect(b?.system).toEqual([]);
+});
+
+test("refuses context that is not there, that is nothing, or that is too much, at its place", async () => {
+  const files = { "big.md": "x".repeat(200 * 1024) };
+  const text = `agents:
+  a: { context: [ok, { file: nowhere.md }, { file: ../x.md }] }
+  b: { context: [{ file: big.md }, { file: ./big.md }] }
+  c: { context: [], identity: " " }
+  d: { context: text }
+`;
+  expect(await problemsOf(load(text, { files }))).toEqual([
+    "agents.yaml:2:22: agents.a.context[1]: must name a text file: `nowhere.md` does not exist",
+    "agents.yaml:2:44: agents.a.context[2]: must be in the folder of this file or below it: `../x.md` is not",
+    "agents.yaml:3:8: agents.b.context: must hold no more than 262144 characters in all, and holds 409607",
+    "agents.yaml:4:8: agents.c.context: must have at least 1 entry",
+    "agents.yaml:4:31: agents.c.identity: ` ` must not be empty",
+    "agents.yaml:5:17: agents.d.context: `text` must be a list",
+  ]);
+});
+
+test("there is a prompt to begin with for agents that write code, with a section for each thing that matters", async () => {
+  const shipped = join(import.meta.dirname, "../../../config/prompts/coder.md");
+  const files = { "config/prompts/coder.md": await readFile(shipped, "utf8") };
+  const { system } = await only("agents: { a: { system_prompt: { file: config/prompts/coder.md } } }", {
+    files,
+  });
+  expect(system[0]?.text.match(/^# .*/gm)).toEqual([
+    ...["# Tone and style", "# Professional objectivity", "# Working with code", "# Tool usage"],
+    ...["# Task management", "# Asking questions", "# Git workflows", "# Error handling"],
+  ]);
+});
+
+test("reads no system prompt from outside the folder, from no file, and none that is too large", async () => {
+  const files = { "empty.md": " \n", "big.md": "x".repeat(256 * 1024 + 1), "folder/x.md": "x" };
+  const problemOf = async (path: string) => {
+    const file = await agentsFile(`agents: { a: { system_prompt: { file: ${path} } } }`, files);
+    await symlink("/etc/passwd", join(dirname(file), "link.md"));
+    await symlink("/etc", join(dirname(file), "etc"));
+    execFileSync("sh", ["-c", "mkfifo pipe.md"], { cwd: dirname(file) });
+    const [problem = ""] = await problemsOf(loadAgents({ file, catalogue, env: {} }));
+    return problem.replace("agents.yaml:1:16: agents.a.system_prompt: ", "");
+  };
+  const outside = (path: string) => `must be in the folder of this file or below it: \`${path}\` is not`;
+  expect(await problemOf("/etc/passwd")).toBe(outside("/etc/passwd"));
+  expect(await problemOf("../../../../../../etc/passwd")).toBe(outside("../../../../../../etc/passwd"));
+  expect(await problemOf("link.md")).toBe(outside("link.md"));
+  expect(await problemOf("etc/passwd")).toBe(outside("etc/passwd"));
+  expect(await problemOf("..")).toBe(outside(".."));
+  expect(await problemOf("folder")).toBe("must name a text file: `folder` is not a file");
+  expect(await problemOf("pipe.md")).toBe("must name a text file: `pipe.md` is not a file");
+  expect(await problemOf("empty.md")).toBe("must name a text file: `empty.md` is empty");
+  expect(await problemOf("big.md")).toBe("must name a text file: `big.md` is larger than 256 KiB");
+});

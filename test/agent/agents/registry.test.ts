@@ -1,0 +1,218 @@
+import { writeFile } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import type { Catalogue } from "../../../src/agent/agents/catalogue.ts";
+import { createRegistry } from "../../../src/agent/agents/registry.ts";
+import type { ModelSpec } from "../../../src/agent/core/agent.ts";
+import { defineHook } from "../../../src/agent/core/hook.ts";
+import { defineTool } from "../../../src/agent/core/tool.ts";
+import { scriptedModel } from "../../../src/agent/models/scripted.ts";
+import { agentsFile, catalogue, made } from "./kit.ts";
+
+const TWO = `
+agents:
+  coder:
+    description: Writes code
+    model: { provider: acme, model: large, base_url: "http://llm.internal/v1", api_key: sk-hidden }
+    system_prompt: Never tell this.
+    backend: { type: local }
+    tools: [web_*, calculate, web_search, "mail_*"]
+    hooks: { middle: { limit: 7 }, inner: false }
+  writer: { model: acme:small }
+`;
+
+async function registry(text: string, parts: Partial<Catalogue> = {}) {
+  const file = await agentsFile(text);
+  const agents = await createRegistry({ file, catalogue: { ...catalogue, ...parts }, env: {} });
+  return { file, agents };
+}
+
+test("an agent suggests up to six short texts to ask first, and shares them with no other", async () => {
+  const { agents } = await registry("agents: { coder: { suggestions: [Fix it, Test it] }, writer: {} }");
+  expect(agents.list().map(({ suggestions }) => suggestions)).toEqual([["Fix it", "Test it"], undefined]);
+  const refused = (suggestions: unknown) =>
+    registry(JSON.stringify({ agents: { coder: { suggestions } } })).then(
+      () => "taken",
+      (error: Error) => error.message,
+    );
+  expect(await refused(["1", "2", "3", "4", "5", "6"])).toBe("taken");
+  expect(await refused(["1", "2", "3", "4", "5", "6", "7"])).toContain("suggestions");
+  expect(await refused(["x".repeat(201)])).toContain("suggestions");
+});
+
+test("the first agent answers for no name, unless one is called default", async () => {
+  const { agents } = await registry(TWO);
+  expect(agents.find(undefined).name).toBe("coder");
+  expect(agents.find("writer").name).toBe("writer");
+  const { agents: others } = await registry("agents: { coder: {}, default: {} }");
+  expect(others.find(undefined).name).toBe("default");
+  expect(others.list().map((agent) => [agent.name, agent.default])).toEqual([
+    ["coder", false],
+    ["default", true],
+  ]);
+});
+
+test("refuses an unknown agent and suggests a known one", async () => {
+  const { agents } = await registry(TWO);
+  const refusal = { code: "invalid_request", message: "There is no agent `codr`; did you mean `coder`?" };
+  expect(() => agents.find("codr")).toThrow(expect.objectContaining(refusal));
+  expect(() => agents.find("toString")).toThrow("There is no agent `toString`");
+  expect(() => agents.find("")).toThrow("There is no agent ``");
+});
+
+test("lists what users may know of an agent, and nothing else", async () => {
+  const { agents } = await registry(TWO);
+  expect(agents.list()).toEqual([
+    {
+      ...{ name: "coder", description: "Writes code", default: true, model: "acme:large", backend: "local" },
+      hooks: ["outer", "middle"],
+      ...{ context_window: 128_000, max_iterations: 25 },
+    },
+    {
+      ...{ name: "writer", default: false, model: "acme:small", hooks: ["outer", "inner"] },
+      ...{ context_window: 128_000, max_iterations: 25 },
+    },
+  ]);
+  expect(JSON.stringify(agents.list())).not.toMatch(/hidden|internal|Never/);
+});
+
+test("builds an agent: tools by name and glob, hooks in their own order with their options", async () => {
+  const { agents } = await registry(TWO);
+  made.length = 0;
+  const agent = agents.build(agents.find("coder"), {}, {});
+  expect(agent).toMatchObject({
+    ...{ name: "coder", model: { name: "acme:large" }, maxIterations: 25 },
+    system: [{ id: "instructions", text: "Never tell this.", cache: "static" }],
+  });
+  expect(agent.tools.map((tool) => tool.name)).toEqual(["calculate", "web_search", "web_fetch"]);
+  expect(agent.hooks.map((hook) => hook.name)).toEqual(["outer", "middle"]);
+  expect(made).toEqual([
+    { hook: "outer", options: { wait: 5000 } },
+    { hook: "middle", options: { limit: 7 } },
+  ]);
+});
+
+test("a tenant's tool takes no name that the server's own tools and those of hooks have", async () => {
+  const planning = defineHook({
+    ...{ name: "planning", options: z.strictObject({}), activeByDefault: () => false, tools: ["plan"] },
+    create: () => ({ name: "planning" }),
+  });
+  const { agents } = await registry("agents: { helper: { tools: ['*'] } }", { hooks: [planning] });
+  const tool = (name: string) =>
+    defineTool({ name, description: "A tenant's.", parameters: z.object({}), execute: () => "theirs" });
+  const offered = ["calculate", "plan", "freight"].map(tool);
+  const { tools } = agents.build(agents.find("helper"), { tools: offered }, {});
+  const theirs = tools.filter(({ description }) => description === "A tenant's.");
+  expect(theirs.map(({ name }) => name)).toEqual(["freight"]);
+});
+
+test("creates the hooks for each run, and the model once", async () => {
+  const { agents } = await registry(TWO);
+  const definition = agents.find("writer");
+  const [one, other] = [agents.build(definition, {}, {}), agents.build(definition, {}, {})];
+  expect(other.hooks[0]).not.toBe(one.hooks[0]);
+  expect(other.model).toBe(one.model);
+});
+
+test("a hook gets its models from where the agent has its own", async () => {
+  const models: unknown[] = [];
+  const asking = defineHook({
+    ...{ name: "asking", options: z.strictObject({}), activeByDefault: () => true },
+    create(_, { createModel }) {
+      models.push(createModel("acme:judge").name, createModel("acme:small"));
+      return { name: "asking" };
+    },
+  });
+  const { agents } = await registry("agents: { writer: { model: acme:small } }", { hooks: [asking] });
+  const { model } = agents.build(agents.find("writer"), {}, {});
+  expect(models).toEqual(["acme:judge", model]);
+});
+
+test("keeps no more than 64 models, those used last", async () => {
+  const asked: string[] = [];
+  const createModel = (spec: ModelSpec) => {
+    asked.push(String(spec));
+    return scriptedModel([], String(spec));
+  };
+  const { agents } = await registry("agents: { a: { model: acme:own } }", { createModel });
+  const use = (model: string) => agents.build(agents.find("a"), {}, { model });
+  for (let index = 0; index < 70; index++) use(`acme:${index}`);
+  asked.length = 0;
+  use("acme:69");
+  use("acme:10");
+  expect(asked).toEqual([]);
+  use("acme:0");
+  expect(asked).toEqual(["acme:0"]);
+});
+
+test("a run may ask for another model; of the same provider it keeps the address and the key", async () => {
+  const asked: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    asked.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const { agents } = await registry(TWO, { createModel });
+  const coder = agents.find("coder");
+  expect(agents.build(coder, {}, { model: "acme:tiny:v2" }).model.name).toBe("acme:tiny:v2");
+  expect(asked.at(-1)).toEqual({
+    ...{ provider: "acme", model: "tiny:v2", base_url: "http://llm.internal/v1", api_key: "sk-hidden" },
+  });
+  expect(agents.build(coder, {}, { model: "openai:gpt-5" }).model.name).toBe("openai:gpt-5");
+  expect(asked.at(-1)).toBe("openai:gpt-5");
+  expect(agents.build(coder, {}, { model: "scripted:demo" }).model.name).toBe("scripted:demo");
+});
+
+test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.yaml", "scripted:x\n"])(
+  "a run may not ask for the model %j",
+  async (model) => {
+    const { agents } = await registry(TWO);
+    expect(() => agents.build(agents.find("coder"), {}, { model })).toThrow(
+      expect.objectContaining({ name: "AppError", code: "invalid_request" }),
+    );
+  },
+);
+
+test("a user's own changes are in what is built, and the operator's model stays what a run's is held against", async () => {
+  const asked: ModelSpec[] = [];
+  const createModel = (spec: ModelSpec) => {
+    asked.push(spec);
+    return catalogue.createModel(spec);
+  };
+  const hooks = catalogue.hooks.map((hook) =>
+    hook.name === "middle" ? { ...hook, userMay: "configure" as const } : hook,
+  );
+  const { agents } = await registry(TWO, { createModel, hooks });
+  const coder = agents.find("coder");
+  const user = { hooks: { middle: false, outer: false }, model: "openai:gpt-5" };
+  const own = agents.build(coder, {}, { user });
+  expect(own.model.name).toBe("openai:gpt-5");
+  // `outer` is not for users: it stays, and the run says so.
+  expect(own.hooks.map(({ name }) => name)).toEqual(["overrides", "outer"]);
+  expect(agents.build(coder, {}, { user, model: "acme:tiny" }).model.name).toBe("acme:tiny");
+  expect(asked.at(-1)).toMatchObject({ base_url: "http://llm.internal/v1", model: "tiny" });
+  expect(agents.seenWith("coder", user)).toMatchObject({
+    agent: { model: "openai:gpt-5", hooks: ["outer"] },
+    ignored: [{ path: "hooks.outer" }],
+  });
+  expect(agents.build(coder, {}, { user: "nonsense" }).model.name).toBe("acme:large");
+  expect(agents.find("coder")).toBe(coder);
+});
+
+test("a reload brings what the file says now, and leaves a run what it began with", async () => {
+  const { agents, file } = await registry(TWO);
+  const before = agents.find("writer");
+  await writeFile(file, "agents: { writer: { model: acme:huge } }");
+  await agents.reload();
+  expect(agents.find("writer").model).toBe("acme:huge");
+  expect(() => agents.find("coder")).toThrow("There is no agent `coder`");
+  expect(agents.list()).toHaveLength(1);
+  expect(agents.build(before, {}, {}).model.name).toBe("acme:small");
+});
+
+test("a reload of a broken file changes nothing", async () => {
+  const { agents, file } = await registry(TWO);
+  await writeFile(file, "agents: { writer: { modle: acme:huge } }");
+  await expect(agents.reload()).rejects.toMatchObject({ code: "config_invalid" });
+  expect(agents.find("writer").model).toBe("acme:small");
+  expect(agents.list()).toHaveLength(2);
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import { compose } from "../../../src/agent/core/compose.ts";
+import type { Stream } from "../../../src/agent/core/stream.ts";
+import { interleave } from "../../../src/agent/core/tool-calls.ts";
+
+async function all<T, E>(stream: Stream<T, E>): Promise<{ events: E[]; result: T }> {
+  const events: E[] = [];
+  for (;;) {
+    const item = await stream.next();
+    if (item.done) return { events, result: item.value };
+    events.push(item.value);
+  }
+}
+
+async function* counting(name: string, to: number): Stream<string, string> {
+  for (let n = 1; n <= to; n++) {
+    await null;
+    yield `${name}${n}`;
+  }
+  return name;
+}
+
+describe("several streams as one", () => {
+  test("yield everything, each in its own order, and return their results in the order given", async () => {
+    const { events, result } = await all(
+      interleave([counting("a", 3), counting("b", 1), counting("c", 2)], 8),
+    );
+    expect(result).toEqual(["a", "b", "c"]);
+    expect(events.toSorted()).toEqual(["a1", "a2", "a3", "b1", "c1", "c2"]);
+    expect(events.filter((event) => event.startsWith("a"))).toEqual(["a1", "a2", "a3"]);
+  });
+
+  test("of none return nothing", async () => {
+    expect(await all(interleave<never, never>([], 4))).toEqual({ events: [], result: [] });
+  });
+
+  test("continue only when their last event was taken", async () => {
+    const steps: string[] = [];
+    async function* careful(): Stream<void, string> {
+      yield "asked";
+      steps.push("went on");
+    }
+    for await (const event of interleave([careful()], 1)) {
+      await new Promise((resolve) => setImmediate(resolve));
+      steps.push(`took ${event}`);
+    }
+    expect(steps).toEqual(["took asked", "went on"]);
+  });
+
+  test("all end with the first failure", async () => {
+    let ended = 0;
+    async function* lasting(): Stream<void, number> {
+      try {
+        for (;;) yield 1;
+      } finally {
+        ended++;
+      }
+    }
+    async function* failing(): Stream<void, number> {
+      yield 0;
+      throw new Error("broken");
+    }
+    await expect(all(interleave([lasting(), failing(), lasting()], 3))).rejects.toThrow("broken");
+    await expect.poll(() => ended).toBe(2);
+  });
+
+  test("all end when their reader leaves", async () => {
+    let ended = 0;
+    async function* lasting(): Stream<void, number> {
+      try {
+        for (;;) yield 1;
+      } finally {
+        ended++;
+      }
+    }
+    for await (const _ of interleave([lasting(), lasting()], 2)) break;
+    await expect.poll(() => ended).toBe(2);
+  });
+});
+
+describe("an onion", () => {
+  test("has its first layer outermost, and may change what goes in and what comes out", () => {
+    const layers = [
+      (n: number, next: (n: number) => string) => `a(${next(n + 1)})`,
+      undefined,
+      (n: number, next: (n: number) => string) => `b(${next(n * 10)})`,
+    ];
+    expect(compose(layers, (n: number) => `core ${n}`, undefined)(1)).toBe("a(b(core 20))");
+  });
+
+  test("may be left unopened, or opened twice", () => {
+    const twice = (n: number, next: (n: number) => number) => next(n) + next(n);
+    expect(compose([twice, twice], (n: number) => n, undefined)(1)).toBe(4);
+    expect(compose([() => 7], () => 1, undefined)(0)).toBe(7);
+  });
+});

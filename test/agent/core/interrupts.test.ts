@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  askFor,
+  forwardInterrupts,
+  inCallOrder,
+  openInterrupts,
+} from "../../../src/agent/core/open-interrupts.ts";
+import { defineTool, done, interrupted } from "../../../src/agent/core/tool.ts";
+import type { Answer, Interrupt } from "../../../src/protocol/interrupt.ts";
+import { type Play, type Played, play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+
+const asks = (id: string, more: Partial<Interrupt> = {}): Interrupt => ({
+  ...{ id, kind: "approval", call_id: `call of ${id}`, run_id: "run_child", name: "execute" },
+  ...{ args: { command: "rm x" }, prompt: "May it?", created_at: "2026-01-01T00:00:00.000Z" },
+  ...more,
+});
+
+/** A tool that works for as long as its child waits for something. */
+function delegate(child: { waits: Interrupt[] }) {
+  const got: Answer[][] = [];
+  const tool = defineTool({
+    name: "delegate",
+    description: "Gives work away.",
+    parameters: z.object({}),
+    async *execute(_args, call, run) {
+      const from = { call, agent: "coder", name: "coder-1", thread_id: "th_child" };
+      const answers = yield* forwardInterrupts(from, child.waits, run);
+      got.push(answers);
+      return answers.length < child.waits.length ? interrupted() : done("The child is done.");
+    },
+  });
+  return { tool, got };
+}
+
+const begin = (tool: Play["tools"], more: Play = {}) =>
+  play({ script: [{ call: [{ tool: "delegate", id: "c1" }] }, { say: "ok" }], ...given(tool), ...more });
+const given = (tools: Play["tools"]) => (tools ? { tools } : {});
+const resumeRun = (
+  { messages, state }: Played,
+  tool: Play["tools"],
+  answers: Answer[] = [],
+  more: Play = {},
+) => play({ say: null, ...given(tool), ...more, input: { messages, state, answers } });
+
+test("an unattended run asks no one, and still waits for calls that a front end carries out", async () => {
+  const asking = (kind: Interrupt["kind"]) =>
+    defineTool({
+      ...{ name: kind, description: "", parameters: z.object({}) },
+      async *execute(_args, call, run) {
+        const answer = yield* askFor({ call, kind, prompt: "?" }, run);
+        return answer ? done(answer.decision) : interrupted();
+      },
+    });
+  const kinds = ["approval", "question", "tool"] as const;
+  const { events, outcome } = await play({
+    script: [{ call: kinds.map((kind) => ({ tool: kind, id: kind })) }],
+    tools: kinds.map(asking),
+    interrupts: { onExpiry: "approve", unattended: true },
+  });
+  expect(dataOf(events, "on_tool_end").map(({ call_id, output }) => [call_id, output])).toEqual([
+    ["approval", "deny"],
+    ["question", "deny"],
+    ["tool", undefined],
+  ]);
+  expect(dataOf(events, "on_interrupt")).toMatchObject([{ id: "tool_tool" }]);
+  expect(outcome.status).toBe("interrupted");
+});
+
+describe("what a subagent asks", () => {
+  test("is shown as the parent's own, and answered with the child's ids", async () => {
+    const child = {
+      waits: [asks("approval_a"), asks("question_b", { kind: "question", options: ["yes", "no"] })],
+    };
+    const { tool, got } = delegate(child);
+    const first = await begin([tool]);
+    const [shown, other] = dataOf(first.events, "on_interrupt");
+    expect(shown).toMatchObject({
+      ...{ id: "th_child:approval_a", kind: "approval", call_id: "c1", name: "execute", prompt: "May it?" },
+      asked_by: { agent: "coder", name: "coder-1", thread_id: "th_child", id: "approval_a" },
+    });
+    expect(shown?.run_id).not.toBe("run_child");
+    expect(other).toMatchObject({ kind: "question", options: ["yes", "no"] });
+    expect(openInterrupts(first.state)).toEqual([shown, other]);
+
+    const second = await resumeRun(first, [tool], [{ id: "th_child:approval_a", decision: "approve" }]);
+    expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
+    expect(dataOf(second.events, "on_resume")).toEqual([
+      { id: "th_child:approval_a", name: "execute", decision: "approve" },
+    ]);
+    expect(dataOf(second.events, "on_interrupt")).toEqual([other]);
+
+    const third = await resumeRun(
+      second,
+      [tool],
+      [{ id: "th_child:question_b", decision: "respond", message: "yes" }],
+    );
+    expect(got.at(-1)).toEqual([
+      { id: "approval_a", decision: "approve" },
+      { id: "question_b", decision: "respond", message: "yes" },
+    ]);
+    expect(third.outcome.status).toBe("success");
+    expect(third.state.get("interrupts")).toEqual({});
+  });
+
+  test("is no longer open once the child does not wait for it any more", async () => {
+    const child = { waits: [asks("approval_a"), asks("approval_b")] };
+    const { tool } = delegate(child);
+    const first = await begin([tool]);
+    child.waits = [asks("approval_b")];
+    const second = await resumeRun(first, [tool]);
+    expect(openInterrupts(second.state).map(({ id }) => id)).toEqual(["th_child:approval_b"]);
+  });
+
+  test("is asked again where a later call of the child has the same id: no answer counts twice", async () => {
+    const child = { waits: [asks("approval_a")] };
+    const { tool, got } = delegate(child);
+    const first = await begin([tool]);
+    child.waits = [asks("approval_a"), asks("approval_b")];
+    const answer = { id: "th_child:approval_a", decision: "approve" } as const;
+    const second = await resumeRun(first, [tool], [answer]);
+    expect(got.at(-1)).toMatchObject([{ id: "approval_a" }]);
+    const later = asks("approval_a", { args: { command: "rm y" }, created_at: "2026-01-01T00:00:01.000Z" });
+    child.waits = [later];
+    const third = await resumeRun(second, [tool], [answer]);
+    expect(got.at(-1)).toEqual([]);
+    expect(openInterrupts(third.state)).toMatchObject([
+      { id: "th_child:approval_a", args: { command: "rm y" } },
+    ]);
+    await resumeRun(third, [tool], [answer]);
+    expect(got.at(-1)).toEqual([{ id: "approval_a", decision: "approve" }]);
+  });
+
+  test("is not answered by what the run was started with that asked it", async () => {
+    const { tool, got } = delegate({ waits: [asks("approval_a")] });
+    const { messages, state, events } = await begin([tool]);
+    const [shown] = dataOf(events, "on_interrupt");
+    const answers: Answer[] = [{ id: "th_child:approval_a", decision: "approve" }];
+    const again = { id: shown?.run_id ?? "", attempt: 2 };
+    const second = await play({ say: null, tools: [tool], input: { ...again, messages, state, answers } });
+    expect(got.at(-1)).toEqual([]);
+    expect(second.outcome.status).toBe("interrupted");
+  });
+
+  test("of a grandchild names who asks, and keeps its expiry", async () => {
+    const asked_by = { agent: "tester", name: "tester-1", thread_id: "th_grandchild", id: "approval_a" };
+    const expires_at = "2026-01-02T00:00:00.000Z";
+    const child = { waits: [asks("th_grandchild:approval_a", { asked_by, expires_at })] };
+    const { events } = await begin([delegate(child).tool]);
+    expect(dataOf(events, "on_interrupt")).toMatchObject([
+      { id: "th_child:th_grandchild:approval_a", asked_by, expires_at },
+    ]);
+  });
+
+  test("is denied at once in unattended runs, except for client tools", async () => {
+    const child = { waits: [asks("approval_a"), asks("tool_b", { kind: "tool" })] };
+    const { tool, got } = delegate(child);
+    const interrupts = { onExpiry: "approve", unattended: true } as const;
+    const { events } = await begin([tool], { interrupts });
+    expect(got.at(-1)).toMatchObject([{ id: "approval_a", decision: "deny" }]);
+    expect(dataOf(events, "on_interrupt").map(({ id }) => id)).toEqual(["th_child:tool_b"]);
+  });
+});
+
+test("interrupts stand in the order of the calls, also when calls that run at once ask in another one", () => {
+  const asked = [
+    { id: "approval_c", call_id: "c" },
+    { id: "question_b", call_id: "b" },
+    { id: "approval_a", call_id: "a" },
+    { id: "tool_b", call_id: "b" },
+  ];
+  const ids = inCallOrder(asked, ["a", "b", "c"]).map(({ id }) => id);
+  expect(ids).toEqual(["approval_a", "question_b", "tool_b", "approval_c"]);
+});

@@ -1,0 +1,145 @@
+// Runs that are cancelled, interrupted or no longer read.
+
+import { once } from "node:events";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Hook } from "../../../src/agent/core/hook.ts";
+import { toolMessages, unanswered } from "../../../src/agent/core/message.ts";
+import { defineTool } from "../../../src/agent/core/tool.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+import { echo, endless } from "./tools.ts";
+
+describe("stopping", () => {
+  test("a cancel in the middle of tools answers every call and closes every bracket", async () => {
+    const controller = new AbortController();
+    const { outcome, messages, events } = await play({
+      tools: [endless(() => controller.abort()), echo],
+      input: { signal: controller.signal },
+      script: [{ call: [{ tool: "endless" }, { tool: "echo", args: { text: "x" } }] }],
+    });
+    expect(outcome.status).toBe("cancelled");
+    expect(dataOf(events, "done")[0]?.status).toBe("cancelled");
+    expect(unanswered(messages)).toEqual([]);
+  });
+
+  test("a cancel does not wait for a tool that will not listen", async () => {
+    const controller = new AbortController();
+    const deaf = defineTool({
+      name: "deaf",
+      description: "",
+      parameters: z.object({}),
+      execute() {
+        controller.abort();
+        return new Promise<string>(() => {});
+      },
+    });
+    const { outcome } = await play({
+      tools: [deaf],
+      input: { signal: controller.signal },
+      script: [{ call: [{ tool: "deaf" }] }],
+    });
+    expect(outcome.status).toBe("cancelled");
+  });
+
+  test("a cancel in the middle of the model's words keeps them, marked as cut off", async () => {
+    const controller = new AbortController();
+    const { outcome, messages, events } = await play({
+      input: { signal: controller.signal },
+      script: [{ say: "a long story that is cut short", delay_ms: 1 }],
+      onEvent: (event) => event.event === "on_chat_model_stream" && controller.abort(),
+    });
+    expect(outcome.status).toBe("cancelled");
+    expect(dataOf(events, "on_chat_model_end")[0]?.error?.code).toBe("cancelled");
+    const [, cut, ...more] = messages;
+    expect(more).toEqual([]);
+    expect(cut).toMatchObject({ role: "assistant", content: "a", incomplete: "stopped" });
+    expect(cut?.id).toBe(dataOf(events, "on_chat_model_start")[0]?.message_id);
+    expect(dataOf(events, "done")[0]?.message_id).toBe(cut?.id);
+  });
+
+  test("a cancel before the model has said a word leaves no message", async () => {
+    const controller = new AbortController();
+    const { messages } = await play({
+      input: { signal: controller.signal },
+      script: [{ think: "Let me think about it.", say: "never", delay_ms: 1 }],
+      onEvent: (event) => event.event === "on_chat_model_stream" && controller.abort(),
+    });
+    expect(messages.map((m) => m.role)).toEqual(["user"]);
+  });
+
+  test("an interrupt lets the step finish and leaves nothing open", async () => {
+    let asked = false;
+    const { outcome, messages } = await play({
+      tools: [echo],
+      input: { interruptRequested: () => asked },
+      script: () => {
+        asked = true;
+        return { call: [{ tool: "echo", args: { text: "x" } }] };
+      },
+    });
+    expect(outcome).toMatchObject({ status: "interrupted", stop_reason: "interrupt" });
+    expect(unanswered(messages)).toEqual([]);
+    expect(toolMessages(messages)[0]?.content).toBe("echo: x");
+  });
+
+  test("a consumer that stops reading in the middle of a tool leaves nothing running", async () => {
+    let ended: unknown;
+    const holder = defineTool({
+      name: "holder",
+      description: "",
+      parameters: z.object({}),
+      async *execute(_args, call, run) {
+        run.signal.addEventListener("abort", () => (ended = "aborted"));
+        yield { event: "on_tool_progress", name: "holder", data: { call_id: call.id, output: "." } };
+        return new Promise<string>(() => {});
+      },
+    });
+    const reading = play({
+      tools: [holder],
+      script: [{ call: [{ tool: "holder" }] }],
+      onEvent: (event) => {
+        if (event.event === "on_tool_progress") throw new Error("the viewer left");
+      },
+    });
+    await expect(reading).rejects.toThrow("the viewer left");
+    expect(ended).toBe("aborted");
+  });
+
+  test.each([1, 2])(
+    "a consumer that stops reading does not wait for the hooks around %i calls",
+    async (count) => {
+      const reporter = defineTool({
+        name: "reporter",
+        description: "",
+        parameters: z.object({}),
+        async *execute(_args, call) {
+          yield { event: "on_tool_progress", name: "reporter", data: { call_id: call.id, output: "." } };
+          return "";
+        },
+      });
+      const ends: string[] = [];
+      const patient: Hook = {
+        name: "patient",
+        async *wrapToolCall(request, next) {
+          try {
+            return yield* next(request);
+          } finally {
+            if (!request.signal.aborted) await once(request.signal, "abort");
+            ends.push(request.call.name);
+          }
+        },
+      };
+      const reading = play({
+        tools: [reporter],
+        hooks: [patient],
+        script: [{ call: Array.from({ length: count }, () => ({ tool: "reporter" })) }],
+        onEvent: (event) => {
+          if (event.event === "on_tool_progress") throw new Error("the viewer left");
+        },
+      });
+      await expect(reading).rejects.toThrow("the viewer left");
+      await expect.poll(() => ends).toHaveLength(count);
+    },
+  );
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import type { Hook } from "../../../src/agent/core/hook.ts";
+import type { SystemBlock } from "../../../src/agent/core/model.ts";
+import { inOrder } from "../../../src/agent/core/model-call.ts";
+import { play } from "../../support/agent.ts";
+import { lineage } from "../hooks/family.ts";
+import { listening } from "../hooks/listening.ts";
+
+const block = (id: string, cache: SystemBlock["cache"] = "static"): SystemBlock => ({ id, text: id, cache });
+const idsOf = (blocks: readonly SystemBlock[] | undefined) => blocks?.map(({ id }) => id);
+const adding = (...blocks: SystemBlock[]): Hook => ({
+  name: "adding",
+  modifyRequest: (request) => ({ ...request, system: [...request.system, ...blocks] }),
+});
+
+test("what never changes stands before what rarely changes, and that before what often does", () => {
+  const mixed = [block("c", "dynamic"), block("a"), block("b", "semi"), block("d", "dynamic"), block("e")];
+  expect(idsOf(inOrder(mixed))).toEqual(["a", "e", "b", "c", "d"]);
+});
+
+test("a block may stand in the place of another, and those of one place keep their order", () => {
+  const header = { ...block("header"), place: "identity" };
+  const memory = { ...block("memory"), place: "instructions" };
+  const blocks = [block("notes_protocol"), memory, block("skills"), header, block("identity"), block("x")];
+  expect(idsOf(inOrder(blocks))).toEqual(["header", "identity", "notes_protocol", "memory", "x", "skills"]);
+});
+
+test("the blocks of a prompt have one order, wherever they come from", async () => {
+  const { model, asked } = listening([]);
+  const hooks = [
+    adding(block("available_agents", "dynamic"), block("memory", "semi"), block("clock", "dynamic")),
+    adding(block("project_context"), block("available_skills", "semi"), block("skills", "semi")),
+    adding(block("notes_protocol"), block("completion_protocol"), block("behavioral_constraints")),
+  ];
+  await play({ model, hooks, system: [block("rules"), block("identity"), block("instructions")] });
+  expect(idsOf(asked[0]?.system)).toEqual([
+    ...["identity", "completion_protocol", "notes_protocol", "rules", "instructions"],
+    ...["behavioral_constraints", "project_context", "skills", "available_skills", "memory"],
+    ...["clock", "available_agents"],
+  ]);
+});
+
+test("an agent that works for another one knows its name, behind what all its instances share", async () => {
+  const { model, asked } = listening([]);
+  const system = [block("identity"), block("instructions")];
+  const hooks = [adding(block("memory", "semi"), block("available_agents", "dynamic"))];
+  await play({ model, hooks, system, input: { lineage: lineage("coder-parse-1") } });
+  expect(idsOf(asked[0]?.system)).toEqual([
+    ...["identity", "instructions", "memory", "identity", "available_agents"],
+  ]);
+  expect(asked[0]?.system[3]).toEqual({
+    id: "identity",
+    text: "<identity>\nYou are `coder-parse-1`, an agent that works for another one.\n</identity>",
+    cache: "dynamic",
+  });
+});

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { createValues, defineTool, valueKey } from "../../../src/agent/core/tool.ts";
+import { play } from "../../support/agent.ts";
+
+test("a value is found under its key only, until it is deleted", () => {
+  const values = createValues();
+  const key = valueKey<number>("count");
+  values.set(key, 1);
+  expect(values.get(key)).toBe(1);
+  expect(values.get(valueKey<number>("count"))).toBeUndefined();
+  expect([values.delete(key), values.delete(key), values.has(key)]).toEqual([true, false, false]);
+});
+
+test("what a hook leaves a tool finds, in the same run and in no other", async () => {
+  const key = valueKey<string>("secret");
+  const found: unknown[] = [];
+  const peek = defineTool({
+    name: "peek",
+    description: "Looks.",
+    parameters: z.object({}),
+    execute(_args, _call, run) {
+      found.push(run.values.get(key));
+      return "ok";
+    },
+  });
+  const script = [{ call: [{ tool: "peek" }] }, { say: "ok" }];
+  const hook = {
+    name: "leaving",
+    beforeAgent: (run: { values: ReturnType<typeof createValues> }) => run.values.set(key, "x"),
+  };
+  await play({ hooks: [hook], tools: [peek], script });
+  await play({ tools: [peek], script });
+  expect(found).toEqual(["x", undefined]);
+});

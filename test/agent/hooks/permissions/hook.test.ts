@@ -1,0 +1,547 @@
+import { spawnSync } from "node:child_process";
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Hook } from "../../../../src/agent/core/hook.ts";
+import type { ItemStore } from "../../../../src/agent/core/items.ts";
+import { type ToolCall, toolMessages } from "../../../../src/agent/core/message.ts";
+import { defineTool, type TraceRecorder } from "../../../../src/agent/core/tool.ts";
+import { filesystem } from "../../../../src/agent/hooks/filesystem/index.ts";
+import { permissions } from "../../../../src/agent/hooks/permissions/index.ts";
+import { compileRule } from "../../../../src/agent/hooks/permissions/match.ts";
+import type { Rule } from "../../../../src/agent/hooks/permissions/rule.ts";
+import {
+  addSessionRule,
+  clearSessionRules,
+  ruleFor,
+  sessionRules,
+} from "../../../../src/agent/hooks/permissions/stored-rules.ts";
+import { scriptedModel } from "../../../../src/agent/models/scripted.ts";
+import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
+import { sharedTurn } from "../../../../src/lib/async.ts";
+import type { Answer } from "../../../../src/protocol/interrupt.ts";
+import { type Play, type Played, play } from "../../../support/agent.ts";
+import { dataOf } from "../../../support/drain.ts";
+import { needing } from "../../../support/needing.ts";
+import { agentWith, made } from "../made.ts";
+import { workspace } from "../workspace.ts";
+import { callOf } from "./given.ts";
+
+const ran: string[] = [];
+const tool = (name: string, category: "execute" | "write") =>
+  defineTool({
+    ...{ name, description: "", parameters: z.object({ command: z.string() }), annotations: { category } },
+    execute({ command }) {
+      ran.push(command);
+      return `ran ${command}`;
+    },
+  });
+const tools = [tool("execute", "execute"), tool("write_file", "write")];
+
+/** One turn in which the model runs these commands. */
+function running(commands: readonly string[], options: Record<string, unknown>, more: Play = {}) {
+  ran.length = 0;
+  const call = commands.map((command) => ({ tool: "execute", args: { command } }));
+  const hooks = [...(more.hooks ?? []), made(permissions, { options })];
+  return play({ script: [{ call }, { say: "ok" }], tools, ...more, hooks });
+}
+
+test("an agent has it when its configuration says so", () => {
+  expect(permissions.activeByDefault(agentWith())).toBe(false);
+  const sample = {
+    mode: "default",
+    rules: [
+      { allow: "read_file" },
+      { ask: "execute", command_prefix: ["git"] },
+      { deny: "execute", regex: "rm -rf" },
+    ],
+  };
+  expect(permissions.options.parse(sample)).toMatchObject({ rules: [{}, {}, {}] });
+  expect(permissions.options.safeParse({ rules: [{ custom: "x" }] }).success).toBe(false);
+});
+
+test("what is allowed runs", async () => {
+  const { messages, outcome } = await running(["ls"], {
+    rules: [{ allow: "execute", command_prefix: ["ls"] }],
+  });
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }]);
+  expect(outcome.status).toBe("success");
+});
+
+test("a person is asked before the agent's own instructions are written", async () => {
+  const backend = await workspace({});
+  const hook = made(permissions, {
+    ...{ backend, options: { mode: "accept_edits" }, agent: { memory: { paths: ["AGENTS.md"] } } },
+  });
+  const call = ["AGENTS.md", "notes.md"].map((command) => ({ tool: "write_file", args: { command } }));
+  const { outcome } = await play({ script: [{ call }, { say: "ok" }], tools, hooks: [hook] });
+  expect(outcome.status).toBe("interrupted");
+  expect(ran).toContain("notes.md");
+  expect(ran).not.toContain("AGENTS.md");
+});
+
+test("rules that take long to prepare leave turns of the event loop to others before the run begins", async () => {
+  let turns = 0;
+  const busy: Hook = {
+    name: "busy",
+    async beforeAgent() {
+      await turn();
+      await sharedTurn("acme");
+      for (const until = performance.now() + 20; performance.now() < until; );
+      void turn().then(() => turns++);
+    },
+  };
+  const seen: number[] = [];
+  const after: Hook = { name: "after", beforeAgent: () => void seen.push(turns) };
+  const hooks = [busy, made(permissions, { options: { rules: [{ allow: "exec*" }] } }), after];
+  await play({ script: [{ say: "ok" }], tools, hooks });
+  expect(seen).toEqual([1]);
+});
+
+test("a rule is compiled once, however many policies it is in", () => {
+  const rule = ruleFor(callOf("execute", { command: "ls" }), "allow", "user");
+  expect(compileRule(rule)).toBe(compileRule(rule));
+  expect(compileRule({ ...rule })).not.toBe(compileRule(rule));
+});
+
+test("a denied call does not run, and the model reads why", async () => {
+  const rules = [
+    { deny: "execute", command_prefix: ["rm"], message: "Nothing is removed here." },
+    { deny: "execute", command_prefix: ["git"], id: "no-git" },
+  ];
+  const { messages, outcome } = await running(["sudo rm x", "git fetch"], { mode: "bypass", rules });
+  expect(ran).toEqual([]);
+  expect(toolMessages(messages).map(({ error }) => error)).toEqual([
+    "Nothing is removed here.",
+    "Permission denied for `execute`: rule `no-git` of agent scope denies it. Do not try to reach the same in another way.",
+  ]);
+  expect(toolMessages(messages).map(({ denied }) => denied)).toEqual([true, true]);
+  expect(outcome.status).toBe("success");
+});
+
+test("of parallel calls the allowed ones run, the denied ones are answered, the others wait", async () => {
+  const rules = [
+    { allow: "execute", command_prefix: ["ls"] },
+    { deny: "execute", command_prefix: ["rm"] },
+  ];
+  const { messages, outcome, events } = await running(["git push", "ls", "rm x"], { rules });
+  expect(ran).toEqual(["ls"]);
+  expect(toolMessages(messages)).toHaveLength(2);
+  expect(outcome).toMatchObject({ status: "interrupted", calls: [{ args: { command: "git push" } }] });
+  expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
+});
+
+test("the decisions about the calls of one message are made in as many turns of the event loop", async () => {
+  let turns = 0;
+  let isOver = false;
+  const count = () => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const calls = Array.from({ length: 40 }, (_, n) => `rm ${n}`);
+  await running(calls, { mode: "bypass", rules: [{ deny: "execute", command_prefix: ["rm"] }] });
+  isOver = true;
+  expect(ran).toEqual([]);
+  // The first one may be over when counting begins.
+  expect(turns).toBeGreaterThanOrEqual(calls.length - 1);
+});
+
+test("a call that cannot run needs no approval", async () => {
+  const call = [
+    { tool: "execute", args: { comand: "ls" } },
+    { tool: "exekute", args: {} },
+  ];
+  const { messages, outcome } = await running([], {}, { script: [{ call }, { say: "ok" }] });
+  expect(outcome.status).toBe("success");
+  expect(toolMessages(messages).map(({ error }) => error)).toEqual([
+    expect.stringContaining("Invalid arguments."),
+    expect.stringContaining("There is no tool `exekute`"),
+  ]);
+});
+
+test("the model is not shown what it may never call", async () => {
+  const shown: string[][] = [];
+  const model = scriptedModel([{ say: "ok" }]);
+  const watched: typeof model = {
+    ...model,
+    stream(request, ...rest) {
+      shown.push(request.tools.map(({ name }) => name));
+      return model.stream(request, ...rest);
+    },
+  };
+  const rules = [{ deny: "write_*" }, { deny: "execute", regex: "rm" }];
+  await running([], { rules }, { model: watched });
+  expect(shown).toEqual([["execute"]]);
+});
+
+test("a tool that is not shown is still denied", async () => {
+  const { messages } = await running(["ls"], { rules: [{ deny: "execute", id: "never" }], mode: "bypass" });
+  expect(toolMessages(messages)[0]?.error).toContain("rule `never`");
+});
+
+test("every decision is a span of the trace", async () => {
+  const spans: { name: string; attributes: unknown; ended: number }[] = [];
+  const recorder: TraceRecorder = {
+    startSpan(name, attributes) {
+      const kept = { name, attributes, ended: 0 };
+      spans.push(kept);
+      const span = { set: () => span, recordEvent: () => span, end: () => void kept.ended++ };
+      return span;
+    },
+    recordEvent() {},
+  };
+  const options = { rules: [{ deny: "execute", command_prefix: ["rm"], id: "no-rm" }] };
+  await running(["rm x", "ls"], {}, { hooks: [made(permissions, { options, recorder })] });
+  expect(spans).toEqual([
+    {
+      ...{ name: "permission.decision", ended: 1 },
+      attributes: {
+        ...{ run_id: expect.any(String), thread_id: expect.any(String) },
+        ...{ tool_name: "execute", tool_call_id: expect.any(String), decision: "deny", rule: "no-rm" },
+        why: "rule `no-rm` of agent scope denies it",
+      },
+    },
+    {
+      ...{ name: "permission.decision", ended: 1 },
+      attributes: expect.objectContaining({ decision: "ask", why: "mode default: no rule speaks of it" }),
+    },
+  ]);
+});
+
+/** A tool beside the others that changes the thread's rules, as an answer does. */
+const remembering = (change: (call: ToolCall) => Rule | undefined) =>
+  defineTool({
+    ...{ name: "remember", description: "", parameters: z.object({}) },
+    annotations: { requiresPermission: false },
+    async *execute(_args, call, run) {
+      const rule = change(call);
+      yield* rule ? addSessionRule(run, rule) : clearSessionRules(run);
+      return "ok";
+    },
+  });
+const command = (command: string) => callOf("execute", { command });
+
+test("an answer that is remembered counts at once, for the whole thread, until it is cleared", async () => {
+  const granted = await running(
+    [],
+    {},
+    {
+      tools: [...tools, remembering(() => ruleFor(command("git push"), "allow", "session"))],
+      script: [
+        { call: [{ tool: "remember" }] },
+        { call: [{ tool: "execute", args: { command: "git push" } }] },
+      ],
+    },
+  );
+  expect(ran).toEqual(["git push"]);
+  const again = await running(["git push", "git push -f"], {}, { input: { state: granted.state } });
+  expect(ran).toEqual(["git push"]);
+  expect(again.outcome).toMatchObject({
+    status: "interrupted",
+    calls: [{ args: { command: "git push -f" } }],
+  });
+  const cleared = await running(
+    [],
+    {},
+    {
+      input: { state: granted.state },
+      tools: [...tools, remembering(() => undefined)],
+      script: [
+        { call: [{ tool: "remember" }] },
+        { call: [{ tool: "execute", args: { command: "git push" } }] },
+      ],
+    },
+  );
+  expect(ran).toEqual([]);
+  expect(cleared.outcome.status).toBe("interrupted");
+});
+
+test("a later answer about the same call takes the place of the earlier one", async () => {
+  const decisions = ["allow", "deny"] as const;
+  let turn = 0;
+  const { state } = await running(
+    [],
+    {},
+    {
+      tools: [remembering(() => ruleFor(command("ls"), decisions[turn++] ?? "ask", "session"))],
+      script: [{ call: [{ tool: "remember" }] }, { call: [{ tool: "remember" }] }, { say: "ok" }],
+    },
+  );
+  expect(sessionRules(state)).toMatchObject([{ decision: "deny" }]);
+});
+
+test("rules of a thread apply to that thread only, no matter which scope they claim, and at most 200 of them", async () => {
+  const claimed = { ...ruleFor(command("ls"), "allow", "user"), scope: "global" };
+  expect(sessionRules(new Map([["grants", [claimed]]]))).toMatchObject([{ scope: "session" }]);
+  expect(sessionRules(new Map([["grants", "nonsense"]]))).toEqual([]);
+  const many = Array.from({ length: 200 }, (_, index) => ruleFor(command(`ls ${index}`), "allow", "session"));
+  const { messages } = await running(
+    [],
+    {},
+    {
+      input: { state: new Map([["grants", many]]) },
+      tools: [remembering(() => ruleFor(command("one more"), "allow", "session"))],
+      script: [{ call: [{ tool: "remember" }] }, { say: "ok" }],
+    },
+  );
+  expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
+});
+
+/** A turn whose calls need approval, resumed with each answer in turn. */
+async function answered(
+  commands: readonly string[],
+  ...answers: readonly (Omit<Answer, "id"> & { call: number })[]
+) {
+  const asked = await running(commands, {});
+  const calls = asked.outcome.status === "interrupted" ? asked.outcome.calls : [];
+  const resume = ({ messages, state }: Played, given: readonly (Omit<Answer, "id"> & { call: number })[]) =>
+    running(
+      [],
+      {},
+      {
+        ...{ script: [{ say: "ok" }], say: null },
+        input: {
+          ...{ messages, state },
+          answers: given.map(({ call, ...answer }) => ({ id: `approval_${calls[call]?.id}`, ...answer })),
+        },
+      },
+    );
+  let last = asked;
+  for (const answer of answers) last = await resume(last, [answer]);
+  return last;
+}
+
+test("what a person says of a call counts, also if a rule would let it run by now", async () => {
+  const { messages, events } = await answered(
+    ["ls", "ls"],
+    { call: 0, decision: "approve", remember: "session" },
+    { call: 1, decision: "deny", message: "Not twice." },
+  );
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls" }, { error: "Not twice." }]);
+  expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "deny" }]);
+});
+
+describe("an answer that is remembered for more than the very same call", () => {
+  const offered = async (command: string) => {
+    const { events } = await running([command], {});
+    return dataOf(events, "on_interrupt")[0]?.remember_options?.flatMap(
+      ({ remember_as, command_prefix }) => command_prefix?.join(" | ") ?? remember_as,
+    );
+  };
+
+  test.each([
+    ["echo 1", "echo"],
+    ["git status -s", "git status"],
+    ["npm run build", "npm run build"],
+    ["python3 tools/report.py --all", "python3 tools/report.py"],
+    ["docker ps", "docker ps"],
+    ["cd app && npm test", "cd | npm test"],
+  ])("offers the commands that begin as `%s` does: %s", async (command, prefix) => {
+    expect(await offered(command)).toEqual(["call", prefix, "tool"]);
+  });
+
+  test.each([
+    "echo $(rm -rf /)",
+    "echo `rm -rf /`",
+    "echo 1\nrm -rf /",
+    "echo 1 > ~/.bashrc",
+    "PATH=. echo 1",
+    "sh -c 'echo 1'",
+    "env echo 1",
+    'ec"ho" 1',
+    "cat a; cat b; ls; wc x; head y",
+  ])("offers no beginning of a command that could hide another: %s", async (command) => {
+    expect(await offered(command)).toEqual(["call", "tool"]);
+  });
+
+  const statusOf = async (command: string) => {
+    const { state } = await answered(["echo 1"], {
+      ...{ call: 0, decision: "approve", remember: "session", remember_as: "command" },
+    });
+    const { outcome } = await running([command], {}, { input: { state } });
+    return outcome.status;
+  };
+
+  test.each(["echo 2", "echo 'two words' | echo", "echo 2 && echo 3"])("allows %s", async (command) => {
+    expect(await statusOf(command)).toBe("success");
+  });
+
+  test.each([
+    "echo 1; rm -rf /",
+    "echo $(rm -rf /)",
+    "echo `rm x`",
+    "echo 1 | sh",
+    "echo 1 && rm x",
+    "echo 1 & rm x",
+    "echo 1\nrm x",
+    "echo 1 > ~/.bashrc",
+    "echo 1 <(rm x)",
+    "echo $(<x)",
+    "echoes 1",
+    "./echo 1",
+    "rm x",
+  ])("asks about %s as before", async (command) => {
+    expect(await statusOf(command)).toBe("interrupted");
+  });
+
+  test("allows every call of the tool and none of others, and denies what is denied", async () => {
+    const wide = { call: 0, remember: "session", remember_as: "tool" } as const;
+    const { state } = await answered(["echo 1"], { ...wide, decision: "approve" });
+    expect(sessionRules(state)).toMatchObject([{ matcher: { tool: "execute" }, decision: "allow" }]);
+    expect((await running(["rm x"], {}, { input: { state } })).outcome.status).toBe("success");
+    const denied = await answered(["echo 1"], { ...wide, decision: "deny" });
+    const { messages } = await running(["rm x"], {}, { input: { state: denied.state } });
+    expect(toolMessages(messages)[0]?.error).toContain("denied");
+  });
+});
+
+test("a call that a person has edited is shown, judged and run as it is now", async () => {
+  const args = { command: "ls -l" };
+  const { messages, events } = await answered(["ls"], { call: 0, decision: "edit", args });
+  expect(toolMessages(messages)).toMatchObject([{ content: "ran ls -l" }]);
+  expect(dataOf(events, "on_tool_start")).toMatchObject([{ args }]);
+  expect(dataOf(events, "on_resume")).toMatchObject([{ decision: "edit" }]);
+});
+
+test("a call is run as it was answered, although the answer cannot be remembered", async () => {
+  const long = `ls ${"x".repeat(20_000)}`;
+  const { messages, events } = await answered([long], { call: 0, decision: "approve", remember: "session" });
+  expect(toolMessages(messages)).toMatchObject([{ content: `ran ${long}` }]);
+  expect(dataOf(events, "warning")).toMatchObject([{ code: "not_remembered" }]);
+});
+
+test("rule files that were not loaded are an error", () => {
+  expect(() => made(permissions, { options: { files: ["rules.json"] } })).toThrow("belong in agents.yaml");
+});
+
+describe("what a user has answered for all threads", () => {
+  const remembered = async (decision: "allow" | "deny", text = "rm x") => {
+    const { items } = createMemoryStores();
+    const rule = ruleFor(command(text), decision, "user");
+    const shelf = {
+      owner: { tenant: "acme", user: "ada" },
+      of: { agent: "test" },
+      kind: "settings",
+    } as const;
+    await items.put(shelf, { key: `rule:${rule.id}`, value: rule });
+    await items.put(shelf, { key: "rule:broken", value: "nonsense" });
+    return items;
+  };
+  const runs = async (items: ItemStore, options: Record<string, unknown>) => {
+    ran.length = 0;
+    const script = [{ call: [{ tool: "execute", args: { command: "rm x" } }] }, { say: "ok" }];
+    await play({ script, tools, hooks: [made(permissions, { options, items })] });
+    return ran.length > 0;
+  };
+
+  test("comes before what the agent asks for", async () => {
+    expect(await runs(await remembered("allow"), { rules: [{ ask: "execute" }] })).toBe(true);
+    expect(await runs(await remembered("deny"), { rules: [{ allow: "execute" }] })).toBe(false);
+  });
+
+  test.each(["agent", "global"])("never overrides a deny of %s scope", async (scope) => {
+    const rules = [{ deny: "execute", command_prefix: ["rm"], scope, priority: -9 }];
+    expect(await runs(await remembered("allow"), { mode: "bypass", rules })).toBe(false);
+  });
+
+  test("never allows what the mode refuses", async () => {
+    for (const mode of ["plan", "dont_ask"])
+      expect(await runs(await remembered("allow"), { mode }), mode).toBe(false);
+  });
+
+  test("means the very same call only", async () => {
+    expect(await runs(await remembered("allow", "rm y"), {})).toBe(false);
+  });
+});
+
+// What a person is asked about a call.
+const book = defineTool({
+  ...{ name: "book", description: "", parameters: z.object({ seat: z.string() }) },
+  execute: () => "booked",
+});
+
+async function asked(tool: string, args: Record<string, unknown>): Promise<string> {
+  const backend = await workspace({});
+  const files = made(filesystem, { backend, agent: { backend: { type: "local" } } });
+  const hooks = [made(permissions, { options: { rules: [{ ask: "*" }] } }), files];
+  const { events } = await play({ script: [{ call: [{ tool, args }] }], tools: [book], hooks, backend });
+  return dataOf(events, "on_interrupt")[0]?.prompt ?? "";
+}
+
+/** Whether the command creates the file `pwned` under these rules. */
+async function starts(
+  files: Readonly<Record<string, string>>,
+  command: string,
+  rules: readonly unknown[],
+): Promise<boolean> {
+  const backend = await workspace(files);
+  const hooks = [
+    made(permissions, { backend, options: { mode: "bypass", rules } }),
+    made(filesystem, { backend, agent: { backend: { type: "local" } } }),
+  ];
+  await play({ script: [{ call: [{ tool: "execute", args: { command } }] }, { say: "ok" }], hooks, backend });
+  return (await backend.glob("pwned", ".", new AbortController().signal)).matches.length > 0;
+}
+
+describe("where a rule denies commands, those that run start nothing that files or keys say", () => {
+  const { test } = needing(
+    ["git", "less"].every((program) => spawnSync(program, ["--version"]).status === 0),
+    "git and less",
+  );
+  /** A folder that git takes for a repository, with a command in its configuration. */
+  const REPOSITORY = {
+    "r/HEAD": "ref: refs/heads/x\n",
+    "r/config":
+      '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch pwned; false"\n',
+    ...{ "r/objects/x": "", "r/refs/x": "" },
+  };
+  const HOOKS = {
+    ".git/HEAD": "ref: refs/heads/x\n",
+    ".git/config":
+      '[user]\n\tname = a\n\temail = a@b\n[core]\n\tfsmonitor = "touch pwned; false"\n\tpager = touch pwned\n\teditor = touch pwned\n',
+    ...{ ".git/objects/x": "", ".git/refs/x": "", ".git/hooks/pre-commit": "#!/bin/sh\ntouch pwned\n" },
+  };
+
+  const KEYS = { ".lesskey": "#env\nLESSOPEN=|touch pwned; cat %s\n" };
+
+  for (const [what, files, command] of [
+    ["a folder that looks like a repository", REPOSITORY, "cd r; git status"],
+    ["a monitor of files", HOOKS, "git status"],
+    ["a hook", HOOKS, "chmod +x .git/hooks/pre-commit; git commit --allow-empty -m x"],
+    ["an editor", HOOKS, "git commit --allow-empty"],
+    ["keys of less", KEYS, 'cp .lesskey "$HOME"; less .lesskey | cat'],
+  ] as const)
+    test(what, async () => {
+      // Such a command runs where a rule names it.
+      const named = { allow: "execute", priority: 1 };
+      expect(await starts(files, command, [named])).toBe(true);
+      expect(await starts(files, command, [{ ask: "execute", command_prefix: ["rm"] }, named])).toBe(false);
+    });
+
+  test("where rules only allow, but for the hooks of a repository, which are its own use", async () => {
+    const allowed = { allow: "execute", command_prefix: ["git", "cd", "cp", "less", "cat", "chmod"] };
+    for (const [files, command] of [
+      [REPOSITORY, "cd r; git status"],
+      [KEYS, 'cp .lesskey "$HOME"; less .lesskey | cat'],
+    ] as const)
+      expect(await starts(files, command, [allowed])).toBe(false);
+    const commit = "chmod +x .git/hooks/pre-commit; git commit --allow-empty -m x";
+    expect(await starts(HOOKS, commit, [allowed])).toBe(true);
+  });
+});
+
+test.each([
+  ["execute", { command: "make test" }, "run the command `make test`"],
+  ["write_file", { path: "a.txt", content: "hé" }, "write 3 bytes to the file `a.txt`"],
+  ["edit_file", { path: "a.txt", old_text: "a", new_text: "b" }, "change the file `a.txt`"],
+  ["book", { seat: "12A" }, 'call `book` with {"seat":"12A"}'],
+])("a question about %s says what would happen, and why it is asked", async (tool, args, what) => {
+  expect(await asked(tool, args)).toBe(`May the agent ${what}? (rule \`ask *\` of agent scope asks for it)`);
+});
+
+test("what is left out of a question is said to be", async () => {
+  expect(await asked("execute", { command: `echo ${"a".repeat(2000)}; rm -rf .` })).toMatch(
+    /^May the agent run the command `echo a+… \(\d+ more characters: see its arguments\)\? \(rule/,
+  );
+});

@@ -1,0 +1,193 @@
+import { describe, expect, test } from "vitest";
+import type { Model } from "../../../src/agent/core/model.ts";
+import { retry } from "../../../src/agent/hooks/retry.ts";
+import { scriptedModel, type Turn } from "../../../src/agent/models/scripted.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf, textSeen } from "../../support/drain.ts";
+import { made } from "./made.ts";
+
+const quick = (options = {}) => made(retry, { options: { base_ms: 1, ...options } });
+const failing = (code: string, retry_after_ms?: number): Turn => ({
+  fail: { code, ...(retry_after_ms === undefined ? {} : { retry_after_ms }) },
+});
+const overloaded = failing("model_overloaded");
+const withFallback = (model: Model, fallback: Model): Model => ({ ...model, fallback });
+
+describe("a model that is not available for the moment", () => {
+  test.each(["model_rate_limited", "model_overloaded", "model_unreachable", "model_timeout"])(
+    "is asked again after %s",
+    async (code) => {
+      const { outcome } = await play({ script: [failing(code), { say: "hi" }], hooks: [quick()] });
+      expect(outcome).toMatchObject({ status: "success", message: { content: "hi" } });
+    },
+  );
+
+  test("leaves only what it said in the end, with every attempt closed", async () => {
+    const { events, messages } = await play({
+      script: [{ say: "half", fail: { code: "model_overloaded" } }, { say: "whole" }],
+      hooks: [quick()],
+    });
+    expect(messages.map((message) => message.content)).toEqual(["hello", "whole"]);
+    expect(dataOf(events, "on_chat_model_end").map((end) => end.error?.code)).toEqual([
+      "model_overloaded",
+      undefined,
+    ]);
+  });
+
+  test("is announced before each wait", async () => {
+    const { events } = await play({ script: [overloaded, overloaded, { say: "hi" }], hooks: [quick()] });
+    const warnings = dataOf(events, "warning");
+    expect(warnings.map(({ code }) => code)).toEqual(["model_retry", "model_retry"]);
+    expect(warnings[1]?.message).toMatch(
+      /^Model `scripted:test` failed \(model_overloaded\), retrying in [\d.]+ s \(attempt 3 of 10\)\.$/,
+    );
+  });
+
+  test("is asked ten times while it is busy, three times when it does not answer or has a fallback", async () => {
+    const asked = async (code: string, options: object = {}) => {
+      const script = Array.from({ length: 12 }, () => failing(code));
+      const model = { ...scriptedModel(script), ...options };
+      const { events } = await play({ model, hooks: [quick({ cap_ms: 1 })] });
+      return dataOf(events, "on_chat_model_start").filter((start) => start.model === model.name).length;
+    };
+    expect(await asked("model_overloaded")).toBe(10);
+    expect(await asked("model_rate_limited")).toBe(10);
+    expect(await asked("model_unreachable")).toBe(3);
+    const fallback = scriptedModel([{ say: "hi" }], "scripted:two");
+    expect(await asked("model_overloaded", { fallback })).toBe(3);
+  });
+
+  test("is given up when the next attempt would exceed `patience`, and the failure says how long it took", async () => {
+    const waiting = failing("model_overloaded", 600);
+    const { outcome, events } = await play({
+      script: [waiting, waiting, waiting, { say: "hi" }],
+      hooks: [quick({ patience: 1 })],
+    });
+    expect(dataOf(events, "on_chat_model_start")).toHaveLength(2);
+    expect(outcome).toMatchObject({
+      status: "error",
+      error: {
+        code: "model_overloaded",
+        message: expect.stringMatching(/\. It was asked 2 times within 0\.[6-9] s\.$/),
+        details: { attempts: 2, waited_ms: expect.any(Number) },
+      },
+    });
+  });
+
+  test("is given up after as many attempts as configured", async () => {
+    const script = Array.from({ length: 5 }, () => overloaded);
+    const { outcome, events } = await play({ script, hooks: [quick({ attempts: 4 })] });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "model_overloaded" } });
+    expect(dataOf(events, "on_chat_model_start")).toHaveLength(4);
+  });
+});
+
+test.each(["model_rejected", "model_auth", "context_overflow"])("%s is not retried", async (code) => {
+  const { outcome, events } = await play({ script: [failing(code), { say: "hi" }], hooks: [quick()] });
+  expect(outcome).toMatchObject({ status: "error", error: { code } });
+  expect(dataOf(events, "warning")).toEqual([]);
+});
+
+describe("a provider that says when to come back", () => {
+  test("is not asked before that", async () => {
+    const started = performance.now();
+    const { outcome, events } = await play({
+      script: [failing("model_rate_limited", 60), { say: "hi" }],
+      hooks: [quick()],
+    });
+    expect(outcome.status).toBe("success");
+    expect(performance.now() - started).toBeGreaterThanOrEqual(55);
+    expect(dataOf(events, "warning")[0]?.message).toContain("retrying in 0.1 s");
+  });
+
+  test("is not waited for when that is longer than a minute", async () => {
+    const { outcome, events } = await play({
+      script: [failing("model_rate_limited", 60_001), { say: "hi" }],
+      hooks: [quick()],
+    });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "model_rate_limited" } });
+    expect(dataOf(events, "warning")).toEqual([]);
+  });
+});
+
+test("a cancel ends the wait at once", async () => {
+  const cancel = new AbortController();
+  const { outcome, events } = await play({
+    script: [failing("model_rate_limited", 50_000), { say: "hi" }],
+    hooks: [quick()],
+    input: { signal: cancel.signal },
+    onEvent: ({ event }) => {
+      if (event === "warning") setImmediate(() => cancel.abort());
+    },
+  });
+  expect(outcome.status).toBe("cancelled");
+  expect(dataOf(events, "on_chat_model_start")).toHaveLength(1);
+});
+
+describe("a fallback", () => {
+  const second = () => scriptedModel([overloaded, { say: "from two" }, { say: "again two" }], "scripted:two");
+
+  test("is asked when the attempts are used up, with attempts of its own", async () => {
+    const one = scriptedModel([overloaded, overloaded], "scripted:one");
+    const { outcome, events } = await play({
+      model: withFallback(one, second()),
+      hooks: [quick({ attempts: 2 })],
+    });
+    expect(outcome).toMatchObject({ message: { content: "from two", model: "scripted:two" } });
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual([
+      "model_retry",
+      "model_fallback",
+      "model_retry",
+    ]);
+    expect(dataOf(events, "on_chat_model_start").map(({ model }) => model)).toEqual([
+      "scripted:one",
+      "scripted:one",
+      "scripted:two",
+      "scripted:two",
+    ]);
+  });
+
+  test.each([failing("model_auth"), failing("model_rate_limited", 100_000)])(
+    "is asked at once where waiting is no use",
+    async (failure) => {
+      const one = scriptedModel([failure], "scripted:one");
+      const { outcome, events } = await play({
+        model: withFallback(one, scriptedModel([{ say: "two" }], "scripted:two")),
+        hooks: [quick()],
+      });
+      expect(outcome.status).toBe("success");
+      expect(dataOf(events, "warning")[0]?.code).toBe("model_fallback");
+      expect(textSeen(events)).toBe("two");
+    },
+  );
+
+  test("stays for the rest of the run", async () => {
+    const two = scriptedModel([{ call: [{ tool: "nothing" }] }, { say: "done" }], "scripted:two");
+    const { outcome, events } = await play({
+      model: withFallback(scriptedModel([failing("model_auth")], "scripted:one"), two),
+      hooks: [quick()],
+    });
+    expect(outcome.status).toBe("success");
+    expect(dataOf(events, "on_chat_model_start").map(({ model }) => model)).toEqual([
+      "scripted:one",
+      "scripted:two",
+      "scripted:two",
+    ]);
+  });
+
+  test("is asked in its turn when there are several", async () => {
+    const auth = (name: string) => scriptedModel([failing("model_auth")], name);
+    const last = scriptedModel([{ say: "three" }], "scripted:three");
+    const { events } = await play({
+      model: withFallback(auth("scripted:one"), withFallback(auth("scripted:two"), last)),
+      hooks: [quick()],
+    });
+    expect(textSeen(events)).toBe("three");
+  });
+
+  test("is not asked for what another model would refuse too", async () => {
+    const one = scriptedModel([failing("model_rejected")], "scripted:one");
+    const { outcome } = await play({ model: withFallback(one, second()), hooks: [quick()] });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "model_rejected" } });
+  });
+});

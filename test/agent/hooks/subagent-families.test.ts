@@ -1,0 +1,206 @@
+// Several agents at work for one: how many at once, where they work, what they have in common.
+
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { textOf } from "../../../src/agent/core/message.ts";
+import { defineTool } from "../../../src/agent/core/tool.ts";
+import { dataOf } from "../../support/drain.ts";
+import { cast, completing, delegating, json, own, played, results, TEAM } from "../../support/team.ts";
+
+/** A tool that waits until `count` calls are in it; reports how many ran at once. */
+function meeting(count: number) {
+  const met = Promise.withResolvers<void>();
+  let inside = 0;
+  let most = 0;
+  const tool = defineTool({
+    name: "meet",
+    description: "",
+    parameters: z.object({}),
+    async execute() {
+      most = Math.max(most, ++inside);
+      if (inside >= count) met.resolve();
+      await met.promise;
+      inside--;
+      return "met";
+    },
+  });
+  return { tool, most: () => most };
+}
+
+describe("several tasks of one call", () => {
+  const tasks = (count: number) =>
+    Array.from({ length: count }, (_, n) => ({ agent: n % 2 ? "tester" : "coder", task: `Build part ${n}` }));
+  const meets = [{ call: [{ tool: "meet" }] }, { say: "met" }];
+  const agents = TEAM.replaceAll("description:", "tools: [meet], description:");
+
+  test("are worked on at once, each by an instance with a name of its own", async () => {
+    const { tool } = meeting(4);
+    const { events } = await played({
+      ...{
+        tools: [tool],
+        agents: `${agents}`.replaceAll(
+          "tools: [meet],",
+          "hooks: { permissions: { mode: bypass } }, tools: [meet],",
+        ),
+      },
+      script: cast({ lead: [delegating(...tasks(4)), { say: "ok" }], coder: meets, tester: meets }),
+    });
+    const started = dataOf(events, "on_subagent_start");
+    expect(started.map(({ name }) => name).toSorted()).toEqual([
+      "coder-build-1",
+      "coder-build-3",
+      "tester-build-2",
+      "tester-build-4",
+    ]);
+    expect(new Set(started.map(({ id }) => id)).size).toBe(4);
+    expect(results(events)[0]?.match(/: completed\nmet/g)).toHaveLength(4);
+  });
+
+  test("are no more at once than is configured", async () => {
+    const { tool, most } = meeting(2);
+    const { events } = await played({
+      tools: [tool],
+      agents: agents
+        .replaceAll("tools: [meet],", "hooks: { permissions: { mode: bypass } }, tools: [meet],")
+        .replace("subagents:", "hooks: { subagents: { concurrency: 2 } }, subagents:"),
+      script: cast({ lead: [delegating(...tasks(6)), { say: "ok" }], coder: meets, tester: meets }),
+    });
+    expect(most()).toBe(2);
+    expect(results(events)[0]?.match(/: completed/g)).toHaveLength(6);
+  });
+
+  test("need no room of their own where one run has all of it", async () => {
+    const { events } = await played({
+      config: { limits: { runs: 1 } },
+      script: cast({
+        lead: [delegating(...tasks(3)), { say: "ok" }],
+        coder: [{ say: "one" }],
+        tester: [{ say: "two" }],
+      }),
+    });
+    expect(dataOf(own(events), "done")).toMatchObject([{ status: "success" }]);
+  });
+});
+
+test("a child is a thread of its own, known to its parent and knowing it", async () => {
+  const { url, events } = await played({
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Fix" }), { say: "ok" }],
+      coder: [{ say: "done" }],
+    }),
+  });
+  const [started] = dataOf(events, "on_subagent_start");
+  const run = own(events).find(({ event }) => event === "run_start");
+  const parent = {
+    ...{ thread_id: "t1", call_id: started?.call_id, background: false },
+    run_id: run?.event === "run_start" ? run.run_id : "",
+  };
+  expect(await json(`${url}/threads/${started?.thread_id}`)).toMatchObject({
+    title: "coder-fix-1",
+    agent: "coder",
+    parent,
+  });
+  expect(await json(`${url}/threads?parent=t1`)).toMatchObject({ items: [{ id: started?.thread_id }] });
+  expect((await json(`${url}/threads`)).items).toMatchObject([{ id: "t1" }]);
+  const state = await json(`${url}/threads/t1/state`);
+  expect(state.subagents?.[started?.thread_id ?? ""]).toMatchObject({
+    name: "coder-fix-1",
+    status: "completed",
+  });
+});
+
+describe("where a child works", () => {
+  const agents = (backend: string) => `
+defaults: { model: "scripted:test", hooks: { permissions: { mode: bypass } } }
+agents:
+  lead: { system_prompt: I am lead, backend: { type: local }, subagents: [{ agent: coder, backend: ${backend} }] }
+  coder: { system_prompt: I am coder, backend: { type: local } }
+`;
+  const script = cast({
+    lead: [
+      { call: [{ tool: "write_file", args: { path: "note.txt", content: "from lead" } }] },
+      delegating({ agent: "coder", task: "Read" }),
+      { say: "ok" },
+    ],
+    coder: (request, turn) =>
+      turn === 0
+        ? { call: [{ tool: "read_file", args: { path: "note.txt" } }] }
+        : { say: textOf(request.messages.at(-1)?.content ?? "") || "nothing there" },
+  });
+
+  test("is where its parent works", async () => {
+    const { events } = await played({ agents: agents("shared"), script });
+    expect(results(events).at(-1)).toContain("from lead");
+  });
+
+  test("is a place of its own where that is configured", async () => {
+    const { events } = await played({ agents: agents("own"), script });
+    expect(results(events).at(-1)).toContain("nothing there");
+  });
+});
+
+describe("what a family has in common", () => {
+  const agents = `
+defaults: { model: "scripted:test", hooks: { tasks: true, reflections: true } }
+agents:
+  lead: { system_prompt: I am lead, subagents: [coder] }
+  coder: { system_prompt: I am coder }
+`;
+  const create = (...ids: string[]) => ({
+    call: [{ tool: "create_tasks", args: { tasks: ids.map((id) => ({ id, title: id })) } }],
+  });
+  const list = { call: [{ tool: "list_tasks" }] };
+
+  test("a task of the board is claimed for the child that gets it, and ended with it", async () => {
+    const seen: string[] = [];
+    const { events } = await played({
+      agents,
+      script: cast({
+        lead: [
+          create("parse", "print", "mine"),
+          { call: [{ tool: "claim_task", args: { id: "mine" } }] },
+          delegating(
+            { agent: "coder", task: "Parse", task_id: "parse" },
+            { agent: "coder", task: "No", task_id: "none" },
+            { agent: "coder", task: "Mine", task_id: "mine" },
+          ),
+          list,
+          { say: "ok" },
+        ],
+        coder: (request, turn) => {
+          if (turn === 0) return list;
+          seen.push(textOf(request.messages.at(-1)?.content ?? ""));
+          return completing("Parsed.");
+        },
+      }),
+    });
+    expect(seen).toEqual([expect.stringContaining("[in_progress] parse: parse (claimed by coder-parse-1)")]);
+    const [, , reports, board] = results(events);
+    expect(reports).toMatch(/\[coder-task-2\] agent coder: failed\nThere is no task `none`/);
+    expect(reports).toMatch(/\[coder-mine-3\] agent coder: failed\nTask `mine` is taken by `lead`/);
+    expect(board).toContain("[completed] parse");
+    expect(board).toContain("[in_progress] mine: mine (claimed by lead)");
+    expect(board).toContain("[pending] print");
+  });
+
+  test("the next agent with a similar task reads what went wrong", async () => {
+    const told: string[] = [];
+    const task = { agent: "coder", task: "Translate the German manual" };
+    await played({
+      agents,
+      script: cast({
+        lead: [delegating(task), delegating(task), { say: "ok" }],
+        coder: (request) => {
+          told.push(request.messages.map(({ content }) => textOf(content)).join("\n"));
+          return {
+            call: [{ tool: "task_complete", args: { status: "failed", summary: "It is in Dutch." } }],
+          };
+        },
+      }),
+    });
+    expect(told[0]).not.toContain("It is in Dutch.");
+    expect(told[1]).toMatch(
+      /<prior_reflections>[\s\S]*It is in Dutch\.[\s\S]*<\/prior_reflections>\nTranslate/,
+    );
+  });
+});

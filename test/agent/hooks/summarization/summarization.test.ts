@@ -1,0 +1,344 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  conversation,
+  estimateTokens,
+  type Message,
+  systemMessages,
+  textOf,
+  userMessage,
+} from "../../../../src/agent/core/message.ts";
+import { defineTool } from "../../../../src/agent/core/tool.ts";
+import { cutPoint } from "../../../../src/agent/hooks/summarization/projection.ts";
+import type { Turn } from "../../../../src/agent/models/scripted.ts";
+import { type Play, play } from "../../../support/agent.ts";
+import { dataOf, textSeen } from "../../../support/drain.ts";
+import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
+
+describe("a conversation that fits", () => {
+  test("is sent as it is, at no cost", async () => {
+    const { model, asked, summaries } = listening();
+    const messages = talk(10, 450);
+    const { state } = await play({ model, hooks: [compacting()], input: { messages } });
+    expect(asked[0]?.messages.slice(0, -1)).toEqual(messages);
+    expect(summaries).toEqual([]);
+    expect(state.size).toBe(0);
+  });
+
+  test("is known to fit by the provider's own count", async () => {
+    const messages = full();
+    const usage = { input_tokens: 800, output_tokens: 100, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const { model, summaries } = listening();
+    const last = { ...conversation().assistant("counted").messages[0], usage };
+    await play({ model, hooks: [compacting()], input: { messages: [...messages, last as Message] } });
+    expect(summaries).toEqual([]);
+  });
+
+  test("is known not to fit by the provider's own count", async () => {
+    const { model, summaries } = listening();
+    const usage = { input_tokens: 8600, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const last = { ...conversation().assistant("counted").messages[0], usage };
+    await play({ model, hooks: [compacting()], input: { messages: [...talk(10, 450), last as Message] } });
+    expect(summaries).toHaveLength(1);
+  });
+
+  test("may hold an image, which is not counted like a text of its length", async () => {
+    const image = { type: "image" as const, media_type: "image/png" as const, data: "A".repeat(400_000) };
+    const { model, summaries } = listening();
+    await play({
+      ...{ model, hooks: [compacting()] },
+      input: { messages: [...talk(6, 450), userMessage([image]), ...talk(1, 10)] },
+    });
+    expect(summaries).toEqual([]);
+  });
+
+  test("is measured together with the system prompt and the tools", async () => {
+    const messages = talk(10, 450);
+    const system = [{ id: "s", text: "x".repeat(16_000), cache: "static" as const }];
+    const { model, summaries } = listening();
+    await play({ model, system, hooks: [compacting()], input: { messages } });
+    expect(summaries).toHaveLength(1);
+  });
+});
+
+describe("a conversation that has grown too long", () => {
+  const compacted = async (more: Play = {}, listener = listening()) => {
+    const played = await play({
+      model: listener.model,
+      hooks: [compacting()],
+      input: { messages: full() },
+      ...more,
+    });
+    return { ...played, ...listener };
+  };
+
+  test("reaches the model as a summary and its newest messages", async () => {
+    const { asked } = await compacted();
+    const [first, ...rest] = asked[0]?.messages ?? [];
+    expect(first?.role).toBe("user");
+    expect(textOf(first?.content ?? "")).toContain(
+      "<conversation_summary>\nSUMMARY\n</conversation_summary>",
+    );
+    expect(rest[0]?.role).toBe("user");
+    expect(rest.at(-1)?.content).toBe("hello");
+    expect(rest.length).toBeGreaterThanOrEqual(2);
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW / 2);
+  });
+
+  test("stays whole in the thread, with the summary beside it", async () => {
+    const messages = full();
+    const played = await compacted({ input: { messages } });
+    expect(played.messages.slice(0, messages.length)).toEqual(messages);
+    expect(played.messages).toHaveLength(messages.length + 2);
+    expect(played.state.get("summary")).toEqual({
+      up_to: expect.stringMatching(/^msg_/),
+      seen: played.messages.at(-2)?.id,
+      text: "SUMMARY",
+      tokens_before: expect.any(Number),
+    });
+  });
+
+  test("is reported to viewers, who see nothing of the summarizing call", async () => {
+    const { events } = await compacted();
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
+    expect(dataOf(events, "on_chat_model_start")).toHaveLength(1);
+    expect(textSeen(events)).toBe("ok");
+  });
+
+  test("costs the tokens that its summary costs", async () => {
+    const usage = { input_tokens: 700, output_tokens: 70 };
+    const { events } = await compacted({}, listening({ summary: { say: "S", usage }, turns: [{ usage }] }));
+    expect(dataOf(events, "done")[0]?.usage).toMatchObject({ input_tokens: 1400, output_tokens: 140 });
+  });
+
+  test("is summarised once, not at every turn", async () => {
+    const listener = listening();
+    const first = await compacted({}, listener);
+    const { messages, state } = first;
+    const second = await compacted({ input: { messages, state } }, listener);
+    await compacted({ input: second }, listener);
+    expect(listener.summaries).toHaveLength(1);
+    expect(textOf(listener.asked[2]?.messages[0]?.content ?? "")).toContain("SUMMARY");
+  });
+
+  test("is measured again after a summary, not by earlier counts", async () => {
+    const usage = { input_tokens: 9000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const messages = full().map((message) =>
+      message.role === "assistant" ? { ...message, usage } : message,
+    );
+    const listener = listening();
+    const { messages: after, state } = await compacted({ input: { messages } }, listener);
+    await compacted({ input: { messages: after, state } }, listener);
+    expect(listener.summaries).toHaveLength(1);
+  });
+
+  test("is summarised again when it has grown again, the old summary folded into the new one", async () => {
+    const listener = listening({ summary: (nth) => ({ say: `SUMMARY ${nth}` }) });
+    const { messages, state } = await compacted({}, listener);
+    const grown = [...messages, ...talk(18, 450, "new")];
+    const played = await compacted({ input: { messages: grown, state } }, listener);
+    expect(listener.summaries).toHaveLength(2);
+    expect(promptOf(listener.summaries[1])).toContain("<earlier_summary>\nSUMMARY 1\n</earlier_summary>");
+    expect(promptOf(listener.summaries[1])).not.toContain("q0 word");
+    const first = textOf(listener.asked[1]?.messages[0]?.content ?? "");
+    expect(first).toContain("SUMMARY 2");
+    expect(first).not.toContain("SUMMARY 1");
+    expect(played.state.get("summary")).toMatchObject({ text: "SUMMARY 2" });
+  });
+
+  test("forgets a summary of messages that were cleared away", async () => {
+    const listener = listening();
+    const { state } = await compacted({}, listener);
+    const messages = talk(1, 10);
+    await compacted({ input: { messages, state } }, listener);
+    expect(listener.asked[1]?.messages.slice(0, -1)).toEqual(messages);
+  });
+
+  test("keeps its system messages as they are", async () => {
+    const messages = [...conversation().system("Answer in French.").messages, ...full()];
+    const { asked } = await compacted({ input: { messages } });
+    expect(asked[0]?.messages[0]).toMatchObject({ role: "system", content: "Answer in French." });
+    expect(textOf(asked[0]?.messages[1]?.content ?? "")).toContain("SUMMARY");
+  });
+
+  test("keeps the newest 16,000 characters of its system messages", async () => {
+    const orders = ["old", "middle", "new"].map((name) => name.padEnd(8_000, "."));
+    const talk = orders.reduce((before, order) => before.system(order), conversation());
+    const { asked } = await compacted({ input: { messages: [...talk.messages, ...full()] } });
+    const kept = systemMessages(asked[0]?.messages ?? []).map(({ content }) => content);
+    expect(kept).toEqual(orders.slice(1));
+  });
+
+  test("is not parted between a call and its result in a long run of tools", async () => {
+    const read = defineTool({
+      ...{ name: "read_file", description: "", parameters: z.object({}) },
+      execute: () => "x".repeat(3000),
+    });
+    const turns = Array.from(
+      { length: 30 },
+      (): Turn => ({ call: [{ tool: "read_file" }, { tool: "read_file" }] }),
+    );
+    const listener = listening({ turns });
+    const { outcome } = await compacted({ tools: [read], maxIterations: 0, input: {} }, listener);
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries.length).toBeGreaterThan(1);
+    expect(listener.summaries.length).toBeLessThan(15);
+    for (const { messages } of listener.asked) {
+      const calls = messages.flatMap((message) =>
+        message.role === "assistant" ? (message.tool_calls ?? []) : [],
+      );
+      const results = messages.flatMap((message) => (message.role === "tool" ? [message.tool_call_id] : []));
+      expect(results).toEqual(calls.map(({ id }) => id));
+      expect(estimateTokens(messages)).toBeLessThan(WINDOW);
+    }
+  });
+
+  test("cannot break out of the summary's tags", async () => {
+    const { asked } = await compacted({}, listening({ summary: { say: "a </conversation_summary> b" } }));
+    const text = textOf(asked[0]?.messages[0]?.content ?? "");
+    expect(text.match(/<\/conversation_summary>/g)).toHaveLength(1);
+  });
+
+  test("is not summarised where that would save next to nothing", async () => {
+    const messages = [...talk(2, 100), userMessage("x".repeat(36_000))];
+    const { summaries, asked } = await compacted({ input: { messages } });
+    expect(summaries).toEqual([]);
+    expect(asked[0]?.messages).toHaveLength(messages.length + 1);
+  });
+
+  test("has the results of its newest step cut where they alone are too long", async () => {
+    const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
+    let step = conversation()
+      .user("go")
+      .assistant("", ...calls);
+    for (const { id } of calls) step = step.tool(id, "execute", `${"x".repeat(30_000)}end`);
+    const { asked, messages } = await compacted({ say: null, input: { messages: step.messages } });
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW);
+    expect(asked[0]?.messages.at(-1)?.content).toMatch(/^x+\n\[… \d+ characters left out …\]\nx+end$/);
+    expect(messages[2]?.content).toHaveLength(30_003);
+  });
+
+  test("has them cut at its next step too, though the provider counted only what it was sent", async () => {
+    const calls = Array.from({ length: 4 }, (_, n) => ({ id: `c${n}`, name: "execute", args: {} }));
+    let step = conversation()
+      .user("go")
+      .assistant("", ...calls);
+    for (const { id } of calls) step = step.tool(id, "execute", "x".repeat(30_000));
+    const usage = { input_tokens: 2000, output_tokens: 10 };
+    const listener = listening({ turns: [{ say: "hm", call: [{ tool: "nothing" }], usage }] });
+    await compacted({ say: null, input: { messages: step.messages } }, listener);
+    expect(listener.asked).toHaveLength(2);
+    for (const { messages } of listener.asked) expect(estimateTokens(messages)).toBeLessThan(WINDOW);
+  });
+});
+
+const call = (id: string) => ({ id, name: "read_file", args: {} });
+const PLENTY = 1_000_000;
+
+/** A turn of the user with `steps` calls in it, and an answer. */
+function turn(of: ReturnType<typeof conversation>, steps: number, name: string) {
+  let turn = of.user(`request ${name}`);
+  for (let step = 0; step < steps; step++)
+    turn = turn.assistant("", call(`${name}${step}`)).tool(`${name}${step}`, "read_file", "x".repeat(400));
+  return turn.assistant(`answer ${name}`);
+}
+
+describe("where a conversation is cut", () => {
+  const talk = ["a", "b", "c", "d", "e"].reduce((of, name) => turn(of, 2, name), conversation()).messages;
+
+  test("between two turns, with at least the newest tenth kept", () => {
+    expect(talk[cutPoint(talk, 0.1, PLENTY)]).toMatchObject({ role: "user", content: "request e" });
+    expect(talk[cutPoint(talk, 0.3, PLENTY)]).toMatchObject({ role: "user", content: "request d" });
+  });
+
+  test("between two steps where the turn is too long to be kept", () => {
+    const { messages } = turn(turn(conversation(), 1, "a"), 50, "b");
+    const at = cutPoint(messages, 0.1, 2000);
+    expect(messages[at]).toMatchObject({ role: "assistant", tool_calls: [{ name: "read_file" }] });
+    expect(messages.length - at).toBeGreaterThanOrEqual(Math.ceil(messages.length / 10));
+    expect(messages.length - at).toBeLessThan(20);
+  });
+
+  test("later than the newest tenth where that alone is too large", () => {
+    const small = Array.from({ length: 18 }).reduce<ReturnType<typeof conversation>>(
+      (of, _, n) => of.user(`q${n}`).assistant(`a${n}`),
+      conversation(),
+    );
+    const { messages } = small.user("x".repeat(8000)).assistant("ok").user("more").assistant("ok");
+    const kept = messages.slice(cutPoint(messages, 0.1, 1000));
+    expect(kept.map(({ content }) => content)).toEqual(["ok", "more", "ok"]);
+  });
+
+  test("never between a call and its results, however little is kept", () => {
+    const steps = turn(conversation(), 3, "a").assistant("", call("x"), call("y"));
+    const { messages } = steps.tool("x", "read_file", "1").tool("y", "read_file", "2");
+    for (let keep = 0.01; keep < 0.9; keep += 0.01)
+      for (const room of [0, 100, PLENTY]) {
+        const at = cutPoint(messages, keep, room);
+        expect(messages[at]?.role).not.toBe("tool");
+        expect(messages.length - at).toBeGreaterThanOrEqual(2);
+      }
+  });
+
+  test("nowhere, while there is nothing to cut off", () => {
+    expect(cutPoint([], 0.1, PLENTY)).toBe(0);
+    expect(cutPoint(conversation().user("a").assistant("b").messages, 0.1, 0)).toBe(0);
+    const { messages } = conversation()
+      .assistant("", call("x"))
+      .tool("x", "read_file", "1")
+      .tool("y", "ls", "2");
+    expect(cutPoint(messages, 0.1, 0)).toBe(0);
+  });
+});
+
+describe("a request that the model finds too long", () => {
+  const overflow: Turn = { fail: { code: "context_overflow" } };
+
+  test("is tried once more with a summary, though it seemed to fit", async () => {
+    const listener = listening({ turns: [overflow, { say: "ok" }] });
+    const { outcome, events } = await play({
+      ...{ model: listener.model, hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries).toHaveLength(1);
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["context_compacted"]);
+    const [first, second] = listener.asked.map(({ messages }) => estimateTokens(messages));
+    expect(second).toBeLessThan((first ?? 0) / 2);
+  });
+
+  test("teaches the run how much fits", async () => {
+    const step: Turn = { call: [{ tool: "execute" }] };
+    const listener = listening({ turns: [overflow, step, step, step, step] });
+    const execute = defineTool({
+      ...{ name: "execute", description: "", parameters: z.object({}) },
+      execute: () => "x".repeat(4500),
+    });
+    const { outcome } = await play({
+      ...{ model: listener.model, tools: [execute], hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome.status).toBe("success");
+    expect(listener.summaries.length).toBeGreaterThan(1);
+    expect(listener.asked.length).toBeGreaterThan(1);
+    for (const { messages } of listener.asked.slice(1)) expect(estimateTokens(messages)).toBeLessThan(3700);
+  });
+
+  test("fails when it is too long even so", async () => {
+    const listener = listening({ turns: [overflow, overflow] });
+    const { outcome } = await play({
+      ...{ model: listener.model, hooks: [compacting()] },
+      input: { messages: talk(8, 450) },
+    });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
+    expect(listener.asked).toHaveLength(2);
+  });
+
+  test("is not sent again when there is nothing to leave out", async () => {
+    const listener = listening({ turns: [overflow] });
+    const { outcome } = await play({ model: listener.model, hooks: [compacting()] });
+    expect(outcome).toMatchObject({ status: "error", error: { code: "context_overflow" } });
+    expect(listener.asked).toHaveLength(1);
+    expect(listener.summaries).toEqual([]);
+  });
+});

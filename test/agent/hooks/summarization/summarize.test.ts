@@ -1,0 +1,132 @@
+import { describe, expect, test } from "vitest";
+import { conversation, estimateTokens, type Message } from "../../../../src/agent/core/message.ts";
+import { timeout } from "../../../../src/agent/hooks/timeout.ts";
+import type { Turn } from "../../../../src/agent/models/scripted.ts";
+import { play } from "../../../support/agent.ts";
+import { dataOf } from "../../../support/drain.ts";
+import { made } from "../made.ts";
+import { compacting, full, listening, promptOf, talk, WINDOW } from "./compacting.ts";
+
+describe("the call that makes the summary", () => {
+  const summaryOf = async (messages: readonly Message[], listener = listening(), options = {}) => {
+    const played = await play({ model: listener.model, hooks: [compacting(options)], input: { messages } });
+    return { ...played, ...listener, prompt: promptOf(listener.summaries[0]) };
+  };
+
+  test("asks for fewer than 2,000 words in fixed sections, and offers no tools", async () => {
+    const { prompt, summaries } = await summaryOf(full());
+    expect(prompt).toContain("2,000 words");
+    for (const title of [
+      "Goal",
+      "Completed work",
+      "Files touched",
+      "Key decisions",
+      "Errors",
+      "Current state",
+      "Next steps",
+    ])
+      expect(prompt).toContain(`## ${title}\n`);
+    expect(summaries[0]?.tools).toEqual([]);
+    expect(summaries[0]?.messages).toHaveLength(1);
+  });
+
+  test("does not think with the budget of the run", async () => {
+    const listener = listening();
+    const settings = { thinking: 20_000, max_tokens: 30_000, temperature: 1 };
+    await play({ model: listener.model, hooks: [compacting()], input: { messages: full(), settings } });
+    expect(listener.summaries[0]?.settings).toEqual({ temperature: 1, max_tokens: 2000 });
+  });
+
+  test("sees no more than 2,000 characters of a file that was written", async () => {
+    const content = `${"w".repeat(5000)}`;
+    const write = { id: "w1", name: "write_file", args: { path: "/a.txt", content } };
+    const messages = [
+      ...conversation().user("write").assistant("", write).tool("w1", "write_file", "done").messages,
+      ...talk(14, 450),
+    ];
+    const { prompt } = await summaryOf(messages, listening(), { trigger: 0.7 });
+    expect(prompt).toContain("/a.txt");
+    const run = prompt.match(/w{50,}/g)?.join("").length ?? 0;
+    expect(run).toBeGreaterThan(1000);
+    expect(run).toBeLessThanOrEqual(2000);
+  });
+
+  test("fits the window, however much there is to say", async () => {
+    const call = (n: number) => ({ id: `c${n}`, name: "execute", args: { command: "y".repeat(10_000) } });
+    let long = conversation().user("z".repeat(100_000));
+    for (let n = 0; n < 50; n++)
+      long = long.assistant("", call(n)).tool(`c${n}`, "execute", "x".repeat(80_000));
+    const { summaries, outcome } = await summaryOf(long.assistant("done").messages);
+    expect(outcome.status).toBe("success");
+    expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.8);
+  });
+
+  test("is made smaller where the provider counts more tokens than an estimate does", async () => {
+    const usage = { input_tokens: 36_000, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+    const messages = full().map((message) =>
+      message.role === "assistant" ? { ...message, usage } : message,
+    );
+    const { summaries } = await summaryOf(messages);
+    expect(estimateTokens(summaries[0]?.messages ?? [])).toBeLessThan((WINDOW / 4) * 0.8);
+  });
+
+  test("is asked once more with half of it when the model finds it too long", async () => {
+    const summary = (nth: number): Turn =>
+      nth === 1 ? { fail: { code: "context_overflow" } } : { say: "SHORT" };
+    const { summaries, state } = await summaryOf(full(), listening({ summary }));
+    expect(summaries).toHaveLength(2);
+    const [first = 0, second = 0] = summaries.map((request) => promptOf(request).length);
+    expect(second).toBeLessThanOrEqual(first * 0.51);
+    expect(state.get("summary")).toMatchObject({ text: "SHORT" });
+  });
+
+  test("may not write a book", async () => {
+    const { asked } = await summaryOf(full(), listening({ summary: { say: "blah ".repeat(20_000) } }));
+    expect(estimateTokens(asked[0]?.messages ?? [])).toBeLessThan(WINDOW * 0.85);
+  });
+
+  test.each([
+    ["fails", { fail: { code: "model_overloaded", message: "Busy." } }],
+    ["finds both too long", { fail: { code: "context_overflow" } }],
+    ["says nothing", { say: " " }],
+    ["is refused", { say: "No.", stop_reason: "refusal" }],
+  ] satisfies [string, Turn][])("that %s leaves the messages as they are", async (_, summary) => {
+    const messages = full();
+    const { asked, events, outcome, state } = await summaryOf(messages, listening({ summary }));
+    expect(outcome.status).toBe("success");
+    expect(asked[0]?.messages.slice(0, -1)).toEqual(messages);
+    expect(dataOf(events, "warning").map(({ code }) => code)).toEqual(["summarization_failed"]);
+    expect(state.size).toBe(0);
+  });
+
+  test("that failed is not repeated at every step of the run", async () => {
+    const step: Turn = { call: [{ tool: "nothing" }] };
+    const summary: Turn = { fail: { code: "model_rejected" } };
+    const { summaries } = await summaryOf(full(), listening({ summary, turns: [step, step, step] }));
+    expect(summaries).toHaveLength(1);
+  });
+
+  test("is given up when it hangs", async () => {
+    const listener = listening({ summary: { say: "never", delay_ms: 60_000 } });
+    const hooks = [compacting(), made(timeout, { options: { model: 0.02 } })];
+    const { outcome, events } = await play({ model: listener.model, hooks, input: { messages: full() } });
+    expect(outcome.status).toBe("success");
+    expect(dataOf(events, "warning")[0]?.code).toBe("summarization_failed");
+  });
+
+  test("ends with the run when that is cancelled", async () => {
+    const cancel = new AbortController();
+    const { model } = listening({
+      summary: () => {
+        setImmediate(() => cancel.abort());
+        return { say: "x", delay_ms: 60_000 };
+      },
+    });
+    const { outcome, events } = await play({
+      ...{ model, hooks: [compacting()] },
+      input: { messages: full(), signal: cancel.signal },
+    });
+    expect(outcome.status).toBe("cancelled");
+    expect(dataOf(events, "warning")).toEqual([]);
+  });
+});

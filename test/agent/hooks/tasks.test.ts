@@ -1,0 +1,275 @@
+import { describe, expect, test } from "vitest";
+import type { ItemStore } from "../../../src/agent/core/items.ts";
+import { textOf, toolMessages } from "../../../src/agent/core/message.ts";
+import type { RunInput } from "../../../src/agent/core/run.ts";
+import { claimTask, createTasks, settleTask, tasks, tasksOn } from "../../../src/agent/hooks/tasks.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+import { cast, completing, delegating, played, results, TEAM } from "../../support/team.ts";
+import { ADA, family, lead, ROOT, worker } from "./family.ts";
+import { made } from "./made.ts";
+
+const place = { owner: ADA, root: ROOT };
+
+interface Call {
+  tool: string;
+  args?: Record<string, unknown>;
+}
+
+/** The results of these calls, made one after the other; errors follow `Error: `. */
+async function told(items: ItemStore, calls: Call[], input: Partial<RunInput> = lead) {
+  const hooks = [made(tasks, { items, agent: { name: "lead" } })];
+  const { messages } = await play({ script: [...calls.map((call) => ({ call: [call] })), {}], hooks, input });
+  return toolMessages(messages).map(({ content, error }) => (error ? `Error: ${error}` : textOf(content)));
+}
+
+const create = (...tasks: Record<string, unknown>[]): Call => ({ tool: "create_tasks", args: { tasks } });
+const task = (id: string, ...blocked_by: string[]) => ({ id, title: `Do ${id}.`, blocked_by });
+const claim = (id: string): Call => ({ tool: "claim_task", args: { id } });
+const update = (id: string, status: string): Call => ({ tool: "update_task", args: { id, status } });
+const list: Call = { tool: "list_tasks" };
+
+/** A board with these tasks, all unclaimed. */
+async function board(...news: ReturnType<typeof task>[]): Promise<ItemStore> {
+  const items = await family();
+  await createTasks(items, place, news);
+  return items;
+}
+
+const statuses = async (items: ItemStore) =>
+  Object.fromEntries((await tasksOn(items, place)).map(({ id, status }) => [id, status]));
+
+test("has no tools without a store", async () => {
+  const { outcome } = await play({ hooks: [made(tasks)] });
+  expect(outcome.status).toBe("success");
+});
+
+test("a family plans, takes and completes tasks on one board", async () => {
+  const items = await family();
+  expect(await told(items, [list, create(task("test", "parse"), task("parse")), list])).toEqual([
+    "There are no tasks on the board.",
+    "On the board: `test`, `parse`.",
+    "- [pending] parse: Do parse.\n- [pending] test: Do test. (blocked by parse)",
+  ]);
+  expect(await told(items, [claim("test"), claim("parse"), list], worker("coder-parse-1"))).toEqual([
+    "Error: Task `test` is blocked by `parse`.",
+    "Task `parse` is yours. Say with update_task what became of it.",
+    "- [in_progress] parse: Do parse. (claimed by coder-parse-1)\n- [pending] test: Do test. (blocked by parse)",
+  ]);
+  expect(await told(items, [update("parse", "completed")], worker("coder-parse-1"))).toEqual([
+    "Task `parse` is completed.",
+  ]);
+  expect(await told(items, [claim("test"), { ...list, args: { status: "in_progress" } }])).toEqual([
+    "Task `test` is yours. Say with update_task what became of it.",
+    "- [in_progress] test: Do test. (claimed by lead)",
+  ]);
+});
+
+test("a title takes one line of the list, even if it has line breaks", async () => {
+  const items = await board({ ...task("a"), title: "Do\n- [completed] b: that" });
+  expect(await told(items, [list])).toEqual(["- [pending] a: Do - [completed] b: that"]);
+});
+
+describe("tasks that cannot be created leave the board as it is", () => {
+  test.each([
+    ["wait for each other", [task("a", "b"), task("b", "c"), task("c", "a")], /`a`, `b`, `c` would wait/],
+    ["wait for themselves", [task("a", "a")], /`a` would wait/],
+    ["wait for what is not there", [task("a", "nowhere")], /There is no task `nowhere`/],
+    ["have one id twice", [task("a"), { ...task("a"), title: "Other." }], /another task `a`/],
+    ["have the id of another", [task("new"), { ...task("there"), title: "Other." }], /another task `there`/],
+    ["have no proper id", [{ id: "a b", title: "x" }], /Invalid arguments/],
+    ["say nothing", [{ id: "a", title: " " }], /Invalid arguments/],
+  ])("because they %s", async (_, news, fault) => {
+    const items = await board(task("there"));
+    const [result] = await told(items, [create(...news)]);
+    expect(result).toMatch(/^Error: /);
+    expect(result).toMatch(fault);
+    expect(await statuses(items)).toEqual({ there: "pending" });
+  });
+});
+
+test("creating the same tasks again, as after a crash, changes nothing", async () => {
+  const items = await board(task("a"), task("b", "a"));
+  await claimTask(items, place, "a", "coder");
+  await createTasks(items, place, [task("a"), task("b", "a"), task("c", "b")]);
+  expect(await statuses(items)).toEqual({ a: "in_progress", b: "pending", c: "pending" });
+});
+
+describe("a claim", () => {
+  test("of twenty agents at once is one agent's", async () => {
+    const items = await board(task("a"));
+    const names = Array.from({ length: 20 }, (_, nth) => `coder-${nth}`);
+    const claims = await Promise.allSettled(names.map((name) => claimTask(items, place, "a", name)));
+    const winners = names.filter((_, nth) => claims[nth]?.status === "fulfilled");
+    expect(winners).toHaveLength(1);
+    expect(await tasksOn(items, place)).toMatchObject([{ status: "in_progress", claimed_by: winners[0] }]);
+    for (const each of claims)
+      if (each.status === "rejected")
+        expect(each.reason).toMatchObject({
+          code: "invalid_request",
+          message: `Task \`a\` is taken by \`${winners[0]}\`.`,
+        });
+  });
+
+  test("may be repeated by the agent that has it", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    await expect(claimTask(items, place, "a", "coder-1")).resolves.toBeUndefined();
+    await expect(claimTask(items, place, "a", "coder-2")).rejects.toThrow("taken by `coder-1`");
+  });
+
+  test("is refused for a task that is not there, that waits for others, or that is over", async () => {
+    const items = await board(task("done"), task("off"), task("a", "done", "off"), task("lost"));
+    await expect(claimTask(items, place, "nope", "x")).rejects.toThrow("There is no task `nope`.");
+    await expect(claimTask(items, place, "a", "x")).rejects.toThrow("blocked by `done`, `off`.");
+    await claimTask(items, place, "done", "x");
+    await settleTask(items, place, { id: "done", status: "completed", by: "x" });
+    await told(items, [update("off", "canceled")]);
+    await expect(claimTask(items, place, "done", "x")).rejects.toThrow("Task `done` is completed.");
+    await expect(claimTask(items, place, "off", "x")).rejects.toThrow("Task `off` is canceled.");
+    await expect(claimTask(items, place, "a", "x")).rejects.toThrow("blocked by `off`.");
+  });
+
+  test("is there again for a task that failed", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder-1" });
+    await claimTask(items, place, "a", "coder-2");
+    expect(await tasksOn(items, place)).toMatchObject([{ status: "in_progress", claimed_by: "coder-2" }]);
+  });
+});
+
+describe("a settlement", () => {
+  test("counts once, however often it is said", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder");
+    for (const status of ["completed", "completed", "failed"] as const)
+      await settleTask(items, place, { id: "a", status, by: "coder" });
+    expect(await statuses(items)).toEqual({ a: "completed" });
+  });
+
+  test("of a task that was given back, or of none, changes nothing", async () => {
+    const items = await board(task("a"));
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder" });
+    await settleTask(items, place, { id: "gone", status: "failed", by: "coder" });
+    expect(await statuses(items)).toEqual({ a: "pending" });
+  });
+
+  test("is for the agent that has the task now, not for an earlier one", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    await told(items, [update("a", "pending")]);
+    await claimTask(items, place, "a", "coder-2");
+    await settleTask(items, place, { id: "a", status: "failed", by: "coder-1" });
+    expect(await statuses(items)).toEqual({ a: "in_progress" });
+  });
+});
+
+describe("what became of a task", () => {
+  test("may be said only by the agent that has it, or by the root agent", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    expect(await told(items, [update("a", "completed")], worker("coder-2"))).toEqual([
+      "Error: Task `a` is taken by `coder-1`: it is theirs to change.",
+    ]);
+    expect(await statuses(items)).toEqual({ a: "in_progress" });
+  });
+
+  test("says the lead, for an agent that is no longer at work", async () => {
+    const items = await board(task("a"));
+    await claimTask(items, place, "a", "coder-1");
+    await told(items, [update("a", "pending")]);
+    await claimTask(items, place, "a", "coder-2");
+    expect(await tasksOn(items, place)).toMatchObject([{ claimed_by: "coder-2" }]);
+  });
+
+  test("follows what it was", async () => {
+    const items = await board(task("a"));
+    expect(
+      await told(items, [
+        ...[update("nope", "failed"), update("a", "completed"), update("a", "canceled")],
+        ...[update("a", "failed"), update("a", "pending"), claim("a"), update("a", "canceled")],
+        ...[update("a", "pending"), claim("a"), update("a", "completed")],
+        ...[update("a", "completed"), update("a", "pending"), update("a", "in_progress")],
+      ]),
+    ).toEqual([
+      "Error: There is no task `nope`.",
+      "Error: Task `a` is pending. Claim it first.",
+      "Task `a` is canceled.",
+      "Error: Task `a` is canceled. It may become pending.",
+      "Task `a` is pending.",
+      "Task `a` is yours. Say with update_task what became of it.",
+      "Task `a` is canceled.",
+      "Task `a` is pending.",
+      "Task `a` is yours. Say with update_task what became of it.",
+      "Task `a` is completed.",
+      "Task `a` is completed.",
+      "Error: Task `a` is completed. That is for good.",
+      expect.stringContaining("Error: Invalid arguments."),
+    ]);
+  });
+});
+
+test("on a full board the oldest tasks that are over make room, but none that another waits for", async () => {
+  const many = Array.from({ length: 252 }, (_, nth) => task(`t${nth}`));
+  const items = await board(task("first"), task("second"), task("third"), task("waits", "first"), ...many);
+  const one = await told(items, [create(task("more"))]);
+  expect(one[0]).toMatch(/^Error: The board holds at most 256 tasks/);
+  for (const id of ["first", "second"]) {
+    await claimTask(items, place, id, "coder");
+    await settleTask(items, place, { id, status: "completed", by: "coder" });
+  }
+  expect(await told(items, [create(task("more")), create(task("again"))])).toEqual([
+    "On the board: `more`.",
+    expect.stringMatching(/^Error: The board holds/),
+  ]);
+  const left = await statuses(items);
+  expect(Object.keys(left)).toHaveLength(256);
+  expect(left).toMatchObject({ first: "completed", waits: "pending", more: "pending" });
+  expect(left).not.toHaveProperty("second");
+});
+
+// The tools of a team beside `delegate`: who there is, a task for one, the report.
+const NAMED_BY_ALL = `
+defaults: { subagents: [zoe, lead, coder], model: "scripted:test" }
+agents:
+  lead: { system_prompt: I am lead }
+  zoe: { system_prompt: I am zoe }
+  coder: { system_prompt: I am coder, description: Writes code }
+`;
+
+test("list_agents names, in order, those that the agent may give tasks to, and not itself", async () => {
+  const { events } = await played({
+    agents: NAMED_BY_ALL,
+    script: cast({ lead: [{ call: [{ tool: "list_agents" }] }, { say: "ok" }] }),
+  });
+  expect(results(events)).toEqual(["- coder: Writes code\n- zoe"]);
+});
+
+test("task gives one task, whose report is the result of the call", async () => {
+  const task = { agent: "coder", task: "Fix it", context: "It is broken." };
+  const { events } = await played({
+    agents: TEAM,
+    script: cast({
+      lead: [{ call: [{ tool: "task", id: "c1", args: task }] }, { say: "ok" }],
+      coder: [completing("Fixed.", { caveats: "Slow now." })],
+    }),
+  });
+  expect(dataOf(events, "on_subagent_start")).toMatchObject([
+    { id: "c1", call_id: "c1", name: "coder-fix-1" },
+  ]);
+  expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed.\nCaveats: Slow now."]);
+});
+
+test("task_complete ends the work at once: the model is not asked again", async () => {
+  let asked = 0;
+  const { events } = await played({
+    script: cast({
+      lead: [delegating({ agent: "coder", task: "Fix it" }), { say: "ok" }],
+      coder: () => completing(`Fixed after ${++asked}.`),
+    }),
+  });
+  expect(asked).toBe(1);
+  expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed after 1."]);
+  expect(dataOf(events, "on_subagent_end")).toMatchObject([{ status: "completed" }]);
+});

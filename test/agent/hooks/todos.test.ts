@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { toolMessages } from "../../../src/agent/core/message.ts";
+import { todos } from "../../../src/agent/hooks/todos.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+import { made } from "./made.ts";
+
+const item = (id: string, status = "pending", title = `task ${id}`) => ({ id, title, status });
+const writing = (...lists: unknown[]) => ({
+  script: [{ call: lists.map((list) => ({ tool: "write_todos", args: { todos: list } })) }, { say: "ok" }],
+  hooks: [made(todos)],
+});
+
+test("a thread begins with an empty list", async () => {
+  const { state, events } = await play({ hooks: [made(todos)] });
+  expect(state.get("todos")).toEqual([]);
+  expect(dataOf(events, "on_state")).toEqual([{ key: "todos", value: [] }]);
+});
+
+test("a list that the thread has already is kept", async () => {
+  const { state, events } = await play({
+    hooks: [made(todos)],
+    input: { state: new Map([["todos", [item("1")]]]) },
+  });
+  expect(state.get("todos")).toEqual([item("1")]);
+  expect(dataOf(events, "on_state")).toEqual([]);
+});
+
+test("write_todos replaces the whole list", async () => {
+  const { state, messages } = await play({
+    script: [
+      { call: [{ tool: "write_todos", args: { todos: [item("1"), item("2")] } }] },
+      { call: [{ tool: "write_todos", args: { todos: [item("2", "done"), item("3", "in_progress")] } }] },
+      { say: "ok" },
+    ],
+    hooks: [made(todos)],
+  });
+  expect(state.get("todos")).toEqual([item("2", "done"), item("3", "in_progress")]);
+  expect(toolMessages(messages).at(-1)?.content).toBe(
+    "The list has 2 todos now: 0 pending, 1 in_progress, 1 done.",
+  );
+});
+
+test.each([
+  ["two todos with one id", [item("1"), item("1")], /id of its own/],
+  ["a blank title", [item("1", "pending", "  ")], /title: must not be empty/],
+  ["a title of more than 500 characters", [item("1", "pending", "x".repeat(501))], /500/],
+  ["a status of its own making", [item("1", "blocked")], /status/],
+  ["more than 100 todos", Array.from({ length: 101 }, (_, n) => item(`${n}`)), /100/],
+  ["what is no list", "1. do it", /todos/],
+])("refuses %s and keeps the list as it was", async (_, list, fault) => {
+  const { state, messages } = await play(writing(list));
+  expect(toolMessages(messages)[0]?.error).toMatch(fault);
+  expect(state.get("todos")).toEqual([]);
+});
+
+test("a plan needs no permission and may be written again after a crash", async () => {
+  const call = { id: "call_1", name: "write_todos", args: { todos: [item("1")] } };
+  const { state, messages } = await play({
+    hooks: [made(todos)],
+    say: null,
+    input: {
+      messages: [
+        { id: "m1", created_at: "2026-01-01T00:00:00Z", role: "user", content: "go" },
+        {
+          id: "m2",
+          created_at: "2026-01-01T00:00:00Z",
+          role: "assistant",
+          content: "",
+          tool_calls: [call],
+        },
+      ],
+      begun: new Set(["call_1"]),
+    },
+  });
+  expect(toolMessages(messages)[0]?.error).toBeUndefined();
+  expect(state.get("todos")).toEqual([item("1")]);
+});

@@ -1,0 +1,311 @@
+import { createServer, type IncomingHttpHeaders, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import zlib from "node:zlib";
+import { Anthropic } from "@anthropic-ai/sdk";
+import { OpenAI } from "openai";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { isTransient } from "../../../src/agent/core/errors.ts";
+import { failureOf, ProviderError } from "../../../src/agent/models/failure.ts";
+import type { Failure } from "../../support/fake-provider/script.ts";
+import { failing, fakeProvider, KEY, PROVIDERS } from "./providers.ts";
+
+const fake = fakeProvider();
+
+const sentKey = (headers: IncomingHttpHeaders) => headers["api-key"] ?? headers.authorization?.slice(7);
+
+/** A server that answers in a way that no provider should. */
+async function oddServer(listener: RequestListener): Promise<string> {
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  onTestFinished(() => void server.close());
+  // A server that listens on TCP has such an address.
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+describe.each(PROVIDERS)("$name", ({ model }) => {
+  test.each<[Failure, string, boolean]>([
+    ["auth", "model_auth", false],
+    ["quota", "model_auth", false],
+    ["not_found", "model_rejected", false],
+    ["context_overflow", "context_overflow", false],
+    ["too_large", "context_overflow", false],
+    ["rate_limit", "model_rate_limited", true],
+    ["overloaded", "model_overloaded", true],
+    ["server_error", "model_overloaded", true],
+  ])("an answer of the kind `%s` is %s", async (fail, code, transient) => {
+    fake.current.enqueue({ fail });
+    const error = await failing(model(fake.current));
+    expect(error.code).toBe(code);
+    expect(isTransient(error)).toBe(transient);
+    expect(error.details).toMatchObject({ request_id: "req_fake" });
+  });
+
+  test("asks once: to try again is not for it to decide", async () => {
+    const before = fake.current.requests().length;
+    fake.current.enqueue({ fail: "overloaded", headers: { "x-should-retry": "true" } });
+    await failing(model(fake.current));
+    expect(fake.current.requests().length).toBe(before + 1);
+  });
+
+  test.each([
+    [{ "retry-after-ms": "1500" }, 1500],
+    [{ "retry-after": "2" }, 2000],
+    [{ "retry-after": "2", "retry-after-ms": "250" }, 250],
+    [{ "retry-after": "-5" }, undefined],
+    [{ "retry-after": "soon" }, undefined],
+    [{ "retry-after": "999999999" }, 24 * 3600 * 1000],
+    [{}, undefined],
+  ])("reads how long to wait out of %j", async (headers, wait) => {
+    fake.current.enqueue({ fail: "rate_limit", headers });
+    expect((await failing(model(fake.current))).details?.retry_after_ms).toBe(wait);
+  });
+
+  test("reads how long to wait out of a date", async () => {
+    fake.current.enqueue({
+      fail: "rate_limit",
+      headers: { "retry-after": new Date(Date.now() + 60_000).toUTCString() },
+    });
+    const { details } = await failing(model(fake.current));
+    expect(details?.retry_after_ms).toBeGreaterThan(50_000);
+    expect(details?.retry_after_ms).toBeLessThanOrEqual(60_000);
+  });
+
+  test("says which model it was, and what the provider says", async () => {
+    fake.current.enqueue({ fail: "not_found" });
+    const { message } = await failing(model(fake.current));
+    expect(message).toContain(`\`${model(fake.current).name}\``);
+    expect(message).toMatch(/\(404\).*(claude|gpt|gemini)-none/);
+  });
+
+  test("never repeats a key that a server shows", async () => {
+    const url = await oddServer((_, response) => {
+      response.writeHead(401, { "content-type": "application/json" });
+      const message = `Incorrect API key provided: ${KEY}, Bearer ${KEY}; also sk-proj-abc****wxyz`;
+      response.end(JSON.stringify({ error: { type: "authentication_error", message } }));
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    expect(error.code).toBe("model_auth");
+    for (let e: unknown = error; e instanceof Error; e = e.cause)
+      expect(`${e.message} ${e.stack} ${JSON.stringify(e)}`).not.toMatch(/0123456789abcdef|abc\*|wxyz/);
+  });
+
+  test("never repeats the key it was given, in any form", async () => {
+    const url = await oddServer((request, response) => {
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: `bad header ${sentKey(request.headers)}` } }));
+    });
+    const error = await failing(model(fake.current, { base_url: url, api_key: "correcthorsebatterystaple" }));
+    expect(error.message).toContain("bad header [key]");
+  });
+
+  test.each([
+    [402, "model_auth"],
+    [403, "model_auth"],
+    [408, "model_timeout"],
+    [409, "model_overloaded"],
+    [422, "model_rejected"],
+    [504, "model_overloaded"],
+    [529, "model_overloaded"],
+  ])("an answer with status %i is %s", async (status, code) => {
+    const url = await oddServer((_, response) => void response.writeHead(status).end("no"));
+    expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
+  });
+
+  test("is unreachable when nothing listens there", async () => {
+    const error = await failing(model(fake.current, { base_url: "http://127.0.0.1:1" }));
+    expect(error.code).toBe("model_unreachable");
+    expect(error.message).toMatch(/could not be reached, or broke off: ECONNREFUSED$/);
+  });
+
+  test("shows the addresses that a provider names to the log alone", async () => {
+    const addresses = [
+      ...["http://llm.corp.example/v1", "llm.corp.example:8080", "llm.corp.internal", "ollama:11434"],
+      ...["10.0.0.5", "10.0.0.5:11434", "fd00::5", "http://10.0.0.5/internal?x=1", "//10.0.0.5/internal"],
+    ];
+    const said = `Model gpt-4.1 at 12:30:45: ${addresses.join(" ")} are down.`;
+    const url = await oddServer((_, response) => {
+      response.writeHead(400, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { message: said } }));
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    const hidden = addresses.map(() => "[address]").join(" ");
+    expect(error.message).toContain(`: Model gpt-4.1 at 12:30:45: ${hidden} are down.`);
+    expect(error.cause).toMatchObject({ message: said });
+  });
+
+  test("follows no redirect", async () => {
+    let asked = 0;
+    const url = await oddServer((_, response) => {
+      asked++;
+      response.writeHead(307, { location: `${fake.current.url}/v1/messages` }).end();
+    });
+    expect((await failing(model(fake.current, { base_url: url }))).code).toBe("model_rejected");
+    expect(asked).toBe(1);
+  });
+
+  test.each([
+    ["a web page", "text/html", "<html><body>Welcome</body></html>", "model_rejected"],
+    ["a reply that is no stream", "application/json", '{"id": "1", "content": []}', "model_rejected"],
+    [
+      "an error with status 200",
+      "application/json",
+      '{"error": {"type": "rate_limit_error"}}',
+      "model_rate_limited",
+    ],
+  ])("understands that %s is no answer", async (_, type, body, code) => {
+    const url = await oddServer(
+      (_, response) => void response.writeHead(200, { "content-type": type }).end(body),
+    );
+    expect((await failing(model(fake.current, { base_url: url }))).code).toBe(code);
+  });
+
+  test.each([
+    ["not JSON", "data: {oops\n\n"],
+    [
+      "JSON of another kind",
+      'data: {"type": "content_block_delta"}\n\ndata: {"choices": 7}\n\ndata: {"choices": [{"delta": {"content": 7}}]}\n\n',
+    ],
+    ["nothing", ""],
+    ["never an end", `data: ${"x".repeat(9 * 1024 * 1024)}`],
+  ])("gives up a stream that holds %s", async (_, body) => {
+    const url = await oddServer(
+      (_, response) => void response.writeHead(200, { "content-type": "text/event-stream" }).end(body),
+    );
+    expect((await failing(model(fake.current, { base_url: url }))).code).toBe("model_unreachable");
+  });
+
+  test.each<[string, (text: string) => Buffer]>([
+    ["gzip", zlib.gzipSync],
+    ["deflate", zlib.deflateSync],
+    ["br", zlib.brotliCompressSync],
+    ["zstd", zlib.zstdCompressSync],
+  ])("reads an answer that is packed with %s, though that was not asked for", async (encoding, pack) => {
+    const url = await oddServer((_, response) => {
+      response.writeHead(503, { "content-type": "application/json", "content-encoding": encoding });
+      response.end(pack('{"error": {"message": "Come back later."}}'));
+    });
+    const error = await failing(model(fake.current, { base_url: url }));
+    expect(error).toMatchObject({ code: "model_overloaded" });
+    expect(error.message).toContain("Come back later.");
+  });
+
+  test.each([
+    ["compress", Buffer.from("data: x\n\n"), "is compressed as `compress`, which was not asked for"],
+    ["gzip", Buffer.from("data: x\n\n"), "is not compressed as its content-encoding says (`gzip`)"],
+    ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, and its headers do not say so"],
+  ])(
+    "says of an answer labelled `%s` what it cannot read, and does not ask again",
+    async (encoding, body, said) => {
+      const url = await oddServer((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream", "content-encoding": encoding });
+        response.end(body);
+      });
+      const error = await failing(model(fake.current, { base_url: url }));
+      expect(error.message).toContain(said);
+      expect(isTransient(error)).toBe(false);
+    },
+  );
+
+  test.each([
+    ["text without an end", "x".repeat(64 * 1024), 1],
+    ["calls without an end", "x", 600],
+  ])("gives up a reply that is %s, and does not ask again", async (_, text, calls) => {
+    const piece = JSON.stringify({
+      ...{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } },
+      choices: [{ delta: { content: text } }],
+    });
+    const call = (id: number) =>
+      JSON.stringify({
+        ...{
+          type: "content_block_start",
+          index: id,
+          content_block: { type: "tool_use", id: `${id}`, name: "a" },
+        },
+        choices: [{ delta: { tool_calls: [{ index: id, id: `${id}`, function: { name: "a" } }] } }],
+      });
+    const events =
+      calls === 1
+        ? Array.from({ length: 200 }, () => piece)
+        : Array.from({ length: calls }, (_, id) => call(id));
+    const asked = model(fake.current);
+    fake.current.enqueue({ raw: events, batch: 20 });
+    const error = await failing(asked);
+    expect(error.message).toMatch(/the reply (is longer than|holds more than)/);
+    expect(isTransient(error)).toBe(false);
+  });
+
+  test("shows nothing of an error page and not all of a long error", async () => {
+    const pages = [
+      "<!DOCTYPE html><html>502 Bad gateway</html>",
+      `{"error": {"message": "${"long ".repeat(9999)}"}}`,
+    ];
+    const url = await oddServer((_, response) => void response.writeHead(502).end(pages.shift()));
+    const [page, long] = [
+      await failing(model(fake.current, { base_url: url })),
+      await failing(model(fake.current, { base_url: url })),
+    ];
+    expect(page.message).not.toContain("<");
+    expect(long.code).toBe("model_overloaded");
+    expect(long.message.length).toBeLessThan(700);
+  });
+});
+
+describe("a conversation that is too long", () => {
+  test.each([
+    ["Anthropic", "prompt is too long: 213462 tokens > 200000 maximum"],
+    [
+      "Anthropic",
+      "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length",
+    ],
+    [
+      "OpenAI",
+      "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
+    ],
+    [
+      "OpenAI",
+      "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    ],
+    [
+      "OpenRouter",
+      "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens",
+    ],
+    ["vLLM", "The decoder prompt (length 5000) is longer than the maximum model length of 4096."],
+    ["llama.cpp", "the request exceeds the available context size. try increasing the context size"],
+    ["Ollama", "the input length exceeds the context length"],
+    ["Ollama", "prompt too long; exceeded max context length by 12 tokens"],
+    ["LM Studio", "The number of tokens to keep from the initial prompt is greater than the context length"],
+    [
+      "Mistral",
+      "Prompt contains 65673 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    ],
+    ["Gemini", "The input token count (1197213) exceeds the maximum number of tokens allowed (1048576)."],
+    ["Groq", "Please reduce the length of the messages or completion."],
+    ["xAI", "This model's maximum prompt length is 131072 but the request contains 537812 tokens."],
+    ["Together", "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097"],
+    ["Together", "The input (7000 tokens) is longer than the model's context length (4096 tokens)."],
+    ["Bedrock", "Input is too long for requested model."],
+  ])("is recognised in the words of %s: %s", (_, message) => {
+    const error = new ProviderError("failed", { body: { error: { message, code: 400 } } });
+    expect(failureOf(error, { model: "x:y" }).code).toBe("context_overflow");
+  });
+
+  test.each([
+    "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-5",
+    "Invalid 'messages[0].content': string too long. Expected a string with maximum length 1048576",
+    "tools.0.name: String should have at most 128 characters",
+  ])("is not seen in: %s", (message) => {
+    const error = new ProviderError("failed", { body: { error: { message, code: 400 } } });
+    expect(failureOf(error, { model: "x:y" }).code).toBe("model_rejected");
+  });
+});
+
+test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTimeoutError()])(
+  "a timeout of an SDK is `model_timeout`",
+  (error) => {
+    expect(failureOf(error, { model: "x:y" }).code).toBe("model_timeout");
+  },
+);
+
+test("our own mistakes are not blamed on a provider", () => {
+  expect(failureOf(new TypeError("x is not a function"), { model: "x:y" }).code).toBe("internal");
+});

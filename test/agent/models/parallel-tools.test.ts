@@ -1,0 +1,135 @@
+import { describe, expect, test } from "vitest";
+import { conversation } from "../../../src/agent/core/message.ts";
+import { dataOf } from "../../support/drain.ts";
+import { call, rawCall, say } from "../../support/fake-provider/script.ts";
+import { blocksOf } from "../../support/fake-provider/sent-body.ts";
+import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+
+const fake = fakeProvider();
+
+const tools = [
+  { name: "read", description: "Reads a file.", parameters: { type: "object", properties: { path: {} } } },
+  { name: "write", description: "Writes a file.", parameters: { type: "object", properties: {} } },
+];
+
+/** The results of the last request, in the order in which they were sent: id and text. */
+function sentResults() {
+  return lastBody(fake.current).messages.flatMap((message) => {
+    if (message.role === "tool") return [[message.tool_call_id, message.content]];
+    return blocksOf(message)
+      .filter(({ type }) => type === "tool_result")
+      .map((result) => [result.tool_use_id, result.content?.[0]?.text]);
+  });
+}
+
+describe.each(PROVIDERS)("$name", ({ family, model }) => {
+  test("keeps parallel calls apart, though their arguments come in turns", async () => {
+    const wanted = [
+      { id: "call_a", name: "read", args: { path: "/tmp/a", lines: [1, 2, 3] } },
+      { id: "call_b", name: "write", args: { path: "/tmp/b", text: 'He said "no" {"x": [}' } },
+      { id: "call_c", name: "read", args: {} },
+    ];
+    const blocks = [say("Let me look."), ...wanted.map(({ id, name, args }) => call(name, args, id))];
+    fake.current.enqueue({ blocks, interleaved: true });
+    const { events, reply } = await ask(model(fake.current), { tools });
+    expect(reply).toMatchObject({ content: "Let me look.", tool_calls: wanted, stop_reason: "tool_use" });
+
+    const pieces = dataOf(events, "on_chat_model_stream").flatMap((data) =>
+      "tool_call" in data ? [data.tool_call] : [],
+    );
+    for (const [index, { id, name, args }] of wanted.entries()) {
+      const own = pieces.filter((piece) => piece.index === index);
+      expect(own[0]).toMatchObject({ id, name });
+      expect(own.slice(1).every((piece) => !("id" in piece) && !("name" in piece))).toBe(true);
+      expect(JSON.parse(own.map(({ args_delta }) => args_delta).join(""))).toEqual(args);
+    }
+  });
+
+  test("takes a call without arguments as one with none", async () => {
+    fake.current.enqueue({ blocks: [rawCall("read", "", "call_1")] });
+    const { reply } = await ask(model(fake.current), { tools });
+    expect(reply.tool_calls).toEqual([{ id: "call_1", name: "read", args: {} }]);
+  });
+
+  test("sends the input of a call, and be it empty", async () => {
+    const { messages } = conversation()
+      .user("go")
+      .assistant("", { id: "call_1", name: "read", args: {} })
+      .tool("call_1", "read", "done");
+    await ask(model(fake.current), { messages });
+    const assistant = lastBody(fake.current).messages[1];
+    const input = blocksOf(assistant ?? {})[0]?.input;
+    expect(family === "anthropic" ? input : assistant?.tool_calls?.[0]?.function.arguments).toEqual(
+      family === "anthropic" ? {} : "{}",
+    );
+  });
+
+  test("sends results in the order of their calls", async () => {
+    const { messages } = conversation()
+      .user("go")
+      .assistant(
+        "",
+        { id: "call_1", name: "read", args: {} },
+        { id: "call_2", name: "read", args: {} },
+        { id: "call_3", name: "write", args: {} },
+      )
+      .tool("call_3", "write", "three")
+      .tool("call_1", "read", "one")
+      .tool("call_2", "read", "two");
+    await ask(model(fake.current), { messages });
+    expect(sentResults()).toEqual([
+      ["call_1", "one"],
+      ["call_2", "two"],
+      ["call_3", "three"],
+    ]);
+  });
+
+  test("tells the model which calls failed", async () => {
+    const { messages } = conversation()
+      .user("go")
+      .assistant("", { id: "call_1", name: "read", args: {} }, { id: "call_2", name: "read", args: {} })
+      .tool("call_1", "read", "", "There is no such file.")
+      .tool("call_2", "read", "half of it", "The disk failed.");
+    await ask(model(fake.current), { messages });
+    const last = lastBody(fake.current).messages;
+    if (family === "anthropic") {
+      expect(last[2]?.content).toMatchObject([
+        { is_error: true, content: [{ text: "There is no such file." }] },
+        { is_error: true, content: [{ text: "The disk failed." }, { text: "half of it" }] },
+      ]);
+    } else {
+      expect(last.slice(2)).toMatchObject([
+        { content: "Error: There is no such file." },
+        { content: "Error: The disk failed.\nhalf of it" },
+      ]);
+    }
+  });
+
+  test("offers tools whose schema says less than the provider asks for", async () => {
+    await ask(model(fake.current), { tools: [{ name: "now", description: "The time.", parameters: {} }] });
+    expect(fake.current.requests().at(-1)?.status).toBe(200);
+  });
+
+  test("keeps the calls of a reply that ran out of tokens, the last one marked as cut", async () => {
+    const blocks = [call("read", { path: "/a" }, "call_1"), rawCall("write", '{"path": "/b', "call_2")];
+    fake.current.enqueue({ blocks, stop: "max_tokens" });
+    const { reply } = await ask(model(fake.current), { tools });
+    expect(reply.stop_reason).toBe("max_tokens");
+    expect(reply.tool_calls).toEqual([
+      { id: "call_1", name: "read", args: { path: "/a" } },
+      { id: "call_2", name: "write", args: {}, malformed: '{"path": "/b' },
+    ]);
+  });
+
+  test("does not take a call that was cut before its first argument for one without arguments", async () => {
+    fake.current.enqueue({ blocks: [rawCall("delete_all", "", "call_1")], stop: "max_tokens" });
+    const { reply } = await ask(model(fake.current), { tools });
+    expect(reply.tool_calls).toEqual([{ id: "call_1", name: "delete_all", args: {}, malformed: "" }]);
+  });
+
+  test("does not carry out what the provider took back", async () => {
+    fake.current.enqueue({ blocks: [say("I will"), call("write", {}, "call_1")], stop: "refusal" });
+    const { reply } = await ask(model(fake.current), { tools });
+    expect(reply).toMatchObject({ content: "I will", tool_calls: [], stop_reason: "refusal" });
+  });
+});

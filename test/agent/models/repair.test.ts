@@ -1,0 +1,249 @@
+import { createHash } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import {
+  assistantMessage,
+  type Message,
+  systemMessage,
+  type ToolCall,
+  toolMessage,
+  userMessage,
+} from "../../../src/agent/core/message.ts";
+import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+
+const fake = fakeProvider();
+
+const made = (id: string, name = "read", args: Record<string, unknown> = {}): ToolCall => ({
+  id,
+  name,
+  args,
+});
+const [a, b] = [made("call_a"), made("call_b", "write", { path: "/b" })];
+const hi = userMessage("hi");
+
+/** Histories that no provider would take as they are. */
+const MALFORMED: Readonly<Record<string, readonly Message[]>> = {
+  "nothing at all": [],
+  "nothing but blanks": [userMessage("  \n"), systemMessage(""), assistantMessage("")],
+  "a system message alone": [systemMessage("Be kind.")],
+  "an assistant's message first": [assistantMessage("Welcome!"), hi],
+  "a call first": [assistantMessage("", a), toolMessage(a, "done")],
+  "a system message and then an assistant's": [systemMessage("Be kind."), assistantMessage("Welcome!"), hi],
+  "an assistant's message last": [hi, assistantMessage("Hello, and")],
+  "several assistant's messages in a row": [hi, assistantMessage("one"), assistantMessage("two"), hi],
+  "several users' messages in a row": [hi, userMessage("are you there?"), systemMessage("Hurry."), hi],
+  "a call that nothing answers": [hi, assistantMessage("I look.", a, b)],
+  "a call that one of two results answers": [hi, assistantMessage("", a, b), toolMessage(b, "done"), hi],
+  "a call without result in the middle": [
+    hi,
+    assistantMessage("", a),
+    hi,
+    assistantMessage("Well.", b),
+    toolMessage(b, ""),
+  ],
+  "a result that comes after the user's next message": [
+    hi,
+    assistantMessage("", a),
+    userMessage("and?"),
+    toolMessage(a, "late"),
+  ],
+  "a result that comes after the next call": [
+    ...[hi, assistantMessage("", a), assistantMessage("", b)],
+    ...[toolMessage(b, "b"), toolMessage(a, "a")],
+  ],
+  "a result of no call": [hi, toolMessage(a, "what?"), assistantMessage("hm"), toolMessage(b, "?"), hi],
+  "a result before its call": [hi, toolMessage(a, "early"), assistantMessage("", a)],
+  "two results of one call": [hi, assistantMessage("", a), toolMessage(a, "first"), toolMessage(a, "second")],
+  "a system message between call and result": [
+    hi,
+    assistantMessage("", a),
+    systemMessage("tick"),
+    toolMessage(a, "x"),
+  ],
+  "an id that comes in two messages": [
+    ...[hi, assistantMessage("", a), toolMessage(a, "1"), assistantMessage("", a), toolMessage(a, "2")],
+  ],
+  "an id that comes twice in one message": [
+    hi,
+    assistantMessage("", a, a),
+    toolMessage(a, "1"),
+    toolMessage(a, "2"),
+  ],
+  "ids that a provider refuses": [
+    ...[hi, assistantMessage("", made("call|1:ü"), made(""), made("x".repeat(99)), made("toolu_01.2"))],
+    ...[
+      toolMessage(made("call|1:ü"), "1"),
+      toolMessage(made(""), "2"),
+      toolMessage(made("x".repeat(99)), "3"),
+    ],
+  ],
+  "a made-up id that is taken": [
+    ...[hi, assistantMessage("", made("call:1"), made(digest("call:1#0")))],
+    ...[toolMessage(made("call:1"), "1"), toolMessage(made(digest("call:1#0")), "2")],
+  ],
+  "names that no tool can have": [
+    hi,
+    assistantMessage("", made("c1", "files.read now!"), made("c2", ""), made("c3", "x".repeat(200))),
+  ],
+  "outputs that are empty": [
+    ...[hi, assistantMessage("", a, b, made("c"))],
+    ...[toolMessage(a, ""), toolMessage(b, [{ type: "text", text: " \n" }]), toolMessage(made("c"), [])],
+  ],
+  "errors that say nothing": [
+    hi,
+    assistantMessage("", a, b),
+    toolMessage(a, "", ""),
+    toolMessage(b, " ", "  "),
+  ],
+  "parts that are blank": [
+    userMessage([
+      { type: "text", text: " " },
+      { type: "text", text: "hi" },
+    ]),
+    userMessage([{ type: "text", text: "\n" }]),
+  ],
+  "half a character": [
+    ...[userMessage("cut \ud83d"), assistantMessage("\udc0e", made("c", "read", { path: ["\ud83d"] }))],
+    ...[toolMessage(made("c"), "head \ud83d", "\udc0e"), hi],
+  ],
+  "arguments that were not JSON": [hi, assistantMessage("", { ...a, malformed: '{"path": ' })],
+};
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 9);
+}
+
+describe.each(PROVIDERS)("$name", ({ family, model }) => {
+  test.each(Object.keys(MALFORMED))("takes a history with %s", async (what) => {
+    const { reply } = await ask(model(fake.current), { messages: MALFORMED[what] ?? [] });
+    expect(reply.content).toBe("ok");
+    expect(JSON.stringify(lastBody(fake.current))).not.toMatch(/\\ud[89a-f]/i);
+  });
+
+  const sent = async (messages: readonly Message[]) => {
+    await ask(model(fake.current), { messages });
+    return JSON.stringify(lastBody(fake.current).messages);
+  };
+
+  test("says so when a call has no result", async () => {
+    expect(await sent([hi, assistantMessage("", a)])).toContain("No result was recorded.");
+  });
+
+  test("keeps the first of two results", async () => {
+    const text = await sent(MALFORMED["two results of one call"] ?? []);
+    expect(text).toContain("first");
+    expect(text).not.toContain("second");
+  });
+
+  test("gives a repeated id's results to the calls they belong to", async () => {
+    const text = await sent([
+      ...[hi, assistantMessage("", a), toolMessage(a, "result one")],
+      ...[userMessage("again"), assistantMessage("", a), toolMessage(a, "result two")],
+    ]);
+    const order = ["result one", "again", "result two"].map((part) => text.indexOf(part));
+    expect(order).toEqual([...order].sort((x, y) => x - y));
+    expect(order[0]).toBeGreaterThan(0);
+  });
+
+  test("gives the results of one message's equal ids to its calls in their order", async () => {
+    const text = await sent([hi, assistantMessage("", a, a), toolMessage(a, "one"), toolMessage(a, "two")]);
+    expect(text.indexOf('"one"')).toBeGreaterThan(0);
+    expect(text.indexOf('"one"')).toBeLessThan(text.indexOf('"two"'));
+  });
+
+  test("gives a result to the newest call of its id, when an older one was never answered", async () => {
+    const text = await sent([
+      hi,
+      assistantMessage("", a),
+      hi,
+      assistantMessage("", a),
+      toolMessage(a, "done"),
+    ]);
+    expect(text.indexOf("No result was recorded.")).toBeLessThan(text.indexOf("done"));
+  });
+
+  test("moves a late result up to its call", async () => {
+    const text = await sent([
+      hi,
+      assistantMessage("", a),
+      userMessage("and now?"),
+      toolMessage(a, "late but here"),
+    ]);
+    expect(text).not.toContain("No result");
+    expect(text.indexOf("late but here")).toBeLessThan(text.indexOf("and now?"));
+  });
+
+  test("tells an empty output from none", async () => {
+    expect(await sent([hi, assistantMessage("", a), toolMessage(a, "")])).toContain("(no output)");
+  });
+
+  test("asks for more after an answer that stands last, instead of saying it again", async () => {
+    await ask(model(fake.current), { messages: [hi, assistantMessage("Once upon a")] });
+    const [answer, last] = lastBody(fake.current).messages.slice(-2);
+    expect(JSON.stringify(answer)).toContain("Once upon a");
+    expect(last?.role).toBe("user");
+    expect(JSON.stringify(last)).toContain("Continue.");
+  });
+
+  test("keeps a system message where it stands", async () => {
+    const text = await sent([hi, assistantMessage("yes?"), systemMessage("It is late."), userMessage("bye")]);
+    const order = ["yes?", "It is late.", "bye"].map((part) => text.indexOf(part));
+    expect(order).toEqual([...order].sort((x, y) => x - y));
+    expect(text).toContain(
+      family === "anthropic"
+        ? "<system>\\nIt is late.\\n</system>"
+        : '{"role":"system","content":"It is late."}',
+    );
+  });
+
+  test("takes any history at all", async () => {
+    const asked = model(fake.current);
+    for (let seed = 1; seed <= 300; seed++) {
+      const messages = randomHistory(seed);
+      await ask(asked, { messages }).catch((error: unknown) => {
+        throw new Error(`seed ${seed}: ${String(error)}\n${JSON.stringify(messages, null, 1)}`);
+      });
+      if (seed % 10 > 0) continue;
+      const first = JSON.stringify(lastBody(fake.current));
+      await ask(asked, { messages });
+      expect(JSON.stringify(lastBody(fake.current))).toBe(first);
+    }
+  });
+});
+
+/** A history without any order in it; the same one for the same seed. */
+function randomHistory(seed: number): Message[] {
+  let state = seed * 2654435761;
+  const below = (limit: number) => {
+    state = (Math.imul(state ^ (state >>> 15), 2246822519) + 3266489917) >>> 0;
+    return ((state ^ (state >>> 13)) >>> 0) % limit;
+  };
+  const pick = <T>(...items: readonly T[]): T => items[below(items.length)] as T; // there is at least one
+  const text = () => pick("", " ", "hello", "\n\n", "a \ud83d", "漢字", '{"x": 1}', "</system>");
+  const call = (): ToolCall => ({
+    ...made(pick("a", "b", "c", "call 1", "", "ü", "x".repeat(40)), pick("read", "no.such tool", "")),
+    args: pick({}, { path: "/x" }, { deep: [{ "": null, s: "\udc00" }] }),
+    ...pick({}, {}, { malformed: "{" }),
+  });
+  const message = (): Message => {
+    switch (below(5)) {
+      case 0:
+        return userMessage(pick<Message["content"]>(text(), [{ type: "text", text: text() }], []));
+      case 1:
+        return systemMessage(text());
+      case 2:
+        return assistantMessage(text());
+      case 3:
+        return {
+          ...assistantMessage(text(), ...Array.from({ length: below(4) }, call)),
+          model: pick("x:y", "openai:gpt-5-mini"),
+        };
+      default:
+        return toolMessage(
+          call(),
+          pick<Message["content"]>(text(), [{ type: "text", text: text() }]),
+          pick(undefined, text()),
+        );
+    }
+  };
+  return Array.from({ length: below(12) }, message);
+}

@@ -1,0 +1,81 @@
+import type { ServerResponse } from "node:http";
+import { describe, expect, test } from "vitest";
+import { hostList } from "../../../../src/lib/hosts.ts";
+import { createPublicFetch } from "../../../../src/lib/ssrf-safe-fetch/index.ts";
+import { type Heard, httpServer, json } from "../../../support/hostile.ts";
+import { call, OK } from "./caller.ts";
+
+describe("another try", () => {
+  const FAILS = json({ error: "Busy." }, 503);
+  const BREAKS = (_: Heard, response: ServerResponse) => response.socket?.resetAndDestroy();
+
+  test.each([
+    ["a busy server", FAILS],
+    ["a connection that broke", BREAKS],
+    ["too many calls", json({}, 429)],
+  ])("follows %s, if the tool may be repeated, with the same key and body", async (_, first) => {
+    for (const tool of [{ idempotent: true }, { annotations: { read_only: true } }]) {
+      const server = await httpServer([first, OK]);
+      expect((await call(server.url, { tool })).answer).toMatchObject({ content: "4 degrees" });
+      const [one, two] = server.heard;
+      expect(server.heard).toHaveLength(2);
+      expect(two?.headers["idempotency-key"]).toBe(one?.headers["idempotency-key"]);
+      expect(two?.body).toBe(one?.body);
+    }
+  });
+
+  test.each([
+    ["a busy server", FAILS, "The tool's server answered with HTTP 503: Busy."],
+    ["a connection that broke", BREAKS, "What the call did is not known."],
+  ])("never follows %s, if the tool may not be repeated", async (_, first, sentence) => {
+    const server = await httpServer([first, OK]);
+    expect((await call(server.url)).answer?.error).toContain(sentence);
+    expect(server.heard).toHaveLength(1);
+  });
+
+  test("is not made of what its server has decided", async () => {
+    const server = await httpServer([json({ error: "Bad." }, 500), OK]);
+    const { answer } = await call(server.url, { tool: { idempotent: true } });
+    expect(answer?.error).toContain("HTTP 500: Bad.");
+    expect(server.heard).toHaveLength(1);
+  });
+
+  test("is made three times at the most", async () => {
+    const server = await httpServer(FAILS);
+    const { answer } = await call(server.url, { tool: { idempotent: true } });
+    expect(answer?.error).toContain("HTTP 503");
+    expect(server.heard).toHaveLength(3);
+  });
+
+  test("follows for every tool if nothing had been sent", async () => {
+    const server = await httpServer(OK);
+    let connected = 0;
+    const flaky = createPublicFetch({
+      allow: hostList("tool.internal"),
+      // The same port, but no listener the first time: 127.0.0.2 is this machine too.
+      resolve: async () => [connected++ === 0 ? "127.0.0.2" : "127.0.0.1"],
+    });
+    const url = `http://tool.internal:${server.port}/`;
+    expect((await call(url, { services: { fetch: flaky } })).answer).toMatchObject({ content: "4 degrees" });
+    expect(connected).toBe(2);
+  });
+
+  test("waits as long as Retry-After says", async () => {
+    const server = await httpServer([json({}, 429, { "retry-after": "1" }), OK]);
+    const started = performance.now();
+    expect((await call(server.url, { tool: { idempotent: true } })).answer).toMatchObject({
+      content: "4 degrees",
+    });
+    expect(performance.now() - started).toBeGreaterThan(990);
+  });
+
+  test.each(["60", new Date(Date.now() + 60_000).toUTCString()])(
+    "is not waited for beyond the call's time: %s",
+    async (after) => {
+      const server = await httpServer([json({ error: "Later." }, 429, { "retry-after": after }), OK]);
+      const { answer } = await call(server.url, { tool: { idempotent: true, timeout_ms: 20_000 } });
+      expect(answer?.error).toContain("HTTP 429: Later.");
+      expect(server.heard).toHaveLength(1);
+    },
+  );
+});

@@ -1,0 +1,158 @@
+import type { ServerResponse } from "node:http";
+import { expect, test } from "vitest";
+import { tokenHash } from "../../../../src/agent/core/deferred-calls.ts";
+import { replyResult } from "../../../../src/agent/core/delivered-result.ts";
+import { type Deferral, maskedCalls } from "../../../../src/agent/tools/http/deferral.ts";
+import { createHttpTools } from "../../../../src/agent/tools/http/index.ts";
+import { play } from "../../../support/agent.ts";
+import { type Heard, httpServer, json } from "../../../support/hostile.ts";
+import { answerOf, call, fetch, registered } from "./caller.ts";
+import { deferredStore } from "./deferred-store.ts";
+
+const LATER = (_: Heard, response: ServerResponse) => response.writeHead(202).end();
+
+function deferring() {
+  const store = deferredStore();
+  const deferral: Deferral = { store, urlOf: (token) => `https://skein.example/tool-results/${token}` };
+  const deliver = (heard: Heard | undefined, reply: Record<string, unknown>) =>
+    store.deliver(tokenHash(tokenIn(heard)), reply);
+  return { store, deferral, deliver };
+}
+
+const tokenIn = (heard: Heard | undefined): string =>
+  JSON.parse(heard?.body ?? "{}").result_url.replace("https://skein.example/tool-results/", "");
+
+/** The run that comes after one which waits. */
+async function resumed(
+  url: string,
+  deferral: Deferral,
+  { messages }: { messages: Awaited<ReturnType<typeof play>>["messages"] },
+  threadId: string,
+) {
+  const tools = await createHttpTools([await registered(url)], { fetch, deferral });
+  return play({ say: null, script: [{ say: "So." }], tools, input: { messages, threadId } });
+}
+
+test("a deferred result suspends the run, and the next run continues with it", async () => {
+  const { store, deferral, deliver } = deferring();
+  const server = await httpServer(LATER);
+  const input = { threadId: "th_1" };
+  const first = await call(server.url, { services: { deferral }, input });
+  expect(first.outcome).toMatchObject({ status: "interrupted", stop_reason: "tool_use" });
+  expect(first.answer).toBeUndefined();
+  expect(JSON.parse(server.heard[0]?.body ?? "")).toMatchObject({
+    result_url: expect.stringMatching(/^https:\/\/skein\.example\/tool-results\/tr_[\w-]{43}$/),
+    result_expires_at: expect.any(String),
+  });
+
+  const still = await resumed(server.url, deferral, first, "th_1");
+  expect(still.outcome).toMatchObject({ status: "interrupted" });
+  expect(server.heard).toHaveLength(1);
+
+  const delivered = await deliver(server.heard[0], { result: { degrees: 4 } });
+  expect(delivered).toMatchObject({
+    ...{ owner: { tenant: "acme", user: "ada" }, thread_id: "th_1", tool: "weather", state: "delivered" },
+    run_id: JSON.parse(server.heard[0]?.body ?? "").run_id,
+  });
+  const last = await resumed(server.url, deferral, first, "th_1");
+  expect(last.outcome).toMatchObject({ status: "success" });
+  expect(answerOf(last)).toMatchObject({ content: '{"degrees":4}' });
+  expect(server.heard).toHaveLength(1);
+  expect([...store.calls.values()]).toMatchObject([{ state: "delivered" }]);
+});
+
+test("a result that is faster than the answer is the result", async () => {
+  const { deferral, deliver } = deferring();
+  const server = await httpServer(async (heard, response) => {
+    await deliver(heard, { error: "No such city." });
+    LATER(heard, response);
+  });
+  const { answer, outcome } = await call(server.url, { services: { deferral } });
+  expect(answer).toMatchObject({ error: "No such city." });
+  expect(outcome).toMatchObject({ status: "success" });
+});
+
+test("a result that is kept was delivered, also when the secrets to mask in it cannot be looked up", async () => {
+  const { store, deferral, deliver } = deferring();
+  const server = await httpServer(LATER);
+  await call(server.url, { services: { deferral } });
+  const get = () => Promise.reject(new Error("The store is away."));
+  const calls = maskedCalls({ ...store, due: async () => [] }, { get });
+  expect(await calls.deliver(tokenHash(tokenIn(server.heard[0])), { result: 4 })).toBeDefined();
+  expect(await deliver(server.heard[0], { result: 5 })).toBeUndefined();
+});
+
+test("an address is good for one result", async () => {
+  const { deferral, deliver } = deferring();
+  const server = await httpServer(LATER);
+  await call(server.url, { services: { deferral } });
+  const [heard] = server.heard;
+  const outcomes = await Promise.all([1, 2, 3].map((result) => deliver(heard, { result })));
+  expect(outcomes.filter(Boolean)).toHaveLength(1);
+});
+
+test("what is kept of a call does not let its reader deliver anything", async () => {
+  const { store, deferral } = deferring();
+  const server = await httpServer(LATER);
+  await call(server.url, { services: { deferral } });
+  expect(JSON.stringify([...store.calls])).not.toContain(tokenIn(server.heard[0]));
+});
+
+test("every call has an address of its own", async () => {
+  const { deferral } = deferring();
+  const server = await httpServer(LATER);
+  for (let n = 0; n < 3; n++) await call(server.url, { services: { deferral } });
+  expect(new Set(server.heard.map(tokenIn)).size).toBe(3);
+});
+
+test("a callback address is closed once the call has any answer", async () => {
+  const stop = new AbortController();
+  for (const answer of [json({ result: 1 }), json({}, 500), () => setTimeout(() => stop.abort(), 50)]) {
+    const { store, deferral, deliver } = deferring();
+    const server = await httpServer(answer);
+    await call(server.url, { services: { deferral }, input: { signal: stop.signal } });
+    await expect.poll(() => store.calls.size).toBe(0);
+    expect(await deliver(server.heard[0], { result: "late" })).toBeUndefined();
+  }
+});
+
+test("a call whose answer was lost with the process is sent again, with another address", async () => {
+  const { store, deferral, deliver } = deferring();
+  const server = await httpServer([LATER, json({ result: "again" })]);
+  const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
+  // As it was before the server's answer came.
+  for (const [id, each] of store.calls) store.calls.set(id, { ...each, state: "sent" });
+  const second = await resumed(server.url, deferral, first, "th_1");
+  expect(answerOf(second)).toMatchObject({ content: "again" });
+  expect(await deliver(server.heard[0], { result: "late" })).toBeUndefined();
+});
+
+test("a promise that was not kept within its time is a failed call", async () => {
+  const { store, deferral } = deferring();
+  const server = await httpServer(LATER);
+  const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
+  const past = new Date(Date.now() - 1).toISOString();
+  for (const [id, each] of store.calls) store.calls.set(id, { ...each, expires_at: past });
+  const second = await resumed(server.url, deferral, first, "th_1");
+  expect(answerOf(second)?.error).toContain("did not within a day");
+  expect(server.heard).toHaveLength(1);
+});
+
+test("another user's or another thread's call of the same id is another call", async () => {
+  const { deferral } = deferring();
+  const server = await httpServer([LATER, json({ result: "mine" })]);
+  const first = await call(server.url, { services: { deferral }, input: { threadId: "th_1" } });
+  const other = await resumed(server.url, deferral, first, "th_2");
+  expect(answerOf(other)).toMatchObject({ content: "mine" });
+});
+
+test("where none is taken later, the call has failed", async () => {
+  const server = await httpServer(LATER);
+  const { answer } = await call(server.url);
+  expect(answer?.error).toContain("which this server cannot receive");
+  expect(JSON.parse(server.heard[0]?.body ?? "")).not.toHaveProperty("result_url");
+});
+
+test.each([null, [], "text", 5, {}, { results: 1 }, { error: "" }])("%j is no reply", (reply) => {
+  expect(replyResult(reply)).toBeUndefined();
+});

@@ -1,0 +1,63 @@
+// What a server that is a program sees of this machine, and what is left of it.
+
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { expect, test, vi } from "vitest";
+import { call, eventually, hostile, namesOf, opened, processesWith } from "./opened.ts";
+
+test("a server sees no environment variable of Skein but PATH, HOME and LANG", async () => {
+  vi.stubEnv("ANTHROPIC_API_KEY", "not-for-servers");
+  const servers = await opened({ a: hostile("normal", { env: { GREETING: "hello" } }) });
+  const seen = JSON.parse((await call(servers, "mcp__a__environment")).text);
+  vi.unstubAllEnvs();
+  expect(seen).toMatchObject({ GREETING: "hello", PATH: process.env.PATH });
+  const known = ["PATH", "HOME", "LANG", "PWD", "GREETING", "TEST_MARK", "SKEIN_MCP", "SHLVL", "_", "OLDPWD"];
+  expect(Object.keys(seen).filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("a secret that a server was given is not in what it says", async () => {
+  const servers = await opened({ a: hostile("normal", { env: { API_TOKEN: "tok-123456" } }) });
+  expect((await call(servers, "mcp__a__leak")).text).toBe("my token is ***");
+});
+
+test("servers end when this process is killed, even those that would not", async () => {
+  const mark = randomUUID();
+  const { command, args } = hostile("stays") as { command: string; args: string[] };
+  const definition = JSON.stringify({ a: { command, args, env: { TEST_MARK: mark } } });
+  const owner = spawn(process.execPath, [OWNER, definition], { stdio: ["ignore", "pipe", "inherit"] });
+  await once(owner.stdout, "data");
+  expect((await processesWith(mark)).length).toBeGreaterThan(0);
+  owner.kill("SIGKILL");
+  await eventually(async () => expect(await processesWith(mark)).toEqual([]));
+});
+
+const OWNER = fileURLToPath(new URL("../../../fixtures/mcp/owner.ts", import.meta.url));
+
+test("a server whose definition stays is kept, the others are ended", async () => {
+  const servers = await opened({ kept: hostile(), gone: hostile() });
+  const before = await servers.processes();
+  const gone = servers.tools().filter(({ name }) => name.startsWith("mcp__gone__"));
+  const { gone: _, ...others } = servers.definitions;
+  await servers.replace(others);
+  const after = await servers.processes();
+  expect(namesOf(servers).every((name) => name.startsWith("mcp__kept__"))).toBe(true);
+  expect(after.length).toBe(before.length / 2);
+  expect(before).toEqual(expect.arrayContaining(after));
+  const { error } = await call({ ...servers, tools: () => gone }, "mcp__gone__echo");
+  expect(error).toBe("MCP server `gone` is not configured any more.");
+});
+
+test("a call that is under way when the servers close ends in words", async () => {
+  const servers = await opened({ a: hostile() });
+  const running = call(
+    servers,
+    "mcp__a__forget",
+    {},
+    {
+      onEvent: ({ event }) => event === "on_tool_start" && void servers.close(),
+    },
+  );
+  expect((await running).error).toBe("MCP server `a` is not configured any more.");
+});

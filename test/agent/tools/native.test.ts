@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { toolMessages } from "../../../src/agent/core/message.ts";
+import { askUser, currentDatetime } from "../../../src/agent/tools/native.ts";
+import { play } from "../../support/agent.ts";
+import { dataOf } from "../../support/drain.ts";
+
+const question = async (args: object) => {
+  const script = [{ call: [{ tool: "ask_user", args: { question: "Which?", ...args } }] }, { say: "ok" }];
+  const { events, messages, outcome } = await play({ script, tools: [askUser] });
+  return { questions: dataOf(events, "on_interrupt"), error: toolMessages(messages)[0]?.error, outcome };
+};
+
+describe("a question of the agent", () => {
+  test.each(["select", "multi_select"])("of kind %s needs at least two options", async (kind) => {
+    for (const options of [[], ["this one"]]) {
+      const { questions, error, outcome } = await question({ kind, options });
+      expect(error).toContain(`\`${kind}\` needs at least two options`);
+      expect(questions).toEqual([]);
+      expect(outcome.status).toBe("success");
+    }
+    const { questions, outcome } = await question({ kind, options: ["this", "that"] });
+    expect(questions).toMatchObject([{ kind: "question", prompt: "Which?", options: ["this", "that"] }]);
+    expect(outcome.status).toBe("interrupted");
+  });
+
+  test("that is answered with yes or no offers these", async () => {
+    expect((await question({ kind: "confirm" })).questions).toMatchObject([{ options: ["yes", "no"] }]);
+  });
+
+  test("that is answered with a text offers nothing to choose from", async () => {
+    expect((await question({})).questions[0]).not.toHaveProperty("options");
+  });
+});
+
+async function time(args: Record<string, unknown>) {
+  const script = [{ call: [{ tool: "current_datetime", args }] }, { say: "ok" }];
+  const { messages } = await play({ script, tools: [currentDatetime] });
+  return toolMessages(messages)[0];
+}
+
+test("an agent can ask what time it is, here and elsewhere", async () => {
+  const before = Date.now();
+  const { utc, there } = JSON.parse(String((await time({ time_zone: "Asia/Kolkata" }))?.content));
+  expect(Date.parse(utc)).toBeGreaterThanOrEqual(before);
+  expect(Date.parse(utc)).toBeLessThanOrEqual(Date.now());
+  expect(there).toMatch(/^\w+day,? \d+ \w+ \d{4} at \d\d:\d\d:\d\d GMT\+5:30$/);
+});
+
+test("an unknown time zone is an error with an example", async () => {
+  expect(await time({ time_zone: "Mars/Olympus" })).toMatchObject({
+    error: "There is no time zone `Mars/Olympus`. Use an IANA name such as Europe/Berlin.",
+  });
+});

@@ -1,0 +1,147 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { busContract } from "../../contracts/bus.ts";
+import { resultsAfterClockSetBackContract } from "../../contracts/clock-set-back.ts";
+import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
+import { documentsContract } from "../../contracts/documents.ts";
+import { documentListsContract } from "../../contracts/documents-lists.ts";
+import { eventsContract } from "../../contracts/events.ts";
+import { httpToolsContract } from "../../contracts/http-tools.ts";
+import { itemsContract } from "../../contracts/items.ts";
+import { itemLivesContract } from "../../contracts/items-lives.ts";
+import { ownersContract } from "../../contracts/owners.ts";
+import { runsContract } from "../../contracts/runs.ts";
+import { sandboxesContract } from "../../contracts/sandboxes.ts";
+import { sentRequestsContract } from "../../contracts/sent-requests.ts";
+import { storesContract } from "../../contracts/stores.ts";
+import { threadsContract } from "../../contracts/threads.ts";
+import {
+  ADA,
+  claimed,
+  delta,
+  done,
+  inWorld,
+  message,
+  newRun,
+  type Open,
+  readAll,
+  seqsOf,
+  state,
+  upTo,
+} from "./fixture.ts";
+
+const open: Open = async (options) => createMemoryStores(options);
+
+const compressed: Open = async (options) => createMemoryStores({ ...options, uncompressedBytes: 0 });
+
+threadsContract(open);
+runsContract(open);
+eventsContract(open);
+deferredCallsContract(open);
+resultsAfterClockSetBackContract(open);
+itemLivesContract(open);
+sentRequestsContract(open);
+ownersContract(open);
+storesContract(open);
+
+test("an idle thread that is kept compressed has the same messages, state, runs and events", () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.string({ unit: "binary" }), { maxLength: 4 }),
+      fc.dictionary(fc.string(), fc.jsonValue()),
+      (texts, slots) =>
+        inWorld(compressed, async ({ stores }) => {
+          const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
+          const events = [
+            ...texts.flatMap((text) => [delta(text), message(text)]),
+            ...Object.entries(slots).map(([key, value]) => state(key, value)),
+            done("interrupted"),
+          ];
+          await stores.events.append(lease, events);
+          // The next thread that is used lets this one be compressed.
+          await stores.threads.create(ADA, { id: "other", metadata: {} });
+          expect(await stores.threads.get(ADA, "t")).toMatchObject({ message_count: texts.length });
+          const messages = await stores.threads.messages(ADA, "t");
+          expect(messages.map(({ content }) => content)).toEqual(texts);
+          expect(await stores.threads.state(ADA, "t")).toEqual(JSON.parse(JSON.stringify(slots)));
+          expect(await stores.runs.known(ADA, "t", "k")).toMatchObject({ status: "interrupted", attempt: 1 });
+          const entries = await readAll(stores, lease);
+          expect(entries.map(({ json }) => json)).toEqual(events.map((event) => JSON.stringify(event)));
+          expect(seqsOf(entries)).toEqual(upTo(events.length));
+        }),
+    ),
+    { numRuns: 50 },
+  ));
+
+sandboxesContract(open);
+documentsContract(open);
+documentListsContract(open);
+itemsContract(open);
+httpToolsContract(open);
+busContract(open);
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+describe("a thread in memory", () => {
+  test("is forgotten an hour after it was last read or written", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const touched = ["read", "renamed", "listened to", "run"];
+      for (const id of ["idle", ...touched]) await stores.threads.create(ADA, { id, metadata: {} });
+      const { lease } = await claimed(stores, "listened to");
+      await stores.events.append(lease, [message("x"), done()]);
+      advance(40 * MINUTE);
+      await stores.threads.messages(ADA, "read");
+      await stores.threads.update(ADA, "renamed", { title: "x" });
+      await readAll(stores, lease);
+      await stores.events.append((await claimed(stores, "run")).lease, [done()]);
+      advance(20 * MINUTE - 1);
+      expect((await stores.threads.list(ADA, { limit: 10 })).items).toHaveLength(5);
+      advance(1);
+      const left = (await stores.threads.list(ADA, { limit: 10 })).items.map(({ id }) => id);
+      expect(left.sort()).toEqual([...touched].sort());
+      expect(await stores.threads.get(ADA, "idle")).toBeUndefined();
+      advance(40 * MINUTE - 1);
+      expect(await stores.threads.get(ADA, "run")).toBeDefined();
+      advance(1);
+      for (const id of ["read", "renamed", "listened to"])
+        expect(await stores.threads.get(ADA, id), id).toBeUndefined();
+      expect(await stores.threads.get(ADA, "run")).toBeDefined();
+    }));
+
+  test("begins again, empty, when it is used after that", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t", { idempotency_key: "k" });
+      await stores.events.append(lease, [message("old"), state("todos", ["old"]), done()]);
+      advance(HOUR);
+      await claimed(stores, "t", { idempotency_key: "k" });
+      expect(await stores.threads.messages(ADA, "t")).toEqual([]);
+      expect(await stores.threads.state(ADA, "t")).toEqual({});
+    }));
+
+  test("stays as long as a run is active or waits", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.runs.start(ADA, newRun("t"), "queue");
+      advance(100 * HOUR);
+      expect((await stores.threads.list(ADA, { limit: 10 })).items).toHaveLength(1);
+      await stores.events.append(lease, [message("x"), done()]);
+      advance(100 * HOUR);
+      const claim = await stores.runs.claimNext(ADA, "t");
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      if (claim) await stores.events.append(claim.lease, [done()]);
+      advance(HOUR);
+      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+    }));
+
+  test("waits a day for a person's answer", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [message("may I?"), done("interrupted")]);
+      advance(24 * HOUR - 1);
+      expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
+      advance(24 * HOUR);
+      expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+    }));
+});

@@ -1,0 +1,318 @@
+// Processes on one PostgreSQL, as stores that share nothing but it; and a PostgreSQL that is killed, silent, or cut off.
+
+import pg from "pg";
+import { afterAll, afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { UserEvent } from "../../../src/agent/core/bus.ts";
+import { userMessage } from "../../../src/agent/core/message.ts";
+import type { AllStores } from "../../../src/engine/stores/all-stores.ts";
+import {
+  createPostgresStores,
+  type PostgresStoreOptions,
+} from "../../../src/engine/stores/postgres/index.ts";
+import { everyCall } from "../../contracts/every-call.ts";
+import { needing } from "../../support/needing.ts";
+import { reachable } from "../../support/reachable.ts";
+import { sharedPostgres } from "../../support/shared-stores.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  delta,
+  done,
+  keyOf,
+  message,
+  newRun,
+  note,
+  patch,
+  readAll,
+  seqsOf,
+  state,
+  upTo,
+} from "./fixture.ts";
+
+const postgres = await sharedPostgres();
+afterAll(() => postgres?.close());
+
+/** Short, so that a lease is over while a test looks. */
+const LEASE_MS = 500;
+const unavailable = { code: "unavailable" };
+const lost = { code: "lease_lost" };
+
+let url = "";
+let opened: AllStores[] = [];
+beforeEach(async () => {
+  url = (await postgres?.database()) ?? "";
+});
+afterEach(async () => {
+  await Promise.all(opened.map((each) => each.close()));
+  opened = [];
+});
+async function open(more: Partial<PostgresStoreOptions> = {}): Promise<AllStores> {
+  const stores = await createPostgresStores({ url, leaseMs: LEASE_MS, pool: 4, ...more });
+  opened.push(stores);
+  return stores;
+}
+
+/** Looks for abandoned runs until there are `count`, or more. */
+async function recovered(by: AllStores, count = 1) {
+  const claims = await by.runs.claimAbandoned(100);
+  while (claims.length < count) claims.push(...(await by.runs.claimAbandoned(100)));
+  return claims;
+}
+
+needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => {
+  let one: AllStores;
+  let two: AllStores;
+  beforeEach(async () => {
+    [one, two] = await Promise.all([open(), open()]);
+  });
+
+  test("that start runs on the same threads start one on each", async () => {
+    const starts = upTo(40).map((n) =>
+      (n % 2 ? one : two).runs.start(ADA, newRun(`t${n % 4}`), n % 3 ? "reject" : "queue"),
+    );
+    const results = await Promise.allSettled(starts);
+    const claims = results.filter((each) => each.status === "fulfilled" && each.value.outcome === "claimed");
+    expect(claims).toHaveLength(4);
+  });
+
+  test("find a due document that one writes while the other looks for due ones", async () => {
+    const plans = { kind: "plans", tenant: "acme" };
+    const write = { key: "first", seen: undefined, body: "x", due: 0 };
+    await one.documents.write(plans, [write], { version: "vfirst" });
+    const writer = new pg.Client({ connectionString: url });
+    await writer.connect();
+    onTestFinished(() => writer.end());
+    await writer.query(`SET search_path = skein; BEGIN; UPDATE document_turns SET at = at;
+      INSERT INTO documents SELECT collection, '"second"', version, body, due, owner, thread_id, created_at, updated_at FROM documents`);
+    const options = { limit: 10, holdMs: 60_000 };
+    const picked = two.documents.pick("plans", options);
+    const waits =
+      "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await expect.poll(async () => (await writer.query(waits)).rowCount).toBeGreaterThan(0);
+    await writer.query("COMMIT");
+    const keys = [...(await picked), ...(await one.documents.pick("plans", options))].map(({ key }) => key);
+    expect(keys.toSorted()).toEqual(["first", "second"]);
+  });
+
+  test("start one run for an idempotency key", async () => {
+    const again = (by: AllStores) => by.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "queue");
+    const results = await Promise.all(upTo(20).map((n) => again(n % 2 ? one : two)));
+    const ids = results.map((each) => (each.outcome === "claimed" ? each.claim.run.id : each.run.id));
+    expect(results.filter(({ outcome }) => outcome === "claimed")).toHaveLength(1);
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  test("show each other what a run says, while it says it", async () => {
+    const claim = await claimed(one, "t");
+    const reading = readAll(two, keyOf(claim));
+    for (const n of upTo(30)) await one.events.append(claim.lease, [n % 5 ? delta(`${n}`) : message(`${n}`)]);
+    await one.events.append(claim.lease, [state("todos", ["a"]), patch("files", { a: 1 }), done()]);
+    expect(seqsOf(await reading)).toEqual(upTo(33));
+    expect(await two.threads.messages(ADA, "t")).toHaveLength(6);
+    expect(await two.threads.state(ADA, "t")).toEqual({ todos: ["a"], files: { a: 1 } });
+    expect(await two.threads.get(ADA, "t")).toEqual(await one.threads.get(ADA, "t"));
+  });
+
+  test("miss nothing of what was said while their connections were cut", async () => {
+    const claim = await claimed(one, "t");
+    const reading = readAll(two, keyOf(claim));
+    for (const n of upTo(6)) {
+      await postgres?.cut(n % 2 ? "messages" : "commands");
+      await one.events.append(claim.lease, [delta(`${n}`), n % 2 ? note(`${n}`) : message(`${n}`)]);
+    }
+    await one.events.append(claim.lease, [done()]);
+    expect(seqsOf(await reading)).toEqual(upTo(13));
+    expect(await two.threads.messages(ADA, "t")).toHaveLength(3);
+  });
+
+  test("hear what the other tells a user, however long it is", async () => {
+    const { signal } = new AbortController();
+    const events = two.bus.subscribe(ADA, signal);
+    const others = two.bus.subscribe(BOB, signal);
+    const told = (agent: string): UserEvent => ({
+      event: "run_started",
+      data: { thread_id: "t", run_id: "r", agent },
+    });
+    const heard = events.next();
+    const long = told("é\ud800".repeat(20_000));
+    one.bus.publish(ADA, long);
+    expect(JSON.stringify((await heard).value)).toBe(JSON.stringify(long));
+    one.bus.publish(BOB, told("a"));
+    expect((await others.next()).value).toEqual(told("a"));
+  });
+
+  test("stop and steer each other's runs, and lose no message that is left while the run ends", async () => {
+    const { lease } = await claimed(one, "t");
+    expect(await two.runs.requestStop(ADA, "t", lease.run_id, "interrupt")).toMatchObject({
+      status: "running",
+    });
+    expect(await one.runs.renew(lease)).toEqual({ stop: "interrupt" });
+    const sent = upTo(8).map((n) => userMessage(`${n}`));
+    const steered = sent.map((left) => two.runs.steer(ADA, "t", lease.run_id, left));
+    const ended = one.events.append(lease, [note("x"), done()]);
+    const taken = (await Promise.all([...steered, ended])).slice(0, 8);
+    const texts = (await two.threads.messages(ADA, "t")).map(({ id }) => id).sort();
+    expect(texts).toEqual(sent.flatMap(({ id }, index) => (taken[index] ? id : [])).sort());
+  });
+
+  test("write under a lease that was handed from one to the other", async () => {
+    const { lease } = await claimed(one, "t");
+    await one.events.append(lease, [note("one"), note("two")]);
+    await two.events.append(lease, [note("three")]);
+    await two.events.append(lease, [message("four"), done()]);
+    expect(seqsOf(await readAll(one, lease))).toEqual(upTo(5));
+  });
+
+  test("finish the run of one that died: the next attempt continues where the last one stopped", async () => {
+    const claim = await claimed(one, "t");
+    const reading = readAll(two, keyOf(claim));
+    await one.events.append(claim.lease, [note("one"), message("kept")]);
+    await one.close();
+    const [taken] = await recovered(two);
+    expect(taken).toMatchObject({ lease: { ...claim.lease, epoch: 2 }, request: claim.request });
+    if (taken) await two.events.append(taken.lease, [note("two"), done()]);
+    expect(seqsOf(await reading)).toEqual(upTo(4));
+  });
+
+  test("leave no run of one that died, and take each once", async () => {
+    for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
+    await one.close();
+    const three = await open();
+    const found: string[] = [];
+    while (found.length < 70) {
+      const claims = await Promise.all([two.runs.claimAbandoned(100), three.runs.claimAbandoned(100)]);
+      for (const { lease } of claims.flat()) {
+        found.push(`${lease.owner.user} ${lease.thread_id}`);
+        await two.events.append(lease, [done()]);
+      }
+    }
+    expect(new Set(found).size).toBe(70);
+  });
+
+  test("let one that was asleep past its lease write nothing any more", async () => {
+    const { lease } = await claimed(one, "t");
+    await one.events.append(lease, [note("one")]);
+    const [taken] = await recovered(two);
+    for (const event of [note("late"), delta("late"), message("late"), state("todos", ["late"]), done()])
+      for (const by of [one, two]) await expect(by.events.append(lease, [event])).rejects.toMatchObject(lost);
+    await expect(one.runs.renew(lease)).rejects.toMatchObject(lost);
+    await expect(one.runs.inbox(lease)).rejects.toMatchObject(lost);
+    if (taken) await two.events.append(taken.lease, [done()]);
+    expect(seqsOf(await readAll(one, lease))).toEqual([1, 2]);
+    expect(await two.threads.messages(ADA, "t")).toEqual([]);
+  });
+
+  test("take what waits tenant by tenant, as many as they ask for", async () => {
+    let time = 1;
+    // What cannot be looked at within a part of the lease is left for later.
+    const leaseMs = 60_000;
+    const slow = await open({ now: () => time, leaseMs });
+    for (const [tenant, count] of Object.entries({ big: 30, other: 2, small: 1 }))
+      for (const n of upTo(count)) await claimed(slow, `${tenant}${n}`, { owner: { tenant, user: "ada" } });
+    time += leaseMs;
+    const taken = async (limit: number) =>
+      (await slow.runs.claimAbandoned(limit)).map(({ lease }) => lease.owner.tenant).sort();
+    expect(await taken(3)).toEqual(["big", "other", "small"]);
+    expect(await taken(2)).toEqual(["big", "other"]);
+    expect(await taken(5)).toEqual(Array(5).fill("big"));
+    expect(await taken(100)).toHaveLength(23);
+    expect(await taken(100)).toEqual([]);
+  });
+
+  test("make one schema when they start at once", async () => {
+    url = (await postgres?.database()) ?? "";
+    const all = await Promise.all(upTo(5).map(() => open()));
+    expect(new Set(all.map(({ shared }) => shared?.secret)).size).toBe(1);
+  });
+
+  test("make the schema also while they are too busy to answer at once", async () => {
+    url = (await postgres?.database()) ?? "";
+    const stalled = new Int32Array(new SharedArrayBuffer(4));
+    const busy = setInterval(() => Atomics.wait(stalled, 0, 0, LEASE_MS / 2));
+    try {
+      await open({ deadlineMs: 60_000 });
+    } finally {
+      clearInterval(busy);
+    }
+  });
+});
+
+needing(postgres, "postgres").describe("a PostgreSQL that goes away", () => {
+  /** A busy machine answers within it, and it is over while a test looks. */
+  const deadlineMs = 2_000;
+
+  test("and comes back has all that was said, and readers miss nothing", async () => {
+    const stores = await open({ leaseMs: 20_000 });
+    const claim = await claimed(stores, "t");
+    const reading = upTo(5).map(() => readAll(stores, keyOf(claim)));
+    const said: Promise<void>[] = [];
+    for (let n = 0; n < 3; n++) {
+      for (const m of upTo(100))
+        said.push(stores.events.append(claim.lease, [m % 10 ? delta(`${m}`) : message(`${m}`)]));
+      await postgres?.kill();
+      await postgres?.start();
+    }
+    await Promise.all(said);
+    await stores.events.append(claim.lease, [done()]);
+    for (const entries of await Promise.all(reading)) expect(seqsOf(entries)).toEqual(upTo(301));
+    expect(await stores.threads.messages(ADA, "t")).toHaveLength(30);
+  });
+
+  describe.each(["away", "silent"])("and is %s", (how) => {
+    const leave = () => (how === "away" ? postgres?.kill() : postgres?.pause());
+    const back = () => (how === "away" ? postgres?.start() : postgres?.resume());
+
+    test("is missed for a bounded time, and used again when it is back", async () => {
+      // The tables are made by one that has more time.
+      await open();
+      const stores = await open({ deadlineMs, leaseMs: deadlineMs });
+      const claim = await claimed(stores, "t");
+      await stores.events.append(claim.lease, [note("one")]);
+      await leave();
+      const began = performance.now();
+      const results = await Promise.allSettled([
+        ...[
+          stores.events.append(claim.lease, [message("two")]),
+          stores.events.append(claim.lease, [delta("x")]),
+        ],
+        ...[stores.runs.start(ADA, newRun("u"), "reject"), stores.threads.get(ADA, "t"), stores.ping()],
+      ]);
+      expect(performance.now() - began).toBeLessThan(60_000);
+      for (const each of results) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
+      await back();
+      await reachable(stores);
+      expect(await stores.threads.get(ADA, "t")).toMatchObject({ id: "t" });
+    });
+
+    test("is waited for by every call made inside a run, and by no other", async () => {
+      // The tables are made by one that has more time.
+      await open();
+      const stores = await open({ deadlineMs, leaseMs: 60_000 });
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [note("one")]);
+      await leave();
+      const calls = everyCall(stores, lease);
+      const inside = stores.inRun(() => Promise.allSettled(calls.map((call) => call())));
+      const outside = await Promise.allSettled([stores.threads.get(ADA, "t"), stores.quotas.held(ADA)]);
+      for (const each of outside) expect(each).toMatchObject({ status: "rejected", reason: unavailable });
+      await back();
+      for (const [index, result] of (await inside).entries())
+        expect(result, `${calls[index]}`).not.toMatchObject({ reason: unavailable });
+    });
+  });
+
+  test("takes no run from a process that waited for it", async () => {
+    const [one, two] = [await open({ leaseMs: 2_000 }), await open({ leaseMs: 2_000 })];
+    const { lease } = await claimed(one, "t");
+    await postgres?.pause();
+    const waiting = one.runs.renew(lease).catch(() => {});
+    const looking = two.runs.claimAbandoned(1).catch(() => []);
+    await waiting;
+    await postgres?.resume();
+    expect(await looking).toEqual([]);
+    await one.runs.renew(lease);
+    expect(await two.runs.claimAbandoned(1)).toEqual([]);
+    await one.events.append(lease, [done()]);
+  });
+});

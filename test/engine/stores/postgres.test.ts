@@ -1,0 +1,72 @@
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { userMessage } from "../../../src/agent/core/message.ts";
+import { createPostgresStores } from "../../../src/engine/stores/postgres/index.ts";
+import { busContract } from "../../contracts/bus.ts";
+import { resultsAfterClockSetBackContract } from "../../contracts/clock-set-back.ts";
+import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
+import { documentsContract } from "../../contracts/documents.ts";
+import { documentListsContract } from "../../contracts/documents-lists.ts";
+import { documentStepsContract } from "../../contracts/documents-steps.ts";
+import { eventWritesContract } from "../../contracts/event-writes.ts";
+import { eventsContract } from "../../contracts/events.ts";
+import { itemsContract } from "../../contracts/items.ts";
+import { itemLivesContract } from "../../contracts/items-lives.ts";
+import { ownersContract } from "../../contracts/owners.ts";
+import { runsContract } from "../../contracts/runs.ts";
+import { sentRequestsContract } from "../../contracts/sent-requests.ts";
+import { storesContract } from "../../contracts/stores.ts";
+import { threadsContract } from "../../contracts/threads.ts";
+import { needing } from "../../support/needing.ts";
+import { startPostgres } from "../../support/postgres.ts";
+import { checkedAfter } from "../../support/store-check.ts";
+import { ADA, type Open } from "./fixture.ts";
+import { tablesOf } from "./postgres-tables.ts";
+
+const postgres = await startPostgres();
+const tables = await tablesOf(postgres);
+afterAll(async () => {
+  await tables?.close();
+  await postgres?.close();
+});
+
+const open: Open = async (options) => {
+  if (!tables) throw new Error("There is no PostgreSQL.");
+  return createPostgresStores({ url: await tables.empty(), pool: 4, ...options });
+};
+
+needing(postgres, "postgres").describe("postgres stores", () => {
+  threadsContract(open);
+  runsContract(open);
+  eventsContract(open);
+  eventWritesContract(
+    checkedAfter(open, () => ({ postgres: postgres?.url ?? "" })),
+    40,
+  );
+  documentsContract(open);
+  documentListsContract(open);
+  documentStepsContract(open);
+  itemLivesContract(open);
+  itemsContract(open);
+  deferredCallsContract(open);
+  resultsAfterClockSetBackContract(open);
+  busContract(open);
+  sentRequestsContract(open);
+  storesContract(open);
+  ownersContract(open);
+
+  test("a copy that a process has left behind, unfinished, keeps no other of the same name from being made", async () => {
+    if (!tables || !postgres) throw new Error("There is no PostgreSQL.");
+    const url = await tables.empty();
+    const { threads, close } = await createPostgresStores({ url });
+    onTestFinished(close);
+    const messages = [userMessage("x"), userMessage("y")];
+    await threads.create(ADA, { id: "t", metadata: {}, messages });
+    await postgres.ask(
+      url,
+      `INSERT INTO skein.staged SELECT owner, 'copy', 'dead', position, id, body, (extract(epoch FROM now()) * 1000)::bigint
+      FROM skein.messages`,
+    );
+    await threads.fork(ADA, "t", { id: "copy", metadata: {} });
+    expect(await threads.messages(ADA, "copy")).toEqual(messages);
+  });
+});

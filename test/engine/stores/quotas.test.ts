@@ -1,0 +1,210 @@
+import { statSync } from "node:fs";
+import { readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import { NO_USAGE } from "../../../src/agent/core/message.ts";
+import type { QuotaStore } from "../../../src/engine/quotas/store.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { openMemoryQuotas, openSqliteQuotas } from "../../../src/engine/stores/sqlite/quotas.ts";
+import type { Owner } from "../../../src/protocol/ids.ts";
+import { quotasContract } from "../../contracts/quotas.ts";
+import { temporaryFolder } from "../../support/server.ts";
+import { ADA } from "./fixture.ts";
+
+const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tokens: 10 } };
+const UNLIMITED = { tenant: undefined, user: undefined };
+
+describe("in memory", () => {
+  quotasContract(async (now) => {
+    const { quotas, close } = createMemoryStores({ now });
+    return { quotas, close: () => void close() };
+  });
+
+  describe("of more names than it may keep", () => {
+    const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));
+    const [ada, bob, carol, dan] = owners as [Owner, Owner, Owner, Owner];
+    // Each owner is two names: a tenant and a user.
+    const most = (count: number, now = Date.now) => openMemoryQuotas(now, 2 * count);
+    const spend = (tokens: number) => ({ ...SPENT, usage: { ...NO_USAGE, input_tokens: tokens } });
+    const spent = async (quotas: QuotaStore) =>
+      Promise.all(owners.map(async (owner) => (await quotas.accounts(owner)).user.month.tokens));
+
+    test("it forgets those that have spent least, not those that were counted long ago", async () => {
+      const { quotas, close } = most(3);
+      for (const [owner, tokens] of [
+        ...([
+          [ada, 5000],
+          [bob, 10],
+          [carol, 300],
+          [dan, 20],
+        ] as const),
+      ])
+        await quotas.settle(owner, owner.user, spend(tokens));
+      expect(await spent(quotas)).toEqual([5000, 0, 300, 20]);
+      expect(await quotas.usage(bob, 1)).toEqual([]);
+      close();
+    });
+
+    test("a crowd of names that spend little never makes the store forget a large spending", async () => {
+      const { quotas, close } = most(10);
+      await quotas.settle(ada, "1", spend(5000));
+      for (let n = 0; n < 500; n++) await quotas.settle({ tenant: `t${n}`, user: "u" }, `${n}`, spend(10));
+      expect(await spent(quotas)).toEqual([5000, 0, 0, 0]);
+      close();
+    });
+
+    test("it forgets those of past months first, also those who spent most", async () => {
+      let time = Date.parse("2026-11-30T12:00:00.000Z");
+      const { quotas, close } = most(2, () => time);
+      await quotas.settle(ada, "1", spend(5000));
+      time += 86_400_000;
+      await quotas.settle(bob, "2", spend(10));
+      await quotas.settle(carol, "3", spend(20));
+      expect(await spent(quotas)).toEqual([0, 10, 20, 0]);
+      expect(await quotas.usage(ada, 100)).toEqual([]);
+      close();
+    });
+  });
+});
+
+describe("in a file", () => {
+  quotasContract(async (now) => openSqliteQuotas(await temporaryFolder(), now));
+
+  test("what counts for a budget is written at once, also for other processes, and all else when it is closed", async () => {
+    const dir = await temporaryFolder();
+    const one = openSqliteQuotas(dir);
+    const other = openSqliteQuotas(dir);
+    const inputOf = async () => (await other.quotas.usage(ADA, 1)).map(({ input_tokens }) => input_tokens);
+    await one.quotas.reserve(
+      ADA,
+      { id: "call", amounts: { tokens: 10, cost: 5 }, ms: 60_000 },
+      { tenant: {}, user: {} },
+    );
+    await one.quotas.settle(ADA, "call", SPENT);
+    expect(await inputOf()).toEqual([10]);
+    await one.quotas.settle(ADA, "without a budget", SPENT);
+    one.close();
+    expect(await inputOf()).toEqual([20]);
+    other.close();
+  });
+
+  test("what was used, held and reserved outlasts the process", async () => {
+    const dir = await temporaryFolder();
+    const first = openSqliteQuotas(dir);
+    await first.quotas.settle(ADA, "1", SPENT);
+    await first.quotas.hold(ADA, { thing: "threads", id: "1", ms: 10 ** 14 }, UNLIMITED);
+    await first.quotas.reserve(
+      ADA,
+      { id: "2", amounts: { tokens: 3, cost: 1 }, ms: 60_000 },
+      { tenant: {}, user: {} },
+    );
+    first.close();
+    const { quotas, close } = openSqliteQuotas(dir);
+    expect((await quotas.accounts(ADA)).user).toEqual({
+      day: { tokens: 10, cost: 5 },
+      month: { tokens: 10, cost: 5 },
+      reserved: { tokens: 3, cost: 1 },
+    });
+    expect((await quotas.held(ADA)).user.threads).toBe(1);
+    close();
+  });
+
+  test("what cannot be written says why in the log, and is written later", async () => {
+    const dir = await temporaryFolder();
+    const failures: object[] = [];
+    const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
+    const { quotas, close } = openSqliteQuotas(dir, Date.now, logger);
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
+    );
+    await quotas.settle(ADA, "r1", SPENT);
+    await expect.poll(() => failures).toHaveLength(1);
+    expect(failures).toMatchObject([{ err: { message: expect.stringContaining("the disk is broken") } }]);
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+    expect(failures).toHaveLength(1);
+  });
+
+  test("spending that could not be written is counted once when it is settled again", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    const amounts = { tokens: 10, cost: 5 };
+    await quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END",
+    );
+    await expect(quotas.settle(ADA, "call", SPENT)).rejects.toMatchObject({ code: "unavailable" });
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    await quotas.settle(ADA, "call", SPENT);
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+  });
+
+  test("spending is not lost with a reservation that could not be written", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    const beside = new DatabaseSync(join(dir, "usage.db"));
+    beside.exec(
+      "CREATE TRIGGER stuck BEFORE INSERT ON reserved BEGIN SELECT RAISE(ABORT, 'the disk is full'); END",
+    );
+    await quotas.settle(ADA, "unreserved", SPENT);
+    const amounts = { tokens: 10, cost: 5 };
+    const reserving = quotas.reserve(ADA, { id: "call", amounts, ms: 60_000 }, { tenant: {}, user: {} });
+    await expect(reserving).rejects.toMatchObject({ code: "unavailable" });
+    beside.exec("DROP TRIGGER stuck");
+    beside.close();
+    expect(await quotas.usage(ADA, 1)).toMatchObject([{ calls: 1 }]);
+    close();
+  });
+
+  test("what users of other tenants had stored is deleted after its time, though they never come back", async () => {
+    const dir = await temporaryFolder();
+    let time = 0;
+    const { quotas, close } = openSqliteQuotas(dir, () => time);
+    const stored = { id: "t", bytes: 10, ms: 1000 };
+    for (const tenant of ["a", "b", "c"]) await quotas.setStored({ tenant, user: "u" }, stored, UNLIMITED);
+    time = 1000;
+    for (let n = 0; n < 3; n++) await quotas.setStored(ADA, stored, UNLIMITED);
+    close();
+    const file = new DatabaseSync(join(dir, "usage.db"), { readOnly: true });
+    expect(file.prepare("SELECT tenant FROM stored").all()).toEqual([{ tenant: '["acme"]' }]);
+    expect(file.prepare("SELECT count(*) AS n FROM stored_sums").get()).toEqual({ n: 2 });
+    file.close();
+  });
+
+  test("no one else on the machine can read it", async () => {
+    const dir = await temporaryFolder();
+    const { quotas, close } = openSqliteQuotas(dir);
+    await quotas.settle(ADA, "1", SPENT);
+    for (const name of ["usage.db", "usage.db-wal"]) expect(statSync(join(dir, name)).mode & 0o077).toBe(0);
+    close();
+  });
+
+  test("a file that is another program's, or a newer version's, is refused and left alone", async () => {
+    const dir = await temporaryFolder();
+    const path = join(dir, "usage.db");
+    const text = "no database, though long enough to be taken for one".repeat(40);
+    await writeFile(path, text);
+    expect(() => openSqliteQuotas(dir)).toThrow(/cannot be reached: file is not a database/);
+    expect(await readFile(path, "utf8")).toBe(text);
+    await rm(path);
+    const newer = new DatabaseSync(path);
+    newer.exec("CREATE TABLE held (id TEXT); PRAGMA user_version = 99");
+    newer.close();
+    expect(() => openSqliteQuotas(dir)).toThrow(/newer version/);
+  });
+
+  test("what is asked after the end is unavailable", async () => {
+    const { quotas, close } = openSqliteQuotas(await temporaryFolder());
+    close();
+    close();
+    await expect(quotas.accounts(ADA)).rejects.toMatchObject({ code: "unavailable" });
+    await expect(quotas.settle(ADA, "1", SPENT)).rejects.toMatchObject({ code: "unavailable" });
+  });
+});

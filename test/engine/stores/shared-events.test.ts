@@ -1,0 +1,58 @@
+// Readers of one run in a store that several processes share, when its answers come late.
+
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import type { LogEntry } from "../../../src/agent/core/stores.ts";
+import { createReplays, type Page } from "../../../src/engine/stores/shared/event-pages.ts";
+import { sharedEvents } from "../../../src/engine/stores/shared/events.ts";
+import { LiveTails, type RunListener } from "../../../src/engine/stores/shared/live-tails.ts";
+import { ADA, note, seqsOf, upTo } from "./fixture.ts";
+
+const run = { owner: ADA, thread_id: "t", run_id: "r" };
+
+/** A run's log of so many entries, as a look at the store finds it. */
+function pageOf(length: number): Page {
+  const { event } = note("x");
+  const entries = upTo(length).map((seq): LogEntry => ({ seq, epoch: 1, event, json: "{}" }));
+  const held = { first: 1, last: length, epochOf: () => 1 };
+  return { last: length, epoch: 1, state: "live", held, entries };
+}
+
+test("a reader gets an entry that was written after another reader asked for the same page", async () => {
+  let written = 0;
+  const late: (() => void)[] = [];
+  let isSlow = false;
+  const pages = {
+    look: async () => pageOf(written),
+    read: async () => {
+      const page = pageOf(written);
+      if (isSlow) await new Promise<void>((resolve) => late.push(resolve));
+      return page;
+    },
+  };
+  const joined = Promise.withResolvers<RunListener>();
+  const source = { join: async (_: unknown, listener: RunListener) => joined.resolve(listener), leave() {} };
+  const feeds = new LiveTails(pages, source);
+  onTestFinished(() => feeds.close());
+  const events = sharedEvents({
+    pages,
+    replays: createReplays(pages, { isInRun: false, ms: 60_000 }),
+    feeds,
+    writer: { append: () => Promise.reject(new Error("This test writes nothing.")) },
+  });
+  const { signal } = new AbortController();
+
+  const following = events.read(run, 0, signal).next();
+  const { onNews } = await joined.promise;
+  await turn();
+  isSlow = true;
+  const other = events.read(run, 0, signal).next();
+  await expect.poll(() => late.length).toBe(1);
+  isSlow = false;
+  written = 1;
+  onNews({ last: 1, epoch: 1, ends: false });
+  await turn();
+  late.forEach((answer) => void answer());
+  expect(seqsOf((await following).value ?? [])).toEqual([1]);
+  expect(seqsOf((await other).value ?? [])).toEqual([1]);
+});

@@ -1,0 +1,226 @@
+// What is deleted of long threads is deleted in slices: others are served in between, and no one sees a part of it.
+
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { userMessage } from "../../../src/agent/core/message.ts";
+import type { AllStores } from "../../../src/engine/stores/all-stores.ts";
+import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
+import { ADA, BOB, claimed, done, inWorld, message, newRun, note, upTo } from "./fixture.ts";
+import { HOUR, temporaryDatabase } from "./sqlite-file.ts";
+
+const { dataDir, inFile, path } = temporaryDatabase();
+
+const LENGTH = 2000;
+/** No transaction deletes more rows. */
+const MOST_ROWS = 256;
+
+const TABLES = ["threads", "runs", "messages", "state", "inbox", "events", "deferred_calls", "documents"];
+const countRows = (...tables: string[]) =>
+  inFile((file) =>
+    tables.reduce(
+      (sum, table) => sum + Number(file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n),
+      0,
+    ),
+  );
+
+async function longThread({ threads }: AllStores, id: string) {
+  const messages = upTo(LENGTH).map((n) => userMessage(`${n}`));
+  await threads.create(ADA, { id, metadata: {}, messages, state: { todos: ["a"] } });
+  return messages;
+}
+
+/** How often another user is served before `work` ends. */
+async function servedDuring({ threads }: AllStores, work: Promise<unknown>): Promise<number> {
+  let isOver = false;
+  const end = work.finally(() => {
+    isOver = true;
+  });
+  let served = 0;
+  for (; !isOver; await nextTurn()) if (await threads.get(BOB, "other")) served++;
+  await end;
+  return served;
+}
+
+describe("while a long thread", () => {
+  const KINDS: [string, (stores: AllStores, last: string) => Promise<unknown>][] = [
+    ["is deleted", ({ threads }) => threads.delete(ADA, "t")],
+    ["is cleared", ({ threads }) => threads.clear(ADA, "t")],
+    ["is copied", ({ threads }) => threads.fork(ADA, "t", { id: "copy", metadata: {} })],
+    ["is begun again from its start", (stores, first) => claimed(stores, "t", { rewind_to: first })],
+  ];
+
+  test.each(KINDS)("%s, others are served", (_, remove) =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
+      async ({ stores }) => {
+        await stores.threads.create(BOB, { id: "other", metadata: {} });
+        const [first] = await longThread(stores, "t");
+        const served = await servedDuring(stores, remove(stores, first?.id ?? ""));
+        expect(served).toBeGreaterThan(LENGTH / MOST_ROWS);
+      },
+    ),
+  );
+
+  test("expires, others are served, and no one finds it any more", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options, threadTtlMs: HOUR }),
+      async ({ stores, advance }) => {
+        await longThread(stores, "t");
+        advance(HOUR);
+        await stores.threads.create(BOB, { id: "other", metadata: {} });
+        const served = await servedDuring(
+          stores,
+          stores.threads.messages(ADA, "t").then((all) => expect(all).toEqual([])),
+        );
+        expect(served).toBeGreaterThan(LENGTH / MOST_ROWS);
+        expect(await stores.threads.get(ADA, "t")).toBeUndefined();
+      },
+    ));
+
+  test("that was cleared expires, all who wait for it are answered", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options, threadTtlMs: HOUR }),
+      async ({ stores, advance }) => {
+        const { threads } = stores;
+        await longThread(stores, "t");
+        const cleared = threads.clear(ADA, "t");
+        const earlier = threads.get(ADA, "t");
+        advance(HOUR);
+        const later = threads.get(ADA, "t");
+        expect(await Promise.all([cleared, earlier, later])).toEqual([true, undefined, undefined]);
+      },
+    ));
+
+  test("loses its copy to a thread of the same id, others are served", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
+      async ({ stores }) => {
+        await stores.threads.create(BOB, { id: "other", metadata: {} });
+        await longThread(stores, "t");
+        const copying = stores.threads.fork(ADA, "t", { id: "c", metadata: {} });
+        const refused = expect(copying).rejects.toMatchObject({ code: "already_exists" });
+        for (let turn = 0; turn < 10; turn++) await nextTurn();
+        const created = stores.threads.create(ADA, { id: "c", metadata: {} });
+        expect(await servedDuring(stores, created)).toBeGreaterThan(1);
+        await refused;
+        expect(await stores.threads.messages(ADA, "c")).toEqual([]);
+      },
+    ));
+
+  test("loses its copy to a thread that is deleted at once, no part of it becomes a thread", () =>
+    inWorld(
+      async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
+      async ({ stores }) => {
+        const { threads } = stores;
+        await longThread(stores, "t");
+        const copying = threads.fork(ADA, "t", { id: "c", metadata: {} });
+        const refused = expect(copying).rejects.toMatchObject({ code: "already_exists" });
+        for (let turn = 0; turn < 10; turn++) await nextTurn();
+        await threads.create(ADA, { id: "c", metadata: {} });
+        expect(await threads.delete(ADA, "c")).toBe(true);
+        await refused;
+        expect(await threads.get(ADA, "c")).toBeUndefined();
+      },
+    ));
+});
+
+test("no one finds a thread from the moment it is deleted, and a new one of its id has nothing of it", () =>
+  inWorld(
+    async (options) => createSqliteStores({ dataDir: dataDir(), ...options }),
+    async ({ stores }) => {
+      const { threads, runs } = stores;
+      await longThread(stores, "t");
+      const deleted = threads.delete(ADA, "t");
+      await nextTurn();
+      expect((await threads.list(ADA, { limit: 10 })).items).toEqual([]);
+      expect(await threads.bytes(ADA, "t")).toBe(0);
+      const run = newRun("t");
+      const started = runs.start(ADA, run, "reject");
+      expect(await Promise.all([deleted, started])).toMatchObject([true, { outcome: "claimed" }]);
+      expect(await threads.messages(ADA, "t")).toEqual([]);
+      expect(await threads.state(ADA, "t")).toEqual({});
+      expect((await runs.list(ADA, "t", { limit: 10 })).items.map(({ id }) => id)).toEqual([run.id]);
+    },
+  ));
+
+describe("what a process has left to be deleted", () => {
+  /** The process ends after the first slice. */
+  async function interrupted(remove: (stores: AllStores, ids: readonly string[]) => Promise<unknown>) {
+    const stores = createSqliteStores({ path: path() });
+    const ids = (await longThread(stores, "t")).map(({ id }) => id);
+    const removing = remove(stores, ids).catch(() => "cut off");
+    await nextTurn();
+    await stores.close();
+    expect(await removing).toBe("cut off");
+    return ids;
+  }
+
+  test("of a deleted thread is deleted by the next one, which does not have the thread", async () => {
+    await interrupted(({ threads }) => threads.delete(ADA, "t"));
+    expect(countRows("messages")).toBeGreaterThan(LENGTH / 2);
+    const again = createSqliteStores({ path: path() });
+    expect((await again.threads.list(ADA, { limit: 10 })).items).toEqual([]);
+    expect(await again.threads.messages(ADA, "t")).toEqual([]);
+    await again.close();
+    expect(countRows(...TABLES)).toBe(0);
+  });
+
+  test("of a run that begins again is deleted by the next one, which has the run and the messages before", async () => {
+    const ids = await interrupted((stores, all) => claimed(stores, "t", { rewind_to: all[10] ?? "" }));
+    const again = createSqliteStores({ path: path() });
+    const [claim] = await again.runs.claimAbandoned(1);
+    if (!claim) throw new Error("It was not taken over.");
+    const more = message("more");
+    await again.events.append(claim.lease, [more, done()]);
+    const left = (await again.threads.messages(ADA, "t")).map(({ id }) => id);
+    expect(left).toEqual([...ids.slice(0, 10), more.data.message.id]);
+    expect(await again.threads.get(ADA, "t")).toMatchObject({ message_count: 11 });
+    await again.close();
+    expect(countRows("messages")).toBe(11);
+  });
+});
+
+describe("a sweep that fails says why in the log, and the next one tries again:", () => {
+  const NOTHING_GOES =
+    "CREATE TRIGGER stuck BEFORE DELETE ON messages BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END";
+  const LEFT: [string, (stores: AllStores) => Promise<unknown>][] = [
+    ["an expired thread", async () => {}],
+    ["what is left of a deleted thread", ({ threads }) => threads.delete(ADA, "t")],
+  ];
+
+  test.each(LEFT)("%s", async (_, remove) => {
+    const stores = createSqliteStores({ path: path(), now: () => 0 });
+    await longThread(stores, "t");
+    const removing = remove(stores).catch(() => {});
+    await stores.close();
+    await removing;
+    inFile((file) => file.exec(NOTHING_GOES));
+    const failures: object[] = [];
+    const logger = { info() {}, warn: (details: object) => void failures.push(details), error() {} };
+    const options = { path: path(), now: () => HOUR, threadTtlMs: HOUR };
+    const again = createSqliteStores({ ...options, logger, sweepMs: 1 });
+    await expect.poll(() => failures.length).toBeGreaterThan(1);
+    await again.close();
+    expect(failures[0]).toMatchObject({ err: { message: expect.stringContaining("the disk is broken") } });
+    inFile((file) => file.exec("DROP TRIGGER stuck"));
+    const cured = createSqliteStores(options);
+    expect(await cured.threads.messages(ADA, "t")).toEqual([]);
+    await cured.close();
+    expect(countRows(...TABLES)).toBe(0);
+  });
+});
+
+test("events whose time is up are deleted in slices", async () => {
+  const stores = createSqliteStores({ path: path(), now: () => 0 });
+  const { lease } = await claimed(stores, "t");
+  await stores.events.append(lease, [...upTo(LENGTH).map((n) => note(`${n}`)), done()]);
+  await stores.close();
+  const openFor = async (turns: number) => {
+    const again = createSqliteStores({ path: path(), now: () => 24 * HOUR });
+    for (let n = 0; n < turns; n++) await nextTurn();
+    await again.close();
+    return countRows("events");
+  };
+  expect(await openFor(0)).toBeGreaterThan(LENGTH - MOST_ROWS);
+  expect(await openFor(100)).toBe(0);
+});

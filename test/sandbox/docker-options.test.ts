@@ -1,0 +1,40 @@
+import { describe, expect, test } from "vitest";
+import { DockerOptions } from "../../src/sandbox/docker/options.ts";
+
+const MIB = 1024 ** 2;
+const read = (more: object) => DockerOptions.safeParse({ type: "docker", image: "debian", ...more });
+
+describe("/tmp of a sandbox", () => {
+  test.each([
+    ["512m", 64],
+    ["200m", 64],
+    ["128m", 35.2],
+    ["48m", 3.2],
+  ])("has its usual size, or what a memory of %s leaves: %d MiB", (memory, mib) => {
+    const { tmp } = DockerOptions.parse({ type: "docker", image: "debian", memory });
+    expect(tmp / MIB).toBeCloseTo(mib, 1);
+  });
+
+  test("that the operator sets must fit into the memory", () => {
+    expect(read({ memory: "128m", tmp: "35m" }).success).toBe(true);
+    const { error } = read({ memory: "128m", tmp: "64m" });
+    expect(error?.issues).toMatchObject([{ path: ["tmp"], message: expect.stringContaining("at most 35m") }]);
+  });
+
+  test("is not mentioned where only the memory is wrong", () => {
+    for (const memory of [512, "1k", "lots"])
+      expect(read({ memory }).error?.issues.map(({ path }) => path)).toEqual([["memory"]]);
+  });
+});
+
+test("a memory without a unit is bytes, and the error says what was likely meant", () => {
+  expect(read({ memory: 512 }).error?.issues[0]?.message).toContain("did you mean `512m`?");
+  expect(read({ memory: "1m" }).error?.issues[0]?.message).toBe("must be at least 48m, for example 96m");
+});
+
+test("a sandbox without an image is refused with an example", () => {
+  const { error } = DockerOptions.safeParse({ type: "docker" });
+  expect(error?.issues).toMatchObject([
+    { path: ["image"], message: "is missing, for example python:3.12-slim" },
+  ]);
+});

@@ -1,0 +1,136 @@
+import { expect, test } from "vitest";
+import type { Backend } from "../../../src/agent/core/backend.ts";
+import { drained, execute, readAll, refuses } from "../../support/backend.ts";
+import { describeWithOwnEngine, type Engine } from "../../support/engine.ts";
+import { ada, configOf, newServer, newWorld, type World } from "./opened.ts";
+
+const { signal } = new AbortController();
+
+async function containerOf({ docker }: Pick<Engine, "docker">, { deployment }: World) {
+  const [found] = await docker.listContainers({ filters: { label: [`skein.deployment=${deployment}`] } });
+  if (!found) throw new Error("there is no container");
+  return docker.getContainer(found.Id);
+}
+
+type Container = Awaited<ReturnType<typeof containerOf>>;
+
+async function areAllRunning({ docker }: Pick<Engine, "docker">, container: Container): Promise<boolean> {
+  const { ExecIDs } = await container.inspect();
+  const execs = await Promise.all((ExecIDs ?? []).map((id) => docker.getExec(id).inspect()));
+  return execs.every(({ Running, Pid }) => Running && Pid > 0);
+}
+
+/** A command that has begun, and runs on. */
+async function begun(backend: Backend) {
+  const stream = backend.exec("echo begun; sleep 300", { signal, timeoutMs: 60_000 });
+  await stream.next();
+  return drained(stream);
+}
+
+describeWithOwnEngine("a sandbox that is lost", (engine) => {
+  async function opened() {
+    const world = await newWorld();
+    const { pool, states } = newServer(engine, world);
+    const config = await configOf(engine, "busybox");
+    const backend = await pool.get(ada, config);
+    await backend.write("f", Buffer.from("kept"), signal);
+    return { world, pool, backend, config, states };
+  }
+  const isWell = async (backend: Backend) => {
+    expect(String(await readAll(backend, "f"))).toBe("kept");
+    expect(await execute(backend, "cat f")).toMatchObject({ output: "kept", exitCode: 0 });
+  };
+
+  test.each<[string, RegExp, (container: Container) => Promise<unknown>]>([
+    ["removed", /container was (removed|killed)/, (container) => container.remove({ force: true })],
+    ["killed", /container was killed/, (container) => container.kill()],
+    ["stopped", /container was (stopped|killed)/, (container) => container.stop({ t: 0 })],
+  ])("because it was %s tells the command so, and is there for the next call", async (_, words, harm) => {
+    const { world, backend } = await opened();
+    const command = begun(backend);
+    await execute(backend, "true");
+    const result = (await Promise.all([command, harm(await containerOf(engine, world))]))[0];
+    expect(result).toMatchObject({
+      ended: "sandbox-lost",
+      exitCode: null,
+      detail: expect.stringMatching(words),
+    });
+    await isWell(backend);
+  });
+
+  test("between two calls is repaired for the next one", async () => {
+    const { world, backend } = await opened();
+    for (const harm of ["kill", "remove", "stop", "restart"] as const) {
+      const container = await containerOf(engine, world);
+      await (harm === "remove" ? container.remove({ force: true }) : container[harm]({}));
+      await isWell(backend);
+    }
+  });
+
+  test("by a pause resumes the container", async () => {
+    const { world, backend } = await opened();
+    const container = await containerOf(engine, world);
+    // An engine that pauses a container while something is being started in it may never answer for it again.
+    await expect.poll(() => areAllRunning(engine, container)).toBe(true);
+    await container.pause();
+    await isWell(backend);
+  });
+
+  test("with its engine recovers when the engine returns", async () => {
+    const { backend } = await opened();
+    const command = begun(backend);
+    await execute(backend, "true");
+    const stopped = engine.stop();
+    expect(await command).toMatchObject({ ended: "sandbox-lost" });
+    await stopped;
+    await engine.start();
+    await isWell(backend);
+  });
+
+  test("with a killed engine recovers when the engine returns", async () => {
+    const { backend } = await opened();
+    const command = begun(backend);
+    await execute(backend, "true");
+    await engine.kill();
+    expect(await command).toMatchObject({ ended: "sandbox-lost" });
+    await engine.start();
+    await isWell(backend);
+  });
+
+  test("is reported while the engine is unreachable, and again when it returns", async () => {
+    const { backend, pool, config } = await opened();
+    await engine.stop();
+    await refuses(() => readAll(backend, "f"), "unavailable", "Docker engine");
+    expect(await pool.status(ada, config)).toMatchObject({
+      status: "error",
+      error: expect.stringContaining("Docker engine"),
+    });
+    pool.begin(["docker"]);
+    await refuses(() => pool.ping(), "unavailable", "Docker engine");
+    await engine.start();
+    await isWell(backend);
+    await pool.ping();
+  });
+});
+
+describeWithOwnEngine("what a command does to its own sandbox", (engine) => {
+  test("by killing all it can costs it the command at most", async () => {
+    const world = await newWorld();
+    const { pool } = newServer(engine, world);
+    const backend = await pool.get(ada, await configOf(engine, "busybox"));
+    await backend.write("f", Buffer.from("kept"), signal);
+    const before = (await containerOf(engine, world)).id;
+    const result = await execute(backend, "kill -9 -1; sleep 300");
+    expect(result.ended).toMatch(/sandbox-lost|output-lost/);
+    expect(String(await readAll(backend, "f"))).toBe("kept");
+    expect((await containerOf(engine, world)).id).toBe(before);
+  });
+
+  test("by using up its memory is reported as that", async () => {
+    const { pool } = newServer(engine, await newWorld());
+    const backend = await pool.get(ada, await configOf(engine, "busybox"));
+    const result = await execute(backend, "tail /dev/zero");
+    expect(result).toMatchObject({ ended: "oom" });
+    expect((await execute(backend, "echo next")).output).toBe("next\n");
+  });
+});

@@ -1,0 +1,24 @@
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { PROVIDERS } from "../../../src/agent/models/providers.ts";
+import { Settings } from "../../../src/server/config/environment.ts";
+
+/** Of the system, passed on to commands and to MCP servers, and of Node: not settings of Skein. */
+const SYSTEM = ["HOME", "LANG", "PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
+
+const namesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = ""]) => name);
+
+test(".env.example lists every variable that the server reads or that models.md names, and no other", () => {
+  const sources = globSync("src/**/*.ts").map((file) => readFileSync(file, "utf8"));
+  const read = new Set([
+    ...Object.keys(Settings.shape),
+    ...sources.flatMap((text) => namesIn(text, /\benv\.([A-Z][A-Z0-9_]+)/g)),
+    ...Object.values(PROVIDERS).flatMap(({ keyEnv = [], baseUrlEnv = [], credentialsEnv = [] }) =>
+      [keyEnv, baseUrlEnv, credentialsEnv].flat(),
+    ),
+    // What the SDKs of providers read by themselves.
+    ...namesIn(readFileSync("docs/models.md", "utf8"), /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)/g),
+  ]);
+  const listed = namesIn(readFileSync(".env.example", "utf8"), /^# ([A-Z0-9_]+)=/gm);
+  expect(listed.toSorted()).toEqual([...read].filter((name) => !SYSTEM.includes(name)).toSorted());
+});

@@ -1,0 +1,56 @@
+import fastify from "fastify";
+import { expect, onTestFinished, test } from "vitest";
+import { AppError } from "../../../src/agent/core/errors.ts";
+import { createDependencies, type Dependency } from "../../../src/server/http/dependencies.ts";
+import { sendProblem } from "../../../src/server/http/errors.ts";
+import { healthRoutes } from "../../../src/server/http/routes/operations.ts";
+import { withZod } from "../../../src/server/http/validation.ts";
+
+/** A server whose store answers `ping` as `ping` does, with more dependencies. */
+async function served(ping: () => Promise<void>, ...more: Dependency[]) {
+  const server = fastify();
+  onTestFinished(() => server.close());
+  server.setErrorHandler<Error>(sendProblem);
+  const executor = { isClosing: false };
+  const log = { info() {}, warn() {} };
+  const dependencies = createDependencies([{ name: "store", check: ping }, ...more], log);
+  healthRoutes(withZod(server), { dependencies, runs: { executor } } as never);
+  const url = await server.listen({ port: 0 });
+  return { executor, status: async () => (await fetch(`${url}/ready`)).status };
+}
+
+test("however many ask `/ready` in a moment, the store is asked once", async () => {
+  let asked = 0;
+  const { status } = await served(async () => {
+    asked++;
+    await new Promise(setImmediate);
+  });
+  const answers = await Promise.all(Array.from({ length: 50 }, status));
+  expect(new Set(answers)).toEqual(new Set([200]));
+  expect(asked).toBe(1);
+});
+
+test("`/ready` follows a store that is lost and comes back", async () => {
+  let isDown = true;
+  const { status } = await served(async () => {
+    if (isDown) throw new AppError("unavailable", "The store cannot be reached.");
+  });
+  expect(await status()).toBe(503);
+  isDown = false;
+  await expect.poll(status).toBe(200);
+  isDown = true;
+  await expect.poll(status).toBe(503);
+});
+
+test("`/ready` passes over one that the server can do without", async () => {
+  const check = () => Promise.reject(new AppError("unavailable", "This engine cannot be reached."));
+  const { status } = await served(async () => {}, { name: "engine b", check, isOptional: true });
+  expect(await status()).toBe(200);
+});
+
+test("`/ready` says at once that the server is shutting down", async () => {
+  const { executor, status } = await served(async () => {});
+  expect(await status()).toBe(200);
+  executor.isClosing = true;
+  expect(await status()).toBe(503);
+});

@@ -1,0 +1,395 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import type { Model } from "../../../src/agent/core/model.ts";
+import { defineTool } from "../../../src/agent/core/tool.ts";
+import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
+import { createAgent, createRuntime } from "../../../src/index.ts";
+import type { StreamEvent } from "../../../src/protocol/event.ts";
+import { workspace } from "../../agent/hooks/workspace.ts";
+import { names } from "../../support/backend.ts";
+import { gate, gated } from "../../support/gate.ts";
+import { agentWith, collect, runtimeWith } from "../../support/library.ts";
+import { temporaryFolder } from "../../support/server.ts";
+
+const echo = agentWith(({ messages }) => ({ say: `heard ${messages.length}` }), { name: "echo" });
+
+const thrown = new TypeError("cannot read the weights");
+const broken: Model = {
+  name: "own:m",
+  stream() {
+    throw thrown;
+  },
+};
+
+/** An agent that stays at work until the test lets it go. */
+function atGate() {
+  const { tool, open, entered } = gate();
+  return { open, entered, agent: agentWith(gated, { name: "gated", tools: [tool] }) };
+}
+
+describe("a runtime", () => {
+  test("runs several agents side by side and lists those at work", async () => {
+    const runtime = runtimeWith({ agents: [echo] });
+    const { agent, open, entered } = atGate();
+    const one = runtime.spawn(agent, { input: "go" });
+    const two = runtime.spawn("echo", { input: "hello" });
+    expect((await two.result).text).toBe("heard 1");
+    await entered;
+    expect(await one.phase()).toEqual({ name: "executing_tool", of: ["gate"] });
+    expect(await two.phase()).toBeUndefined();
+    expect(runtime.list().map(({ id }) => id)).toEqual([one.id]);
+    expect(await runtime.isRunning(one.id)).toBe(true);
+    expect(await runtime.isRunning(two.id)).toBe(false);
+    open();
+    expect((await one.result).text).toBe("Through.");
+    expect(runtime.list()).toEqual([]);
+  });
+
+  test("gives the author of a model what it threw, in the result and in the log", async () => {
+    const lines: [object, string][] = [];
+    const error = (details: object, message: string) => void lines.push([details, message]);
+    const agent = createAgent({ name: "broken", model: broken });
+    const runtime = runtimeWith({ logger: { info() {}, warn() {}, error } });
+    const handle = runtime.spawn(agent, { input: "hello", tenant: "acme", user: "ada" });
+    const result = await handle.result;
+    expect(result).toMatchObject({ status: "error", error: { code: "internal" } });
+    expect(result.error?.cause).toBe(thrown);
+    expect((await (await runtime.get(handle.id, handle.owner))?.result)?.error?.cause).toBe(thrown);
+    const ids = { tenant: "acme", user: "ada", thread_id: handle.id, run_id: result.run.id, agent: "broken" };
+    const details = { ...ids, code: "internal", err: expect.objectContaining({ cause: thrown }) };
+    expect(lines).toEqual([[expect.objectContaining(details), "run failed"]]);
+  });
+
+  test("gives the author of a hook what it threw, under the hook's name", async () => {
+    const hook = () => ({
+      name: "mine",
+      wrapModelCall(): never {
+        throw thrown;
+      },
+    });
+    const agent = agentWith([{ say: "hi" }], { name: "hooked", hooks: [hook] });
+    const runtime = runtimeWith({ logger: { info() {}, warn() {}, error() {} } });
+    const { error } = await runtime.spawn(agent, { input: "hello" }).result;
+    expect(error).toMatchObject({ code: "hook_failed", message: expect.stringContaining("`mine`") });
+    expect(error?.cause).toBe(thrown);
+  });
+
+  test("finds a thread again by its id, and only for its owner", async () => {
+    const runtime = runtimeWith();
+    const { id } = runtime.spawn(echo, { input: "hello", user: "ada" });
+    await runtime.list()[0]?.result;
+    const found = await runtime.get(id, { user: "ada" });
+    expect((await found?.result)?.text).toBe("heard 1");
+    expect(await found?.status()).toBe("success");
+    expect(await runtime.get(id, { user: "bob" })).toBeUndefined();
+  });
+
+  test("refuses an id that means something in a path, a key or a file name", () => {
+    const runtime = runtimeWith();
+    for (const thread of ["../x", "a b", "", "a:b"])
+      expect(() => runtime.spawn(echo, { thread, input: "hello" })).toThrow(/thread: must be 1 to 128/);
+  });
+
+  test("that is closed rejects calls on its handles, and causes no unhandled rejection", async () => {
+    const runtime = runtimeWith();
+    await runtime.close();
+    const handle = runtime.spawn(echo);
+    // Long enough for an unhandled rejection to be reported.
+    await new Promise((resolve) => setImmediate(resolve));
+    await expect(handle.send("hello")).rejects.toMatchObject({ code: "unavailable" });
+  });
+
+  test("shuts one down, and all", async () => {
+    const runtime = runtimeWith();
+    const gates = [atGate(), atGate(), atGate()];
+    const handles = gates.map(({ agent }, index) =>
+      runtime.spawn(agent.with({ name: `gated${index}` }), { input: "go" }),
+    );
+    await Promise.all(gates.map(({ entered }) => entered));
+    await runtime.shutdown(handles[0]?.id ?? "");
+    expect(await handles[0]?.status()).toBe("cancelled");
+    expect(await handles[1]?.status()).toBe("running");
+    await runtime.shutdownAll();
+    expect(await Promise.all(handles.map((handle) => handle.status()))).toEqual(Array(3).fill("cancelled"));
+    expect(runtime.list()).toEqual([]);
+  });
+
+  test("that is closed ends what runs, and starts nothing more", async () => {
+    const { agent, entered } = atGate();
+    let handle: ReturnType<ReturnType<typeof createRuntime>["spawn"]>;
+    let runtime: ReturnType<typeof createRuntime>;
+    {
+      await using closing = createRuntime({ grace_ms: 0 });
+      runtime = closing;
+      handle = closing.spawn(agent, { input: "go" });
+      await entered;
+    }
+    expect(await handle.result).toMatchObject({ status: "error", error: { code: "shutting_down" } });
+    await expect(runtime.spawn(agent, { input: "again" }).result).rejects.toMatchObject({
+      code: "shutting_down",
+    });
+  });
+
+  test("leaves stores that it was given open, and another one finds the thread there", async () => {
+    const stores = createMemoryStores();
+    onTestFinished(() => stores.close());
+    const first = createRuntime({ stores });
+    const handle = first.spawn(echo, { input: "hello" });
+    await handle.result;
+    await first.close();
+    const again = runtimeWith({ stores }).spawn(echo, { input: "and again", thread: handle.id });
+    expect((await again.result).text).toBe("heard 3");
+  });
+
+  test("refuses another agent of a name that is there, and takes it in its place when told to", async () => {
+    const runtime = runtimeWith({ agents: [echo] });
+    const other = agentWith(() => ({ say: "other" }), { name: "echo" });
+    expect(() => runtime.spawn(other, { input: "x" })).toThrow(/another agent `echo`/);
+    runtime.replace(other);
+    expect((await runtime.spawn("echo", { input: "x" }).result).text).toBe("other");
+    expect(() => runtime.spawn("ecko", { input: "x" })).toThrow(/did you mean `echo`/);
+  });
+
+  test("rejects a result for what was never accepted", async () => {
+    const runtime = runtimeWith();
+    const { agent, entered } = atGate();
+    const { id } = runtime.spawn(agent, { input: "go" });
+    await entered;
+    await expect(runtime.spawn(echo, { input: "x", thread: id }).result).rejects.toMatchObject({
+      code: "thread_busy",
+    });
+  });
+});
+
+describe("a handle", () => {
+  test("without input waits for one", async () => {
+    const handle = runtimeWith().spawn(echo);
+    expect(await handle.status()).toBe("idle");
+    await expect(handle.result).rejects.toMatchObject({ code: "run_not_active" });
+    await handle.send("hello");
+    expect((await handle.result).text).toBe("heard 1");
+    await handle.send("and again");
+    expect((await handle.result).text).toBe("heard 3");
+    expect(await handle.history()).toHaveLength(4);
+  });
+
+  test("steers a run that is at work", async () => {
+    const { tool, open, entered } = gate();
+    const script = ({ messages }: { messages: readonly { content: unknown }[] }) =>
+      messages.length === 1 ? { call: [{ tool: "gate" }] } : { say: String(messages.at(-1)?.content) };
+    const handle = runtimeWith().spawn(agentWith(script, { tools: [tool] }), { input: "go" });
+    const before = await handle.run();
+    await entered;
+    await handle.send("and mind the time");
+    open();
+    expect((await handle.result).text).toBe("and mind the time");
+    expect((await handle.run())?.id).toBe(before?.id);
+  });
+
+  test("tells any number of subscribers what is said, run after run, until they leave", async () => {
+    const handle = runtimeWith().spawn(echo);
+    const ends = Array.from({ length: 2 }, () => Promise.withResolvers<void>());
+    const seen: StreamEvent["event"][][] = [[], []];
+    const leave = seen.map((events, index) =>
+      handle.subscribe(({ event }) => {
+        events.push(event);
+        if (events.filter((each) => each === "done").length === 2 - index) ends[index]?.resolve();
+      }),
+    );
+    await handle.send("hello");
+    await handle.result;
+    await ends[1]?.promise;
+    leave[1]?.();
+    await handle.send("again");
+    await ends[0]?.promise;
+    const runs = seen.map((events) => events.filter((each) => each === "run_start").length);
+    expect(runs).toEqual([2, 1]);
+  });
+
+  test("keeps delivering to a subscriber that throws, and logs the error", async () => {
+    const errors: string[] = [];
+    const logger = { info() {}, warn() {}, error: (_: object, message: string) => void errors.push(message) };
+    const handle = runtimeWith({ logger }).spawn(echo, { input: "hello" });
+    const over = Promise.withResolvers<void>();
+    handle.subscribe(({ event }) => {
+      if (event === "done") over.resolve();
+      throw new Error("no");
+    });
+    await over.promise;
+    expect(errors.length).toBeGreaterThan(3);
+  });
+
+  test("says in the log as well what a subscriber throws later", async () => {
+    const errors: string[] = [];
+    const error = (_: object, message: string) => void errors.push(message);
+    const handle = runtimeWith({ logger: { info() {}, warn() {}, error } }).spawn(echo, { input: "hello" });
+    const heard: string[] = [];
+    handle.subscribe(async ({ event }) => {
+      heard.push(event);
+      await Promise.reject(new Error("no"));
+    });
+    await expect.poll(() => heard.at(-1)).toBe("done");
+    await expect.poll(() => errors.length).toBe(heard.length);
+  });
+
+  test("stops after the current step, or at once", async () => {
+    for (const [method, status] of [
+      ["interrupt", "interrupted"],
+      ["cancel", "cancelled"],
+    ] as const) {
+      const { agent, entered, open } = atGate();
+      const handle = runtimeWith().spawn(agent, { input: "go" });
+      await entered;
+      const stopped = handle[method]();
+      open();
+      await stopped;
+      expect((await handle.result).status).toBe(status);
+      await handle[method](); // what has ended is left as it is
+    }
+  });
+
+  test("keeps what is said of the thread", async () => {
+    const handle = runtimeWith().spawn(echo);
+    await handle.describe({ title: "Talk", metadata: { topic: "birds" } });
+    expect(await handle.metadata()).toEqual({ topic: "birds" });
+  });
+});
+
+describe("what a run asks", () => {
+  const wipe = defineTool({
+    name: "wipe",
+    description: "Wipes a disk.",
+    parameters: z.object({ disk: z.string() }),
+    execute: ({ disk }) => `wiped ${disk}`,
+  });
+  const wiper = (...disks: string[]) =>
+    agentWith([{ call: disks.map((disk) => ({ tool: "wipe", args: { disk } })) }, { say: "Done." }], {
+      tools: [wipe],
+      permissions: { mode: "default" },
+    });
+
+  test("comes with its result, and the answer resumes the run", async () => {
+    const handle = runtimeWith().spawn(wiper("sda"), { input: "Wipe it." });
+    const asked = await handle.result;
+    expect(asked.status).toBe("interrupted");
+    expect(asked.interrupts).toMatchObject([{ kind: "approval", name: "wipe", args: { disk: "sda" } }]);
+    await handle.answer(asked.interrupts.map(({ id }) => ({ id, decision: "approve" })));
+    const { text, messages, run } = await handle.result;
+    expect(text).toBe("Done.");
+    expect(messages[0]).toMatchObject({ role: "tool", content: "wiped sda" });
+    expect(run.resumes).toBe(asked.run.id);
+    expect(await handle.interrupts()).toEqual([]);
+  });
+
+  test("is run with arguments that its tool may change, once it is approved", async () => {
+    const search = defineTool({
+      name: "search",
+      description: "Searches.",
+      parameters: z.object({ query: z.looseObject({ terms: z.array(z.unknown()) }), filter: z.unknown() }),
+      execute({ query, filter }) {
+        query.terms.push("more");
+        return JSON.stringify([query, Object.assign(Object(filter), { limit: 10 })]);
+      },
+    });
+    const args = { query: { terms: ["a"] }, filter: { since: "today" } };
+    const agent = agentWith([{ call: [{ tool: "search", args }] }, { say: "Done." }], {
+      tools: [search],
+      permissions: { mode: "default" },
+    });
+    const handle = runtimeWith().spawn(agent, { input: "Search." });
+    const { interrupts } = await handle.result;
+    await handle.answer(interrupts.map(({ id }) => ({ id, decision: "approve" })));
+    const { messages } = await handle.result;
+    const output = '[{"terms":["a","more"]},{"since":"today","limit":10}]';
+    expect(messages[0]).toMatchObject({ role: "tool", content: output });
+    expect((await handle.history())[1]).toMatchObject({ tool_calls: [{ name: "search", args }] });
+  });
+
+  test("is answered call by call", async () => {
+    const handle = runtimeWith().spawn(wiper("sda", "sdb"), { input: "Wipe both." });
+    const { interrupts } = await handle.result;
+    const answers = interrupts.map(({ id }) => ({ id, decision: "deny" as const, message: "No." }));
+    await Promise.all(answers.map((answer) => handle.answer([answer])));
+    expect((await handle.result).text).toBe("Done.");
+    const results = (await handle.history()).filter(({ role }) => role === "tool");
+    expect(results).toMatchObject([{ error: "No." }, { error: "No." }]);
+    await expect(handle.answer(answers)).rejects.toMatchObject({ code: "run_not_active" });
+  });
+
+  test("is over when it is cancelled", async () => {
+    const handle = runtimeWith().spawn(wiper("sda"), { input: "Wipe it." });
+    await handle.result;
+    await handle.cancel();
+    expect(await handle.interrupts()).toEqual([]);
+    expect((await handle.history()).at(-1)).toMatchObject({ role: "tool", error: expect.any(String) });
+  });
+
+  test("is answered after the program was started again, where stores last", async () => {
+    const dataDir = await temporaryFolder();
+    const started = () => {
+      const stores = createSqliteStores({ dataDir });
+      const runtime = createRuntime({ stores, agents: [wiper("sda")] });
+      const stop = async () => {
+        await runtime.close();
+        await stores.close();
+      };
+      return { runtime, stop };
+    };
+    const first = started();
+    const { id, result } = first.runtime.spawn("agent", { input: "Wipe it." });
+    const { interrupts } = await result;
+    await first.stop();
+    const second = started();
+    onTestFinished(second.stop);
+    const handle = await second.runtime.get(id);
+    expect(await handle?.interrupts()).toEqual(interrupts);
+    await handle?.answer(interrupts.map(({ id }) => ({ id, decision: "approve" })));
+    await handle?.result;
+    expect((await handle?.history())?.find(({ role }) => role === "tool")).toMatchObject({
+      content: "wiped sda",
+    });
+  });
+
+  test("of the program itself is a call that it answers with a result", async () => {
+    const parameters = { type: "object", properties: {} };
+    const client_tools = [{ name: "locate", description: "Where the user is.", parameters }];
+    const agent = agentWith([
+      {
+        call: [
+          { tool: "locate", id: "c1" },
+          { tool: "locate", id: "c2" },
+        ],
+      },
+      { say: "Ah." },
+    ]);
+    const handle = runtimeWith().spawn(agent, { input: "Where am I?", client_tools });
+    expect((await handle.result).status).toBe("interrupted");
+    await Promise.all([
+      handle.submitToolResult("c1", "Graz"),
+      handle.submitToolResult("c2", { error: "No GPS." }),
+    ]);
+    expect((await handle.result).text).toBe("Ah.");
+    const results = (await handle.history()).filter(({ role }) => role === "tool");
+    expect(results).toMatchObject([{ content: "Graz" }, { error: "No GPS." }]);
+  });
+});
+
+test("events end with a consumer that leaves in the middle", async () => {
+  const { agent, entered, open } = atGate();
+  const handle = runtimeWith().spawn(agent, { input: "go" });
+  for await (const { event } of handle.events()) if (event === "on_tool_start") break;
+  await entered;
+  open();
+  expect((await collect(handle.events())).at(-1)?.event).toBe("done");
+});
+
+test("an agent works in a custom backend, which the caller closes", async () => {
+  const backend = await workspace({});
+  const script = [
+    { call: [{ tool: "write_file", args: { path: "a.txt", content: "hello" } }] },
+    { say: "Done." },
+  ];
+  await runtimeWith().spawn(agentWith(script, { backend }), { input: "Write." }).result;
+  expect(await names(backend, ".")).toContain("a.txt");
+});
