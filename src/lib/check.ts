@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { PausingContext } from "./bounded-schemas.ts";
 import { didYouMean } from "./did-you-mean.ts";
+import { firstChars } from "./text.ts";
 
 type Path = readonly PropertyKey[];
 
@@ -223,7 +224,7 @@ const oneLine = (text: string) => text.replace(/\s+/g, " ");
 /** Hides the credentials of URLs. */
 function shortened(text: string): string {
   const line = oneLine(text).replace(/\/\/.*@/, "//…@");
-  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN)}…` : line;
+  return line.length > MAX_SHOWN ? `${firstChars(line, MAX_SHOWN)}…` : line;
 }
 
 /** `agents.coder.tools[0]` */

@@ -7,6 +7,7 @@ import { unusedProxy } from "../../lib/http-fetch.ts";
 import { isObject } from "../../lib/json.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { replacingAll } from "../../lib/replacer.ts";
+import { firstChars } from "../../lib/text.ts";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
 /**
@@ -235,7 +236,7 @@ function innermost(error: Error): Error {
 function shorten(message: string): string {
   if (/<html|<!doctype/i.test(message)) return "";
   const flat = message.replace(/\s+/g, " ").trim();
-  return flat.length > 500 ? `${flat.slice(0, 500)}…` : flat;
+  return flat.length > 500 ? `${firstChars(flat, 500)}…` : flat;
 }
 
 /** Removes the key that was sent and any text that looks like a key. */

@@ -1,6 +1,7 @@
 // Shared by the readers of all dialects: their interface, and the values that providers send.
 
 import { isNestedDeeper } from "../../lib/json.ts";
+import { firstChars } from "../../lib/text.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import { joinedArguments, MAX_ARGUMENT_DEPTH, readArguments } from "../core/call-arguments.ts";
 import type { ToolCall, Usage } from "../core/message.ts";
@@ -41,7 +42,7 @@ export function jsonIn(value: unknown): string {
 }
 
 /** The name or the id of a tool call; empty when the provider gave none. */
-export const nameIn = (value: unknown) => textIn(value).toWellFormed().slice(0, MAX_NAME_LENGTH);
+export const nameIn = (value: unknown) => firstChars(textIn(value).toWellFormed(), MAX_NAME_LENGTH);
 
 /** Whether a value of the provider's may be kept with the message as it is. */
 export function isKeepable(value: unknown): value is Record<string, unknown> {

@@ -2,6 +2,7 @@
 // requests that offer the tool.
 
 import { isObject } from "../../lib/json.ts";
+import { firstChars } from "../../lib/text.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
 import { mergedShape } from "./merged-alternatives.ts";
 import { asCurrentDraft, LISTS_OF_SCHEMAS, SCHEMAS, SCHEMAS_BY_NAME } from "./schema-drafts.ts";
@@ -66,7 +67,7 @@ function isTooDeep(value: unknown, depth: number): boolean {
 function propertyFault({ properties = {} }: Record<string, unknown>): string | undefined {
   const odd = isObject(properties) && Object.keys(properties).find((name) => !PROPERTY.test(name));
   return odd
-    ? `have a property name that no provider takes: ${JSON.stringify(odd.slice(0, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
+    ? `have a property name that no provider takes: ${JSON.stringify(firstChars(odd, 64))}; use 1 to 64 characters of A-Z a-z 0-9 _ . -`
     : undefined;
 }
 

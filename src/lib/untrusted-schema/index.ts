@@ -12,6 +12,7 @@ import { ownTurn } from "../async.ts";
 import { isObject } from "../json.ts";
 import { stepsOf } from "../json-pointer.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
+import { firstChars } from "../text.ts";
 import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
 /** A schema as it is written. */
@@ -264,7 +265,7 @@ function expression(pattern: string): SafeRegex {
     kept.set(pattern, regex);
     return regex;
   } catch (error) {
-    throw new SyntaxError(`has the expression \`${pattern.slice(0, 100)}\`, which ${messageOf(error)}`);
+    throw new SyntaxError(`has the expression \`${firstChars(pattern, 100)}\`, which ${messageOf(error)}`);
   }
 }
 
@@ -277,7 +278,7 @@ function withinStack<T>(work: () => T, fault: string): T {
   }
 }
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 300);
+const messageOf = (error: unknown) => firstChars(error instanceof Error ? error.message : String(error), 300);
 
 function notAllowed(errors: readonly ErrorObject[] | null | undefined): string {
   const sentences = (errors ?? []).map(schemaFault);
@@ -325,5 +326,5 @@ const written = (value: unknown) => `\`${shown(JSON.stringify(value))}\``;
 
 function shown(value: unknown): string {
   const text = String(value).replace(/\s+/g, " ");
-  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+  return text.length > MAX_SHOWN ? `${firstChars(text, MAX_SHOWN)}…` : text;
 }

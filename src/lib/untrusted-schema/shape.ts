@@ -3,6 +3,7 @@
 
 import { isObject } from "../json.ts";
 import { pointerStep } from "../json-pointer.ts";
+import { firstChars } from "../text.ts";
 
 /** The mark's keyword. */
 export const COST = "$cost";
@@ -68,7 +69,7 @@ export function shapeOf(schema: unknown): Shape {
   }
   const loose = parts.references.find((reference) => !parts.places.has(decoded(reference)));
   if (loose !== undefined)
-    throw new SyntaxError(`refers to \`${loose.slice(0, 100)}\`, which is not one of its own parts`);
+    throw new SyntaxError(`refers to \`${firstChars(loose, 100)}\`, which is not one of its own parts`);
   return { schema: copy, parts: count, expressions };
 }
 

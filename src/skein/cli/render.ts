@@ -1,5 +1,6 @@
 // Renders the events of a run as text for a terminal.
 
+import { firstChars } from "../../lib/text.ts";
 import { type AgentHandlers, readAgent } from "../../protocol/agent-reader.ts";
 import type { End } from "../../protocol/end.ts";
 import { WAITING_TEXT } from "../../protocol/end-texts.ts";
@@ -148,4 +149,4 @@ function todos(value: unknown, paint: Paint): string {
 }
 
 const short = (text: string) =>
-  (text.length > PREVIEW ? `${text.slice(0, PREVIEW)}…` : text).replaceAll("\n", "⏎");
+  (text.length > PREVIEW ? `${firstChars(text, PREVIEW)}…` : text).replaceAll("\n", "⏎");

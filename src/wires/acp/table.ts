@@ -2,6 +2,7 @@
 
 import type { PlanEntry, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Message } from "../../agent/core/message.ts";
+import { lastChars } from "../../lib/text.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import { readTurn } from "../../protocol/turn-reader.ts";
 import { shownTodos } from "../shown.ts";
@@ -88,7 +89,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
       { sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" },
     ],
     toolProgress(_, { call_id: toolCallId, output }) {
-      const shown = `${open.get(toolCallId) ?? ""}${output}`.slice(-SHOWN_OUTPUT);
+      const shown = lastChars(`${open.get(toolCallId) ?? ""}${output}`, SHOWN_OUTPUT);
       open.set(toolCallId, shown);
       const content = [{ type: "content" as const, content: text(shown) }];
       return [{ sessionUpdate: "tool_call_update", toolCallId, content }];

@@ -2,6 +2,7 @@
 
 import type { ToolCall, ToolCallContent, ToolKind } from "@agentclientprotocol/sdk";
 import type { ToolMessage, ToolCall as WrittenCall } from "../../agent/core/message.ts";
+import { firstChars } from "../../lib/text.ts";
 import { blocksOf, text } from "./content.ts";
 
 const KINDS: Readonly<Record<string, ToolKind>> = {
@@ -26,7 +27,7 @@ const TELLING = ["command", "path", "pattern", "url", "query"];
 export function titleOf(name: string, args: Readonly<Record<string, unknown>>): string {
   const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
   const title = (telling === undefined ? name : `${name} ${telling}`).replaceAll(/\s+/g, " ");
-  return title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title;
+  return title.length > LONGEST_TITLE ? `${firstChars(title, LONGEST_TITLE)}…` : title;
 }
 
 /** Everything that is known of a call before it runs. */

@@ -1,5 +1,6 @@
 // Why a reply ended. The words of all dialects stand in one list, because gateways translate one into another and miss some.
 
+import { firstChars } from "../../../lib/text.ts";
 import type { StopReason } from "../../core/model.ts";
 import { textIn } from "../reply.ts";
 
@@ -95,7 +96,7 @@ export function ending(): Ending {
       const known = ENDS.get(plain(word));
       const next = known ?? "end_turn";
       if (end !== undefined && GRAVITY.indexOf(end) <= GRAVITY.indexOf(next)) return;
-      [said, end, isUnknown] = [word.slice(0, MAX_LENGTH), next, known === undefined];
+      [said, end, isUnknown] = [firstChars(word, MAX_LENGTH), next, known === undefined];
     },
     get word() {
       return said;
