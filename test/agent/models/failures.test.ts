@@ -299,6 +299,55 @@ describe("a conversation that is too long", () => {
   });
 });
 
+describe("an error to which two rules apply", () => {
+  const CONTEXT = "maximum context length is 8192 tokens";
+  test.each<[string, number | undefined, object, string]>([
+    [
+      "a rate limit that names a length",
+      429,
+      { message: `Limit per minute; ${CONTEXT}` },
+      "model_rate_limited",
+    ],
+    [
+      "a rate limit in a stream that names a length",
+      undefined,
+      { type: "rate_limit_error", message: CONTEXT },
+      "model_rate_limited",
+    ],
+    [
+      "a request above the tokens per minute",
+      413,
+      { code: "rate_limit_exceeded", message: "Request too large" },
+      "context_overflow",
+    ],
+    [
+      "a used up quota, sent as a rate limit",
+      429,
+      { code: "insufficient_quota", message: "Rate limit" },
+      "model_auth",
+    ],
+    [
+      "a used up quota that names a length",
+      400,
+      { code: "insufficient_quota", message: CONTEXT },
+      "model_auth",
+    ],
+    ["a wrong key that names a length", 400, { status: "API_KEY_INVALID", message: CONTEXT }, "model_auth"],
+    ["a wrong key, sent as a rate limit", 429, { message: "API key not valid." }, "model_auth"],
+    ["a long conversation, sent as a failure of the server", 500, { message: CONTEXT }, "context_overflow"],
+    [
+      "a failure of the server that names a time limit",
+      503,
+      { message: "The request timed out." },
+      "model_overloaded",
+    ],
+  ])("%s has one code", (_, status, error, code) => {
+    const refusal = status === undefined ? {} : { refusal: { status, headers: new Headers() } };
+    const thrown = new ProviderError("failed", { body: { error }, ...refusal });
+    expect(failureOf(thrown, { model: "x:y" }).code).toBe(code);
+  });
+});
+
 test.each([new Anthropic.APIConnectionTimeoutError(), new OpenAI.APIConnectionTimeoutError()])(
   "a timeout of an SDK is `model_timeout`",
   (error) => {

@@ -56,3 +56,19 @@ test("a reader gets an entry that was written after another reader asked for the
   expect(seqsOf((await following).value ?? [])).toEqual([1]);
   expect(seqsOf((await other).value ?? [])).toEqual([1]);
 });
+
+test("readers of one page share one read, and who comes after it reads again", async () => {
+  const asked: [number, (page: Page) => void][] = [];
+  const read = (_: unknown, { seq }: { seq: number }) =>
+    new Promise<Page>((resolve) => asked.push([seq, resolve]));
+  const replays = createReplays({ read }, { isInRun: false, ms: 60_000 });
+  const askFor = (seq: number) => replays.read(run, { seq, epoch: 1 });
+  for (const round of [1, 2]) {
+    const same = [askFor(0), askFor(0)];
+    const next = askFor(3);
+    await expect.poll(() => asked.length).toBe(2);
+    expect(asked.map(([seq]) => seq)).toEqual([0, 3]);
+    for (const [seq, answer] of asked.splice(0)) answer(pageOf(seq + round));
+    expect((await Promise.all([...same, next])).map((page) => page?.last)).toEqual([round, round, 3 + round]);
+  }
+});

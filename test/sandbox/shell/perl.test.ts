@@ -175,6 +175,16 @@ needing(hasPerl, "perl on Linux").describe("files by perl", () => {
     expect(hole.size).toBe(2 ** 40);
   });
 
+  test("files of no byte and of one are read whole, and a part of one byte as well", async () => {
+    const { perl, backend } = await opened();
+    for (const text of ["", "x"]) {
+      await perl.write("file", Buffer.from(text), signal);
+      expect(String(await readAll(backend, "file"))).toBe(text);
+    }
+    await perl.write("file", Buffer.from("xyz"), signal);
+    expect(String(await readAll(backend, "file", { offset: 1, length: 1 }))).toBe("y");
+  });
+
   test("a link that is swapped meanwhile leads nowhere else", async () => {
     const { workdir, perl, backend } = await opened();
     await perl.write("inside/passwd", Buffer.from("inside"), signal);

@@ -54,3 +54,19 @@ test("`/ready` says at once that the server is shutting down", async () => {
   executor.isClosing = true;
   expect(await status()).toBe(503);
 });
+
+test("what is away is so since it was first found away, until it is back", async () => {
+  let isDown = true;
+  const check = async () => {
+    if (isDown) throw new AppError("unavailable", "The store cannot be reached.");
+  };
+  const { states } = createDependencies([{ name: "store", check }], { info() {}, warn() {} });
+  const seen = async () => (await states())[0];
+  const first = await seen();
+  expect(first).toMatchObject({ isUp: false, since: first?.checked_at });
+  await expect.poll(async () => (await seen())?.checked_at).not.toBe(first?.checked_at);
+  expect(await seen()).toMatchObject({ isUp: false, since: first?.since });
+  isDown = false;
+  await expect.poll(seen).toMatchObject({ isUp: true });
+  expect((await seen())?.since).not.toBe(first?.since);
+});
