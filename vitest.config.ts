@@ -36,6 +36,7 @@ export const long = [
   "test/wires/{mcp/*,openai/clients}.test.ts",
   "test/engine/stores/{check,cuts,postgres,postgres-processes,postgres-quotas}.test.ts",
   "test/engine/stores/redis-{bulk,cluster,failover,large,quotas,replays,takeover,trouble}.test.ts",
+  "test/release.test.ts",
   "test/support/engine.docker.test.ts",
   "test/agent/tools/mcp/{hostile,published}.test.ts",
 ];
