@@ -21,7 +21,7 @@ import { safeRegex } from "../src/lib/regex.ts";
 import { sseParser } from "../src/lib/sse-parser.ts";
 import { headTail, xmlTag } from "../src/lib/text.ts";
 import { readYaml } from "../src/lib/yaml/document.ts";
-import { interpolate } from "../src/lib/yaml/variables.ts";
+import { interpolate } from "../src/lib/yaml/interpolate.ts";
 import { contentOf, fromField } from "../src/page/content.ts";
 import { diffLines } from "../src/page/diff.ts";
 import { differencesOf } from "../src/page/file-changes.ts";

@@ -2,19 +2,35 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { names, textSeen } from "../support/drain.ts";
 import { needing } from "../support/needing.ts";
 import { NODE_ENV } from "../support/node.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { startRedis } from "../support/redis.ts";
 import { startServer } from "../support/server.ts";
 import { post } from "../support/sse.ts";
-import { command, folderOfNode, freshClone, install, installed, pack, typeErrors } from "./support/packed.ts";
+import {
+  command,
+  folderOfNode,
+  freshClone,
+  install,
+  installed,
+  megabytes,
+  pack,
+  ROOT,
+  typeErrors,
+} from "./support/packed.ts";
 
 const dir = await mkdtemp(join(tmpdir(), "skein-package-"));
-afterAll(() => rm(dir, { recursive: true }));
+const [redis, postgres] = await Promise.all([startRedis(), startPostgres()]);
+afterAll(async () => {
+  await Promise.all([redis?.close(), postgres?.close()]);
+  await rm(dir, { recursive: true });
+});
 const onLinux = needing(process.platform === "linux", "Linux, for which npm has Node as a package");
 
 /** It installs all packages, and builds: minutes on a busy machine. */
@@ -45,10 +61,12 @@ describe("the package `skein`", () => {
     expect(files.filter((file) => /^dist\/(main|cli\/commands)\.d\.ts$/.test(file))).toEqual([]);
   });
 
-  test("brings no Node of its own", async () => {
+  test("takes at most 60 MB and 60 packages, without types of its own and without a Node", async () => {
     const packages = await installed(app);
     expect(packages).toContain("skein");
-    expect(packages.filter((name) => /^node(-|$)/.test(name))).toEqual([]);
+    expect(packages.filter((name) => /^(node(-|$)|@types\/)/.test(name))).toEqual([]);
+    expect(packages.length).toBeLessThanOrEqual(60);
+    expect(await megabytes(join(app, "node_modules"))).toBeLessThanOrEqual(60);
   });
 
   test("serves the demo by `npx skein serve`", async () => {
@@ -62,6 +80,35 @@ describe("the package `skein`", () => {
     expect(textSeen(events)).toContain("385");
     for (const path of ["/", "/docs", "/openapi.yaml"]) expect((await fetch(url + path)).status).toBe(200);
   });
+
+  /** A provider that refuses every call. The run shows that the client of its protocol was there. */
+  test.each(["openai", "anthropic"])("asks a model of %s without a further package", async (provider) => {
+    const model = { provider, model: "none", base_url: "http://127.0.0.1:9/v1", api_key_env: "HOME" };
+    await writeFile(join(app, `${provider}.yaml`), JSON.stringify({ version: 1, agents: { a: { model } } }));
+    const env = { AGENTS_FILE: `${provider}.yaml`, STORE: "memory" };
+    const { url } = await started(app, ["npx", "skein", "serve"], env);
+    const viewer = await post(`${url}/threads/demo/runs`, { input: "Hello" });
+    expect((await viewer.ended()).at(-1)).toMatchObject({
+      event: "error",
+      data: { code: "model_unreachable" },
+    });
+  });
+
+  const demoOn = async (env: Record<string, string>) => {
+    const traced = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9", OTEL_EXPORTER_OTLP_TIMEOUT: "500" };
+    const agents = { AGENTS_FILE: "node_modules/skein/agents.yaml" };
+    const { url } = await started(app, ["npx", "skein", "serve"], { ...agents, ...traced, ...env });
+    const viewer = await post(`${url}/threads/demo/runs`, { input: "Hello, what can you do?" });
+    expect((await viewer.ended()).at(-1)).toMatchObject({ event: "done", data: { status: "success" } });
+  };
+
+  needing(redis, "redis-server").test("serves from Redis, traced, without a further package", async () =>
+    demoOn({ STORE: "redis", REDIS_URL: redis?.url ?? "" }),
+  );
+
+  needing(postgres, "postgres").test("serves from PostgreSQL, traced, without a further package", async () =>
+    demoOn({ STORE: "postgres", POSTGRES_URL: (await postgres?.database()) ?? "" }),
+  );
 
   test("runs an agent in a program, also in one that is CommonJS", async () => {
     const program = (load: string) =>
@@ -112,6 +159,28 @@ export { createClient, defineTool, type Message, openThread };`;
     }
   });
 });
+
+test(
+  "`npm start` installs at most 250 MB, and nothing of the tests",
+  async () => {
+    const bare = join(dir, "bare");
+    const manifests = [
+      "package.json",
+      "package-lock.json",
+      ".npmrc",
+      "script/setup",
+      "packages/node/package.json",
+    ];
+    for (const file of [...manifests, "packages/client/package.json", "packages/tests/package.json"])
+      await cp(join(ROOT, file), join(bare, file));
+    await command(bare, ["sh", "script/setup", "serve"], "/usr/bin");
+    const packages = await readdir(join(bare, "node_modules"));
+    expect(packages).toEqual(expect.arrayContaining(["openai", "zod"]));
+    expect(packages).not.toContain("vitest");
+    expect(await megabytes(join(bare, "node_modules"))).toBeLessThanOrEqual(250);
+  },
+  INSTALL_MS,
+);
 
 test("SIGTERM to `npm start` reaches the server", async () => {
   // The first one that packs has built it.

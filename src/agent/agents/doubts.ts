@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 import { z } from "zod";
 import { type Fault, SELDOM } from "../../lib/check.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { modelsIn } from "./named-models.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";

@@ -6,7 +6,7 @@ import { type Fault, SELDOM } from "../../lib/check.ts";
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { readText } from "../../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import type { AgentDefinition } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { HookDefinition } from "../core/hook.ts";

@@ -1,6 +1,6 @@
 // Chooses an agent's model: the configured one, the one that a run asks for, or one that this machine has a key for.
 
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { ModelSpec } from "../core/agent.ts";
 import { AppError, messageOf } from "../core/errors.ts";
 import { type Model, modelMatcher } from "../core/model.ts";

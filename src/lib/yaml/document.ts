@@ -5,8 +5,9 @@
 import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
 import { type Checked, checkSeldom, type Fault, sentence } from "../check.ts";
+import type { Variables } from "./interpolate.ts";
 import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts";
-import { type Filled, fillIn, type Variables } from "./variables.ts";
+import { type Filled, fillIn } from "./variables.ts";
 
 export interface YamlDocument {
   /** The plain data, variables filled in; undefined when the text is not YAML. */

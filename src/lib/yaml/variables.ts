@@ -4,6 +4,7 @@
 import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
 import { replacingAll } from "../replacer.ts";
+import { interpolate, type Variables } from "./interpolate.ts";
 import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
@@ -72,38 +73,4 @@ const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i;
 function typed(text: string): boolean | number | undefined {
   if (NUMBER.test(text)) return Number(text);
   return text === "true" || text === "false" ? text === "true" : undefined;
-}
-
-// Variables in a text: `${NAME}`, `${NAME:-default}` for one that is unset or empty, and `$${` for a plain `${`.
-
-const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|\$\{/g;
-
-const MALFORMED = `\`\${\` does not begin a variable here; write \`\${NAME}\`, \`\${NAME:-default}\`, or \`$\${\` for itself`;
-
-export type Variables = Readonly<Record<string, string | undefined>>;
-
-export interface Interpolated {
-  readonly text: string;
-  /** One sentence for each variable that could not be filled in. */
-  readonly faults: readonly string[];
-  /** The variables whose values are in the text now. */
-  readonly used: ReadonlyMap<string, string>;
-}
-
-export function interpolate(source: string, variables: Variables): Interpolated {
-  const faults: string[] = [];
-  const used = new Map<string, string>();
-  const text = source.replace(VARIABLE, (match: string, name?: string, fallback?: string) => {
-    if (match === "$${") return "${";
-    if (name === undefined) {
-      faults.push(MALFORMED);
-      return match;
-    }
-    const value = Object.hasOwn(variables, name) ? variables[name] : undefined;
-    if (value) used.set(name, value);
-    else if (fallback === undefined)
-      faults.push(`environment variable \`${name}\` is not set; set it, or write \`\${${name}:-default}\``);
-    return value || fallback || "";
-  });
-  return { text, faults, used };
 }

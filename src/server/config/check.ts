@@ -1,7 +1,7 @@
 // What `skein config check` says: everything that keeps the server from starting, and what will fail later.
 
 import { AppError } from "../../agent/core/errors.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { loadServerConfig, settingsDoubts } from "./load.ts";
 import { ServerConfig } from "./server.ts";
 

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { checkSeldom, sentence } from "../../lib/check.ts";
 import { HostName, Network, Origin } from "../../lib/hosts.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { AuthConfig, JwtAlgorithm, JwtConfig, SchemeName, TicketSecret } from "../auth/config.ts";
 import {
   DockerHost,

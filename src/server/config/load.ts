@@ -7,7 +7,7 @@ import { SELDOM } from "../../lib/check.ts";
 import { readText } from "../../lib/read-text.ts";
 import { readTls } from "../../lib/tls-files.ts";
 import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { authProblems } from "../auth/config.ts";
 import { override, readEnvironment } from "./environment.ts";
 import { ServerConfig } from "./server.ts";

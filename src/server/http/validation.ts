@@ -1,14 +1,19 @@
 // zod as Fastify's validator and serialiser: routes accept and return exactly what their schemas declare.
 
 import { isDeepStrictEqual } from "node:util";
-import type { FastifyInstance } from "fastify";
-import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { FastifyInstance, FastifyTypeProvider } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
 import { check, checkInTurns, type Fault, sentence } from "../../lib/check.ts";
 import { fitted } from "../../lib/fitted.ts";
 import { tenantOf } from "../auth/guard.ts";
 import { isLargeBody } from "./json-body.ts";
+
+/** The types of a route's input and reply are those of its schemas. */
+interface ZodTypeProvider extends FastifyTypeProvider {
+  readonly validator: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
+  readonly serializer: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
+}
 
 /** The server as the routes see it. */
 export type App = ReturnType<typeof withZod>;

@@ -7,7 +7,7 @@ import { draftsOf } from "../../agent/agents/raw-agent.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import { readText } from "../../lib/read-text.ts";
 import { MAX_YAML_BYTES, readYaml } from "../../lib/yaml/document.ts";
-import type { Variables } from "../../lib/yaml/variables.ts";
+import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { authProblems } from "../../server/auth/config.ts";
 import { checkConfig } from "../../server/config/check.ts";
 import { loadServerConfig } from "../../server/config/load.ts";

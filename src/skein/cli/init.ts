@@ -63,8 +63,7 @@ async function existing(dir: string, names: readonly string[]): Promise<string[]
 }
 
 function packageOf(dir: string): string {
-  const { typescript } = packageJson.devDependencies;
-  const { "@types/node": types } = packageJson.dependencies;
+  const { typescript, "@types/node": types } = packageJson.devDependencies;
   const content = {
     name:
       basename(dir)

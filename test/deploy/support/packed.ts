@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { NODE_ENV } from "../../support/node.ts";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const run = promisify(execFile);
 
 /** Its output. Throws with what it printed when it fails. `path` comes first in its PATH. */
@@ -78,6 +78,11 @@ export async function installed(dir: string): Promise<string[]> {
     .map((path) => path.slice(dir.length + "/node_modules/".length));
 }
 
+/** What a folder takes on the disk. */
+export async function megabytes(dir: string): Promise<number> {
+  return Number.parseInt(await command(dir, ["du", "-sm", "."]), 10);
+}
+
 /** The folder of another Node: see script/test-node. Throws where npm has none for this machine. */
 export async function folderOfNode(major: number): Promise<string> {
   return dirname((await command(ROOT, ["sh", "script/test-node", String(major)])).trim());
@@ -90,6 +95,8 @@ export async function typeErrors(dir: string, file: string, ...options: string[]
     join(ROOT, "node_modules/typescript/bin/tsc"),
     "--ignoreConfig",
     "--noEmit",
+    // A project of TypeScript has the types of its Node.
+    ...["--types", "node", "--typeRoots", join(ROOT, "node_modules/@types")],
   ];
   return command(dir, [...compiler, "--strict", "--target", "es2024", ...options, file]).catch(
     (error: { stdout: string }) => error.stdout,
