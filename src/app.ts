@@ -2,7 +2,7 @@
 
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
-import { type AgentRegistry, createRegistry } from "./agent/agents/registry.ts";
+import { type AgentRegistry, createRegistry, type DefaultModel } from "./agent/agents/registry.ts";
 import type { ModelSpec } from "./agent/core/agent.ts";
 import type { BackendPool } from "./agent/core/backend.ts";
 import { AppError, hasCode } from "./agent/core/errors.ts";
@@ -94,8 +94,8 @@ export interface App {
   readonly server: HttpServer;
   /** Resolves with the address once requests are accepted and abandoned runs are taken over. Throws `unavailable`. */
   listen(): Promise<string>;
-  /** The model of the default agent, as `provider:model`. */
-  defaultModel(): string | undefined;
+  /** What the default agent asks, where a file describes the agents. */
+  defaultModel(): DefaultModel | undefined;
   /** Reloads the agents file, which is also watched. Keeps the old agents if it is invalid. Never throws. */
   reload(): Promise<void>;
   /** Ends all runs within the configured grace, every stream with a terminal event, then closes everything. */
@@ -314,8 +314,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       WATCH,
     );
     closers.push(async () => fixed.close());
-    const defaultModel = () => agents.list().find((agent) => agent.default)?.model;
-    return { server, close, listen, reload, defaultModel };
+    return { server, close, listen, reload, defaultModel: () => agents.defaultModel?.() };
   } catch (error) {
     await close();
     throw error;

@@ -41,6 +41,8 @@ export interface LoadedAgents {
   readonly catalogue: Catalogue;
   /** The models that the file names. */
   readonly models: ModelAliases;
+  /** The agents to which the file gives no model. */
+  readonly withoutModel: ReadonlySet<string>;
   /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
   /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
@@ -104,6 +106,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
     definitions: [defined(first), ...others.map(defined)],
     catalogue,
     models,
+    withoutModel: new Set(drafts.filter(({ fields }) => fields.model === undefined).map(({ name }) => name)),
     mcpServers: checked.value.mcp_servers ?? {},
     warnings: document.linesOf([...document.doubts, ...doubts.map(document.problem)]),
   };

@@ -6,11 +6,25 @@ import { AppError, messageOf } from "../core/errors.ts";
 import { type Model, modelMatcher } from "../core/model.ts";
 import type { Catalogue, ModelChoice } from "./catalogue.ts";
 
+/** The models that a key or an address in the environment chooses. The first variable that is set counts. */
+const MODELS_BY_VARIABLE = [
+  ["ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"],
+  ["ANTHROPIC_BASE_URL", "anthropic:claude-sonnet-4-5"],
+  ["OPENAI_API_KEY", "openai:gpt-5-mini"],
+  ["OPENAI_BASE_URL", "openai:gpt-5-mini"],
+] as const;
+
+const choiceIn = (env: Variables) => MODELS_BY_VARIABLE.find(([variable]) => env[variable]);
+
 /** The default: a model that the environment has a key or an address for, else the built-in demo. */
 export function automaticModel(env: Variables): ModelSpec {
-  if (env.ANTHROPIC_API_KEY || env.ANTHROPIC_BASE_URL) return "anthropic:claude-sonnet-4-5";
-  if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) return "openai:gpt-5-mini";
-  return "scripted:demo";
+  return choiceIn(env)?.[1] ?? "scripted:demo";
+}
+
+/** Why an agent without a model of its own asks `automaticModel`. */
+export function reasonOfAutomaticModel(env: Variables): string {
+  const [variable] = choiceIn(env) ?? [];
+  return variable ? `because ${variable} is set` : "because no key is set";
 }
 
 /**

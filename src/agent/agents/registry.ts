@@ -12,7 +12,7 @@ import { activeHooks, type BuildOptions, buildAgent, memoizeModels } from "./bui
 import type { Catalogue } from "./catalogue.ts";
 import { type AgentsSource, type LoadedAgents, loadAgents } from "./load.ts";
 import { type ModelAliases, withAliases } from "./model-aliases.ts";
-import { modelChoice, namesOf, requestedModel } from "./model-choice.ts";
+import { modelChoice, namesOf, reasonOfAutomaticModel, requestedModel } from "./model-choice.ts";
 import { changeable, issuesOf, type OverrideIssue, overridden } from "./overrides.ts";
 import { isReserved } from "./tool-choice.ts";
 import { HookChoice, hookChoices, ModelChoices, modelChoices } from "./user-choices.ts";
@@ -45,6 +45,13 @@ export type UserChoices = z.infer<typeof UserChoices>;
 /** The part that depends on the configuration alone. */
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
+export interface DefaultModel {
+  /** As `provider:model`. */
+  readonly name: string;
+  /** Why it is this one: a part of a sentence. */
+  readonly reason: string;
+}
+
 export interface AgentRegistry {
   /** The default agent without a name. Throws `invalid_request` for an unknown name. */
   find(name: string | undefined): AgentDefinition;
@@ -54,6 +61,8 @@ export interface AgentRegistry {
   hasModel(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
+  /** What the default agent asks, where a file describes the agents. */
+  defaultModel?(): DefaultModel;
   /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
   seenWith(
     name: string,
@@ -102,6 +111,15 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
     hasModel: (name) => current.models.includes(name),
     list: () => current.list(),
+    defaultModel() {
+      const { default: agent, catalogue, withoutModel } = current;
+      const { name } = catalogue.createModel(agent.model);
+      const isNamed = !withoutModel.has(agent.name);
+      return {
+        name,
+        reason: isNamed ? `which \`${source.file}\` names` : reasonOfAutomaticModel(source.env),
+      };
+    },
     seenWith(name, user) {
       const { catalogue } = current;
       const definition = known(name, current.agents);
@@ -148,6 +166,7 @@ interface Snapshot {
   /** All models that the file names, with its own names for them and with fallbacks. */
   readonly models: readonly string[];
   list(): readonly AgentInfo[];
+  readonly withoutModel: ReadonlySet<string>;
   readonly mcpServers: unknown;
   readonly warnings: readonly string[];
 }

@@ -40,6 +40,18 @@ test("an agent suggests up to six short texts to ask first, and shares them with
   expect(await refused(["x".repeat(201)])).toContain("suggestions");
 });
 
+test("tells why the default agent asks its model: the file, a variable, or nothing that is set", async () => {
+  const file = await agentsFile("agents: { coder: {} }");
+  const reasonWith = async (env: Record<string, string>) =>
+    (await createRegistry({ file, catalogue, env })).defaultModel?.().reason;
+  expect(await reasonWith({ OPENAI_BASE_URL: "http://llm.internal/v1" })).toBe(
+    "because OPENAI_BASE_URL is set",
+  );
+  expect(await reasonWith({})).toBe("because no key is set");
+  const { agents, file: named } = await registry("agents: { coder: { model: acme:small } }");
+  expect(agents.defaultModel?.()).toEqual({ name: "acme:small", reason: `which \`${named}\` names` });
+});
+
 test("the first agent answers for no name, unless one is called default", async () => {
   const { agents } = await registry(TWO);
   expect(agents.find(undefined).name).toBe("coder");

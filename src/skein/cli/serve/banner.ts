@@ -1,12 +1,13 @@
 // What `skein serve` prints once it serves.
 
 import packageJson from "../../../../package.json" with { type: "json" };
+import type { DefaultModel } from "../../../agent/agents/registry.ts";
 import { kindOf, type SchemeKind } from "../../../server/auth/config.ts";
 import type { ServerConfig } from "../../../server/config/server.ts";
 import type { Stop } from "../signals.ts";
 
 /** `model`: what the default agent asks, where this process knows it. */
-export function bannerOf(config: ServerConfig, address: string, model?: string): string {
+export function bannerOf(config: ServerConfig, address: string, model?: DefaultModel): string {
   const scheme = kindOf(config.auth.scheme);
   const workers = config.workers > 1 ? `, ${config.workers} workers` : "";
   return `
@@ -17,10 +18,10 @@ ${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H '
 `;
 }
 
-function modelLine(model: string | undefined): string {
+function modelLine(model: DefaultModel | undefined): string {
   if (model === undefined) return "";
   const how = " It is a script: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model in agents.yaml.";
-  return `The default agent asks ${model}.${model === "scripted:demo" ? how : ""}\n`;
+  return `The default agent asks ${model.name}, ${model.reason}.${model.name === "scripted:demo" ? how : ""}\n`;
 }
 
 /** For a person at the terminal, who has pressed Ctrl-C. */
