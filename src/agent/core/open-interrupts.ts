@@ -8,7 +8,6 @@ import {
   Interrupt,
   type InterruptKind,
   type InterruptPolicy,
-  RememberAs,
   type RememberOption,
 } from "../../protocol/interrupt.ts";
 import type { ToolCall } from "./message.ts";
@@ -22,11 +21,8 @@ export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false
 /** The key of the thread's state under which interrupts are kept, by id. */
 const STATE_KEY = "interrupts";
 
-/** The last release reads no answer that has `remember_as`: it is kept beside it. */
-const Kept = Interrupt.extend({
-  answer: Answer.omit({ remember_as: true }).optional(),
-  remember_as: RememberAs.optional(),
-});
+/** An interrupt with its answer, once it has one. */
+const Kept = Interrupt.extend({ answer: Answer.optional() });
 type Kept = z.infer<typeof Kept>;
 const Slot = z.record(z.string(), z.unknown());
 const NONE: ReadonlyMap<string, Kept> = new Map();
@@ -118,26 +114,18 @@ async function* answerTo(
   otherwise: () => Answer | undefined = () => undefined,
 ): Stream<Answer | undefined> {
   const { id } = asked;
-  const known = keptAnswer(asked);
-  if (known) return known;
+  if (asked.answer) return asked.answer;
   const isKnown = kept(run.state).has(id);
   const answer = isKnown ? (broughtTo(asked, run) ?? otherwise()) : undefined;
   if (answer) {
     const data = { id, name: asked.name, decision: answer.decision };
     yield { event: "on_resume", data } satisfies StreamEvent;
-    const { remember_as, ...kept } = answer;
-    yield patched(run, STATE_KEY, {
-      [id]: { ...asked, answer: kept, ...(remember_as ? { remember_as } : {}) },
-    });
+    yield patched(run, STATE_KEY, { [id]: { ...asked, answer } });
     return answer;
   }
   yield { event: "on_interrupt", data: asked } satisfies StreamEvent;
   if (!isKnown) yield patched(run, STATE_KEY, { [id]: asked });
   return undefined;
-}
-
-function keptAnswer({ answer, remember_as }: Kept): Answer | undefined {
-  return answer && { ...answer, ...(remember_as ? { remember_as } : {}) };
 }
 
 /** The run's own answer. It does not count for a question that this run asked later under the same id. */
@@ -161,7 +149,7 @@ export function closedBy(event: StreamEvent): string[] {
 /** The answer, if any, to the call's approval. */
 export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   const asked = kept(run.state).get(`approval_${call.id}`);
-  return asked && (keptAnswer(asked) ?? broughtTo(asked, run));
+  return asked && (asked.answer ?? broughtTo(asked, run));
 }
 
 /** The call with the arguments of an `edit` answer, if there is one. */
@@ -214,9 +202,7 @@ export function staleAnswers({ answers, state, attempt }: Run): string[] {
 
 /** A thread's open interrupts, oldest first. */
 export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[] {
-  return [...kept(state).values()].flatMap(({ answer, remember_as: _, ...interrupt }) =>
-    answer ? [] : [interrupt],
-  );
+  return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
 }
 
 function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {

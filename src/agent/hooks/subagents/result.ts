@@ -165,11 +165,9 @@ export const completionProtocol: SystemBlock = {
   cache: "static",
 };
 
-/** The report in a child's state, also in the shape that earlier versions stored. */
-function completionIn(state: Readonly<Record<string, unknown>>) {
-  const stored = z.record(z.string(), z.unknown()).safeParse(state[STATE_KEY]).data;
-  return stored && Completion.safeParse(asCompletion(stored)).data;
-}
+/** The report in a child's state. */
+const completionIn = (state: Readonly<Record<string, unknown>>) =>
+  Completion.safeParse(state[STATE_KEY]).data;
 
 const STATUS: Readonly<Record<string, CompletionFields["status"]>> = {
   complete: "completed",

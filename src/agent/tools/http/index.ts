@@ -37,7 +37,7 @@ export async function createHttpTools(
   const { checker } = await loadSchemaEngine();
   return tools.map((tool) => {
     const usable = usableParameters(tool.parameters);
-    // Earlier releases took any schema at registration.
+    // Another release may have accepted a schema that this one does not.
     const fault = "fault" in usable ? usable.fault : undefined;
     const { parameters, schema } = "fault" in usable ? NO_PARAMETERS : usable;
     const { prepare, check } = checker(schema);

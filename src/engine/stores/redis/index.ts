@@ -72,13 +72,13 @@ export async function createRedisStores({
   const clients = await openClients(url, deadlineMs);
   const redis = new Connection(clients, limits.leaseMs, options.now);
   try {
-    const channels = await checkRights(redis, { ...clients, waits: waitReplicas > 0 });
+    await checkRights(redis, { ...clients, waits: waitReplicas > 0 });
     await joinRedis(redis);
     const deployment = await nameOf(redis, DEPLOYMENT, randomId());
     const secret = await nameOf(redis, SECRET, randomId() + randomId());
     const replicas = replicasOf(clients, waitReplicas, limits);
     const warnings = await warningsOf(clients);
-    const delivery = createChannels(clients, channels);
+    const delivery = createChannels(clients);
     return { ...assemble({ clients, redis, limits, replicas, delivery }, { deployment, secret }), warnings };
   } catch (error) {
     redis.close();

@@ -170,14 +170,8 @@ export const PROBE = "sk:{probe}";
 /** A value that is written to wait for replicas. */
 export const REPLICATED = "sk:{replicated}";
 
-/**
- * How the names of channels begin, which belong to the server and not to one of its databases. Names under the keys' own prefix are
- * for a user with rights on `sk:*` alone.
- */
-export const CHANNELS = {
-  beside: (database: number) => `sk${database}`,
-  under: (database: number) => `sk:${database}`,
-};
+/** How the names of channels begin: they belong to the server, and not to one of its databases. */
+export const channelsOf = (database: number) => `sk:${database}`;
 export const runChannel = (channels: string, thread: string, runId: string) =>
   `${channels}:{${thread}}:${runId}`;
 export const userChannel = (channels: string, owner: Owner) => `${channels}:{${ownerTag(owner)}}`;

@@ -3,7 +3,7 @@
 import { AppError } from "../../../agent/core/errors.ts";
 import { isReply } from "./client.ts";
 import { type Connection, script } from "./connection.ts";
-import { CHANNELS, PROBE } from "./keys.ts";
+import { channelsOf, PROBE, probeChannel } from "./keys.ts";
 
 /** Every command of the scripts, and those that are sent beside them, on keys. */
 export const COMMANDS = [
@@ -66,23 +66,19 @@ export const COMMANDS = [
 /** Names the section that lists the rights. */
 const HELP = "docs/operations.md lists the rights that it needs.";
 
-/**
- * The beginning of the names of channels: that of the last release where the user may use it, so that both releases hear each
- * other; else that of the keys. Throws `config_invalid` for a user without the rights, `unavailable`.
- */
+/** Throws `config_invalid` for a user without the rights, `unavailable`. */
 export async function checkRights(
   redis: Pick<Connection, "run">,
   { isCluster, database, waits }: { isCluster: boolean; database: number; waits: boolean },
-): Promise<string> {
-  const { beside, under } = CHANNELS;
+): Promise<void> {
   const args = {
-    ...{ beside: beside(database), under: under(database) },
+    channel: probeChannel(channelsOf(database)),
     ...(isCluster
       ? { publish: "SPUBLISH", subscribe: "SSUBSCRIBE" }
       : { publish: "PUBLISH", subscribe: "SUBSCRIBE" }),
   };
   const commands = waits ? [...COMMANDS, "WAIT"] : COMMANDS;
-  const [channels = "", ...missing] = await redis
+  const [refused = "", ...missing] = await redis
     .run(missingRights, { probe: PROBE }, args, commands)
     .catch((error) => {
       throw lacking(error);
@@ -92,12 +88,11 @@ export async function checkRights(
       "config_invalid",
       `Redis's user lacks the rights to ${listOf(missing)} on keys \`sk:*\`; ${HELP}`,
     );
-  if (channels === "")
+  if (refused !== "")
     throw new AppError(
       "config_invalid",
       `Redis's user lacks the right to publish and subscribe on channels \`sk:*\` (\`&sk:*\`); ${HELP}`,
     );
-  return channels;
 }
 
 const listOf = (commands: readonly string[]) =>
@@ -110,12 +105,12 @@ function lacking(error: unknown): unknown {
   return new AppError("config_invalid", `Redis's user lacks a right: ${cause.message}; ${HELP}`, { cause });
 }
 
-// The beginning of channels that the user may use, and the commands of the rest that it may not. Servers without the check, which
+// The channel, unless the user may use it, and the commands of the rest that it may not. Servers without the check, which
 // Redis has since version 7, are believed to allow everything.
 const missingRights = script<string[]>()({
   kind: "reads",
   keys: ["probe"],
-  args: ["beside", "under", "publish", "subscribe"],
+  args: ["channel", "publish", "subscribe"],
   lua: `
 local function may(...)
   if not redis.acl_check_cmd then return true end
@@ -123,10 +118,7 @@ local function may(...)
   return not is_known or answer
 end
 local found = {''}
-for _, channels in ipairs({under, beside}) do
-  local channel = channels .. ':{probe}'
-  if may(publish, channel, '') and may(subscribe, channel) then found[1] = channels end
-end
+if not (may(publish, channel, '') and may(subscribe, channel)) then found[1] = channel end
 for at = REST, #ARGV do
   if not may(ARGV[at], probe) then table.insert(found, ARGV[at]) end
 end

@@ -4,7 +4,7 @@
 import type { Cluster, Redis } from "ioredis";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Clients } from "./client.ts";
-import { callChannel, probeChannel, runChannel, userChannel } from "./keys.ts";
+import { callChannel, channelsOf, probeChannel, runChannel, userChannel } from "./keys.ts";
 
 export interface Listener {
   onMessage(message: string): void;
@@ -91,8 +91,8 @@ export interface Channels {
   readonly channelOfProbe: string;
 }
 
-/** `channels`: as \`checkRights\` has found it. */
-export function createChannels({ isCluster }: Pick<Clients, "isCluster">, channels: string): Channels {
+export function createChannels({ isCluster, database }: Pick<Clients, "isCluster" | "database">): Channels {
+  const channels = channelsOf(database);
   return {
     isCluster,
     publish: isCluster ? "SPUBLISH" : "PUBLISH",
