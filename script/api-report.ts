@@ -67,6 +67,8 @@ function createReader({ checker, program, emitter }: Project) {
       const found = checker.getSymbolAtLocation(names).filter((each) => each !== undefined);
       return found.map(target).filter((each) => statementsOf(each).length > 0);
     },
+    /** A module of a package has its path for a name, which is another one on each machine. */
+    nameOf: ({ name }: Sign) => /^"?.*\/node_modules\/((?:@[^/]+\/)?[^/"]+)/.exec(name)?.[1] ?? name,
     textOf: (sign: Sign) => statementsOf(sign).map((node) => withoutComments(emitter.printNode(node))),
   };
 }
@@ -99,7 +101,8 @@ function reportsOf(reader: Reader): ReadonlyMap<string, string> {
   for (const { page, file } of entryPoints()) {
     const lines = reader.exportsOf(file).map(({ name, sign }) => {
       exported.set(sign.id, sign);
-      const renamed = name === sign.name ? [] : [`export { ${sign.name} as ${name} };`];
+      const own = reader.nameOf(sign);
+      const renamed = name === own ? [] : [`export { ${own} as ${name} };`];
       const texts = reader.textOf(sign);
       return { name, text: [...renamed, ...(texts.length > 0 ? texts : [`export { ${name} };`])].join("\n") };
     });

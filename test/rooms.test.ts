@@ -222,3 +222,45 @@ test("docs/architecture.md has a row for every room", () => {
   const page = readFileSync("docs/architecture.md", "utf8");
   expect(Object.keys(ROOMS).filter((room) => !page.includes(`| \`${room}\` |`))).toEqual([]);
 });
+
+/** Names that say nothing of a thing, or that many things could have, and where one of them may be declared. */
+const TAKEN: Readonly<Record<string, readonly string[]>> = {
+  Answer: ["protocol/interrupt.ts", "client/wire.ts"],
+  Step: ["protocol/agent-reader.ts"],
+  Page: ["agent/core/stores.ts"],
+  ...Object.fromEntries(
+    [
+      ...[
+        "Place",
+        "Waiting",
+        "Asked",
+        "Begun",
+        "Counted",
+        "Found",
+        "Given",
+        "Held",
+        "Kept",
+        "Known",
+        "Listed",
+      ],
+      ...["Made", "Opened", "Placed", "Pending", "Read", "Said", "Seen", "Shown", "Taken", "Told", "Written"],
+    ].map((name) => [name, []]),
+  ),
+};
+const DECLARED = /^\s*(?:export )?(?:interface|type(?=.*[={])|class|const|function) (\w+)/gm;
+
+function takenNames(sources: Sources): string[] {
+  return Object.entries(sources).flatMap(([file, text]) =>
+    [...text.matchAll(DECLARED)]
+      .map(([, name = ""]) => name)
+      .filter((name) => TAKEN[name] !== undefined && !TAKEN[name].includes(file))
+      .map((name) => `${file}: \`${name}\``),
+  );
+}
+
+test("no type has a name that others need, or that names no thing", () => {
+  expect(takenNames(SRC)).toEqual([]);
+  expect(
+    takenNames({ "lib/a.ts": "export interface Place {\n}\ntype Placement = 1;\nclass Step {}" }),
+  ).toEqual(["lib/a.ts: `Place`", "lib/a.ts: `Step`"]);
+});

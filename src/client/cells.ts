@@ -106,7 +106,7 @@ export interface RunNow {
   tokens: number;
 }
 
-export interface Page {
+export interface ThreadView {
   readonly lane: Lane;
   readonly run: RunNow;
   todos: readonly Todo[];

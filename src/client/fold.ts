@@ -2,7 +2,7 @@
 // neither a view nor the network.
 
 import type { EventData } from "../protocol/event.ts";
-import type { Page, Todo } from "./cells.ts";
+import type { ThreadView, Todo } from "./cells.ts";
 import { createLane, type KnownAgent, type LaneFold } from "./lane.ts";
 import { endOf, type Note } from "./notes.ts";
 import type { Ending } from "./outcome.ts";
@@ -23,14 +23,14 @@ export interface History {
 }
 
 export interface Fold {
-  readonly page: Page;
+  readonly page: ThreadView;
   apply(event: StreamEvent): void;
   /** Begins again with what the server has. Events that come again after it change nothing. */
   begin(history: History): void;
 }
 
 export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
-  const page: Page = {
+  const page: ThreadView = {
     lane: { cells: [] },
     run: { isActive: false, phase: { name: "idle" }, tokens: 0 },
     todos: [],

@@ -1,6 +1,6 @@
 // A thread as a store for any view library: what `subscribe` and `getSnapshot` give, React's `useSyncExternalStore` takes.
 
-import type { AgentCell, Cell, Lane, Page, RunNow, ToolCell } from "./cells.ts";
+import type { AgentCell, Cell, Lane, RunNow, ThreadView, ToolCell } from "./cells.ts";
 import { type Client, ConnectionLost, ProblemError, type RunOptions, type Sent } from "./client.ts";
 import { createFold } from "./fold.ts";
 import { type ConnectionState, pause } from "./retries.ts";
@@ -10,7 +10,7 @@ export * from "./cells.ts";
 export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
 
 /** A thread at one moment. What has not changed since the last one is the same object. */
-export interface ThreadSnapshot extends Readonly<Pick<Page, "todos" | "asks">> {
+export interface ThreadSnapshot extends Readonly<Pick<ThreadView, "todos" | "asks">> {
   /** `missing`: there is no such thread, until `send` or another client creates it. `failed`: see `problem`; it is not followed any more. */
   readonly state: "loading" | "ready" | "missing" | "failed";
   readonly problem?: Error;

@@ -60,7 +60,7 @@ function Signed({ route }: { route: Route }) {
       <nav class="column" aria-label="Skein">
         <Navigation route={route} />
       </nav>
-      <Place route={route} />
+      <View route={route} />
       <Keys />
       <Undo />
     </div>
@@ -134,7 +134,7 @@ function followAll(): () => void {
   };
 }
 
-function Place({ route }: { route: Route }) {
+function View({ route }: { route: Route }) {
   switch (route.view) {
     case "new":
       return <NewConversation />;

@@ -17,7 +17,7 @@ export function onChange(listener: (change: Change) => void): () => void {
 
 const PAUSE_MS = 300;
 
-export interface Kept {
+export interface ListRefresh {
   /** Reads again, instead of what is being read. */
   readonly readNow: () => void;
   readonly end: () => void;
@@ -30,7 +30,7 @@ export interface Kept {
 export function keepRead(
   concerns: (change: Change) => boolean,
   read: (signal: AbortSignal) => Promise<void>,
-): Kept {
+): ListRefresh {
   let ending = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isReading = false;

@@ -47,9 +47,9 @@ export function countsOf(lines: readonly DiffLine[]): { added: number; removed: 
 
 const linesOf = (text: string): string[] => (text === "" ? [] : text.split(/(?<=\n)/));
 
-type Step = Pick<DiffLine, "kind" | "text">;
+type DiffStep = Pick<DiffLine, "kind" | "text">;
 
-function numbered(steps: readonly Step[]): DiffLine[] {
+function numbered(steps: readonly DiffStep[]): DiffLine[] {
   let [before, after] = [0, 0];
   return steps.map((step) => ({
     ...step,
@@ -59,14 +59,14 @@ function numbered(steps: readonly Step[]): DiffLine[] {
 }
 
 /** The shortest way from `old` to `young`. */
-function script(old: readonly string[], young: readonly string[]): Step[] {
+function script(old: readonly string[], young: readonly string[]): DiffStep[] {
   const reached = furthest(old, young);
   if (!reached)
     return [
       ...old.map((text) => ({ kind: "removed", text }) as const),
       ...young.map((text) => ({ kind: "added", text }) as const),
     ];
-  const steps: Step[] = [];
+  const steps: DiffStep[] = [];
   let [x, y] = [old.length, young.length];
   for (let changes = reached.length - 1; changes >= 0; changes--) {
     const from = cameFrom(reached[changes - 1], x - y, changes);

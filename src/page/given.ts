@@ -8,7 +8,7 @@ const PREFIX = "skein.given.";
 /** Answers that are kept; the oldest makes room for the next. */
 const MAX_GIVEN = 100;
 
-interface Kept {
+interface StoredAnswer {
   readonly answer: Answer;
   readonly at: number;
 }
@@ -25,7 +25,7 @@ export function keepGiven(key: string, answer: Answer): void {
   const others = places(PREFIX).sort((a, b) => (read(a)?.at ?? 0) - (read(b)?.at ?? 0));
   for (const oldest of others.slice(0, Math.max(0, others.length + 1 - MAX_GIVEN)))
     localStorage.removeItem(oldest);
-  const kept: Kept = { answer, at: Date.now() };
+  const kept: StoredAnswer = { answer, at: Date.now() };
   localStorage.setItem(placeOf(key), JSON.stringify(kept));
   touch(given);
 }
@@ -46,7 +46,7 @@ addEventListener("storage", ({ key }) => {
 
 const places = (prefix: string) => Object.keys(localStorage).filter((key) => key.startsWith(prefix));
 
-function read(place: string): Kept | undefined {
+function read(place: string): StoredAnswer | undefined {
   try {
     return JSON.parse(localStorage.getItem(place) ?? "null") ?? undefined;
   } catch {

@@ -11,7 +11,7 @@ import {
   userOf,
 } from "./credentials.ts";
 
-type Told =
+type SignInMessage =
   | { readonly kind: "asks" }
   | { readonly kind: "signed_out" }
   | { readonly kind: "has"; readonly user: string; readonly credentials: Credentials };
@@ -20,7 +20,7 @@ type Told =
 const PATIENCE_MS = 200;
 
 const channel = new BroadcastChannel(`skein-credentials ${pageUrl()}`);
-const tell = (told: Told) => channel.postMessage(told);
+const tell = (told: SignInMessage) => channel.postMessage(told);
 
 /** Those that an issuer renews are renewed by the tab that has signed in: issuers take the same refresh token once. */
 function tellMine(): void {
@@ -43,7 +43,7 @@ export function takeHandedOver(): Promise<boolean> {
       channel.removeEventListener("message", hear);
       resolve(isGiven);
     };
-    const hear = ({ data }: MessageEvent<Told>) => {
+    const hear = ({ data }: MessageEvent<SignInMessage>) => {
       if (data.kind !== "has") return;
       keepCredentials(data.credentials);
       end(true);
@@ -56,7 +56,7 @@ export function takeHandedOver(): Promise<boolean> {
 /** Answers the other tabs. `signedIn` is called when this one has been handed credentials that it lacked. */
 export function followTabs(signedIn: () => void): void {
   onRenewed(tellMine);
-  channel.addEventListener("message", ({ data }: MessageEvent<Told>) => {
+  channel.addEventListener("message", ({ data }: MessageEvent<SignInMessage>) => {
     const mine = credentials();
     if (data.kind === "asks") tellMine();
     else if (data.kind === "signed_out") {

@@ -120,7 +120,7 @@ export async function highlighted(code: string, written: string): Promise<readon
     if (language) highlighter.registerLanguage(name, language.default);
   }
   const { _emitter } = highlighter.highlight(code, { language: name, ignoreIllegals: true }) as unknown as {
-    readonly _emitter: { readonly rootNode: Made };
+    readonly _emitter: { readonly rootNode: HighlightNode };
   };
   return piecesOf(_emitter.rootNode, 0);
 }
@@ -133,17 +133,17 @@ function languageOf(written: string): string | undefined {
 }
 
 /** The tree of highlight.js, which it would make into HTML. */
-interface Made {
+interface HighlightNode {
   readonly scope?: string;
-  readonly children: readonly (Made | string)[];
+  readonly children: readonly (HighlightNode | string)[];
 }
 
-const piecesOf = ({ children }: Made, depth: number): Piece[] =>
+const piecesOf = ({ children }: HighlightNode, depth: number): Piece[] =>
   children.flatMap((child): Piece[] => {
     if (typeof child === "string") return [child];
     const pieces = depth < MAX_DEPTH ? piecesOf(child, depth + 1) : [textOf(child)];
     return child.scope === undefined ? pieces : [{ scope: child.scope.split(/[.:]/)[0] ?? "", pieces }];
   });
 
-const textOf = ({ children }: Made): string =>
+const textOf = ({ children }: HighlightNode): string =>
   children.map((child) => (typeof child === "string" ? child : textOf(child))).join("");

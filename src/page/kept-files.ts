@@ -8,7 +8,7 @@ export interface KeptFile {
   readonly name: string;
 }
 
-interface Kept {
+interface StoredFiles {
   readonly place: string;
   readonly files: readonly KeptFile[];
   readonly at: number;
@@ -21,7 +21,7 @@ const MAX_KEPT = 10;
 
 export async function keptFiles(place: string): Promise<readonly KeptFile[]> {
   const found = await within("readonly", (store) => store.get(place));
-  return (found as Kept | undefined)?.files ?? [];
+  return (found as StoredFiles | undefined)?.files ?? [];
 }
 
 export async function keepFiles(place: string, files: readonly KeptFile[]): Promise<void> {
@@ -29,7 +29,7 @@ export async function keepFiles(place: string, files: readonly KeptFile[]): Prom
     await within("readwrite", (store) => store.delete(place));
     return;
   }
-  const kept: Kept = { place, files, at: Date.now() };
+  const kept: StoredFiles = { place, files, at: Date.now() };
   await within("readwrite", (store) => store.put(kept));
   const places = await within("readonly", (store) => store.index("at").getAllKeys());
   for (const oldest of places?.slice(0, -MAX_KEPT) ?? [])

@@ -1,6 +1,6 @@
 // A thread as the server has it: read once, then followed. One stream for all of its runs, also those that others start.
 
-import type { Page } from "../client/cells.ts";
+import type { ThreadView } from "../client/cells.ts";
 import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../client/client.ts";
 import { createFold } from "../client/fold.ts";
 import { onChange } from "./changes.ts";
@@ -9,7 +9,7 @@ import { queuedMessage, saveQueued } from "./outbox.ts";
 import { client, clientWith, messageOf } from "./session.ts";
 
 /** A message that the server has and the agent has not read yet. */
-export interface Waiting {
+export interface QueuedMessage {
   /** Of the message that steers, or of the queued run. */
   readonly id: string;
   readonly as: "steering" | "queued";
@@ -20,7 +20,7 @@ export interface Waiting {
 }
 
 export interface Live {
-  readonly page: Page;
+  readonly page: ThreadView;
   state: "loading" | "ready" | "missing" | "failed";
   problem?: string;
   /** `asleep`: the tab is hidden, and its stream is closed. */
@@ -28,7 +28,7 @@ export interface Live {
   info?: Thread;
   /** Of the runs that have ended. */
   usage?: ThreadUsage;
-  waiting: readonly Waiting[];
+  waiting: readonly QueuedMessage[];
   /** The run that was asked to stop after its step. */
   stopping?: string | undefined;
 }
@@ -39,7 +39,7 @@ export interface OpenThread {
   again(): void;
   /** Does what deletes messages: nothing is shown of what comes meanwhile, and then the thread is read again. */
   rewind<T>(work: () => Promise<T>): Promise<T>;
-  wait(message: Waiting): void;
+  wait(message: QueuedMessage): void;
   close(): void;
 }
 

@@ -11,17 +11,17 @@ export interface MathsElement {
 }
 
 /** What Temml makes: an element, a fragment without a type, or a text. */
-interface Made {
+interface TemmlNode {
   readonly type?: string;
   readonly text?: string;
   readonly attributes?: Readonly<Record<string, unknown>>;
   readonly classes?: readonly unknown[];
-  readonly children?: readonly Made[];
+  readonly children?: readonly TemmlNode[];
 }
 
 /** Its types describe another module than the one that is imported. */
 const { __renderToMathMLTree: toTree } = temml as unknown as {
-  __renderToMathMLTree: (source: string, options: object) => Made;
+  __renderToMathMLTree: (source: string, options: object) => TemmlNode;
 };
 
 const words = (list: string): ReadonlySet<string> => new Set(list.split(" "));
@@ -43,7 +43,7 @@ export function mathsOf(source: string, isBlock: boolean): MathsElement | undefi
   try {
     const options = { displayMode: isBlock, throwOnError: true, strict: false, trust: false, maxExpand: 500 };
     let left = MOST_NODES;
-    const made = (node: Made): MathsNode[] => {
+    const made = (node: TemmlNode): MathsNode[] => {
       left--;
       if (left < 0) throw new RangeError("The formula is too large.");
       if (node.text !== undefined) return [node.text];
@@ -59,7 +59,7 @@ export function mathsOf(source: string, isBlock: boolean): MathsElement | undefi
   }
 }
 
-function attributesOf({ attributes = {}, classes = [] }: Made): Record<string, string> {
+function attributesOf({ attributes = {}, classes = [] }: TemmlNode): Record<string, string> {
   const allowed = Object.entries(attributes).filter(([name]) => ATTRIBUTES.has(name));
   const names = classes.filter((name) => typeof name === "string" && CLASS.test(name));
   return {

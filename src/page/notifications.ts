@@ -34,12 +34,12 @@ export const followNotifications = (): (() => void) =>
 
 const isElsewhere = () => document.hidden || !document.hasFocus();
 
-interface Said {
+interface NotificationText {
   readonly thread: string;
   readonly text: string;
 }
 
-function wordsOf(change: UserEvent): Said | undefined {
+function wordsOf(change: UserEvent): NotificationText | undefined {
   const words = t().notifications;
   switch (change.event) {
     case "interrupt_opened":
@@ -55,7 +55,7 @@ function wordsOf(change: UserEvent): Said | undefined {
 }
 
 /** Of conversations in the list: a subagent has none. Several tabs show the same one, which the browser shows once. */
-function show({ thread, text }: Said): void {
+function show({ thread, text }: NotificationText): void {
   const listed = threads.items.find(({ id }) => id === thread);
   if (!listed) return;
   try {

@@ -100,7 +100,7 @@ export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
 export const refreshed = (oidc: Oidc, refresh_token: string): Promise<Tokens> =>
   grant(oidc, { grant_type: "refresh_token", refresh_token });
 
-interface Answer {
+interface TokenResponse {
   readonly access_token?: string;
   readonly id_token?: string;
   readonly refresh_token?: string;
@@ -114,7 +114,7 @@ async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): 
   const response = await fetch(oidc.token_endpoint, { method: "POST", body }).catch((cause) => {
     throw new ConnectionLost(t().oidc.silent, { cause });
   });
-  const answer = (await response.json().catch(() => ({}))) as Answer;
+  const answer = (await response.json().catch(() => ({}))) as TokenResponse;
   if (response.status >= 500) throw new ConnectionLost(t().oidc.answered(response.status));
   if (!response.ok)
     throw new SignInRefused(answer.error_description ?? answer.error ?? t().oidc.answered(response.status));

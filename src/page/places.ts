@@ -3,7 +3,7 @@
 import { indexIn } from "../lib/search.ts";
 
 /** A child of the list of messages, and how far its top is below that of the box that scrolls, in pixels. */
-interface Place {
+interface ScrollPosition {
   readonly child: number;
   readonly below: number;
 }
@@ -11,7 +11,7 @@ interface Place {
 const STORED = "skein.places";
 
 /** By thread, in this tab; the one that was left first makes room for the next. */
-const places = new Map<string, Place>(stored());
+const places = new Map<string, ScrollPosition>(stored());
 const MAX_PLACES = 100;
 
 /** Undefined for a person who reads at the end. */
@@ -29,7 +29,7 @@ export function keepPlace(thread: string, scroller: HTMLElement, isAtEnd: boolea
 /** A reload finds them again. */
 export const storePlaces = (): void => sessionStorage.setItem(STORED, JSON.stringify([...places]));
 
-function stored(): [string, Place][] {
+function stored(): [string, ScrollPosition][] {
   try {
     return JSON.parse(sessionStorage.getItem(STORED) ?? "[]");
   } catch {

@@ -1,7 +1,7 @@
 // The open questions of all threads of the user.
 
 import type { Answer, OpenInterrupt } from "../client/client.ts";
-import { type Kept, keepRead } from "./changes.ts";
+import { keepRead, type ListRefresh } from "./changes.ts";
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
 import { t } from "./texts.ts";
@@ -38,7 +38,7 @@ const PAGE = 100;
 /** Requests for one reading: more threads than a person looks through. */
 const PAGES = 5;
 
-let kept: Kept | undefined;
+let kept: ListRefresh | undefined;
 
 /** Keeps `questions` as the server has them. Returns the function that ends it. */
 export function followQuestions(): () => void {

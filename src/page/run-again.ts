@@ -10,14 +10,14 @@ import { client } from "./session.ts";
 import { t } from "./texts.ts";
 
 /** What a run was asked, and where. */
-export interface Asked {
+export interface RunInput {
   readonly message: UserCell;
   /** The message before it; absent for the first one of the thread. */
   readonly before?: string | undefined;
 }
 
 /** A step of the conversation. */
-export interface Step {
+export interface StepPosition {
   /** The id of the message before it. */
   readonly before: string;
   /** The calls of its answer. */
@@ -36,7 +36,11 @@ export interface Again {
  * Where a run was asked several messages at once, as a subagent is, the last one: those before it are read again as well. Undefined
  * when the run began without a message, its events are no longer kept, or the message was replaced.
  */
-export async function askedOf(thread: string, run: string, signal: AbortSignal): Promise<Asked | undefined> {
+export async function askedOf(
+  thread: string,
+  run: string,
+  signal: AbortSignal,
+): Promise<RunInput | undefined> {
   const { page, apply } = createFold({ touch: () => {} });
   for await (const event of client.runs.events(thread, run, {}, signal)) {
     if (event.event === "on_chat_model_start") break;
@@ -50,7 +54,7 @@ export async function askedOf(thread: string, run: string, signal: AbortSignal):
 }
 
 /** `cell`: the id of the step's answer, or of one of its calls. Throws when the conversation no longer has it. */
-export async function stepOf(thread: string, cell: string, signal: AbortSignal): Promise<Step> {
+export async function stepOf(thread: string, cell: string, signal: AbortSignal): Promise<StepPosition> {
   const { messages } = await client.threads.state(thread, signal);
   const at = messages.findLastIndex(
     (each) =>
@@ -67,7 +71,7 @@ export async function stepOf(thread: string, cell: string, signal: AbortSignal):
  */
 export async function runStepAgain(
   thread: string,
-  { before }: Step,
+  { before }: StepPosition,
   { choice, instructions, temperature }: Omit<Again, "text">,
   calls?: RunOptions["calls"],
 ): Promise<Run> {
@@ -98,7 +102,7 @@ const optionsOf = ({ agent, model }: Choice, temperature: number | undefined): R
 });
 
 /** Resolves with the new run, in a thread of its own. Throws what the server says. */
-export async function runAgain(thread: string, asked: Asked, again: Again): Promise<Run> {
+export async function runAgain(thread: string, asked: RunInput, again: Again): Promise<Run> {
   const { text, instructions, temperature } = again;
   const content = contentOf(text, asked.message.attachments) ?? text;
   const run: RunOptions = {

@@ -1,7 +1,7 @@
 // What a person does to the run in progress, and to the messages that wait for it.
 
 import { touch } from "./frame.ts";
-import type { Live, Waiting } from "./live.ts";
+import type { Live, QueuedMessage } from "./live.ts";
 import { choiceOf, saveQueued } from "./outbox.ts";
 import { isWithdrawn, startRun, steer } from "./sending.ts";
 import { client } from "./session.ts";
@@ -37,11 +37,11 @@ export async function takeBack(thread: string, live: Live, id: string): Promise<
  * The run in progress reads the message before its next step, or it runs next when that has ended meanwhile. It leaves the queue
  * first, so that it is never read twice; when the server cannot be reached then, its words stay in sight for another try.
  */
-export async function sendNow(thread: string, live: Live, { id, text }: Waiting): Promise<void> {
+export async function sendNow(thread: string, live: Live, { id, text }: QueuedMessage): Promise<void> {
   const run = live.page.run.id;
   if (run === undefined || text === undefined || !(await isWithdrawn(thread, id))) return;
   const message = await steer(thread, run, text);
-  const sent: Waiting = message
+  const sent: QueuedMessage = message
     ? { id: message, as: "steering", text }
     : {
         id: (await startRun({ thread, content: text, choice: choiceOf(thread), isQueued: true })).id,

@@ -1,7 +1,7 @@
 // The threads of the user as the list shows them: kept as the server has them, searched, read on page by page.
 
 import type { FoundThread } from "../client/client.ts";
-import { type Kept, keepRead, onChange } from "./changes.ts";
+import { keepRead, type ListRefresh, onChange } from "./changes.ts";
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
 
@@ -32,7 +32,7 @@ const PAGE = 50;
 const WAITING = 20;
 const TYPING_MS = 250;
 
-let kept: Kept | undefined;
+let kept: ListRefresh | undefined;
 let typing: ReturnType<typeof setTimeout> | undefined;
 
 /** Keeps `threads` as the server has them. Returns the function that ends it. */

@@ -19,13 +19,13 @@ export interface Parting {
   readonly versions: readonly Version[];
 }
 
-interface Held {
+interface BranchMessages {
   readonly branch: string;
   readonly messages: readonly Dated[];
 }
 
 /** `branches`: newest first. Of those that begin alike after a parting, the newest is the version. */
-export function partingsOf(ours: readonly Dated[], branches: readonly Held[]): Parting[] {
+export function partingsOf(ours: readonly Dated[], branches: readonly BranchMessages[]): Parting[] {
   const found = new Map<number, Version[]>();
   for (const { branch, messages } of branches) {
     const at = partingAt(ours, messages);

@@ -36,7 +36,7 @@ export interface BackendServices {
   readonly sandboxes: SandboxLedger;
   readonly logger: Logger;
   /** Called when the state of a backend changes. */
-  readonly onState: (place: Place, state: BackendState) => void;
+  readonly onState: (place: BackendKey, state: BackendState) => void;
 }
 
 /** The processes of one server that use this machine together. */
@@ -75,7 +75,7 @@ export interface EngineSettings {
 }
 
 /** Identifies a backend by owner and name, independent of its options. */
-export interface Place {
+export interface BackendKey {
   readonly owner: Owner;
   readonly name: string;
 }
@@ -93,15 +93,15 @@ export interface BackendDriver<O> {
   /** Called when an agent uses this type: from now on the driver manages what earlier processes left running. */
   begin(): void;
   /** Safe to repeat. Starts it, and may return before it is ready. Throws `backend_refused` or `backend_failed`. */
-  create(options: O, place: Place): Promise<Backend>;
+  create(options: O, place: BackendKey): Promise<Backend>;
   /** Resolves when it can be used. Throws the reason why it cannot. */
-  ready(options: O, place: Place): Promise<void>;
+  ready(options: O, place: BackendKey): Promise<void>;
   /** Creates nothing. */
-  state(options: O, place: Place): Promise<BackendState>;
+  state(options: O, place: BackendKey): Promise<BackendState>;
   /** Whether a caller waits for something that runs there. */
-  isBusy(place: Place): boolean;
+  isBusy(place: BackendKey): boolean;
   /** Ends its processes. Its backends stay usable: their next operation starts it again. */
-  stop(place: Place): Promise<void>;
+  stop(place: BackendKey): Promise<void>;
   /** Deletes what it keeps for the owner, running or not. Returns how many workspaces. */
   erase(owner: Owner): Promise<number>;
   /** Throws `unavailable` while nothing can run. */

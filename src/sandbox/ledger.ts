@@ -14,6 +14,7 @@ import {
 } from "./sandbox-caps.ts";
 import {
   bodyOf,
+  type CountedSandbox,
   type Entry,
   entryOf,
   isBeingEnded,
@@ -23,7 +24,6 @@ import {
   type Sandbox,
   type SandboxRecord,
   shown,
-  type Taken,
   takenBy,
   takenIn,
   type Where,
@@ -185,10 +185,10 @@ export function createLedger(documents: Documents): SandboxLedger {
       }),
   };
 
-  interface Read {
+  interface LedgerEntry {
     readonly found: Entry | undefined;
     readonly revision: string | undefined;
-    readonly taken: ReadonlyMap<string, Taken>;
+    readonly taken: ReadonlyMap<string, CountedSandbox>;
     readonly now: number;
     /** The revision of the record that is written. */
     readonly version: string;
@@ -208,7 +208,10 @@ export function createLedger(documents: Documents): SandboxLedger {
     return (await all()).filter(({ key }) => key !== id).map(readEntry);
   }
 
-  function changed<T>(id: string, decide: (read: Read) => Decided<T> | Promise<Decided<T>>): Promise<T> {
+  function changed<T>(
+    id: string,
+    decide: (read: LedgerEntry) => Decided<T> | Promise<Decided<T>>,
+  ): Promise<T> {
     return change(documents, { collection: LEDGER, keys: [id, TAKEN] }, async ({ found, now, version }) => {
       const [document, list] = found;
       const taken = takenIn(list);

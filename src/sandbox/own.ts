@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Backend } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
 import type { Owner } from "../protocol/ids.ts";
-import { type BackendDefinition, commonOptions, type Place } from "./definition.ts";
+import { type BackendDefinition, type BackendKey, commonOptions } from "./definition.ts";
 
 /** A backend that may hold something open. */
 export type OwnBackend = Backend & { close?(): Promise<void> };
@@ -22,7 +22,7 @@ export interface OwnBackendType<S extends z.ZodObject = z.ZodObject> {
   /** The keys beside `type`, `name`, `workdir` and `timeout`, which every backend has. */
   readonly options: S;
   /** Called once for each owner and name until it is stopped; what it throws is shown to the user as `backend_failed`. */
-  create(options: z.output<S> & CommonOptions, place: Place): OwnBackend | Promise<OwnBackend>;
+  create(options: z.output<S> & CommonOptions, place: BackendKey): OwnBackend | Promise<OwnBackend>;
 }
 
 /** Hides the type of the options, so that all types fit one map. */
@@ -41,8 +41,8 @@ export function ownBackend(type: string, { options, create }: OwnBackendType) {
 function driver(create: OwnBackendType["create"]) {
   const open = new Map<string, Promise<OwnBackend>>();
   let isClosed = false;
-  const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
-  const obtain = (options: Options, place: Place): Promise<OwnBackend> => {
+  const keyOf = ({ owner, name }: BackendKey) => JSON.stringify([owner.tenant, owner.user, name]);
+  const obtain = (options: Options, place: BackendKey): Promise<OwnBackend> => {
     if (isClosed) throw new AppError("shutting_down", "The server is stopping; no workspace is opened.");
     const key = keyOf(place);
     const made = open.get(key) ?? (async () => create(options, place))().catch(notMade);
@@ -57,16 +57,16 @@ function driver(create: OwnBackendType["create"]) {
   };
   return {
     begin() {},
-    async create(options: Options, place: Place): Promise<Backend> {
+    async create(options: Options, place: BackendKey): Promise<Backend> {
       return obtain(options, place);
     },
-    async ready(options: Options, place: Place) {
+    async ready(options: Options, place: BackendKey) {
       await obtain(options, place);
     },
-    state: async (_: Options, place: Place) =>
+    state: async (_: Options, place: BackendKey) =>
       ({ status: open.has(keyOf(place)) ? "running" : "stopped" }) as const,
     isBusy: () => false,
-    stop: (place: Place) => end(keyOf(place)),
+    stop: (place: BackendKey) => end(keyOf(place)),
     async erase(owner: Owner) {
       const start = keyOf({ owner, name: "" }).slice(0, -3);
       const own = [...open.keys()].filter((key) => key.startsWith(start));

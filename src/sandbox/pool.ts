@@ -5,7 +5,7 @@ import type { Backend, BackendConfig, BackendPool, BackendStatus } from "../agen
 import { AppError, messageOf } from "../agent/core/errors.ts";
 import { countsOf } from "../agent/core/shares.ts";
 import type { Owner } from "../protocol/ids.ts";
-import type { BackendDriver, BackendServices, BackendState, EngineCheck, Place } from "./definition.ts";
+import type { BackendDriver, BackendKey, BackendServices, BackendState, EngineCheck } from "./definition.ts";
 import { type BackendOptions, withOwnBackends } from "./index.ts";
 import type { OwnBackendType } from "./own.ts";
 
@@ -26,7 +26,7 @@ type Options = z.output<typeof BackendOptions>;
 /** A backend by owner and configuration. */
 interface Wanted {
   readonly key: string;
-  readonly place: Place;
+  readonly place: BackendKey;
   readonly options: Options;
 }
 
@@ -54,7 +54,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   const begun = new Set<BackendDriver<Options>>();
   let isClosed = false;
 
-  const onState = (place: Place, state: BackendState) => {
+  const onState = (place: BackendKey, state: BackendState) => {
     const entry = entries.get(keyOf(place));
     if (entry) onStatus(place.owner, statusOf(entry, state));
   };
@@ -179,11 +179,12 @@ function wantedBy(schema: typeof BackendOptions, owner: Owner, config: BackendCo
   return { key: keyOf(place), place, options };
 }
 
-const isOf = ({ tenant, user }: Owner, { owner }: Place) => owner.tenant === tenant && owner.user === user;
+const isOf = ({ tenant, user }: Owner, { owner }: BackendKey) =>
+  owner.tenant === tenant && owner.user === user;
 
 const tenantOf = ({ place }: Entry) => place.owner.tenant;
 
-const keyOf = ({ owner, name }: Place) => JSON.stringify([owner.tenant, owner.user, name]);
+const keyOf = ({ owner, name }: BackendKey) => JSON.stringify([owner.tenant, owner.user, name]);
 
 const statusOf = ({ place, options: { type, workdir } }: Wanted, state: BackendState): BackendStatus => ({
   name: place.name,

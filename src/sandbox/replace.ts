@@ -58,14 +58,14 @@ async function placeOf(text: string, needle: string): Promise<number> {
   }
 }
 
-interface Place {
+interface TextRange {
   readonly start: number;
   readonly end: number;
 }
 
 const unix = (text: string) => text.replaceAll("\r\n", "\n");
 
-async function unlikeInLineEnds(text: string, old: string): Promise<Place | undefined> {
+async function unlikeInLineEnds(text: string, old: string): Promise<TextRange | undefined> {
   const [plain, wanted] = [unix(text), unix(old)];
   if (plain === text && wanted === old) return undefined;
   const at = await placeOf(plain, wanted);
@@ -82,7 +82,7 @@ function inOriginal(text: string, index: number): number {
 }
 
 /** The line end at or behind the start of the place; at the end of the file, the one before it. */
-function lineEndAt(text: string, { start }: Place): "\n" | "\r\n" {
+function lineEndAt(text: string, { start }: TextRange): "\n" | "\r\n" {
   const next = text.indexOf("\n", start);
   const at = next === -1 ? text.lastIndexOf("\n", start) : next;
   return at > 0 && text[at - 1] === "\r" ? "\r\n" : "\n";

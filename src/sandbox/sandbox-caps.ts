@@ -1,6 +1,6 @@
 // How many sandboxes may run at once, and how much disk a tenant's may have.
 
-import type { Entry, Sandbox, Taken } from "./sandbox-records.ts";
+import type { CountedSandbox, Entry, Sandbox } from "./sandbox-records.ts";
 
 export interface SandboxCaps {
   /** Running or ending at once, of all tenants. */
@@ -18,7 +18,7 @@ export type ReachedCap = "tenant" | "total" | "engine" | "disk";
 /** The first cap that one more running sandbox would exceed, beside those that run or are ending. */
 export function reachedCap(
   { engine, owner }: Sandbox,
-  others: readonly Taken[],
+  others: readonly CountedSandbox[],
   caps: SandboxCaps,
 ): Exclude<ReachedCap, "disk"> | undefined {
   const own = others.filter(({ tenant }) => tenant === owner.tenant);

@@ -109,20 +109,20 @@ export const shown = ({ due_at: _, ...entry }: Entry, revision: string): Sandbox
 });
 
 /** One that runs or is ending: the caps count these. */
-export interface Taken {
+export interface CountedSandbox {
   readonly tenant: string;
   readonly engine: string;
 }
 
-export function takenBy(entry: Entry | null): Taken | undefined {
+export function takenBy(entry: Entry | null): CountedSandbox | undefined {
   if (entry?.state !== "running" && entry?.state !== "ending") return undefined;
   return { tenant: entry.owner.tenant, engine: entry.engine };
 }
 
-export const bodyOf = (taken: ReadonlyMap<string, Taken>) =>
+export const bodyOf = (taken: ReadonlyMap<string, CountedSandbox>) =>
   JSON.stringify([...taken].map(([id, { tenant, engine }]) => [id, tenant, engine]));
 
-export function takenIn(list: Document | undefined): Map<string, Taken> {
+export function takenIn(list: Document | undefined): Map<string, CountedSandbox> {
   const stored = list ? (JSON.parse(list.body) as [id: string, tenant: string, engine?: string][]) : [];
   return new Map(stored.map(([id, tenant, engine = SOLE_ENGINE]) => [id, { tenant, engine }]));
 }

@@ -1,7 +1,7 @@
 // Finding files and lines, for every backend over its list of files and their contents. Both searches are bounded in work
 // and results, yield to other work, and report by `truncated` that there may be more.
 
-import type { Backend, Found, GrepMatch } from "../agent/core/backend.ts";
+import type { Backend, GrepMatch, SearchMatches } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
 import { type TimeSlices, timeSlices } from "../lib/async.ts";
 import { globMatcher } from "../lib/glob.ts";
@@ -24,7 +24,7 @@ const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv
 /** What a backend provides. Paths are relative to the workspace; a search returns absolute ones. */
 export interface Tree extends Pick<Backend, "workdir" | "stat"> {
   /** The regular files below a folder. Does not follow links or enter folders named in `skipped`. */
-  files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<Found<string>>;
+  files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<SearchMatches<string>>;
   /** Omits files that are larger than `maxBytes`, missing or not readable. */
   contents(
     paths: readonly string[],
@@ -79,7 +79,7 @@ async function filesBelow(
   pattern: string,
   matches: (path: string) => boolean,
   signal: AbortSignal,
-): Promise<Found<string>> {
+): Promise<SearchMatches<string>> {
   const start = await tree.stat(path, signal);
   const base = toRelative(start.path, [tree.workdir]);
   if (start.type === "file")
@@ -110,7 +110,7 @@ async function searchLines(
   files: readonly string[],
   regex: SafeRegex,
   signal: AbortSignal,
-): Promise<Found<GrepMatch>> {
+): Promise<SearchMatches<GrepMatch>> {
   const search: Search = { regex, clock: timeSlices(signal, MAX_SEARCH_MS), matches: [], truncated: false };
   let searched = 0;
   let isOver = false;

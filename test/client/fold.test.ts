@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Turn } from "../../src/agent/models/scripted.ts";
-import { type Cell, type Page, shown, type ToolCell } from "../../src/client/cells.ts";
+import { type Cell, shown, type ThreadView, type ToolCell } from "../../src/client/cells.ts";
 import {
   createClient,
   type Interrupt,
@@ -17,20 +17,21 @@ import { cast, completing, delegating, TEAM } from "../support/team.ts";
 
 const untouched = { touch: () => {} };
 
-function folded(events: Iterable<StreamEvent>): Page {
+function folded(events: Iterable<StreamEvent>): ThreadView {
   const { page, apply } = createFold(untouched);
   for (const event of events) apply(event);
   return page;
 }
 
-const toolsIn = (page: Page) => page.lane.cells.filter((cell): cell is ToolCell => cell.kind === "tool");
-const textsIn = (page: Page) =>
+const toolsIn = (page: ThreadView) =>
+  page.lane.cells.filter((cell): cell is ToolCell => cell.kind === "tool");
+const textsIn = (page: ThreadView) =>
   page.lane.cells.flatMap((cell) => (cell.kind === "user" || cell.kind === "text" ? [cell.text] : []));
 
 const isKept = (cell: Cell) => cell.kind === "text" && cell.isKept === true;
 
 /** What a person reads, without what only a live viewer can know: times, output as it came, attempts that failed. */
-function read(page: Page) {
+function read(page: ThreadView) {
   const plain = (cell: Cell): unknown => {
     if (cell.kind === "user") return `You: ${cell.text}`;
     if (cell.kind === "text" || cell.kind === "thought")
@@ -199,7 +200,7 @@ test("the events of a subagent are in the card of its call, and come again witho
     );
   const once = folded(events);
   const twice = folded([...events.slice(0, end), ...ofFirst, ...events.slice(end)]);
-  const lanes = (page: Page) =>
+  const lanes = (page: ThreadView) =>
     toolsIn(page).flatMap(({ agents }) =>
       agents.map(({ lane }) => lane.cells.map((cell) => ("text" in cell ? cell.text : cell.kind))),
     );

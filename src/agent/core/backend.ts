@@ -70,7 +70,7 @@ export interface GrepMatch {
   readonly text: string;
 }
 
-export interface Found<T> {
+export interface SearchMatches<T> {
   readonly matches: readonly T[];
   /** True when there were more than the limit. */
   readonly truncated: boolean;
@@ -107,14 +107,14 @@ export interface Backend {
   /** A folder's own entries, by name. */
   list(path: string, signal: AbortSignal): Promise<FileStat[]>;
   /** Files below `path` whose path matches (`**`, `*`, `?`, `[…]`, `{a,b}`); a pattern without `/` is held against names. Absolute. */
-  glob(pattern: string, path: string, signal: AbortSignal): Promise<Found<string>>;
+  glob(pattern: string, path: string, signal: AbortSignal): Promise<SearchMatches<string>>;
   /** Lines below `path` that match an RE2 expression, in files whose path matches `include`. Files are absolute. */
   grep(
     pattern: string,
     path: string,
     include: string | undefined,
     signal: AbortSignal,
-  ): Promise<Found<GrepMatch>>;
+  ): Promise<SearchMatches<GrepMatch>>;
   /** Removes a file, or a folder with everything in it. */
   remove(path: string, signal: AbortSignal): Promise<void>;
 }

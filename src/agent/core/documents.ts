@@ -49,7 +49,7 @@ export interface DocumentWrite {
   readonly due?: number | null;
 }
 
-export interface Found {
+export interface DocumentSnapshot {
   /** In the order of the keys. */
   readonly found: readonly (Document | undefined)[];
   /** False when the collection's thread does not exist. */
@@ -111,7 +111,7 @@ export interface Picked {
 }
 
 export interface Documents {
-  read(collection: Collection, keys: readonly string[]): Promise<Found>;
+  read(collection: Collection, keys: readonly string[]): Promise<DocumentSnapshot>;
   /** All documents of a collection, in no order. */
   list(collection: Collection): Promise<Document[]>;
   /**
@@ -172,7 +172,7 @@ interface Decision<T> {
 export async function change<T>(
   documents: Documents,
   { collection, keys, limit, size }: Change,
-  decide: (read: Found & { version: string }) => Decision<T> | Promise<Decision<T>>,
+  decide: (read: DocumentSnapshot & { version: string }) => Decision<T> | Promise<Decision<T>>,
 ): Promise<T> {
   for (;;) {
     const version = newVersion();

@@ -22,10 +22,10 @@ export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false
 const STATE_KEY = "interrupts";
 
 /** An interrupt with its answer, once it has one. */
-const Kept = Interrupt.extend({ answer: Answer.optional() });
-type Kept = z.infer<typeof Kept>;
+const OpenInterrupt = Interrupt.extend({ answer: Answer.optional() });
+type OpenInterrupt = z.infer<typeof OpenInterrupt>;
 const Slot = z.record(z.string(), z.unknown());
-const NONE: ReadonlyMap<string, Kept> = new Map();
+const NONE: ReadonlyMap<string, OpenInterrupt> = new Map();
 
 export interface Question {
   readonly call: ToolCall;
@@ -51,7 +51,7 @@ export async function* askFor(
   const known = kept(run.state).get(id);
   if (!known && unattended && kind !== "tool") return unattendedAnswer(id);
   const now = Date.now();
-  const asked: Kept = known ?? {
+  const asked: OpenInterrupt = known ?? {
     id,
     kind,
     call_id: call.id,
@@ -109,7 +109,7 @@ export async function* forwardInterrupts(
 
 /** The answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt as open. */
 async function* answerTo(
-  asked: Kept,
+  asked: OpenInterrupt,
   run: Run,
   otherwise: () => Answer | undefined = () => undefined,
 ): Stream<Answer | undefined> {
@@ -129,7 +129,7 @@ async function* answerTo(
 }
 
 /** The run's own answer. It does not count for a question that this run asked later under the same id. */
-function broughtTo({ id, run_id }: Kept, run: Run): Answer | undefined {
+function broughtTo({ id, run_id }: OpenInterrupt, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
@@ -142,7 +142,8 @@ export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
 /** The ids of the interrupts that an event of a run answers or withdraws. */
 export function closedBy(event: StreamEvent): string[] {
   if (event.event !== "on_state" || event.data.key !== STATE_KEY) return [];
-  const isClosed = (change: unknown) => change === null || Kept.safeParse(change).data?.answer !== undefined;
+  const isClosed = (change: unknown) =>
+    change === null || OpenInterrupt.safeParse(change).data?.answer !== undefined;
   return Object.entries(event.data.patch ?? {}).flatMap(([id, change]) => (isClosed(change) ? [id] : []));
 }
 
@@ -205,13 +206,13 @@ export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[]
   return [...kept(state).values()].flatMap(({ answer, ...interrupt }) => (answer ? [] : [interrupt]));
 }
 
-function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, Kept> {
+function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, OpenInterrupt> {
   const slot = state.get(STATE_KEY);
   // The usual case, checked for every call.
   if (slot === undefined) return NONE;
   return new Map(
     Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {
-      const known = Kept.safeParse(value).data;
+      const known = OpenInterrupt.safeParse(value).data;
       return known ? [[id, known] as const] : [];
     }),
   );

@@ -193,7 +193,7 @@ export interface RunStore {
    */
   claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
   /** Of all threads with a run that no process executes. */
-  waiting(): Promise<Waiting>;
+  waiting(): Promise<QueueStats>;
   /**
    * Gives a run back: the next process that looks takes it over, one epoch later. Does not count as a crash. Throws
    * `lease_lost`.
@@ -233,7 +233,7 @@ export interface RunStore {
   /** Renews the lease. Returns the stop that was requested, if any. Throws `lease_lost`. */
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
-export interface Waiting {
+export interface QueueStats {
   readonly threads: number;
   /** How long the one waits that waits longest, in ms. */
   readonly oldestMs: number;

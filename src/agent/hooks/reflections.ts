@@ -31,7 +31,7 @@ export const reflections = defineHook({
 });
 
 /** The agent whose reflections these are. */
-export interface Place {
+export interface ReflectionScope {
   readonly owner: Owner;
   readonly agent: string;
 }
@@ -51,7 +51,7 @@ type Reflection = z.infer<typeof Reflection>;
 /** Recording the same failure again changes nothing. Throws what the store throws. */
 export async function recordFailure(
   items: ItemStore,
-  place: Place,
+  place: ReflectionScope,
   { task, summary, at = new Date() }: Failure,
 ): Promise<void> {
   const value: Reflection = {
@@ -70,7 +70,7 @@ export async function recordFailure(
 /** A `<prior_reflections>` block, newest first; undefined without similar tasks. */
 export async function priorReflections(
   items: ItemStore,
-  place: Place,
+  place: ReflectionScope,
   task: string,
 ): Promise<string | undefined> {
   const words = [...new Set(task.toLowerCase().match(WORD))].slice(0, MAX_WORDS);
@@ -98,4 +98,4 @@ function isAlike({ task, summary }: Reflection, words: readonly string[]): boole
 const markdown = ({ task, summary, at }: Reflection) =>
   `## Failed on ${at.slice(0, 10)}\n\n### The task\n\n${task}\n\n### What went wrong\n\n${summary}`;
 
-const shelfOf = ({ owner, agent }: Place): Shelf => ({ owner, of: { agent }, kind: "reflections" });
+const shelfOf = ({ owner, agent }: ReflectionScope): Shelf => ({ owner, of: { agent }, kind: "reflections" });

@@ -103,14 +103,14 @@ interface Abortable {
   readonly signal: AbortSignal;
 }
 
-interface Step<R, T> {
+interface WrappedCall<R, T> {
   readonly request: R;
   readonly next: (request: R) => Stream<T>;
 }
 
 /** Aborts a call whose subagents have used up the tokens, and then throws. */
 async function* withinTokens(
-  { request, next }: Step<ToolRequest, ToolResult>,
+  { request, next }: WrappedCall<ToolRequest, ToolResult>,
   budget: Budget,
   run: Run,
 ): Stream<ToolResult> {
@@ -132,7 +132,7 @@ async function* withinTokens(
 async function* within<R extends Abortable, T>(
   seconds: number,
   limit: RunLimit,
-  { request, next }: Step<R, T>,
+  { request, next }: WrappedCall<R, T>,
 ): Stream<T> {
   if (seconds <= 0) throw limit;
   const deadline = new AbortController();

@@ -26,7 +26,7 @@ export const tasks = defineHook({
   },
 });
 
-const placeOf = (run: Run): Place => ({ owner: run.owner, root: rootOf(run) });
+const placeOf = (run: Run): BoardKey => ({ owner: run.owner, root: rootOf(run) });
 const nameOf = (run: Run, agent: AgentDefinition) => run.lineage?.name ?? agent.name;
 
 const harmless = { idempotent: true, category: "plan", requiresPermission: false } as const;
@@ -100,7 +100,7 @@ it back, or open one again that failed or was canceled; canceled is for what nee
 }
 
 /** The board of an owner, stored with the root thread. */
-export interface Place {
+export interface BoardKey {
   readonly owner: Owner;
   readonly root: string;
 }
@@ -137,7 +137,7 @@ const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
 };
 
 /** Oldest first. */
-export async function tasksOn(items: ItemStore, place: Place): Promise<Task[]> {
+export async function tasksOn(items: ItemStore, place: BoardKey): Promise<Task[]> {
   const tasks = (await items.list(shelfOf(place))).flatMap(({ value }) => Task.safeParse(value).data ?? []);
   return tasks.sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1));
 }
@@ -152,7 +152,11 @@ export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
  * Adds unclaimed tasks; identical ones that exist are skipped. When the board is full, the oldest finished tasks are removed.
  * Throws `invalid_request` when not all could be created.
  */
-export async function createTasks(items: ItemStore, place: Place, news: readonly NewTask[]): Promise<void> {
+export async function createTasks(
+  items: ItemStore,
+  place: BoardKey,
+  news: readonly NewTask[],
+): Promise<void> {
   const there = await tasksOn(items, place);
   const missing = news.filter((task) => !there.some((each) => isSame(each, task)));
   const ordered = inDependencyOrder(missing, there);
@@ -169,7 +173,12 @@ export async function createTasks(items: ItemStore, place: Place, news: readonly
  * Claims a task; claiming it again is allowed. Throws `invalid_request`, with a sentence for the model, when it does not exist,
  * has ended, is blocked or is claimed by another agent.
  */
-export async function claimTask(items: ItemStore, place: Place, id: string, claimer: string): Promise<void> {
+export async function claimTask(
+  items: ItemStore,
+  place: BoardKey,
+  id: string,
+  claimer: string,
+): Promise<void> {
   const isThere = await change({ items, place, id }, async (task) => {
     const { status, claimed_by = "another agent" } = task;
     if (status === "in_progress" && claimed_by === claimer) return task;
@@ -194,7 +203,7 @@ export interface Change {
 /** Throws `invalid_request`, with a sentence for the model, for a change that is not allowed. */
 export async function changeStatus(
   items: ItemStore,
-  place: Place,
+  place: BoardKey,
   { id, status, by }: Change,
 ): Promise<void> {
   const isThere = await change({ items, place, id }, (task) => {
@@ -243,7 +252,7 @@ export interface Settlement {
 /** Ends a task that the claimer holds; any other task stays as it is, so the call may be repeated. */
 export async function settleTask(
   items: ItemStore,
-  place: Place,
+  place: BoardKey,
   { id, status, by }: Settlement,
 ): Promise<void> {
   await change({ items, place, id }, (task) =>
@@ -256,7 +265,7 @@ const unknown = (id: string) => refused(`There is no task \`${id}\`.`);
 
 interface Target {
   readonly items: ItemStore;
-  readonly place: Place;
+  readonly place: BoardKey;
   readonly id: string;
 }
 
@@ -284,7 +293,7 @@ function howTo({ status }: Task): string {
   return NEXT[status].length > 0 ? `It may become ${NEXT[status].join(" or ")}.` : "That is for good.";
 }
 
-const shelfOf = ({ owner, root }: Place): Shelf => ({ owner, of: { thread: root }, kind: "tasks" });
+const shelfOf = ({ owner, root }: BoardKey): Shelf => ({ owner, of: { thread: root }, kind: "tasks" });
 
 const quoted = (ids: readonly string[]) => ids.map((id) => `\`${id}\``).join(", ");
 
@@ -318,7 +327,7 @@ interface Room {
   readonly news: readonly NewTask[];
 }
 
-async function makeRoom(items: ItemStore, place: Place, { there, news }: Room): Promise<void> {
+async function makeRoom(items: ItemStore, place: BoardKey, { there, news }: Room): Promise<void> {
   const over = there.length + news.length - MAX_ITEMS;
   if (over <= 0) return;
   const isOver = ({ status }: Task) => status === "completed" || status === "canceled";

@@ -66,7 +66,7 @@ function headersIn(bytes: Buffer): Map<string, string> {
   return headers;
 }
 
-const Said = z.object({ message: z.string() });
+const ErrorBody = z.object({ message: z.string() });
 
 function failure(headers: ReadonlyMap<string, string>, payload: string): ProviderError {
   const type = headers.get(":exception-type") ?? headers.get(":error-code") ?? "internalServerException";
@@ -76,7 +76,7 @@ function failure(headers: ReadonlyMap<string, string>, payload: string): Provide
 
 function wordsIn(payload: string): string {
   try {
-    return Said.parse(JSON.parse(payload)).message;
+    return ErrorBody.parse(JSON.parse(payload)).message;
   } catch {
     return "";
   }

@@ -6,7 +6,7 @@ import { areLong, type Message } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import { losers } from "../core/shares.ts";
 import { jsonList } from "./json-list.ts";
-import { beginsTurn, CallIds, newestTurn, repairClosed, type Step } from "./repair.ts";
+import { beginsTurn, CallIds, type HistoryStep, newestTurn, repairClosed } from "./repair.ts";
 
 /** Of everything that is kept. Past it those go to which nothing was added for the longest time, of the tenant that has most. */
 const MAX_BYTES = 32 * 1024 * 1024;
@@ -20,7 +20,7 @@ const FEW = 64;
 export interface WireSteps<M = unknown> {
   readonly callId: RegExp;
   readonly keepsOwnIds: boolean;
-  readonly write: (steps: readonly Step[]) => readonly M[];
+  readonly write: (steps: readonly HistoryStep[]) => readonly M[];
 }
 
 export interface ClosedTurns {
@@ -31,7 +31,7 @@ export interface ClosedTurns {
   readonly ids: CallIds;
 }
 
-interface Kept extends ClosedTurns {
+interface CachedTurns extends ClosedTurns {
   readonly wire: WireSteps;
   readonly weight: Weight;
 }
@@ -46,7 +46,7 @@ interface Weight {
  * By the first message of the thread, and as long as others hold that: a run does, and in memory the store, until the thread
  * is deleted or compressed.
  */
-const kept = new WeakMap<Message, Kept>();
+const kept = new WeakMap<Message, CachedTurns>();
 /** Of what is kept, in the order of its growth. */
 const weights = new Set<Weight>();
 let keptBytes = 0;
@@ -90,14 +90,14 @@ export async function closedTurns(
 const COMMA = Buffer.from(",");
 
 /** Messages are compared by identity: those of another thread are never the same objects. */
-function find(messages: readonly Message[], wire: WireSteps): Kept | undefined {
+function find(messages: readonly Message[], wire: WireSteps): CachedTurns | undefined {
   const found = messages[0] && kept.get(messages[0]);
   if (found?.wire !== wire) return undefined;
   const isBeginning = found.messages.every((message, index) => message === messages[index]);
   return isBeginning && beginsTurn(messages, found.messages.length) ? found : undefined;
 }
 
-function keep(closed: Omit<Kept, "weight">, tenant: string): void {
+function keep(closed: Omit<CachedTurns, "weight">, tenant: string): void {
   const [first] = closed.messages;
   if (!first) return;
   const before = kept.get(first);

@@ -38,7 +38,7 @@ interface Refusal {
   readonly headers: Headers;
 }
 
-interface Asked {
+interface FailedRequest {
   /** `provider:model`, as the message names it. */
   readonly model: string;
   /** The key that was sent: never to be shown. */
@@ -46,7 +46,7 @@ interface Asked {
 }
 
 /** Any error of a model call as an `AppError`. */
-export function failureOf(error: unknown, { model, secret }: Asked): AppError {
+export function failureOf(error: unknown, { model, secret }: FailedRequest): AppError {
   if (error instanceof AppError) return error;
   const facts = factsOf(error);
   if (!facts) return AppError.from(error);
@@ -170,7 +170,7 @@ function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
 }
 
 const Word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
-const Said = z.object({ message: Word, type: Word, code: Word, status: Word });
+const ErrorWords = z.object({ message: Word, type: Word, code: Word, status: Word });
 /** How the errors of both SDKs look; they share their makers. */
 const Thrown = z.object({
   status: z.number(),
@@ -208,7 +208,7 @@ function said(body: unknown, fallback: string): Facts & { status: number } {
 }
 
 /** Anthropic: `{error: {type, message}}`. OpenAI: that object's inside. Others: flat, a string, a list of one, under other names. */
-function wordsOf(body: unknown): z.infer<typeof Said> {
+function wordsOf(body: unknown): z.infer<typeof ErrorWords> {
   if (typeof body === "string") return { message: body };
   if (Array.isArray(body)) return wordsOf(body[0]);
   if (!isObject(body)) return {};
@@ -218,7 +218,7 @@ function wordsOf(body: unknown): z.infer<typeof Said> {
 }
 
 const flat = (body: Readonly<Record<string, unknown>>) =>
-  Said.parse({
+  ErrorWords.parse({
     message: body.message ?? body.msg ?? body.error_msg ?? body.error_message ?? body.status_msg,
     type: body.type,
     code: body.code ?? body.error_code ?? body.status_code,

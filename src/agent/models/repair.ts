@@ -13,7 +13,7 @@ import type {
 } from "../core/message.ts";
 
 /** A step of a conversation. An assistant's calls carry their results: there is no call without one. */
-export type Step =
+export type HistoryStep =
   | { readonly role: "system" | "user"; readonly content: readonly Part[] }
   | {
       readonly role: "assistant";
@@ -32,7 +32,7 @@ export interface AnsweredCall {
   readonly failed: boolean;
 }
 
-interface Asked {
+interface RepairOptions {
   /** `provider:model` that is to read it. */
   readonly model: string;
   /** The ids that its provider takes. */
@@ -49,7 +49,10 @@ export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 /** Ids that models are known to read again: `functions.read:0`, or with a signature in base64. Longer ones were cut when they came. */
 const OWN_ID = /^[\w.:+/=-]{1,255}$/;
 
-export function repair(messages: readonly Message[], { model, callId, keepsOwnIds, after }: Asked): Step[] {
+export function repair(
+  messages: readonly Message[],
+  { model, callId, keepsOwnIds, after }: RepairOptions,
+): HistoryStep[] {
   const drafts = pair(messages, { ids: new CallIds(callId, after), author: keepsOwnIds ? model : undefined });
   const loop = loopStart(drafts);
   const steps = drafts.map((draft, index) => finish(draft, index > loop && isBy(draft, model)));
@@ -62,9 +65,9 @@ export function repair(messages: readonly Message[], { model, callId, keepsOwnId
  */
 export function repairClosed(
   messages: readonly Message[],
-  taken: Taken,
+  taken: CallIdScope,
   isBeginning: boolean,
-): Step[] | undefined {
+): HistoryStep[] | undefined {
   const drafts = pair(messages, taken);
   if (drafts.some((draft) => draft.role === "assistant" && draft.calls.some(({ result }) => !result)))
     return undefined;
@@ -87,7 +90,7 @@ export function beginsTurn(messages: readonly Message[], index: number): boolean
   return before?.role === "assistant" && !before.tool_calls?.length && before.content.trim() !== "";
 }
 
-type Draft = Extract<Step, { role: "system" | "user" }> | DraftReply;
+type Draft = Extract<HistoryStep, { role: "system" | "user" }> | DraftReply;
 
 interface DraftReply {
   readonly role: "assistant";
@@ -96,7 +99,7 @@ interface DraftReply {
 }
 
 /** The ids that are taken, and the model whose own ids stay as they are. */
-export interface Taken {
+export interface CallIdScope {
   readonly ids: CallIds;
   readonly author: string | undefined;
 }
@@ -111,7 +114,7 @@ interface DraftCall {
  * Gives each result to the newest message with a call of its id that still waits for one, wherever it stands
  * after it. A result that finds none, an orphan or a second one, is left out.
  */
-function pair(messages: readonly Message[], { ids, author }: Taken): Draft[] {
+function pair(messages: readonly Message[], { ids, author }: CallIdScope): Draft[] {
   const drafts: Draft[] = [];
   const waiting = new Map<string, DraftCall[]>();
   for (const message of messages) {
@@ -154,7 +157,7 @@ function loopStart(drafts: readonly Draft[]): number {
 
 const isBy = (draft: Draft, model: string) => draft.role === "assistant" && draft.message.model === model;
 
-function finish(draft: Draft, thinks: boolean): Step {
+function finish(draft: Draft, thinks: boolean): HistoryStep {
   if (draft.role !== "assistant") return draft;
   const { message, calls } = draft;
   return {
@@ -176,7 +179,7 @@ function answered({ id, call, result }: DraftCall): AnsweredCall {
 }
 
 /** A first step that is the user's, a last one that asks for an answer. */
-function withEnds(steps: Step[]): Step[] {
+function withEnds(steps: HistoryStep[]): HistoryStep[] {
   withBeginning(steps);
   const last = steps.at(-1);
   const isEmpty = steps.every((step) => step.role === "system");
@@ -186,7 +189,7 @@ function withEnds(steps: Step[]): Step[] {
   return steps;
 }
 
-function withBeginning(steps: Step[]): Step[] {
+function withBeginning(steps: HistoryStep[]): HistoryStep[] {
   const first = steps.findIndex((step) => step.role !== "system");
   if (steps[first]?.role === "assistant")
     steps.splice(first, 0, user("(The beginning of this conversation is left out.)"));
@@ -194,7 +197,7 @@ function withBeginning(steps: Step[]): Step[] {
 }
 
 const text = (content: string): Part => ({ type: "text", text: content });
-const user = (content: string): Step => ({ role: "user", content: [text(content)] });
+const user = (content: string): HistoryStep => ({ role: "user", content: [text(content)] });
 
 /** The parts that hold something. */
 function filled(content: Content): Part[] {

@@ -24,12 +24,12 @@ const AT_ONCE = 16;
 const MOST = 320;
 
 /** Where a page ended: behind a user, or behind a page of a user's own list. */
-interface Place {
+interface ListPosition {
   readonly owner: Owner;
   readonly inner?: string | undefined;
 }
 
-type Read<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
+type ReadPage<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
 
 /**
  * What `read` has of each user within reach, in the order of the users. A page that has looked at many users ends early, maybe
@@ -39,7 +39,7 @@ export async function overUsers<T extends object>(
   owners: Owners,
   reach: Reach,
   { limit, cursor }: PageOf,
-  read: Read<T>,
+  read: ReadPage<T>,
 ): Promise<Page<Owned<T>>> {
   const from = cursor === undefined ? undefined : placeAt(cursor, reach);
   const items: Owned<T>[] = [];
@@ -61,9 +61,9 @@ export async function overUsers<T extends object>(
 async function fill<T extends object>(
   items: Owned<T>[],
   limit: number,
-  places: readonly Place[],
-  read: Read<T>,
-): Promise<Place | undefined> {
+  places: readonly ListPosition[],
+  read: ReadPage<T>,
+): Promise<ListPosition | undefined> {
   const pages = await Promise.all(places.map(({ owner, inner }) => read(owner, { limit, cursor: inner })));
   let last: Owner | undefined;
   for (const [at, { owner, inner }] of places.entries()) {
@@ -78,16 +78,16 @@ async function fill<T extends object>(
   return undefined;
 }
 
-async function usersBehind(owners: Owners, reach: Reach, after: Owner | undefined): Promise<Place[]> {
+async function usersBehind(owners: Owners, reach: Reach, after: Owner | undefined): Promise<ListPosition[]> {
   const { tenant, user } = reach;
   if (tenant !== undefined && user !== undefined) return after ? [] : [{ owner: { tenant, user } }];
   return (await owners.list({ limit: AT_ONCE, after, tenant })).map((owner) => ({ owner }));
 }
 
-const cursorOf = ({ owner: { tenant, user }, inner }: Place) =>
+const cursorOf = ({ owner: { tenant, user }, inner }: ListPosition) =>
   Buffer.from(JSON.stringify([tenant, user, ...(inner === undefined ? [] : [inner])])).toString("base64url");
 
-function placeAt(cursor: string, reach: Reach): Place {
+function placeAt(cursor: string, reach: Reach): ListPosition {
   const parts = textsIn(cursor);
   const [tenant, user, inner] = parts ?? [];
   const isOfReach =

@@ -15,7 +15,7 @@ export interface Caller {
 }
 
 /** The tokens of a model call. */
-export interface Taken {
+export interface ReservedCall {
   readonly model: string;
   readonly input: number;
   /** The part of the input that is not messages. */
@@ -35,7 +35,7 @@ export interface ExpectedRun extends Caller {
 }
 
 export function expectedCalls() {
-  const kept = new LRUCache<string, Taken>({ max: MAX_KEPT, ttl: KEPT_MS });
+  const kept = new LRUCache<string, ReservedCall>({ max: MAX_KEPT, ttl: KEPT_MS });
   const keys = ({ tenant, user }: Owner, { agent, threadId }: Caller) =>
     [
       [tenant, user, "agent", agent],
@@ -43,7 +43,7 @@ export function expectedCalls() {
     ].map((names) => JSON.stringify(names)) as [ofAgent: string, ofThread: string];
 
   return {
-    note(owner: Owner, caller: Caller, taken: Taken): void {
+    note(owner: Owner, caller: Caller, taken: ReservedCall): void {
       const [ofAgent, ofThread] = keys(owner, caller);
       const before = kept.get(ofAgent);
       const fixed = before?.model === taken.model ? Math.min(before.fixed, taken.fixed) : taken.fixed;
@@ -53,7 +53,7 @@ export function expectedCalls() {
     },
 
     /** Undefined where nothing is known of such a run. */
-    of(owner: Owner, run: ExpectedRun): Taken | undefined {
+    of(owner: Owner, run: ExpectedRun): ReservedCall | undefined {
       const found = keys(owner, run).map((key) => kept.get(key));
       const [ofAgent, ofThread] = run.isRewound ? [found[0]] : found;
       const known = ofThread ?? ofAgent;

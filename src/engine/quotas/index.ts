@@ -20,7 +20,7 @@ import {
   type Accounts,
   type Amounts,
   BUDGETS,
-  type Held,
+  type HeldResource,
   type QuotaScope,
   type QuotaStore,
   type Resource,
@@ -120,7 +120,9 @@ export function createQuotas(
     const left = answerLeft(config, accounts, { input, price: priceFor(model), among: "spent" });
     return left < least ? tooLarge(config, accounts, input) : undefined;
   };
-  const lives: Readonly<Record<Resource, Omit<Held, "thing" | "id"> & { readonly makingMs?: number }>> = {
+  const lives: Readonly<
+    Record<Resource, Omit<HeldResource, "thing" | "id"> & { readonly makingMs?: number }>
+  > = {
     runs: { ms: KEPT_MS, longestMs: HOUR },
     streams: { ms: KEPT_MS, longestMs: KEPT_MS },
     threads: { ms: threadLife, makingMs: MAKING_MS },

@@ -88,7 +88,7 @@ export const OTHER = "other";
 /** Users of a tenant who are counted by name on a day, the first ones; the rest are counted together. */
 export const MAX_USERS = 256;
 
-export interface Held {
+export interface HeldResource {
   readonly thing: Resource;
   readonly id: string;
   readonly ms: number;
@@ -112,7 +112,7 @@ export interface QuotaStore {
    */
   hold(
     owner: Owner,
-    held: Held & { readonly makingMs?: number | undefined },
+    held: HeldResource & { readonly makingMs?: number | undefined },
     most: PerScope<number | undefined>,
   ): Promise<"new" | "kept" | QuotaScope>;
   /** With `makingMs` only what is still new. */

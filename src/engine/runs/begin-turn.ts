@@ -34,7 +34,7 @@ export interface FoundThread extends ReadableThread {
 }
 
 /** What the user says. */
-export interface Said {
+export interface TurnInput {
   /** What the run is given, the user's newest message last. */
   readonly input: readonly Message[];
   readonly place: Alignment;
@@ -48,7 +48,7 @@ export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
   /** Without answers, the run that waits continues and asks again. */
   readonly asksAgain?: true;
   /** Returns what the user says. Absent: the request can only answer. May throw. */
-  readonly says?: ((thread: FoundThread) => Said | Promise<Said>) | undefined;
+  readonly says?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
   /** Returns what a new message answers by its words. Default: nothing, so it begins a run. */
   readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
   /** Default: `reject`. */
@@ -112,7 +112,7 @@ async function byWords(
   caller: Caller,
   turn: TurnRequest,
   thread: FoundThread,
-  { input, place, idempotency_key }: Said,
+  { input, place, idempotency_key }: TurnInput,
 ): Promise<Beginning | undefined> {
   const newest = input.at(-1);
   if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
@@ -214,7 +214,7 @@ function saying(
   { owner, idempotency_key, ...caller }: Caller,
   { thread_id, agent, metadata = {}, on_busy = "reject", request }: TurnRequest,
   thread: FoundThread,
-  { input, place, idempotency_key: key }: Said,
+  { input, place, idempotency_key: key }: TurnInput,
 ): Beginning {
   const replaces = replacedBy(place, input);
   const command: RunCommand = {

@@ -25,13 +25,13 @@ const COPIED = ["todos", "files", "refused_files"];
 export const copiedState = (state: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(state).filter(([key]) => COPIED.includes(key)));
 
-interface Place {
+interface ThreadKey {
   readonly owner: Owner;
   readonly thread_id: string;
 }
 
 /** The message that is about to be replaced, and the run that replaces it. */
-interface Replacing extends Place {
+interface Replacing extends ThreadKey {
   readonly replaced: string;
   readonly run_id: string;
   /** The run puts back what follows the message. */
@@ -60,7 +60,7 @@ function idsOf(threadId: string): string[] {
 }
 
 /** The copies at the ids of the thread's branches, oldest first. */
-async function keptOf(threads: ThreadStore, { owner, thread_id }: Place): Promise<Thread[]> {
+async function keptOf(threads: ThreadStore, { owner, thread_id }: ThreadKey): Promise<Thread[]> {
   const found = await Promise.all(idsOf(thread_id).map((id) => threads.get(owner, id)));
   return found
     .filter((each) => each !== undefined)
@@ -69,16 +69,20 @@ async function keptOf(threads: ThreadStore, { owner, thread_id }: Place): Promis
 }
 
 /** The thread's branches, newest first: each holds messages that the thread does not. */
-export async function branchesOf(threads: ThreadStore, place: Place): Promise<Thread[]> {
+export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promise<Thread[]> {
   const kept = await keptOf(threads, place);
   const held = await Promise.all(kept.map((branch) => heldIn(threads, place, branch)));
   return kept.filter((_, at) => held[at] === "not").reverse();
 }
 
 /** Which of a branch the thread still holds: `not` all of it, all of it `with more`, or exactly it, as its `end`. */
-type Held = "not" | "with more" | "end";
+type BranchMatch = "not" | "with more" | "end";
 
-async function heldIn(threads: ThreadStore, { owner, thread_id }: Place, branch: Thread): Promise<Held> {
+async function heldIn(
+  threads: ThreadStore,
+  { owner, thread_id }: ThreadKey,
+  branch: Thread,
+): Promise<BranchMatch> {
   const last = branch.forked_from?.message_id;
   // Made after another edit had emptied the thread, and before that one's message was in it.
   if (last === undefined) return "with more";
@@ -175,6 +179,6 @@ async function dropBranch({ threads, quotas }: BranchServices, owner: Owner, { i
 }
 
 /** The ids of every copy that is kept of the thread. */
-export async function branchIds(threads: ThreadStore, place: Place): Promise<string[]> {
+export async function branchIds(threads: ThreadStore, place: ThreadKey): Promise<string[]> {
   return (await keptOf(threads, place)).map(({ id }) => id);
 }

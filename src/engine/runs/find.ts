@@ -102,17 +102,17 @@ async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count
   return found;
 }
 
-type Place = Pick<RunRecord, "created_at" | "id">;
+type RunOrder = Pick<RunRecord, "created_at" | "id">;
 
 /** The id settles equal times. */
-function newestFirst(a: Place, b: Place): number {
+function newestFirst(a: RunOrder, b: RunOrder): number {
   const [one, other] = a.created_at === b.created_at ? [a.id, b.id] : [a.created_at, b.created_at];
   return one === other ? 0 : one < other ? 1 : -1;
 }
 
-const cursorOf = ({ created_at, id }: Place) => Buffer.from(`${created_at} ${id}`).toString("base64url");
+const cursorOf = ({ created_at, id }: RunOrder) => Buffer.from(`${created_at} ${id}`).toString("base64url");
 
-function placeAt(cursor: string): Place {
+function placeAt(cursor: string): RunOrder {
   const [, created_at, id] =
     /^([\dT:.Z-]{24}) (\S+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (created_at !== undefined && id !== undefined) return { created_at, id };

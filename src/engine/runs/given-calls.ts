@@ -26,7 +26,7 @@ export const messageWith = (calls: readonly GivenCall[]): AssistantMessage => ({
 });
 
 /** Where the calls are made. */
-interface Place {
+interface CallContext {
   readonly owner: Owner;
   readonly thread_id: string;
   readonly agent: string;
@@ -37,7 +37,7 @@ interface Place {
 /** Throws `invalid_request` for a tool that the agent has not, and for arguments that no tool takes. */
 export async function checkCalls(
   services: RunServices,
-  { owner, thread_id, agent, tools }: Place,
+  { owner, thread_id, agent, tools }: CallContext,
   calls: readonly GivenCall[],
 ): Promise<void> {
   await ownTurn(owner.tenant);

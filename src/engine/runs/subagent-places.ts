@@ -33,7 +33,7 @@ interface Tree {
   readonly waiting: Set<() => void>;
 }
 
-interface Place {
+interface SubagentSlot {
   /** Calls in which the subagent waits for others. */
   pauses: number;
   giveBack: (() => void) | undefined;
@@ -46,7 +46,7 @@ export class SubagentPlaces {
   /** Trees that wait, by tenant. The tenant, and of its trees the one, whose turn it is comes first. */
   readonly #waiting = new Map<string, Set<Tree>>();
   /** By run. */
-  readonly #places = new Map<string, Place & { readonly tree: Tree }>();
+  readonly #places = new Map<string, SubagentSlot & { readonly tree: Tree }>();
 
   constructor(limits: SubagentLimits, hasSeveralTenants: boolean) {
     this.#limits = limits;
@@ -113,7 +113,7 @@ export class SubagentPlaces {
     };
   }
 
-  async #acquire(place: Place & { readonly tree: Tree }, signal: AbortSignal): Promise<void> {
+  async #acquire(place: SubagentSlot & { readonly tree: Tree }, signal: AbortSignal): Promise<void> {
     const { tree } = place;
     const { promise, resolve } = Promise.withResolvers<void>();
     const granted = () => {
@@ -140,7 +140,7 @@ export class SubagentPlaces {
     signal.removeEventListener("abort", onAbort);
   }
 
-  #giveBack(place: Place): void {
+  #giveBack(place: SubagentSlot): void {
     place.giveBack?.();
     place.giveBack = undefined;
     this.#grant();

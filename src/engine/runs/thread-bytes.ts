@@ -15,7 +15,7 @@ import type { RunObserver, RunServices } from "./services.ts";
 /** The default limit: 32 MiB. */
 export const THREAD_BYTES = 32 * 1024 * 1024;
 
-interface Place {
+interface ThreadKey {
   readonly owner: Owner;
   readonly thread_id: string;
 }
@@ -23,7 +23,7 @@ interface Place {
 /** The bytes of the thread, which has `before`, with these messages. Throws `limit_exceeded` when they are more than the limit. */
 export async function bytesWith(
   before: number,
-  { owner, thread_id }: Place,
+  { owner, thread_id }: ThreadKey,
   messages: readonly Message[],
   limit = THREAD_BYTES,
 ): Promise<number | undefined> {
@@ -38,7 +38,7 @@ export async function bytesWith(
   return bytes;
 }
 
-interface Counted {
+interface ByteCounters {
   readonly threads: Pick<ThreadStore, "bytes">;
   readonly quotas: Pick<Quotas, "counts" | "setStored" | "recordStored"> | undefined;
 }
@@ -51,8 +51,8 @@ const BEGINNING_MS = 3_600_000;
  * dies meanwhile leaves the bytes of a new thread for an hour. Throws `limit_exceeded` for a quota, and what `work` throws.
  */
 export async function storing<T>(
-  counted: Counted,
-  { owner, thread_id }: Place,
+  counted: ByteCounters,
+  { owner, thread_id }: ThreadKey,
   { bytes, isNew }: { readonly bytes: number | undefined; readonly isNew: boolean },
   work: () => Promise<T>,
 ): Promise<T> {
@@ -92,7 +92,7 @@ export function createWithMessages(
  */
 export function counting<T>(
   { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
-  place: Place,
+  place: ThreadKey,
   work: (store: (bytes: number | undefined, create: () => Promise<T>) => Promise<T>) => Promise<T>,
 ): Promise<T> {
   const { owner, thread_id: id } = place;
@@ -110,7 +110,10 @@ export function counting<T>(
 }
 
 /** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */
-export async function recount({ threads, quotas }: Counted, { owner, thread_id }: Place): Promise<void> {
+export async function recount(
+  { threads, quotas }: ByteCounters,
+  { owner, thread_id }: ThreadKey,
+): Promise<void> {
   if (!quotas?.counts("stored_bytes")) return;
   try {
     await quotas.recordStored(owner, thread_id, await threads.bytes(owner, thread_id));
@@ -128,7 +131,7 @@ const STEP_BYTES = 64 * 1024;
  */
 export function threadLimit(
   { quotas, threadBytes: limit = THREAD_BYTES }: Pick<RunServices, "quotas" | "threadBytes">,
-  { owner, thread_id }: Place,
+  { owner, thread_id }: ThreadKey,
   bytes: number,
 ): RunObserver {
   let [total, asked] = [bytes, bytes];

@@ -84,7 +84,7 @@ const TRACED: ReadonlySet<EventName> = new Set([...SPAN_EVENTS, "run_start", "do
 const CRASHED = { message: "The process crashed; the model call was repeated." };
 
 type About = Omit<Span, "id" | "parent_id" | "started_at">;
-type Opened = AnySpan<Span | undefined>;
+type OpenSpan = AnySpan<Span | undefined>;
 
 function createTracer(costOf: Quotas["costOf"]) {
   const spans: Span[] = [];
@@ -94,7 +94,7 @@ function createTracer(costOf: Quotas["costOf"]) {
   /** Model calls whose message has not come yet, by message id. */
   const unanswered = new Map<string, Span>();
 
-  function begin({ number, start, parent }: Opened, about: About): Span | undefined {
+  function begin({ number, start, parent }: OpenSpan, about: About): Span | undefined {
     is_whole &&= spans.length < MAX_SPANS;
     if (!is_whole) return undefined;
     const place = omitUndefined({ parent_id: parent?.own?.id });
@@ -103,7 +103,7 @@ function createTracer(costOf: Quotas["costOf"]) {
     return span;
   }
 
-  function end(event: StreamEvent, opened: Opened | undefined, about: Partial<About>): void {
+  function end(event: StreamEvent, opened: OpenSpan | undefined, about: Partial<About>): void {
     const span = opened?.own;
     if (!span) return;
     const duration_ms = Date.parse(timeOf(event)) - Date.parse(span.started_at);

@@ -75,19 +75,19 @@ export function refusalOf(
 }
 
 /** Where a page begins: after the key, or after the time and the key. */
-export interface Place {
+export interface ListPosition {
   readonly time: number;
   readonly key: string;
 }
 
 /** Undefined for the first page, also for a place before all keys with the prefix. Throws `invalid_request`. */
-export function placeOf(query: ListQuery): Place | undefined {
+export function placeOf(query: ListQuery): ListPosition | undefined {
   const { order, prefix = "" } = query;
   const place = askedPlaceOf(query);
   return place && order === "key" && place.key < prefix ? undefined : place;
 }
 
-function askedPlaceOf({ order, cursor, after }: ListQuery): Place | undefined {
+function askedPlaceOf({ order, cursor, after }: ListQuery): ListPosition | undefined {
   if (cursor === undefined) return after === undefined ? undefined : { time: 0, key: after };
   const { updatedAt: time, id } = decodePosition(cursor);
   if (!id.startsWith(`${order} `)) throw badCursor(cursor);
@@ -95,13 +95,13 @@ function askedPlaceOf({ order, cursor, after }: ListQuery): Place | undefined {
 }
 
 /** The place of a document in a list of this order. */
-const placeIn = (order: ListOrder, document: ListedDocument): Place => ({
+const placeIn = (order: ListOrder, document: ListedDocument): ListPosition => ({
   time: order === "key" ? 0 : document[`${order}_at`],
   key: document.key,
 });
 
 /** True if the document comes after the place in this order. */
-export function standsAfter(order: ListOrder, place: Place, document: ListedDocument): boolean {
+export function standsAfter(order: ListOrder, place: ListPosition, document: ListedDocument): boolean {
   if (order === "key") return document.key > place.key;
   const { time, key } = placeIn(order, document);
   return time < place.time || (time === place.time && key < place.key);

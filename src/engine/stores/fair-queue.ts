@@ -3,7 +3,7 @@
 //
 // The queue takes as much memory as it has threads. A turn costs the same however many wait.
 
-import type { Waiting } from "../../agent/core/stores.ts";
+import type { QueueStats } from "../../agent/core/stores.ts";
 import { latestLeaseEnd } from "./clock-set-back.ts";
 import type { Limits } from "./options.ts";
 
@@ -62,7 +62,7 @@ export class FairQueue<Thread> {
   }
 
   /** Number of threads whose run has no holder, and the longest wait among them. */
-  waiting(): Waiting {
+  waiting(): QueueStats {
     this.#expireLeases();
     let threads = 0;
     let oldest = this.#limits.now();

@@ -5,7 +5,7 @@
 import { AppError } from "../../agent/core/errors.ts";
 import type { Cursor, LogEntry } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
-import type { Held } from "./seen.ts";
+import type { LogWindow } from "./seen.ts";
 
 /** A batch ends at this many entries or characters, the first limit reached. */
 const BATCH = 64;
@@ -43,7 +43,7 @@ export class Log {
   }
 
   /** The entries that can be read, for readers who return. */
-  get held(): Held {
+  get held(): LogWindow {
     const held = Math.min(this.#keep, this.#entries.length);
     const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
     return { first: this.#last - held + 1, last: this.#last, epochOf };
@@ -162,7 +162,7 @@ export function cursorOf(after: number | Cursor): Cursor {
 }
 
 /** Where a reader begins, in which log. */
-export interface Opened {
+export interface ReadStart {
   readonly log: Log;
   readonly after: Cursor;
   /** Returns at least one entry after a cursor that the log does not hold, or throws. */
@@ -174,7 +174,7 @@ export interface Opened {
  * `open` throws.
  */
 export async function* follow(
-  open: () => Opened | Promise<Opened>,
+  open: () => ReadStart | Promise<ReadStart>,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
   const opened = open();

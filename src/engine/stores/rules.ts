@@ -74,10 +74,10 @@ export interface StartCommand {
   readonly limits: Pick<Limits, "queueLength" | "tenantQueueLength">;
 }
 
-type Waiting = Exclude<StartResult, { outcome: "claimed" }>;
+type UnclaimedStart = Exclude<StartResult, { outcome: "claimed" }>;
 
 /** Accepts a run that waits until a process takes it. Looks up `busyThreads` as well. */
-export function enqueue(view: View, command: StartCommand): Decision<Waiting> {
+export function enqueue(view: View, command: StartCommand): Decision<UnclaimedStart> {
   const { run, whenBusy, limits } = command;
   const { known, writes, ahead } = accept(view, command);
   if (known) return nothing({ outcome: "known", run: known });
@@ -127,7 +127,7 @@ const dropOf = ({ call_id, token_hash }: Pick<DeferredCall, "call_id" | "token_h
   token_hash,
 });
 
-function queued(run: NewRun, whenBusy: WhenBusy, writes: readonly Write[]): Decision<Waiting> {
+function queued(run: NewRun, whenBusy: WhenBusy, writes: readonly Write[]): Decision<UnclaimedStart> {
   return {
     writes: [...writes, { write: "queue_run", run: run.id, front: whenBusy === "front" }],
     result: (now) => ({ outcome: "queued", run: newRecord(run, now) }),

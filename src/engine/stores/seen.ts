@@ -5,7 +5,7 @@ import type { Cursor } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 
 /** The entries of a run that can be read: `first` is one more than `last` when there are none. */
-export interface Held {
+export interface LogWindow {
   readonly first: number;
   readonly last: number;
   /** The epoch of one of them. Epochs only grow along a log. */
@@ -13,7 +13,7 @@ export interface Held {
 }
 
 /** The number of the last entry that a reader at `cursor` has seen: its own, unless that is not there as it was. */
-export function seenOf(held: Held, { seq, epoch }: Cursor): number {
+export function seenOf(held: LogWindow, { seq, epoch }: Cursor): number {
   const { first, last, epochOf } = held;
   const before = first - 1;
   if (epoch === undefined) return Math.max(before, Math.min(seq, last));
@@ -31,6 +31,6 @@ export function seenOf(held: Held, { seq, epoch }: Cursor): number {
 }
 
 /** Throws `events_expired` when the log is not what a reader at `cursor` has seen. */
-export function assertSeen(held: Held, cursor: Cursor): void {
+export function assertSeen(held: LogWindow, cursor: Cursor): void {
   if (seenOf(held, cursor) !== cursor.seq) throw eventsExpired(cursor.seq);
 }

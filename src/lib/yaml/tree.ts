@@ -142,7 +142,7 @@ function expansionFaults(tree: Tree): Located[] {
   }
 }
 
-export interface Place {
+export interface YamlLocation {
   /** The value, if there is one. */
   readonly node: Node | undefined;
   /** Where it, or its nearest existing ancestor, begins. */
@@ -151,9 +151,9 @@ export interface Place {
   readonly keyOffset: number;
 }
 
-export function placeOf(tree: Tree, path: DataPath): Place {
+export function placeOf(tree: Tree, path: DataPath): YamlLocation {
   let node: unknown = tree.contents;
-  let place: Place = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(node) };
+  let place: YamlLocation = { node: followed(node, tree), offset: startOf(node), keyOffset: startOf(node) };
   for (const step of path) {
     const parent = place.node;
     if (isMap(parent)) {

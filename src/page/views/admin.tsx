@@ -40,7 +40,7 @@ export function Admin({ tab = "users" }: { tab?: string | undefined }) {
         tabs={{
           users: { title: words.users, body: () => <Users onShow={showOf} /> },
           runs: { title: words.runs, body: () => <Runs owner={owner} onAll={() => setOwner({})} /> },
-          waiting: { title: words.waiting, body: () => <Waiting /> },
+          waiting: { title: words.waiting, body: () => <WaitingRuns /> },
           sandboxes: { title: words.sandboxes, body: () => <Sandboxes /> },
           keys: { title: words.keys, body: () => <Keys /> },
           usage: { title: words.usage, body: () => <Usage /> },
@@ -163,7 +163,7 @@ function useAsking(whose: Owner): (run: UserRun) => boolean {
 const placeOf = (run: Pick<UserRun, "tenant" | "user" | "thread_id" | "id">) =>
   JSON.stringify([run.tenant, run.user, run.thread_id, run.id]);
 
-function Waiting() {
+function WaitingRuns() {
   const words = t().admin;
   return (
     <Listing<UserInterrupt>

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, Dialog, Plain } from "../components.tsx";
 import { t } from "../texts.ts";
-import { Asked } from "./asked.tsx";
+import { CallArguments } from "./asked.tsx";
 
 interface AnswerAllProps {
   readonly asks: readonly Interrupt[];
@@ -43,7 +43,7 @@ function Covered(props: AnswerAllProps & { decision: "approve" | "deny"; onClose
               <Plain>{name}</Plain>
             </code>
           </h3>
-          <Asked
+          <CallArguments
             args={args}
             onSeen={() => setSeen((before) => (before.has(id) ? before : new Set([...before, id])))}
           />

@@ -14,7 +14,7 @@ const AskedChange = lazy(async () => (await import("./asked-change.tsx")).AskedC
 /** The thread that asks. */
 export const AskedIn = createContext<string | undefined>(undefined);
 
-export interface AskedProps {
+export interface CallArgumentsProps {
   readonly args: Readonly<Record<string, unknown>>;
   /** The approval that is asked for: a change of a file is shown as a difference. */
   readonly ask?: Interrupt;
@@ -24,7 +24,7 @@ export interface AskedProps {
   readonly onCut?: (() => void) | undefined;
 }
 
-export function Asked({ args, ask, onSeen, onCut }: AskedProps) {
+export function CallArguments({ args, ask, onSeen, onCut }: CallArgumentsProps) {
   const thread = useContext(AskedIn);
   const call = ask && fileCallOf(ask.name, args);
   const [isPlain, setPlain] = useState(call === undefined);
@@ -60,7 +60,7 @@ export function Asked({ args, ask, onSeen, onCut }: AskedProps) {
   );
 }
 
-function End({ onSeen, onCut }: Pick<AskedProps, "onSeen" | "onCut">) {
+function End({ onSeen, onCut }: Pick<CallArgumentsProps, "onSeen" | "onCut">) {
   const end = useRef<HTMLSpanElement>(null);
   useEffect(() => {
     const watcher = new IntersectionObserver((entries) => {
@@ -74,7 +74,7 @@ function End({ onSeen, onCut }: Pick<AskedProps, "onSeen" | "onCut">) {
   return <span ref={end} class="end" />;
 }
 
-const Arguments = ({ args }: Pick<AskedProps, "args">) => (
+const Arguments = ({ args }: Pick<CallArgumentsProps, "args">) => (
   <>
     <dl>
       {Object.entries(args).map(([name, value]) => (

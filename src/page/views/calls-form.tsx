@@ -7,14 +7,14 @@ import { Plain, Problem, visible } from "../components.tsx";
 import { t } from "../texts.ts";
 
 /** The arguments of each call as they are written; absent: the model is asked again. */
-export type Written = readonly string[] | undefined;
+export type WrittenArguments = readonly string[] | undefined;
 
 interface CallsFormProps {
   readonly calls: readonly ToolCall[];
   /** The arguments of the calls as the model wrote them. */
   readonly asMade: readonly string[];
-  readonly written: Written;
-  readonly onWrite: (written: Written) => void;
+  readonly written: WrittenArguments;
+  readonly onWrite: (written: WrittenArguments) => void;
 }
 
 export function CallsForm({ calls, asMade, written, onWrite }: CallsFormProps) {

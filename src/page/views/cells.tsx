@@ -89,9 +89,9 @@ function viewOf(cell: Cell): VNode {
 function CellView({ cell }: { cell: Cell }) {
   switch (cell.kind) {
     case "user":
-      return <Said cell={cell} />;
+      return <UserMessage cell={cell} />;
     case "text":
-      return <Answer cell={cell} />;
+      return <AssistantText cell={cell} />;
     case "thought":
       return <Thought cell={cell} />;
     case "tool":
@@ -103,7 +103,7 @@ function CellView({ cell }: { cell: Cell }) {
   }
 }
 
-function Said({ cell }: { cell: UserCell }) {
+function UserMessage({ cell }: { cell: UserCell }) {
   const { actions } = useContext(ThreadOf);
   const words = t().messages;
   return (
@@ -167,7 +167,7 @@ function Attached({ part }: { part: UserCell["attachments"][number] }) {
   );
 }
 
-function Answer({ cell }: { cell: TextCell }) {
+function AssistantText({ cell }: { cell: TextCell }) {
   const { text, state, id, at, isKept } = useTouched(cell);
   const { thread, agent, actions } = useContext(ThreadOf);
   const [rated, setRated] = useState<"up" | "down">();

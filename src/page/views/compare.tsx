@@ -1,7 +1,7 @@
 // Two runs side by side, also while they work: what each said and did, and what it took.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Page } from "../../client/cells.ts";
+import type { ThreadView } from "../../client/cells.ts";
 import type { RunNow } from "../../client/client.ts";
 import { createFold } from "../../client/fold.ts";
 import { Empty, Plain, Problem } from "../components.tsx";
@@ -25,7 +25,7 @@ export const Compare = ({ runs }: { runs: readonly [RunPlace, RunPlace] }) => (
 );
 
 interface Followed {
-  readonly page: Page;
+  readonly page: ThreadView;
   /** As it was when it was last read. */
   record?: RunNow;
   /** The first events are no longer kept. */
@@ -56,7 +56,7 @@ function Side({ place, name }: { place: RunPlace; name: string }) {
   );
 }
 
-function Figures({ record, page }: { record: RunNow; page: Page }) {
+function Figures({ record, page }: { record: RunNow; page: ThreadView }) {
   const words = t().compare;
   const { model } = useTouched(page.run);
   const { usage, created_at, ended_at } = record;

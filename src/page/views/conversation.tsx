@@ -47,10 +47,10 @@ export function Conversation({ thread, run, tab }: ConversationProps) {
     setOpen(opened);
     return () => opened.close();
   }, [thread]);
-  return open ? <Opened thread={thread} run={run} tab={tab} open={open} /> : null;
+  return open ? <OpenConversation thread={thread} run={run} tab={tab} open={open} /> : null;
 }
 
-function Opened({ thread, run, tab, open }: ConversationProps & { open: OpenThread }) {
+function OpenConversation({ thread, run, tab, open }: ConversationProps & { open: OpenThread }) {
   const { live } = open;
   const { state, problem, connection } = useTouched(live);
   const attachments = useAttachments(thread);

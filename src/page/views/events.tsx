@@ -14,13 +14,13 @@ const MOST = 20_000;
 const ROWS = 200;
 const PREVIEW = 160;
 
-interface Seen {
+interface EventEntry {
   readonly id: string;
   readonly event: StreamEvent;
 }
 
 interface Log {
-  readonly seen: Seen[];
+  readonly seen: EventEntry[];
   readonly counts: Map<string, number>;
   total: number;
   state: "reading" | "ended";
@@ -130,7 +130,7 @@ async function read(
   touch(log);
 }
 
-function EventRow({ id, event }: Seen) {
+function EventRow({ id, event }: EventEntry) {
   const [isOpen, setOpen] = useState(false);
   const path = "path" in event && event.path ? event.path.join(" › ") : "";
   return (

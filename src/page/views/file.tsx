@@ -30,7 +30,7 @@ export function FileDialog(props: FileProps) {
     <Dialog title={visible(path)} class="file" onClose={props.onClose}>
       <Problem>{problem}</Problem>
       {!opened && !problem && <Empty>{t().shared.reading}</Empty>}
-      {opened && <Opened {...props} opened={opened} reload={reload} />}
+      {opened && <FileEditor {...props} opened={opened} reload={reload} />}
     </Dialog>
   );
 }
@@ -64,7 +64,7 @@ async function openFile(path: string, agent: string | undefined, signal: AbortSi
   return { start, isWhole, isNew, content: contentOf(bytes, isWhole) };
 }
 
-function Opened(props: FileProps & { opened: OpenedFile; reload: () => void }) {
+function FileEditor(props: FileProps & { opened: OpenedFile; reload: () => void }) {
   const { agent, path, opened, onClose, onChanged } = props;
   const { content, isWhole, isNew } = opened;
   const canEdit = may("run") && isWhole && content.kind === "text" && content.lineEnd !== undefined;
@@ -110,12 +110,17 @@ function Opened(props: FileProps & { opened: OpenedFile; reload: () => void }) {
           </Confirm>
         )}
       </p>
-      <Shown {...props} canEdit={canEdit} />
+      <FileContents {...props} canEdit={canEdit} />
     </>
   );
 }
 
-function Shown({ agent, path, opened, canEdit }: FileProps & { opened: OpenedFile; canEdit: boolean }) {
+function FileContents({
+  agent,
+  path,
+  opened,
+  canEdit,
+}: FileProps & { opened: OpenedFile; canEdit: boolean }) {
   const { content, isWhole, start } = opened;
   const words = t().file;
   switch (content.kind) {

@@ -10,9 +10,9 @@ import { Confirm } from "./confirm.tsx";
 import { FieldsForm } from "./fields.tsx";
 
 /** Whose rules: this user's with an agent, in all threads, or those of one thread. */
-export type Place = { readonly agent: string } | { readonly thread: string };
+export type RuleScope = { readonly agent: string } | { readonly thread: string };
 
-export function Permissions(place: Place) {
+export function Permissions(place: RuleScope) {
   const key = "agent" in place ? `agent ${place.agent}` : `thread ${place.thread}`;
   const rules = useRead(
     (signal) =>
@@ -110,7 +110,7 @@ function ruleFields(): Field[] {
   ];
 }
 
-function NewRule({ place, onAdded }: { place: Place; onAdded: () => void }) {
+function NewRule({ place, onAdded }: { place: RuleScope; onAdded: () => void }) {
   const [isOpen, setOpen] = useState(false);
   const add = async ({ decision, tool, ...conditions }: Record<string, unknown>) => {
     // The server checks every field.

@@ -5,10 +5,10 @@ import { draftOf, saveDraft } from "../drafts.ts";
 import { letterOf, useKey } from "../keys.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
-import { Asked } from "./asked.tsx";
+import { CallArguments } from "./asked.tsx";
 import { type BodyProps, useDraft } from "./question-body.ts";
 import { Edit } from "./question-edit.tsx";
-import { type Kept, Remember } from "./question-remember.tsx";
+import { Remember, type RememberChoice } from "./question-remember.tsx";
 import { Reply } from "./question-reply.tsx";
 
 /** A person who is about to click elsewhere must not allow what appears under the pointer. */
@@ -18,7 +18,7 @@ export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
   const [isSeen, setSeen] = useState(false);
   const [isCut, setCut] = useState(false);
   const [isSettled, setSettled] = useState(false);
-  const [kept, setKept] = useState<Kept>({});
+  const [kept, setKept] = useState<RememberChoice>({});
   const draft = useDraft(ask);
   const [form, setForm] = useState<"edit" | "deny" | undefined>(draftOf(draft) ? "deny" : undefined);
   const opened = useRef<"edit" | "deny" | undefined>(undefined);
@@ -59,7 +59,7 @@ export function Approval({ ask, isOff, isOnly, answer }: BodyProps) {
     // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the buttons in it.
     <div ref={card} class="approval" onKeyDown={onKey}>
       {isOnly && mayAllow && !form && <AnswerKeys allow={allow} deny={deny} />}
-      <Asked args={ask.args} ask={ask} onSeen={onSeen} onCut={onCut} />
+      <CallArguments args={ask.args} ask={ask} onSeen={onSeen} onCut={onCut} />
       {may("run") && isCut && !isSeen && (
         <p class="hint">
           {words.moreToRead}{" "}

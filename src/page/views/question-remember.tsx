@@ -6,12 +6,12 @@ import { visible } from "../components.tsx";
 import { eitherOf } from "../numbers.ts";
 import { t } from "../texts.ts";
 
-export type Kept = Pick<Answer, "remember" | "remember_as">;
+export type RememberChoice = Pick<Answer, "remember" | "remember_as">;
 
 interface RememberProps {
   readonly ask: Interrupt;
-  readonly kept: Kept;
-  readonly onKept: (kept: Kept) => void;
+  readonly kept: RememberChoice;
+  readonly onKept: (kept: RememberChoice) => void;
 }
 
 export function Remember({ ask, kept, onKept }: RememberProps) {
@@ -25,8 +25,8 @@ export function Remember({ ask, kept, onKept }: RememberProps) {
   const choose = (where: string, as: string) => {
     if (where === "") return onKept({});
     onKept({
-      remember: where as NonNullable<Kept["remember"]>,
-      ...(as === "call" ? {} : { remember_as: as as NonNullable<Kept["remember_as"]> }),
+      remember: where as NonNullable<RememberChoice["remember"]>,
+      ...(as === "call" ? {} : { remember_as: as as NonNullable<RememberChoice["remember_as"]> }),
     });
   };
   return (

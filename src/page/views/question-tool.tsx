@@ -2,7 +2,7 @@
 
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
-import { Asked } from "./asked.tsx";
+import { CallArguments } from "./asked.tsx";
 import { type BodyProps, useDraft } from "./question-body.ts";
 import { Reply } from "./question-reply.tsx";
 
@@ -10,7 +10,7 @@ export function ClientTool({ ask, isOff, answer }: BodyProps) {
   const draft = useDraft(ask);
   return (
     <>
-      <Asked args={ask.args} onSeen={() => {}} />
+      <CallArguments args={ask.args} onSeen={() => {}} />
       {may("run") && (
         <Reply
           draft={draft}

@@ -64,7 +64,12 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
         const mine = mineTo(ask);
         if (mine)
           return (
-            <Given key={ask.id} ask={ask} answer={mine} onChange={() => forgetGiven(keyOf(thread, ask))} />
+            <GivenAnswer
+              key={ask.id}
+              ask={ask}
+              answer={mine}
+              onChange={() => forgetGiven(keyOf(thread, ask))}
+            />
           );
         const key = keyOf(thread, ask);
         if (put.keys.has(key)) return <Put key={ask.id} ask={ask} onOpen={() => answerNow(key)} />;
@@ -94,7 +99,7 @@ function wordOf(decision: Answer["decision"]): string {
   return { approve: allow, deny, edit: wasEdited, respond: answer }[decision];
 }
 
-function Given({ ask, answer, onChange }: { ask: Interrupt; answer: Answer; onChange: () => void }) {
+function GivenAnswer({ ask, answer, onChange }: { ask: Interrupt; answer: Answer; onChange: () => void }) {
   return (
     <p class="given row">
       <span class="title">{visible(titleOf(ask))}</span>

@@ -5,10 +5,10 @@ import { jsonOf } from "../arguments.ts";
 import { Action, Dialog, Empty, Problem, useRead } from "../components.tsx";
 import type { Choice } from "../outbox.ts";
 import { go } from "../routes.ts";
-import { type Asked, askedOf, runAgain, runStepAgain, type Step, stepOf } from "../run-again.ts";
+import { askedOf, type RunInput, runAgain, runStepAgain, type StepPosition, stepOf } from "../run-again.ts";
 import { client } from "../session.ts";
 import { t } from "../texts.ts";
-import { CallsForm, callsIn, type Written } from "./calls-form.tsx";
+import { CallsForm, callsIn, type WrittenArguments } from "./calls-form.tsx";
 import { chosenOf, Picker, useAgents } from "./picker.tsx";
 
 interface RunAgainProps {
@@ -45,7 +45,7 @@ export function RunAgain(props: RunAgainProps) {
 }
 
 interface FormProps extends RunAgainProps {
-  readonly again: Asked | Step;
+  readonly again: RunInput | StepPosition;
   readonly agent: string;
 }
 
@@ -54,7 +54,7 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const asked = "message" in again ? again : undefined;
   const calls = "calls" in again ? again.calls : [];
   const asMade = calls.map(jsonOf);
-  const [written, setWritten] = useState<Written>(isOfCall ? asMade : undefined);
+  const [written, setWritten] = useState<WrittenArguments>(isOfCall ? asMade : undefined);
   const agents = useAgents();
   const [choice, setChoice] = useState<Choice>({});
   const [text, setText] = useState(asked?.message.text ?? "");

@@ -1,6 +1,6 @@
 // Beside a conversation: its todos, what it asks, its files, and what its runs did.
 
-import type { Page, Todo } from "../../client/cells.ts";
+import type { ThreadView, Todo } from "../../client/cells.ts";
 import { Empty, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
 import { lazy } from "../lazy.tsx";
@@ -15,7 +15,7 @@ const Trace = lazy(async () => (await import("./trace.tsx")).Trace);
 
 export interface SideProps {
   readonly thread: string;
-  readonly page: Page;
+  readonly page: ThreadView;
   /** The run of the address, else the newest. */
   readonly run: string | undefined;
   readonly tab: string | undefined;
@@ -54,7 +54,7 @@ export function Side({ thread, page, run: given, tab = "todos" }: SideProps) {
   );
 }
 
-function Asking({ asks }: Pick<Page, "asks">) {
+function Asking({ asks }: Pick<ThreadView, "asks">) {
   if (asks.length === 0) return <Empty>{t().side.noQuestions}</Empty>;
   return (
     <ul class="asking-list">

@@ -1,7 +1,7 @@
 // What happens now, in a line: seen by all, and read out by screen readers.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Page } from "../../client/cells.ts";
+import type { ThreadView } from "../../client/cells.ts";
 import { outcomeOf } from "../../client/outcome.ts";
 import { Action, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";
@@ -54,7 +54,7 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   );
 }
 
-function textOf({ run }: Page, asks: number, wasActive: boolean): string {
+function textOf({ run }: ThreadView, asks: number, wasActive: boolean): string {
   const words = t().statusLine;
   if (run.isActive)
     return words.phases[run.phase.name](visible(run.phase.of?.join(", ") ?? "")) || words.phases.processing();
@@ -68,7 +68,7 @@ function textOf({ run }: Page, asks: number, wasActive: boolean): string {
 const SILENT_S = 20;
 
 /** Seconds since the model was called. Screen readers hear the phase, not every second of it. */
-function Clock({ page }: { page: Page }) {
+function Clock({ page }: { page: ThreadView }) {
   const { cells } = useTouched(page.lane);
   const [seconds, setSeconds] = useState(0);
   const before = useRef(cells.length);

@@ -33,12 +33,12 @@ export function TryTool({ tool }: { tool: HttpTool }) {
           onSubmit={({ args }) => call(args as Record<string, unknown>)}
         />
       )}
-      <div role="status">{tried && <Answer tried={tried} />}</div>
+      <div role="status">{tried && <TriedResult tried={tried} />}</div>
     </section>
   );
 }
 
-function Answer({ tried: { output, error, duration_ms } }: { tried: TriedTool }) {
+function TriedResult({ tried: { output, error, duration_ms } }: { tried: TriedTool }) {
   const words = t().tools;
   const text = textOf(output);
   return (

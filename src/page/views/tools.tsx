@@ -8,7 +8,7 @@ import { client, may } from "../session.ts";
 import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { PageView } from "./page-view.tsx";
-import { Permissions, type Place } from "./permissions.tsx";
+import { Permissions, type RuleScope } from "./permissions.tsx";
 import { ChangeTool } from "./tool-change.tsx";
 import { NewTool } from "./tool-form.tsx";
 import { TryTool } from "./tool-try.tsx";
@@ -166,7 +166,7 @@ function Remembered() {
   );
 }
 
-function placeOf(chosen: string): Place {
+function placeOf(chosen: string): RuleScope {
   const [kind, ...name] = chosen.split(" ");
   return kind === "agent" ? { agent: name.join(" ") } : { thread: name.join(" ") };
 }

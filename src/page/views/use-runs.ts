@@ -14,14 +14,14 @@ interface RunFilter {
   readonly hours: number | undefined;
 }
 
-interface Read {
+interface RunsState {
   readonly runs?: readonly RunRecord[];
   readonly next?: string | undefined;
   readonly problem?: string;
 }
 
 export function useRuns({ status, agent, hours }: RunFilter) {
-  const [read, setRead] = useState<Read>({});
+  const [read, setRead] = useState<RunsState>({});
   /** How many pages are shown. */
   const pages = useRef(1);
   useEffect(() => {
@@ -55,7 +55,7 @@ async function readPages(
   count: number,
   signal?: AbortSignal,
   from?: string,
-): Promise<Read> {
+): Promise<RunsState> {
   const since = hours === undefined ? 0 : Date.now() - hours * 3_600_000;
   const isWanted = (run: RunRecord) => Date.parse(run.created_at) >= since;
   let runs: RunRecord[] = [];

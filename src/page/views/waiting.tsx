@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Action, visible } from "../components.tsx";
 import { isSendingEnter } from "../enter.ts";
 import { useTouched } from "../frame.ts";
-import type { Live, Waiting } from "../live.ts";
+import type { Live, QueuedMessage } from "../live.ts";
 import { changeQueued, sendNow, takeBack } from "../run-commands.ts";
 import { may } from "../session.ts";
 import { t } from "../texts.ts";
@@ -16,7 +16,7 @@ interface WaitingProps {
 
 export function WaitingMessages({ thread, live }: WaitingProps) {
   const { waiting } = useTouched(live);
-  const [changing, setChanging] = useState<Waiting>();
+  const [changing, setChanging] = useState<QueuedMessage>();
   // Its words stay in sight when the agent has begun to read it meanwhile.
   const isGone = changing && !waiting.some(({ id }) => id === changing.id);
   const all = isGone ? [...waiting, changing] : waiting;
@@ -37,7 +37,7 @@ export function WaitingMessages({ thread, live }: WaitingProps) {
 }
 
 interface MessageProps extends WaitingProps {
-  readonly message: Waiting;
+  readonly message: QueuedMessage;
   readonly onChange: () => void;
 }
 
@@ -72,7 +72,7 @@ function Message({ thread, live, message, onChange }: MessageProps) {
 }
 
 interface ChangeProps extends WaitingProps {
-  readonly message: Waiting;
+  readonly message: QueuedMessage;
   readonly onClose: () => void;
 }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
-import type { Place } from "../definition.ts";
+import type { BackendKey } from "../definition.ts";
 import type { Sandbox, SandboxKeep } from "../sandbox-records.ts";
 
 const DEPLOYMENT = "skein.deployment";
@@ -23,7 +23,7 @@ export const MOVE = "move";
 export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
 
 /** The same in every process. Reveals nothing about the owner. */
-export function sandboxId(deployment: string, { owner, name }: Place): string {
+export function sandboxId(deployment: string, { owner, name }: BackendKey): string {
   const hash = createHash("sha256").update(JSON.stringify([deployment, owner.tenant, owner.user, name]));
   return `skein-${hash.digest("hex").slice(0, 24)}`;
 }

@@ -2,7 +2,7 @@
 
 import type { Backend } from "../../agent/core/backend.ts";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
-import type { BackendDefinition, BackendDriver, Place } from "../definition.ts";
+import type { BackendDefinition, BackendDriver, BackendKey } from "../definition.ts";
 import { editing } from "../edit.ts";
 import { searching } from "../search.ts";
 import { isOpenToNetwork } from "./engine-connection.ts";
@@ -24,9 +24,9 @@ export const docker = {
     const sandboxes = new Map<string, DockerSandbox>();
     const { sweepMs } = settings;
     const reaper = new Reaper({ engines, ledger, sandboxes: () => sandboxes, sweepMs, logger });
-    const idOf = async (place: Place) => sandboxId(await engines.deployment(), place);
+    const idOf = async (place: BackendKey) => sandboxId(await engines.deployment(), place);
 
-    const make = (id: string, options: DockerOptions, place: Place): DockerSandbox => {
+    const make = (id: string, options: DockerOptions, place: BackendKey): DockerSandbox => {
       const made = new DockerSandbox({
         engines,
         sandbox: { id, owner: place.owner, name: place.name, keep: keepOf(options), disk: options.disk },
@@ -38,7 +38,7 @@ export const docker = {
       return made;
     };
     /** The sandbox with this configuration; closes one with another. */
-    const obtain = async (id: string, options: DockerOptions, place: Place): Promise<DockerSandbox> => {
+    const obtain = async (id: string, options: DockerOptions, place: BackendKey): Promise<DockerSandbox> => {
       reaper.start();
       const known = sandboxes.get(id);
       if (known && isSame(known.options, options)) return known;

@@ -157,15 +157,15 @@ export async function expire(host: Host, seen: SandboxRecord, signal: AbortSigna
   return true;
 }
 
-type Step = (host: Host, id: string, signal: AbortSignal) => Promise<"stopped" | "removed" | "gone">;
+type ReapAction = (host: Host, id: string, signal: AbortSignal) => Promise<"stopped" | "removed" | "gone">;
 
-const stop: Step = async ({ engine, disk }, id, signal) => {
+const stop: ReapAction = async ({ engine, disk }, id, signal) => {
   await engine.stop(id, signal);
   await disk.release(id, signal);
   return "stopped";
 };
 
-const STEPS: Record<SandboxRecord["state"], Step> = {
+const STEPS: Record<SandboxRecord["state"], ReapAction> = {
   running: stop,
   async stopped({ engine, disk }, id, signal) {
     await engine.remove(id, signal);

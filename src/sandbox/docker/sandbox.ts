@@ -11,7 +11,7 @@ import { orAborted } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import type { BackendState, Place } from "../definition.ts";
+import type { BackendKey, BackendState } from "../definition.ts";
 import { CANCELLED } from "../process.ts";
 import type { Files } from "../shell/files.ts";
 import { type Reply, SandboxLostError, type ScriptRunner, type ShellScript } from "../shell/script.ts";
@@ -58,7 +58,7 @@ export class DockerSandbox implements ScriptRunner {
   get options(): DockerOptions {
     return this.#settings.options;
   }
-  isOf({ owner, name }: Place): boolean {
+  isOf({ owner, name }: BackendKey): boolean {
     const { sandbox } = this.#settings;
     return (
       sandbox.name === name && sandbox.owner.tenant === owner.tenant && sandbox.owner.user === owner.user

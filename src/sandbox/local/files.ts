@@ -4,7 +4,7 @@
 import type { Stats } from "node:fs";
 import { chmod, type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from "node:fs/promises";
 import { posix } from "node:path";
-import type { Backend, FileStat, Found } from "../../agent/core/backend.ts";
+import type { Backend, FileStat, SearchMatches } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import { untilAborted } from "../../lib/async.ts";
 import { assertRemovable, failure, quoted, toRelative } from "../paths.ts";
@@ -184,7 +184,7 @@ async function walk(
   folder: string,
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<Found<string>> {
+): Promise<SearchMatches<string>> {
   const files: string[] = [];
   const folders = [folder];
   let seen = 0;

@@ -30,7 +30,7 @@ import { isInside } from "../../lib/paths.ts";
 import { hasEnded, PROCESS_ID } from "../../lib/process-id.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
-import type { Place } from "../definition.ts";
+import type { BackendKey } from "../definition.ts";
 import { failure } from "../paths.ts";
 
 /** Passes over a folder that does not get empty: some disks omit names while others are removed. */
@@ -53,7 +53,7 @@ const workspaceIn = (folder: string, id: string): Workspace => ({
 });
 
 /** A hash, so that no text of a user becomes part of a path. */
-export function workspaceId({ owner, name }: Place): string {
+export function workspaceId({ owner, name }: BackendKey): string {
   return createHash("sha256")
     .update(JSON.stringify([owner.tenant, owner.user, name]))
     .digest("hex")
@@ -64,7 +64,7 @@ export function workspaceId({ owner, name }: Place): string {
  * Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. `server` is
  * then the one that uses it.
  */
-export async function openWorkspace(dataDir: string, place: Place, server: string): Promise<Workspace> {
+export async function openWorkspace(dataDir: string, place: BackendKey, server: string): Promise<Workspace> {
   const id = workspaceId(place);
   const folder = folderOf(dataDir, place);
   try {
@@ -89,7 +89,7 @@ export async function openWorkspace(dataDir: string, place: Place, server: strin
 const PLACE = "place";
 type PlaceNote = [tenant?: string, user?: string, name?: string, server?: string];
 
-async function notePlace(folder: string, { owner, name }: Place, server?: string): Promise<void> {
+async function notePlace(folder: string, { owner, name }: BackendKey, server?: string): Promise<void> {
   const note: PlaceNote = [owner.tenant, owner.user, name];
   if (server !== undefined) note.push(server);
   const fresh = join(folder, "staging", `${PROCESS_ID}.${randomId()}`);
@@ -102,15 +102,15 @@ async function readPlace(folder: string): Promise<PlaceNote> {
   return text === undefined ? [] : (JSON.parse(text) as PlaceNote);
 }
 
-const folderOf = (dataDir: string, place: Place) => join(dataDir, "workspaces", workspaceId(place));
+const folderOf = (dataDir: string, place: BackendKey) => join(dataDir, "workspaces", workspaceId(place));
 
 /** The server that opened it last, unless it was marked as unused since. */
-export async function usedBy(dataDir: string, place: Place): Promise<string | undefined> {
+export async function usedBy(dataDir: string, place: BackendKey): Promise<string | undefined> {
   const [, , , server] = await readPlace(folderOf(dataDir, place));
   return server;
 }
 
-export async function markUnused(dataDir: string, place: Place): Promise<void> {
+export async function markUnused(dataDir: string, place: BackendKey): Promise<void> {
   await notePlace(folderOf(dataDir, place), place).catch(unlessMissing);
 }
 

@@ -3,7 +3,7 @@
 // A script enters a path's folder first, so that its real location is known and stays the same. Files being written or
 // read are staged in the workspace itself and moved to their place in one step.
 
-import type { Backend, Found } from "../../agent/core/backend.ts";
+import type { Backend, SearchMatches } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
 import { assertRemovable, quoted } from "../paths.ts";
 import type { Tree } from "../search.ts";
@@ -110,7 +110,7 @@ async function walk(
   target: Target,
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<Found<string>> {
+): Promise<SearchMatches<string>> {
   // Entries other than files are printed twice: they count, but are no result. The mark shows that nothing is missing.
   const script = `fs_folder ${wordsOf(target)} && {
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0

@@ -47,14 +47,14 @@ async function* readPieces(target: Target, start: number, limit: number, signal:
   }
 }
 
-interface Opened {
+interface OpenFile {
   readonly size: number;
   /** A script that sets "$f" to the file. */
   readonly find: string;
 }
 
 /** Where no link can be created, each piece looks the file up and compares its inode. */
-async function open(target: Target, name: string, signal: AbortSignal): Promise<Opened> {
+async function open(target: Target, name: string, signal: AbortSignal): Promise<OpenFile> {
   const find = `fs_file ${wordsOf(target)} && f=./$n`;
   const script = `${find} && {
     held=
@@ -74,7 +74,7 @@ async function open(target: Target, name: string, signal: AbortSignal): Promise<
 
 async function readPiece(
   target: Target,
-  { find }: Opened,
+  { find }: OpenFile,
   { at, end }: { at: number; end: number },
   signal: AbortSignal,
 ): Promise<Uint8Array> {

@@ -56,7 +56,7 @@ const FRESH_MS = 3_000;
 const MAX_FOUND = 10_000;
 const MAX_MISSING = 1_000;
 
-interface Answer {
+interface KeyLookup {
   readonly key: KeptApiKey | undefined;
   readonly asked: number;
 }
@@ -67,8 +67,8 @@ export function cachedKeys(
   now: () => number = Date.now,
 ): ApiKeyStore["find"] {
   // Apart from each other, so that invented ids cannot evict ids in use.
-  const found = new LRUCache<string, Answer>({ max: MAX_FOUND });
-  const missing = new LRUCache<string, Answer>({ max: MAX_MISSING });
+  const found = new LRUCache<string, KeyLookup>({ max: MAX_FOUND });
+  const missing = new LRUCache<string, KeyLookup>({ max: MAX_MISSING });
   const asking = new Map<string, Promise<KeptApiKey | undefined>>();
 
   return async (id) => {
@@ -89,7 +89,7 @@ export function cachedKeys(
     return key;
   }
 
-  function isFresh({ asked }: Answer): boolean {
+  function isFresh({ asked }: KeyLookup): boolean {
     const age = now() - asked;
     // A clock that was set back must not extend the lifetime.
     return age >= 0 && age < FRESH_MS;

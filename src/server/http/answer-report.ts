@@ -7,14 +7,14 @@ import type { HttpServer } from "./server.ts";
 
 /** Nothing in it may wait or throw. */
 export interface AnswerReport {
-  answered(answer: Answer): void;
+  answered(answer: ResponseRecord): void;
   /** A request was refused at this limit. */
   refused(limit: string): void;
   /** A stream continues after a cursor. */
   resumed(): void;
 }
 
-export interface Answer {
+export interface ResponseRecord {
   /** As the route is written, `/threads/:thread_id`; undefined when there is none. */
   readonly route: string | undefined;
   readonly method: string;

@@ -18,7 +18,7 @@ const SLICE_CHARS = 128 * 1024;
 /** Lists of JSON texts that follow each other; what they return says what stands behind them. */
 export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
 
-export interface Listed<T> {
+export interface LongAnswer<T> {
   readonly name: string;
   readonly lists: Lists<T>;
   /** Asked for once the list is written. */
@@ -48,7 +48,7 @@ export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (
 /** An object whose member `name` is the list, and which has the members of `restOf` behind it. */
 export async function* objectOf<T>(
   tenant: string,
-  { name, lists, restOf }: Listed<T>,
+  { name, lists, restOf }: LongAnswer<T>,
 ): AsyncGenerator<string, void, void> {
   yield `{${JSON.stringify(name)}:`;
   const rest = await restOf(yield* listOf(lists));

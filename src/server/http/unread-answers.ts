@@ -17,7 +17,7 @@ const LOG_MS = 10_000;
 /** Says how many bytes of an answer wait for its client now. To be called whenever that changes. */
 export type Unread = (bytes: number) => void;
 
-interface Answer {
+interface PendingResponse {
   readonly tenant: string;
   readonly raw: FastifyReply["raw"];
   bytes: number;
@@ -28,7 +28,7 @@ interface Answer {
 export class UnreadAnswers {
   readonly #most: number;
   readonly #logger: Pick<Logger, "warn">;
-  readonly #answers = new Set<Answer>();
+  readonly #answers = new Set<PendingResponse>();
   #bytes = 0;
   #cut = 0;
   #loggedAt = Number.NEGATIVE_INFINITY;
@@ -55,7 +55,7 @@ export class UnreadAnswers {
     return (bytes) => this.#count(answer, bytes);
   }
 
-  #count(answer: Answer, bytes: number): void {
+  #count(answer: PendingResponse, bytes: number): void {
     if (!this.#answers.has(answer)) return;
     this.#bytes += bytes - answer.bytes;
     answer.bytes = bytes;
@@ -63,7 +63,7 @@ export class UnreadAnswers {
     this.#makeRoom();
   }
 
-  #forget(answer: Answer): void {
+  #forget(answer: PendingResponse): void {
     if (this.#answers.delete(answer)) this.#bytes -= answer.bytes;
   }
 
@@ -79,7 +79,7 @@ export class UnreadAnswers {
     }
   }
 
-  #slowest(): Answer | undefined {
+  #slowest(): PendingResponse | undefined {
     const before = performance.now() - STILL_MS;
     const still = [...this.#answers].filter(({ bytes, movedAt }) => bytes > 0 && movedAt <= before);
     const held = (wanted: string) =>
@@ -90,7 +90,7 @@ export class UnreadAnswers {
     return still.filter(({ tenant }) => tenant === largest).sort((a, b) => a.movedAt - b.movedAt)[0];
   }
 
-  #report({ tenant }: Answer): void {
+  #report({ tenant }: PendingResponse): void {
     if (performance.now() - this.#loggedAt < LOG_MS) return;
     this.#logger.warn(
       { tenant, cut: this.#cut, unread_bytes: this.#bytes, most: this.#most },

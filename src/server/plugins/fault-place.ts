@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { messageOf } from "../../agent/core/errors.ts";
 import type { Imported } from "./import.ts";
 
-interface Place {
+interface SourceLocation {
   readonly file: string;
   readonly line: number;
   readonly column?: number | undefined;
@@ -33,7 +33,7 @@ const nameOf = (error: unknown) =>
 /** Without the version that `import` was given. */
 const plain = (text: string) => text.replaceAll(/\?skein-plugin=\d+/g, "");
 
-function said({ file, line, column }: Place, folder: string): string {
+function said({ file, line, column }: SourceLocation, folder: string): string {
   const below = relative(folder, file);
   const path = below.startsWith("..") ? file : `./${below}`;
   return `${path}:${line}${column === undefined ? "" : `:${column}`}: `;
@@ -45,7 +45,7 @@ const notFound = (specifier: string) =>
     : `cannot find the package \`${specifier}\`; install it in the project of this file`;
 
 /** The first line of a decorated stack, or the first frame in one of the files. */
-function placeInStack(error: unknown, files: readonly string[]): Place | undefined {
+function placeInStack(error: unknown, files: readonly string[]): SourceLocation | undefined {
   const stack = error instanceof Error ? plain(error.stack ?? "") : "";
   const [, path, line] = /^((?:file:\/\/)?\/[^\n]*?):(\d+)\n/.exec(stack) ?? [];
   if (path && line) return { file: pathOf(path), line: Number(line), column: caretOf(stack) };
@@ -65,7 +65,7 @@ function caretOf(stack: string): number | undefined {
 }
 
 /** V8 does not say where a module of JavaScript is wrong; the parser that strips types does. */
-function placeOfSyntax(files: readonly string[]): Place | undefined {
+function placeOfSyntax(files: readonly string[]): SourceLocation | undefined {
   for (const file of files) {
     try {
       stripTypeScriptTypes(readFileSync(file, "utf8"), { sourceUrl: file });
@@ -77,7 +77,7 @@ function placeOfSyntax(files: readonly string[]): Place | undefined {
   return undefined;
 }
 
-function placeOfImport({ file, specifier }: { file: string; specifier: string }): Place {
+function placeOfImport({ file, specifier }: { file: string; specifier: string }): SourceLocation {
   const before = textBefore(file, specifier).split("\n");
   return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }

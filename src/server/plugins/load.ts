@@ -40,16 +40,16 @@ export interface PluginLoader {
   load(refs: readonly PluginRef[]): Promise<LoadedPlugins>;
 }
 
-interface Known {
+interface LoadedModule {
   readonly fingerprint: string;
   readonly imported: Imported;
 }
 
 export function createPluginLoader(): PluginLoader {
   /** By module and folder; as many as the lists name. */
-  let known = new Map<string, Known>();
+  let known = new Map<string, LoadedModule>();
 
-  const obtain = async (ref: PluginRef, key: string): Promise<Known> => {
+  const obtain = async (ref: PluginRef, key: string): Promise<LoadedModule> => {
     const before = known.get(key);
     // A failure may have causes outside of the files, such as a service that a module asks as it loads.
     const isUsable = before && "module" in before.imported.outcome;
@@ -60,7 +60,7 @@ export function createPluginLoader(): PluginLoader {
 
   return {
     async load(refs) {
-      const found = new Map<string, Known>();
+      const found = new Map<string, LoadedModule>();
       const loaded: LoadedPlugins[] = [];
       // One after another: a module may rely on what an earlier one has set up.
       for (const [index, ref] of refs.entries()) {

@@ -1,13 +1,13 @@
 // Metrics that are read when they are asked for: what the process and the deployment are like now.
 
 import { Gauge, type Registry } from "prom-client";
-import type { Waiting } from "../../agent/core/stores.ts";
+import type { QueueStats } from "../../agent/core/stores.ts";
 import { sharedFor } from "../../lib/async.ts";
 
 export interface Readings {
   runs(): { readonly active: number; readonly slots: number };
   /** Of the whole deployment. */
-  waiting(): Promise<Waiting>;
+  waiting(): Promise<QueueStats>;
   /** Of the whole deployment. Absent where that cannot be counted. */
   readonly interrupted?: (() => Promise<number>) | undefined;
   streams(): { readonly open: number; readonly most: number };

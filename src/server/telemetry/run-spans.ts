@@ -41,7 +41,7 @@ export interface SpanEvent {
 }
 
 /** What is kept of a span that is open. A model call with its retries is one span. */
-interface Begun {
+interface OpenSpan {
   readonly id: string;
   readonly at: number;
   readonly retries: SpanEvent[];
@@ -69,9 +69,14 @@ export function followSpans(
     parent: context,
   });
 
-  const begin = (id: string, contents?: Attributes): Begun => ({ id, at: Date.now(), retries: [], contents });
+  const begin = (id: string, contents?: Attributes): OpenSpan => ({
+    id,
+    at: Date.now(),
+    retries: [],
+    contents,
+  });
 
-  const spans = readSpans<Begun>({
+  const spans = readSpans<OpenSpan>({
     model: {
       opened: ({ id, repeats }) => repeats?.own ?? begin(id),
       closed(_, span) {

@@ -3,7 +3,7 @@
 import { lookup } from "node:dns/promises";
 import { AppError } from "../../agent/core/errors.ts";
 
-export interface Place {
+export interface ListenAddress {
   readonly host: string;
   readonly port: number;
 }
@@ -18,7 +18,7 @@ export const addressesOf = async (host: string): Promise<readonly string[]> =>
     : [host];
 
 /** The error of a server that could not listen at `place`. */
-export function listenFailure(place: Place, cause: unknown): AppError {
+export function listenFailure(place: ListenAddress, cause: unknown): AppError {
   const { host, port } = place;
   const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";
   const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;

@@ -4,7 +4,7 @@ import packageJson from "../../../package.json" with { type: "json" };
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
 import { loadServerConfig } from "../../server/config/load.ts";
 import { type Command, command, type Values } from "./command.ts";
-import { type Answer, createKey, generateKey, listKeys, revokeKey } from "./keys.ts";
+import { createKey, generateKey, type KeyLine, listKeys, revokeKey } from "./keys.ts";
 
 /** Options that come before a variable of the environment. */
 const FILES = {
@@ -202,14 +202,14 @@ const serverOf = (url: string | undefined) => ({
   key: process.env.SKEIN_API_KEY || undefined,
 });
 
-function show({ output, note }: Answer): number {
+function show({ output, note }: KeyLine): number {
   if (note !== undefined) process.stderr.write(`${note}\n`);
   process.stdout.write(`${output}\n`);
   return 0;
 }
 
 /** Works on the configured store, also while a server uses it. */
-async function keys(env: NodeJS.ProcessEnv, act: (store: ApiKeyStore) => Promise<Answer>): Promise<number> {
+async function keys(env: NodeJS.ProcessEnv, act: (store: ApiKeyStore) => Promise<KeyLine>): Promise<number> {
   const config = await loadServerConfig(env);
   const { openApiKeys } = await import("../app/stores.ts");
   const { keys: store, close } = await openApiKeys(config);

@@ -16,7 +16,7 @@ export interface KeyOptions {
 }
 
 /** `output` goes to standard output, for scripts; `note` goes to standard error, for people. */
-export interface Answer {
+export interface KeyLine {
   readonly output: string;
   readonly note?: string;
 }
@@ -52,7 +52,7 @@ const NewKey = z.object({
 });
 
 /** The output is the key alone. Throws `invalid_request` for invalid options. */
-export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
+export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
   const checked = check(NewKey, omitUndefined(options));
   if (!("value" in checked)) {
     const problems = checked.faults.map((fault) => `--${sentence(fault)}`);
@@ -68,7 +68,7 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
 }
 
 /** A key that no store knows: for `BOOTSTRAP_API_KEY`. */
-export function generateKey(): Answer {
+export function generateKey(): KeyLine {
   return {
     output: newApiKey().key,
     note: "The key is not stored. Start a server with it as BOOTSTRAP_API_KEY: it then has all scopes, as the user `admin`.",
@@ -78,7 +78,7 @@ export function generateKey(): Answer {
 const HEAD = ["ID", "TENANT", "USER", "SCOPES", "CREATED", "STATE", "NAME"];
 
 /** Newest first. */
-export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<Answer> {
+export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
   const rows = [HEAD, ...(await store.list(options.tenant)).map(rowOf)];
   const widths = HEAD.map((_, column) =>
     rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
@@ -98,7 +98,7 @@ function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expire
 }
 
 /** Accepts the id or the whole key. Throws `not_found`. */
-export async function revokeKey(store: ApiKeyStore, text: string): Promise<Answer> {
+export async function revokeKey(store: ApiKeyStore, text: string): Promise<KeyLine> {
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);
   if (!revoked)

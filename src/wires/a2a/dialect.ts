@@ -103,7 +103,7 @@ interface Task {
   readonly history?: readonly Message[];
 }
 /** The results that the routes and folds of this wire make. */
-interface Made {
+interface WireResult {
   readonly task?: Task;
   readonly statusUpdate?: { readonly status: Status };
   readonly artifactUpdate?: { readonly artifact: Artifact };
@@ -111,7 +111,7 @@ interface Made {
 
 function resultOf(result: object): object {
   // Only this wire's own results come here.
-  const { task, statusUpdate, artifactUpdate } = result as Made;
+  const { task, statusUpdate, artifactUpdate } = result as WireResult;
   if (statusUpdate) {
     const { status } = statusUpdate;
     const final = LAST.has(status.state);

@@ -11,7 +11,7 @@ import type { Answer, Interrupt } from "../../client/client.ts";
 import { shownCall } from "./tool-call.ts";
 
 /** `cancelled`: the user stops the turn. `words`: the editor cannot ask this. */
-export type Asked = Answer | "cancelled" | "words";
+export type AskResult = Answer | "cancelled" | "words";
 
 export interface Asking {
   readonly editor: AgentContext;
@@ -21,7 +21,7 @@ export interface Asking {
   readonly signal: AbortSignal;
 }
 
-export async function askFor(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+export async function askFor(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
   if (asking.signal.aborted) return "cancelled";
   switch (interrupt.kind) {
     case "approval":
@@ -46,7 +46,7 @@ const PERMISSIONS: readonly PermissionOption[] = [
   { optionId: "reject", name: "Reject", kind: "reject_once" },
 ];
 
-async function permission(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+async function permission(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
   const { id } = interrupt;
   switch (await selected(interrupt, PERMISSIONS, asking)) {
     case undefined:
@@ -60,7 +60,7 @@ async function permission(interrupt: Interrupt, asking: Asking): Promise<Asked> 
   }
 }
 
-async function choice(interrupt: Interrupt, asking: Asking): Promise<Asked> {
+async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> {
   const { id, options = [] } = interrupt;
   const shown = options.map(
     (name, index): PermissionOption => ({ optionId: String(index), name, kind: "allow_once" }),
@@ -96,7 +96,7 @@ async function selected(
   return response?.outcome.outcome === "selected" ? response.outcome.optionId : undefined;
 }
 
-async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: Asking): Promise<Asked> {
+async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: Asking): Promise<AskResult> {
   const { id, call_id, prompt, asked_by } = interrupt;
   const response = await editor
     .request(

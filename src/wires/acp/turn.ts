@@ -3,7 +3,7 @@
 import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
 import { type End, trackEnd } from "../../protocol/end.ts";
-import type { Asked } from "./asking.ts";
+import type { AskResult } from "./asking.ts";
 import { runError } from "./errors.ts";
 import type { Fold } from "./table.ts";
 
@@ -13,7 +13,7 @@ export interface TurnOptions {
   readonly fold: Fold;
   /** Resolves once the editor can take more. */
   readonly show: (update: SessionUpdate) => Promise<void>;
-  readonly ask: (interrupt: Interrupt) => Promise<Asked>;
+  readonly ask: (interrupt: Interrupt) => Promise<AskResult>;
   readonly sayQuestion: (interrupt: Interrupt) => Promise<void>;
   /** Aborts when the user stops the turn. */
   readonly stopped: AbortSignal;

@@ -9,7 +9,7 @@ import {
   beginTurn,
   type Caller,
   type FoundThread,
-  type Said,
+  type TurnInput,
 } from "../../engine/runs/begin-turn.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
@@ -26,7 +26,7 @@ export interface InputPlace {
   readonly version: number | undefined;
 }
 
-export interface Begun {
+export interface PreparedTurn {
   /** Starts the run, or finds it. Gets the id of the stream's place. */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly before: Before;
@@ -41,7 +41,7 @@ export async function beginning(
   caller: Caller,
   { thread_id, agent, version }: InputPlace,
   body: RunAgentInput,
-): Promise<Begun> {
+): Promise<PreparedTurn> {
   const begun = await beginTurn(runs, caller, {
     ...{ thread_id, agent, request: { tools: clientTools(body) } },
     ...(isAnswer(body)
@@ -83,7 +83,7 @@ async function saidIn(
   body: RunAgentInput,
   thread: FoundThread,
   refusesSystemMessages: boolean,
-): Promise<Said> {
+): Promise<TurnInput> {
   const [known, newest] = await Promise.all([thread.messages(), thread.newest()]);
   const isBusy = newest !== undefined && !isSettled(newest.status);
   const { message, place } = newestOf(body, known, isBusy);

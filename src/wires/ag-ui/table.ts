@@ -81,14 +81,14 @@ export function idleFrames(
 }
 
 /** A message as snapshots show it. */
-interface Written {
+interface SnapshotMessage {
   readonly message: Message;
   readonly whose: Attribution;
 }
 
 function createTable({ threadId, runId, isCurrent, messages, state, showsMessages }: ProjectOptions) {
   const own = createSpeaker({});
-  const written: Written[] = messages.map((message) => ({ message, whose: {} }));
+  const written: SnapshotMessage[] = messages.map((message) => ({ message, whose: {} }));
   const known = new Set(messages.map(({ id }) => id));
   let { todos, files } = state;
   let model = "";

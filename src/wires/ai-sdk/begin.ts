@@ -4,7 +4,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import { align, keyOfMessage, type SentMessage } from "../../engine/runs/align.ts";
-import { beginTurn, type Caller, type FoundThread, type Said } from "../../engine/runs/begin-turn.ts";
+import { beginTurn, type Caller, type FoundThread, type TurnInput } from "../../engine/runs/begin-turn.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { messageOf } from "../messages.ts";
@@ -23,7 +23,7 @@ export interface ChatPlace {
   readonly asksInWords: boolean;
 }
 
-export interface Begun extends Omit<ProjectOptions, "version" | "at"> {
+export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
   /** Starts the run, or finds it. The stream begins with it. */
   readonly start: (stream: string) => Promise<RunRecord>;
   /** A later run of its turn, which the turn is at. */
@@ -39,7 +39,7 @@ export async function beginning(
   caller: Caller,
   { thread_id, agent, asksInWords }: ChatPlace,
   body: ChatBody,
-): Promise<Begun> {
+): Promise<PreparedTurn> {
   const sent = body.message ?? body.messages.at(-1);
   if (!sent)
     throw new AppError("invalid_request", "messages: the list is empty; send at least the newest message.");
@@ -69,7 +69,7 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
   );
 
 /** The user's newest message begins a run, takes the place of an earlier one, or is a repeat. */
-async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<Said> {
+async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {
     isRegenerated: body.trigger === "regenerate-message",

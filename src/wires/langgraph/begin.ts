@@ -8,7 +8,7 @@ import {
   beginTurn,
   type Caller,
   type FoundThread,
-  type Said,
+  type TurnInput,
   type TurnRequest,
 } from "../../engine/runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
@@ -117,7 +117,7 @@ async function saidIn(
   owner: Owner,
   { thread_id, thread }: Addressed,
   body: RunBody,
-): Promise<Said> {
+): Promise<TurnInput> {
   const known = await thread.messages();
   const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
   const { input, place } = taskOf(known, messages, checkpointIn(body));

@@ -5,7 +5,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import { shownContents } from "../shown.ts";
 
-interface Place {
+interface FilesContext {
   readonly owner: Owner;
   readonly thread_id: string;
   readonly agent: string | undefined;
@@ -18,7 +18,7 @@ const MAX_FILES = 100;
 /** Writes the files that differ from what the thread shows; `null` deletes one. Throws `invalid_request`, `not_found`. */
 export async function writeFiles(
   { stores, agents, backends }: Pick<RouteServices, "stores" | "agents" | "backends">,
-  { owner, thread_id, agent }: Place,
+  { owner, thread_id, agent }: FilesContext,
   files: Readonly<Record<string, unknown>>,
 ): Promise<void> {
   const shown = shownContents((await stores.threads.state(owner, thread_id)).files);

@@ -20,7 +20,7 @@ import { valuesText } from "./resources/states.ts";
 export const Values = z
   .looseObject({})
   .describe("messages, todos, files; `__interrupt__` or `__error__` if it ended so");
-interface Waiting {
+interface WaitOptions {
   readonly owner: Owner;
   readonly run: RunRecord;
   readonly on_disconnect: "continue" | "cancel";
@@ -30,7 +30,7 @@ interface Waiting {
 export async function finalValues(
   { runs, stores: { threads }, streams, access, unreadAnswers }: RouteServices,
   reply: FastifyReply,
-  { owner, run, on_disconnect }: Waiting,
+  { owner, run, on_disconnect }: WaitOptions,
 ): Promise<WrittenJson> {
   const left = clientDisconnect(reply);
   const over = credentialsEnd(access.credentials, reply);

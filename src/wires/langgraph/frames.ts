@@ -12,7 +12,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
 import { eventIn } from "../fold.ts";
 import type { StreamModes } from "./modes.ts";
-import { asItIs, endOf, type History, project, type Shown, textOf } from "./table.ts";
+import { asItIs, endOf, type History, type LangGraphFrame, project, textOf } from "./table.ts";
 
 /** A frame of a run: the `k`-th that its event `seq` gave. */
 export interface FrameCursor {
@@ -47,7 +47,7 @@ export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reade
   const key = keyOf(owner, run);
   return async function* (signal) {
     const seen = await seenBy(stores, { owner, run, after });
-    const framesOf = (shown: readonly Shown[], epoch: number, seq: number): (Frame | LongFrame)[] =>
+    const framesOf = (shown: readonly LangGraphFrame[], epoch: number, seq: number): (Frame | LongFrame)[] =>
       shown.flatMap(({ event, text }, k) =>
         seq < seen.seq || (seq === seen.seq && k <= seen.k)
           ? []

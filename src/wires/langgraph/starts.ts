@@ -28,7 +28,7 @@ export function startRoutes(app: App, services: RouteServices): void {
   const params = ThreadParams;
 
   /** What is asked for on a thread, or on one of its own. */
-  interface Asked {
+  interface RunRequest {
     readonly owner: Owner;
     readonly threadId: string;
     readonly body: RunBody;
@@ -36,12 +36,12 @@ export function startRoutes(app: App, services: RouteServices): void {
     readonly isStateless?: true;
   }
   type OnThread = FastifyRequest<{ Params: z.infer<typeof ThreadParams>; Body: RunBody }>;
-  const onThread = (request: OnThread): Asked => ({
+  const onThread = (request: OnThread): RunRequest => ({
     owner: ownerOf(request),
     threadId: request.params.thread_id,
     body: request.body,
   });
-  const stateless = (request: FastifyRequest<{ Body: RunBody }>): Asked => ({
+  const stateless = (request: FastifyRequest<{ Body: RunBody }>): RunRequest => ({
     owner: ownerOf(request),
     threadId: newThreadId(),
     body: { ...request.body, if_not_exists: "create", command: null },
@@ -108,10 +108,10 @@ export function startRoutes(app: App, services: RouteServices): void {
     (request, reply) => start(request, reply, stateless(request)),
   );
 
-  const begin = (request: FastifyRequest, { threadId, body }: Asked): Promise<Begin> =>
+  const begin = (request: FastifyRequest, { threadId, body }: RunRequest): Promise<Begin> =>
     beginning(services, callerOf(request), threadId, body);
 
-  async function stream(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<undefined> {
+  async function stream(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<undefined> {
     const { owner, body, isStateless } = asked;
     const begun = await begin(request, asked);
     const modesFor = (run: RunRecord) =>
@@ -134,7 +134,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     return undefined;
   }
 
-  async function wait(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<never> {
+  async function wait(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<never> {
     const { owner, body, isStateless } = asked;
     const run = await (await begin(request, asked))();
     reply.header("content-location", contentLocation(run, isStateless));
@@ -145,7 +145,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     return sendText(reply, json, unreadAnswers);
   }
 
-  async function start(request: FastifyRequest, reply: FastifyReply, asked: Asked): Promise<Run> {
+  async function start(request: FastifyRequest, reply: FastifyReply, asked: RunRequest): Promise<Run> {
     const run = await (await begin(request, asked))();
     reply.header("content-location", contentLocation(run, asked.isStateless));
     return runShape(run);

@@ -16,7 +16,7 @@ import type { StreamModes } from "./modes.ts";
 import { valuesText } from "./resources/states.ts";
 
 /** A frame before it has an id. */
-export interface Shown {
+export interface LangGraphFrame {
   readonly event: string;
   /** JSON. To be called before the next event is folded, or not at all: a reader that has the frame needs no text. */
   readonly text: () => string | LongText;
@@ -35,15 +35,15 @@ const REPEATED_BYTES = 256 * 1024;
 
 /** Called with each event of a run, in order. The last event's last frame is `end`. */
 export function project({ modes, subgraphs }: StreamModes, history: History) {
-  const children = new Map<string, AgentReader<Shown>>();
-  const childAt = (path: readonly string[]): AgentReader<Shown> => {
+  const children = new Map<string, AgentReader<LangGraphFrame>>();
+  const childAt = (path: readonly string[]): AgentReader<LangGraphFrame> => {
     const namespace = path.map((id) => `tools:${id}`).join("|");
     const child = children.get(namespace) ?? readSubagent(createAgent(modes, NOTHING, namespace).table);
     children.set(namespace, child);
     return child;
   };
   const root = createRoot(modes, history);
-  return readTurn<Shown, RunRecord>(
+  return readTurn<LangGraphFrame, RunRecord>(
     {
       ...root.table,
       subagent: (event, path) => (subgraphs && path.length > 0 ? childAt(path).see(event) : []),
@@ -69,17 +69,17 @@ export const textOf = (message: Message): MessageText => ({
 export function asItIs(
   { modes }: StreamModes,
   { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
-): Shown[] {
+): LangGraphFrame[] {
   return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
 }
 
 /** The frames of the run's last event, which is no longer kept. */
-export function endOf(run: RunRecord): Shown[] {
+export function endOf(run: RunRecord): LangGraphFrame[] {
   const failure = failureOf(run);
   return failure ? [shown("error", { error: failure.code, message: failure.message }), END] : [END];
 }
 
-const shown = (event: string, data: unknown): Shown => ({ event, text: () => JSON.stringify(data) });
+const shown = (event: string, data: unknown): LangGraphFrame => ({ event, text: () => JSON.stringify(data) });
 const END = shown("end", null);
 
 const metadata = ({ id: run_id, thread_id }: RunRecord, attempt: number) =>
@@ -96,12 +96,12 @@ function createRoot(modes: ReadonlySet<string>, history: History) {
     stateNow,
   );
 
-  const updated = (changes: object): Shown[] => {
+  const updated = (changes: object): LangGraphFrame[] => {
     stateChanged();
     return frame("updates", "updates", { tools: changes });
   };
 
-  const endOf = ({ as, status, reason, message, questions }: End): Shown[] => {
+  const endOf = ({ as, status, reason, message, questions }: End): LangGraphFrame[] => {
     if (as === "failed" || as === "limit")
       return [...valuesIfChanged(), shown("error", { error: reason, message }), END];
     const calls = messages.unanswered().map(({ id }) => id);
@@ -114,7 +114,7 @@ function createRoot(modes: ReadonlySet<string>, history: History) {
     return [...deferred, ...valuesIfChanged(), END];
   };
 
-  const rows: Partial<TurnHandlers<Shown, RunRecord>> = {
+  const rows: Partial<TurnHandlers<LangGraphFrame, RunRecord>> = {
     ...table,
     run: (run, { attempt }) => [metadata(run, attempt)],
     todos(value) {
@@ -149,7 +149,7 @@ function createAgent(
   /** What the run is given may be a whole history: of it the first and the last state are shown. */
   let input: "none" | "begun" | "over" = "none";
 
-  const frame = (mode: string, event: string, data: unknown): Shown[] =>
+  const frame = (mode: string, event: string, data: unknown): LangGraphFrame[] =>
     modes.has(mode) ? [shown(isRoot ? event : `${event}|${namespace}`, data)] : [];
   const meta = (node: "agent" | "tools") =>
     isRoot
@@ -172,7 +172,7 @@ function createAgent(
       },
     ]);
 
-  const values = (asked: readonly Interrupt[] = []): Shown[] => {
+  const values = (asked: readonly Interrupt[] = []): LangGraphFrame[] => {
     isStale = false;
     hasNewState = false;
     if (!modes.has("values")) return [];
@@ -183,7 +183,7 @@ function createAgent(
     return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
   };
   /** The state after a message; later, if it is long and the reader has the message anyway. */
-  const valuesAfter = ({ role }: Message): Shown[] => {
+  const valuesAfter = ({ role }: Message): LangGraphFrame[] => {
     isStale = true;
     if (input === "begun") return [];
     if (input === "none") input = "begun";
@@ -196,20 +196,20 @@ function createAgent(
     hasNewState = true;
   };
 
-  const takeBack = (): Shown[] =>
+  const takeBack = (): LangGraphFrame[] =>
     writing.hasPieces ? tuple({ type: "remove", id: writing.id, content: "" }) : [];
   const chunk = (index: number, part: { id?: string; name?: string; args: string }) =>
     piece({ tool_call_chunks: [{ type: "tool_call_chunk", index, ...part }] });
-  const delegated = (): Shown[] =>
+  const delegated = (): LangGraphFrame[] =>
     [...delegations].flatMap(([index, { id, name, args }]) =>
       chunk(index, { id, name, args: aliased(args) }),
     );
 
-  const given = (message: Message): Shown[] => {
+  const given = (message: Message): LangGraphFrame[] => {
     messages.add(message);
     return valuesAfter(message);
   };
-  const added = (message: Message, node: "agent" | "tools", isStreamed: boolean): Shown[] => {
+  const added = (message: Message, node: "agent" | "tools", isStreamed: boolean): LangGraphFrame[] => {
     messages.add(message);
     const whole = messageShape(message);
     return [
@@ -222,7 +222,7 @@ function createAgent(
   const tool = (event: string, call_id: string, name: string, more: object) =>
     frame("tools", "tools", { event, toolCallId: call_id, name, ...more });
 
-  const table: Partial<AgentHandlers<Shown>> = {
+  const table: Partial<AgentHandlers<LangGraphFrame>> = {
     step({ id }) {
       writing = { id, text: "", reasoning: "", hasPieces: false };
       names.clear();

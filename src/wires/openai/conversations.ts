@@ -6,7 +6,12 @@ import { type Message, type ToolMessage, type UserMessage, userMessages } from "
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import type { RunRecord, RunRequest, Thread } from "../../agent/core/records.ts";
 import { align, type SentMessage } from "../../engine/runs/align.ts";
-import { beginTurn, type FoundThread, type Said, type TurnRequest } from "../../engine/runs/begin-turn.ts";
+import {
+  beginTurn,
+  type FoundThread,
+  type TurnInput,
+  type TurnRequest,
+} from "../../engine/runs/begin-turn.ts";
 import { assertNoBranch } from "../../engine/runs/branches.ts";
 import { keyOf, newestRun, settledRun } from "../../engine/runs/control.ts";
 import { awaitedCalls } from "../../engine/runs/rewrite.ts";
@@ -53,7 +58,7 @@ export const ANONYMOUS = { anonymous: true };
 export const UNNAMED = { unnamed: true };
 
 /** A thread to make. */
-export interface Made {
+export interface NewThread {
   /** The id of a thread that requests name: it stays if the run is refused. Default: a new one. */
   readonly id?: string;
   readonly metadata: Thread["metadata"];
@@ -89,7 +94,7 @@ export function createConversations(
     thread_id: string,
     said: ChatInput,
     thread: FoundThread,
-  ): Promise<Said> {
+  ): Promise<TurnInput> {
     const isLate = said.endsWithAnswer && (await thread.open()).length === 0;
     const late = isLate ? await unasked(owner, thread_id, said, thread) : [];
     if (late.length > 0) return asNew(late);
@@ -152,7 +157,7 @@ export function createConversations(
   }
 
   /** A thread made of what is sent: its end, from the user, is the run's input. */
-  function made(owner: Owner, said: ChatInput, { id, metadata }: Made): Beginning {
+  function made(owner: Owner, said: ChatInput, { id, metadata }: NewThread): Beginning {
     const thread_id = id ?? newThreadId();
     const isAnonymous = metadata === ANONYMOUS;
     const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
@@ -231,7 +236,7 @@ export function createConversations(
   return { named, continued, made, waiting, forget, titleOf };
 }
 
-const asNew = (input: readonly Message[]): Said => ({ input, place: { as: "new" } });
+const asNew = (input: readonly Message[]): TurnInput => ({ input, place: { as: "new" } });
 
 /** The chat was begun with another model, or its name came late. */
 const hasHistory = ({ messages }: ChatInput) =>

@@ -19,7 +19,7 @@ export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
 const FORCED_CALL = /^call_(?<run>[0-9A-Za-z]{22})_(?<name>[a-zA-Z0-9_-]{1,64})$/;
 
 /** A thread as it is now. */
-export interface Known {
+export interface CurrentThread {
   readonly messages: readonly Message[];
   /** The id of its newest run. */
   readonly run_id?: string | undefined;
@@ -28,7 +28,7 @@ export interface Known {
 }
 
 /** These results as messages that may follow the thread's: those of calls that it has without a result. */
-export function resultsFor(known: Known, results: readonly ToolMessage[]): Message[] {
+export function resultsFor(known: CurrentThread, results: readonly ToolMessage[]): Message[] {
   const open = openCalls(known);
   return results.flatMap((result): Message[] => {
     const call = open.get(result.tool_call_id);
@@ -42,7 +42,7 @@ export function resultsFor(known: Known, results: readonly ToolMessage[]): Messa
  * Messages as they may follow the thread's. Throws `invalid_request` for a call without id or name, and for a result without a call
  * that waits for it.
  */
-export function following(known: Known, messages: readonly Message[], param: string): Message[] {
+export function following(known: CurrentThread, messages: readonly Message[], param: string): Message[] {
   const open = openCalls(known);
   const taken = new Set<string>();
   return messages.flatMap((message): Message[] => {
@@ -69,13 +69,13 @@ export function following(known: Known, messages: readonly Message[], param: str
   });
 }
 
-const openCalls = ({ messages, awaited }: Known) =>
+const openCalls = ({ messages, awaited }: CurrentThread) =>
   new Map<string, ToolCall>(
     unanswered(messages).flatMap((call) => (awaited?.has(call.id) ? [] : [[call.id, call]])),
   );
 
 /** The answer that the client got as this call, as a message that calls. */
-function forcedCallIn({ messages, run_id }: Known, id: string): AssistantMessage | undefined {
+function forcedCallIn({ messages, run_id }: CurrentThread, id: string): AssistantMessage | undefined {
   const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
   const last = messages.at(-1);
   if (!name || `run_${run}` !== run_id || last?.role !== "assistant" || last.tool_calls) return undefined;

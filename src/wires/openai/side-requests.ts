@@ -21,7 +21,7 @@ const HEAD_CHARS = 8_000;
 const TASK_CHARS = 200;
 
 /** The messages of a request that are no instructions. */
-export interface Asked {
+export interface RequestText {
   /** The newest message. */
   readonly text: string;
   /** The request has no other message. */
@@ -32,7 +32,7 @@ export interface Asked {
  * The side request that a front end sends, if it is one. Open WebUI names the job in a header; without it, its templates and
  * LibreChat's are known by their words.
  */
-export function sideRequest(headers: IncomingHttpHeaders, asked: Asked): SideRequest | undefined {
+export function sideRequest(headers: IncomingHttpHeaders, asked: RequestText): SideRequest | undefined {
   if (isBesideChat(headers, asked)) return undefined;
   const told = jobIn(headers);
   const job = told ?? (asked.isAlone ? jobOf(asked.text) : undefined);
@@ -50,7 +50,7 @@ function jobIn(headers: IncomingHttpHeaders): string | undefined {
  * Whether a model must answer a request that names a chat without being a part of it: Open WebUI merges several answers, LibreChat
  * asks for a title in a schema of its own.
  */
-export const isBesideChat = (headers: IncomingHttpHeaders, { text, isAlone }: Asked): boolean =>
+export const isBesideChat = (headers: IncomingHttpHeaders, { text, isAlone }: RequestText): boolean =>
   jobIn(headers) === "moa_response_generation" ||
   (isAlone && text.startsWith(LIBRECHAT_STRUCTURED) && text.slice(0, HEAD_CHARS).includes("A concise title"));
 

@@ -4,7 +4,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import type { Cursor, RunKey } from "../../../src/agent/core/stores.ts";
 import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
-import { createReplays, type Page } from "../../../src/engine/stores/shared/event-pages.ts";
+import { createReplays, type EventPage } from "../../../src/engine/stores/shared/event-pages.ts";
 import { needing } from "../../support/needing.ts";
 import { serveWith } from "../../support/process.ts";
 import { startRedis } from "../../support/redis.ts";
@@ -69,7 +69,7 @@ needing(redis, "redis-server").describe("viewers of a long log", () => {
     const connection = { isInRun: false, ms: 60_000 };
     const read = (_run: RunKey, cursor: Cursor) => {
       asked.push(cursor);
-      return new Promise<Page | undefined>((resolve) => open.push(() => resolve(undefined)));
+      return new Promise<EventPage | undefined>((resolve) => open.push(() => resolve(undefined)));
     };
     const replays = createReplays({ read }, connection);
     const reading = upTo(200).map((n) => replays.read(run, { seq: n % 20 }));

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { type Held, seenOf } from "../../../src/engine/stores/seen.ts";
+import { type LogWindow, seenOf } from "../../../src/engine/stores/seen.ts";
 import { upTo } from "./fixture.ts";
 
 /** A log of which `epochs` wrote an entry each, the first of them with the number `first`. */
-function log(epochs: readonly number[], first = 1): Held {
+function log(epochs: readonly number[], first = 1): LogWindow {
   return { first, last: first + epochs.length - 1, epochOf: (seq) => epochs[seq - first] };
 }
 

@@ -3,7 +3,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { LogEntry } from "../../../src/agent/core/stores.ts";
-import { createReplays, type Page } from "../../../src/engine/stores/shared/event-pages.ts";
+import { createReplays, type EventPage } from "../../../src/engine/stores/shared/event-pages.ts";
 import { sharedEvents } from "../../../src/engine/stores/shared/events.ts";
 import { LiveTails, type RunListener } from "../../../src/engine/stores/shared/live-tails.ts";
 import { ADA, note, seqsOf, upTo } from "./fixture.ts";
@@ -11,7 +11,7 @@ import { ADA, note, seqsOf, upTo } from "./fixture.ts";
 const run = { owner: ADA, thread_id: "t", run_id: "r" };
 
 /** A run's log of so many entries, as a look at the store finds it. */
-function pageOf(length: number): Page {
+function pageOf(length: number): EventPage {
   const { event } = note("x");
   const entries = upTo(length).map((seq): LogEntry => ({ seq, epoch: 1, event, json: "{}" }));
   const held = { first: 1, last: length, epochOf: () => 1 };
@@ -58,9 +58,9 @@ test("a reader gets an entry that was written after another reader asked for the
 });
 
 test("readers of one page share one read, and who comes after it reads again", async () => {
-  const asked: [number, (page: Page) => void][] = [];
+  const asked: [number, (page: EventPage) => void][] = [];
   const read = (_: unknown, { seq }: { seq: number }) =>
-    new Promise<Page>((resolve) => asked.push([seq, resolve]));
+    new Promise<EventPage>((resolve) => asked.push([seq, resolve]));
   const replays = createReplays({ read }, { isInRun: false, ms: 60_000 });
   const askFor = (seq: number) => replays.read(run, { seq, epoch: 1 });
   for (const round of [1, 2]) {

@@ -8,24 +8,24 @@ import { matches } from "../../../src/wires/langgraph/protocol/filter.ts";
 import type { ShownThread } from "../../../src/wires/langgraph/protocol/speakers.ts";
 import { numberOf } from "../../../src/wires/langgraph/protocol/stream.ts";
 import { project as protocolEvents } from "../../../src/wires/langgraph/protocol/table.ts";
-import type { Told } from "../../../src/wires/langgraph/protocol/told.ts";
+import type { LangGraphEvent } from "../../../src/wires/langgraph/protocol/told.ts";
 import { arbitraryRun, RUN } from "../../support/arbitrary-run.ts";
 
 describe("the events of LangGraph's streaming protocol, of any run", () => {
   type Events = Parameters<ReturnType<typeof protocolEvents>>[0][];
   const START: ShownThread = { messages: [], state: {}, isPast: false };
-  const told = (events: Events, options = START, from = 0): Told[] => {
+  const told = (events: Events, options = START, from = 0): LangGraphEvent[] => {
     const fold = protocolEvents(options);
     return events
       .slice(from)
       .flatMap((event, index) => fold(event, { epoch: 1, seq: from + index + 1 }, RUN));
   };
-  const ofClient = ({ method, namespace, node, timestamp, data }: Told) => ({
+  const ofClient = ({ method, namespace, node, timestamp, data }: LangGraphEvent) => ({
     ...{ type: "event", method },
     params: { namespace: [...namespace], timestamp, data, ...(node ? { node } : {}) },
   });
   /** What the client's own assembler makes of them: the text of each message, by its id. */
-  const assembled = (all: readonly Told[]) => {
+  const assembled = (all: readonly LangGraphEvent[]) => {
     const assembler = new MessageAssembler();
     const texts = new Map<string | undefined, string>();
     for (const each of all) {
@@ -48,7 +48,7 @@ describe("the events of LangGraph's streaming protocol, of any run", () => {
   const written = (events: Events): Message[] =>
     events.flatMap((event) => (event.event === "on_message" && !event.path ? [event.data.message] : []));
   /** The state as a client has it in the end. */
-  const lastValues = (all: readonly Told[]) =>
+  const lastValues = (all: readonly LangGraphEvent[]) =>
     all.findLast(({ method, namespace }) => method === "values" && namespace.length === 0)?.data;
 
   test("begin and end with it, and each snapshot follows its checkpoint", () => {

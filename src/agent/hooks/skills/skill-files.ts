@@ -66,9 +66,9 @@ async function findFiles(backend: Backend, paths: readonly string[], signal: Abo
   return { files: [...files].slice(0, MAX_SKILLS), faults };
 }
 
-type Read = ({ path: string } & FileText) | { path: string; fault: string };
+type FileReading = ({ path: string } & FileText) | { path: string; fault: string };
 
-async function read(backend: Backend, path: string, signal: AbortSignal): Promise<Read> {
+async function read(backend: Backend, path: string, signal: AbortSignal): Promise<FileReading> {
   try {
     const file = await fileText(backend, path, MAX_BYTES, signal);
     return file ? { path, ...file } : { path, fault: "no longer exists" };

@@ -7,7 +7,7 @@ import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
 import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 
 /** A thought, and where in the reply it stands; a stored reply holds its text and its calls apart. */
-interface Placed {
+interface PlacedThought {
   readonly thought: Thought;
   /** Undefined while none has come: some servers sign nothing. */
   signature: string | undefined;
@@ -18,12 +18,12 @@ interface Placed {
 
 export function anthropicReply(): ReplyReader {
   const draft = replyDraft();
-  const thoughts: Placed[] = [];
+  const thoughts: PlacedThought[] = [];
   /** The thoughts that are still being written, by the index of their block. */
-  const open = new Map<unknown, Placed>();
+  const open = new Map<unknown, PlacedThought>();
 
-  const begin = (place: unknown, block: ProviderEvent): Placed => {
-    const placed: Placed = {
+  const begin = (place: unknown, block: ProviderEvent): PlacedThought => {
+    const placed: PlacedThought = {
       thought: openThought(),
       signature: typeof block.signature === "string" ? block.signature : undefined,
       ...(block.type === "redacted_thinking" ? { redacted: textIn(block.data) } : {}),
@@ -128,7 +128,7 @@ const KINDS = [
   ["thinking", "thinking_delta"],
 ] as const;
 
-function toReasoning({ thought, signature, redacted, afterText, afterCalls }: Placed): Reasoning {
+function toReasoning({ thought, signature, redacted, afterText, afterCalls }: PlacedThought): Reasoning {
   return {
     text: thought.text,
     metadata: {

@@ -33,12 +33,12 @@ export function vertexModel(options: ModelOptions, env: NodeJS.ProcessEnv): Mode
   });
 }
 
-interface Place {
+interface VertexProject {
   readonly project: string;
   readonly location: string;
 }
 
-async function connect(options: ModelOptions, { project, location }: Place): Promise<Send> {
+async function connect(options: ModelOptions, { project, location }: VertexProject): Promise<Send> {
   const { name, baseUrl, key } = options;
   if ("missing" in key) throw missingKey(key, name);
   const vertex = "@anthropic-ai/vertex-sdk";

@@ -9,12 +9,12 @@ import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { enforceable } from "../output.ts";
-import { type AnsweredCall, CALL_ID, repair, type Step } from "../repair.ts";
+import { type AnsweredCall, CALL_ID, type HistoryStep, repair } from "../repair.ts";
 import { forces, toolChoiceOf } from "../tool-choice.ts";
 import { generationOf, limited, maxTokens } from "./generation.ts";
 
 type Block = Anthropic.ContentBlockParam;
-type Reply = Extract<Step, { role: "assistant" }>;
+type Reply = Extract<HistoryStep, { role: "assistant" }>;
 
 /** The SDK's own parameters, and those of its beta and of older versions of the API. */
 export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "messages"> & {
@@ -94,7 +94,7 @@ const NO_THINKING: { params: Pick<Params, "thinking">; headers: Wire["headers"] 
 };
 const BINDING = "thinking-binding-controls-2026-08-01";
 
-function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: readonly Step[]) {
+function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: readonly HistoryStep[]) {
   const { thinking } = generationOf(model);
   const effort = budget === undefined ? {} : { output_config: { effort: effortOf(budget) } };
   if (thinking === "always") {
@@ -144,7 +144,7 @@ interface Turn {
 }
 
 /** One message per turn: the next message of the same role joins it. */
-function turnsOf(steps: readonly Step[]): Turn[] {
+function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   const turns: Turn[] = [];
   const add = (role: "user" | "assistant", content: Block[]) => {
     const last = turns.at(-1);

@@ -9,14 +9,14 @@ import type { ClosedTurns, WireSteps } from "../closed-turns.ts";
 import { effortOf } from "../effort.ts";
 import { fileText, isPdf, nameOf } from "../file-text.ts";
 import { enforceable, isComplete } from "../output.ts";
-import { type AnsweredCall, repair, type Step } from "../repair.ts";
+import { type AnsweredCall, type HistoryStep, repair } from "../repair.ts";
 import { toolChoiceOf } from "../tool-choice.ts";
 import type { Dialect } from "./dialect.ts";
 import { callExtra, thinkingConfig } from "./google.ts";
 
 type Message = OpenAI.ChatCompletionMessageParam;
 type Params = OpenAI.ChatCompletionCreateParamsStreaming;
-type Reply = Extract<Step, { role: "assistant" }>;
+type Reply = Extract<HistoryStep, { role: "assistant" }>;
 
 /** How compatible servers take a model's thoughts back; OpenAI itself neither gives nor takes any. */
 interface Thoughts {
@@ -101,7 +101,7 @@ function tool({ name, description, parameters }: ToolSchema): OpenAI.ChatComplet
   };
 }
 
-function messages(step: Step, dialect: Dialect): Message[] {
+function messages(step: HistoryStep, dialect: Dialect): Message[] {
   switch (step.role) {
     case "system":
       return [{ role: "system", content: textOf(step.content) }];
@@ -113,7 +113,7 @@ function messages(step: Step, dialect: Dialect): Message[] {
 }
 
 /** A document's name stands in its place. */
-function withoutDocuments(step: Step): Step {
+function withoutDocuments(step: HistoryStep): HistoryStep {
   const named = (parts: readonly Part[]) =>
     parts.map((part) =>
       part.type === "file" && isPdf(part) ? ({ type: "text", text: textOfPart(part) } as const) : part,

@@ -23,7 +23,7 @@ const MAX_ERROR_CHARS = 2000;
 const MAX_PROGRESS = 1000;
 
 /** `deferred`: the result comes later. `refused`: with a status; another try may have another answer. */
-export type Answer =
+export type EndpointReply =
   | { readonly kind: "result"; readonly result: ToolResult; readonly failure?: EndpointFailure }
   | { readonly kind: "deferred" }
   | {
@@ -42,7 +42,11 @@ export interface EndpointFailure {
 }
 
 /** Yields the progress that the server tells. Throws a `FetchError`. What is long takes turns of the tenant's. */
-export async function* answerOf(response: PublicResponse, call: ToolCall, tenant: string): Stream<Answer> {
+export async function* answerOf(
+  response: PublicResponse,
+  call: ToolCall,
+  tenant: string,
+): Stream<EndpointReply> {
   const { status } = response;
   if (status === 202) return { kind: "deferred" };
   if (status === 204) return settled(done("The tool is done. It had nothing to say."));
@@ -53,7 +57,7 @@ export async function* answerOf(response: PublicResponse, call: ToolCall, tenant
   return { kind: "refused", result, failure, retryAfterMs: retryAfter(response.headers["retry-after"]) };
 }
 
-const settled = (result: ToolResult): Answer => ({ kind: "result", result });
+const settled = (result: ToolResult): EndpointReply => ({ kind: "result", result });
 
 /** Statuses that say nothing about the call itself. */
 const MAY_PASS: ReadonlySet<number> = new Set([408, 425, 429, 502, 503, 504]);

@@ -6,12 +6,12 @@ import { backoff } from "../../../lib/backoff.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed } from "../../core/tool.ts";
-import type { Answer } from "./answer.ts";
+import type { EndpointReply } from "./answer.ts";
 
 const MAX_TRIES = 3;
 const WAIT = { base: 250, jitter: 0.5 };
 
-export type FinalAnswer = Exclude<Answer, { kind: "refused" }>;
+export type FinalAnswer = Exclude<EndpointReply, { kind: "refused" }>;
 
 export interface Attempts {
   /** A second execution does no harm. */
@@ -24,7 +24,7 @@ export interface Attempts {
 
 /** Nothing of what a `FetchError` says is thrown; it is the result. Throws the reason of `signal`. */
 export async function* persist(
-  attempt: () => Stream<Answer>,
+  attempt: () => Stream<EndpointReply>,
   { isRepeatable, signal, left }: Attempts,
 ): Stream<FinalAnswer> {
   for (let tries = 1; ; tries++) {
@@ -37,7 +37,7 @@ export async function* persist(
   }
 }
 
-async function* tried(attempt: () => Stream<Answer>, isRepeatable: boolean) {
+async function* tried(attempt: () => Stream<EndpointReply>, isRepeatable: boolean) {
   try {
     return { answer: yield* attempt(), isSafe: isRepeatable };
   } catch (error) {
@@ -45,7 +45,7 @@ async function* tried(attempt: () => Stream<Answer>, isRepeatable: boolean) {
     const result = failed(sentenceOf(error, isRepeatable));
     const mayPass = error.failure === "unreachable" || error.failure === "broken";
     const failure = { code: error.failure, message: `${error.message}.`, cause: error.cause };
-    const answer: Answer = mayPass
+    const answer: EndpointReply = mayPass
       ? { kind: "refused", result, failure, retryAfterMs: undefined }
       : { kind: "result", result, failure };
     return { answer, isSafe: isRepeatable || error.failure === "unreachable" };

@@ -14,7 +14,7 @@ import { reportFailure } from "../../core/run.ts";
 import { mapEvents, type Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
 import { usableParameters } from "../parameters.ts";
-import { type Answer, answerOf, type EndpointFailure } from "./answer.ts";
+import { answerOf, type EndpointFailure, type EndpointReply } from "./answer.ts";
 import { type FinalAnswer, persist } from "./attempts.ts";
 import { type Deferral, deferredResult } from "./deferral.ts";
 import { annotationsOf, type HttpTool, maskOfTool } from "./registration.ts";
@@ -135,7 +135,7 @@ async function* send(
   const ends = performance.now() + timeout_ms;
   const deadline = AbortSignal.timeout(timeout_ms);
   const signal = AbortSignal.any([run.signal, deadline]);
-  const attempt = async function* (): Stream<Answer> {
+  const attempt = async function* (): Stream<EndpointReply> {
     await using response = await fetch(tool.callback_url, { ...(await request.signed()), signal });
     return yield* answerOf(response, call, run.owner.tenant);
   };

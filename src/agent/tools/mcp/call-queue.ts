@@ -21,14 +21,14 @@ export interface Turns {
   over(): Promise<void>;
 }
 
-interface Waiting {
+interface QueuedCall {
   readonly user: string;
   go(): void;
 }
 
 export function createTurns(): Turns {
   const running = new Map<string, number>();
-  let waiting: readonly Waiting[] = [];
+  let waiting: readonly QueuedCall[] = [];
   let taken = 0;
   let holds = 0;
   let whenOver: (() => void)[] = [];

@@ -251,10 +251,10 @@ const callIdsIn = (calls: CallsOfRow): readonly string[] =>
   "length" in calls ? calls : (calls.tool_calls ?? []).map(({ id }) => id);
 
 /** Pages of up to `size` rows, each behind the last row of the one before. */
-async function* pages<Row, Place = number>(
-  start: Place,
-  read: (after: Place) => Promise<Row[]>,
-  placeOf: (row: Row) => Place,
+async function* pages<Row, Cursor = number>(
+  start: Cursor,
+  read: (after: Cursor) => Promise<Row[]>,
+  placeOf: (row: Row) => Cursor,
   size: number,
 ): AsyncGenerator<Row[], void, void> {
   for (let after = start; ; ) {

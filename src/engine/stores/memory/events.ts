@@ -2,7 +2,7 @@
 
 import type { Cursor, EventLog, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, follow, Log, type Opened } from "../log.ts";
+import { cursorOf, follow, Log, type ReadStart } from "../log.ts";
 import { pendingEvent } from "../outcomes.ts";
 import { assertSeen, seenOf } from "../seen.ts";
 import { commit } from "./commit-events.ts";
@@ -30,7 +30,7 @@ export function memoryEvents(memory: MemoryThreads): EventLog {
     read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
   };
 
-  function open(key: RunKey, after: Cursor): Opened {
+  function open(key: RunKey, after: Cursor): ReadStart {
     const run = find(key);
     if (!run) throw noSuchRun(key.run_id);
     const log = logOf(run);

@@ -13,7 +13,10 @@ import type { Notifications } from "./notifications.ts";
 /** Kinds of notifications: events of users, calls to executors, news of runs. */
 const [USERS, CALLS, RUNS] = ["u", "c", "r"];
 
-const Told = z.object({ owner: z.object({ tenant: z.string(), user: z.string() }), event: ToldEvent });
+const Notification = z.object({
+  owner: z.object({ tenant: z.string(), user: z.string() }),
+  event: ToldEvent,
+});
 
 export interface PostgresBus extends EventBus {
   close(): void;
@@ -23,7 +26,7 @@ export function createBus(notifications: Notifications): PostgresBus {
   const local = new LocalBus();
   notifications.listen(USERS, {
     onMessage(text) {
-      const told = parsed(Told, text);
+      const told = parsed(Notification, text);
       if (told) local.publish(told.owner, told.event);
     },
     onGap() {},

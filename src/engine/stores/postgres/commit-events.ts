@@ -49,7 +49,7 @@ interface TurnRow {
 }
 
 /** The entries of the log, and the number of its last one. */
-interface Written {
+interface AppendResult {
   readonly written: readonly PendingEvent[];
   readonly last: number;
 }
@@ -85,7 +85,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
   };
 
   /** Events that change the thread, in a transaction of its own. */
-  async function change({ lease, number, confirmed, pending }: RunBatch): Promise<Written> {
+  async function change({ lease, number, confirmed, pending }: RunBatch): Promise<AppendResult> {
     const thread = [ownerText(lease.owner), lease.thread_id] as const;
     const ends = hasEnd(pending);
     const own = writesOf(pending);
@@ -164,7 +164,7 @@ const leaseKey = (lease: Lease) => [...rowKey(lease), lease.epoch];
 
 interface Gathered {
   readonly batch: RunBatch;
-  readonly written: PromiseWithResolvers<Written>;
+  readonly written: PromiseWithResolvers<AppendResult>;
 }
 
 /** Batches in one statement at most. */
@@ -175,8 +175,8 @@ function createLogAppender({ database, runFeed }: Services) {
   let gathered: Gathered[] = [];
   let isSending = false;
 
-  return (batch: RunBatch): Promise<Written> => {
-    const written = Promise.withResolvers<Written>();
+  return (batch: RunBatch): Promise<AppendResult> => {
+    const written = Promise.withResolvers<AppendResult>();
     gathered.push({ batch, written });
     if (!isSending) void send();
     return written.promise;

@@ -1,7 +1,7 @@
 // Threads, runs and deferred calls as the tables have them.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
-import type { StopMode, Waiting } from "../../../agent/core/stores.ts";
+import type { QueueStats, StopMode } from "../../../agent/core/stores.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
 import { leaseLost, noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
@@ -39,7 +39,7 @@ export function postgresReads({
       ...shared.runs,
 
       async waiting() {
-        const [found] = await database.query<Waiting>(
+        const [found] = await database.query<QueueStats>(
           `SELECT count(*)::integer AS threads, greatest(max(${momentOf(1)} - due), 0)::double precision AS "oldestMs"
           FROM turns WHERE due <= ${momentOf(1)} OR due > ${momentOf(1)} + $2::bigint`,
           [database.clock(), latestLeaseEnd(0, leaseMs)],

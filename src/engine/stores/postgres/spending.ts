@@ -21,7 +21,7 @@ interface CountedRow {
   readonly known: boolean;
 }
 
-interface Counted {
+interface DayCounter {
   readonly day: string;
 }
 
@@ -53,7 +53,7 @@ function settling(database: Database, of: (tenant: string) => Executor): Spendin
         const users: Statement<CountedRow> = { sql: USERS, values: [tenant, day, name] };
         return executor.change(
           [time, rows, users],
-          ([[{ now } = NO_TIME], counted, [known]]): Decision<Counted | number> => {
+          ([[{ now } = NO_TIME], counted, [known]]): Decision<DayCounter | number> => {
             if (dayOf(now) !== day) return { writes: [], result: now };
             const writes: Statement[] = [unreserve];
             if (cleared !== day) writes.push(...clearing(now));

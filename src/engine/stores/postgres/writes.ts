@@ -13,7 +13,7 @@ import { addMessages, endRun, insertEvents, setState, touch } from "./event-writ
 const THREAD = "owner = $1 AND thread_id = $2";
 const RUN = `${THREAD} AND id = $3`;
 
-export interface Step {
+export interface WriteContext {
   readonly tx: Transaction;
   readonly thread: ThreadKey;
   /** As it is before the write. */
@@ -22,7 +22,7 @@ export interface Step {
   readonly leaseMs: number;
 }
 
-export function carryOut(step: Step, write: Write): void {
+export function carryOut(step: WriteContext, write: Write): void {
   const { tx, thread, at } = step;
   switch (write.write) {
     case "create_thread":
@@ -91,13 +91,16 @@ export function carryOut(step: Step, write: Write): void {
 
 const statementsOf = sqlWrites(POSTGRES);
 
-function writeShared({ tx, thread, head }: Step, write: SharedWrite): void {
+function writeShared({ tx, thread, head }: WriteContext, write: SharedWrite): void {
   for (const { sql, values } of statementsOf(thread, head, write)) tx.write(sql, values);
 }
 
-type Named<Name extends Write["write"]> = Extract<Write, { write: Name }>;
+type WriteOf<Name extends Write["write"]> = Extract<Write, { write: Name }>;
 
-function createThread({ tx, thread, at }: Step, { thread: made, staged }: Named<"create_thread">): void {
+function createThread(
+  { tx, thread, at }: WriteContext,
+  { thread: made, staged }: WriteOf<"create_thread">,
+): void {
   const { agent, title, metadata, parent, forked_from, messages = [], state = {} } = made;
   tx.write(
     `INSERT INTO threads
@@ -127,7 +130,7 @@ function createThread({ tx, thread, at }: Step, { thread: made, staged }: Named<
 function adopt(
   tx: Transaction,
   thread: ThreadKey,
-  { token, count, bytes }: NonNullable<Named<"create_thread">["staged"]>,
+  { token, count, bytes }: NonNullable<WriteOf<"create_thread">["staged"]>,
 ): void {
   tx.write(
     `WITH taken AS (DELETE FROM staged WHERE ${THREAD} AND token = $3 RETURNING position, id, body)
@@ -141,7 +144,7 @@ function adopt(
   ]);
 }
 
-function addRun({ tx, thread, at }: Step, { run, title }: Named<"add_run">): void {
+function addRun({ tx, thread, at }: WriteContext, { run, title }: WriteOf<"add_run">): void {
   const { id, agent, metadata, idempotency_key: key, resumes = null, request } = run;
   tx.write(
     `INSERT INTO runs (owner, thread_id, id, agent, status, usage, metadata, idempotency_key, resumes, created_at, request, number)
@@ -158,7 +161,7 @@ function addRun({ tx, thread, at }: Step, { run, title }: Named<"add_run">): voi
   );
 }
 
-function queueRun({ tx, thread, at }: Step, { run, front }: Named<"queue_run">): void {
+function queueRun({ tx, thread, at }: WriteContext, { run, front }: WriteOf<"queue_run">): void {
   const place = front ? "coalesce(min(place), 0) - 1" : "coalesce(max(place), 0) + 1";
   tx.write(
     `UPDATE runs SET place = (SELECT ${place} FROM runs WHERE ${THREAD} AND status = 'pending') WHERE ${RUN}`,
@@ -171,8 +174,8 @@ function queueRun({ tx, thread, at }: Step, { run, front }: Named<"queue_run">):
 }
 
 function holdRun(
-  { tx, thread, at, leaseMs }: Step,
-  { run, epoch, attempt, begins }: Named<"hold_run">,
+  { tx, thread, at, leaseMs }: WriteContext,
+  { run, epoch, attempt, begins }: WriteOf<"hold_run">,
 ): void {
   const values = [...thread, tenantText(ownerOf(thread[0]).tenant), run, epoch, attempt, at + leaseMs];
   tx.write(
@@ -192,7 +195,10 @@ function holdRun(
   );
 }
 
-function cancelRun({ tx, thread, head, at }: Step, { run, pending, ending }: Named<"cancel_run">): void {
+function cancelRun(
+  { tx, thread, head, at }: WriteContext,
+  { run, pending, ending }: WriteOf<"cancel_run">,
+): void {
   const key: RunKey = { owner: ownerOf(thread[0]), thread_id: thread[1], run_id: run };
   insertEvents(tx, key, { epoch: 1, before: 0, pending });
   tx.write(`UPDATE runs SET epochs = '{1,1}' WHERE ${RUN}`, [...thread, run]);
@@ -201,7 +207,7 @@ function cancelRun({ tx, thread, head, at }: Step, { run, pending, ending }: Nam
   touch(tx, thread, at);
 }
 
-function putCall({ tx, thread }: Step, { call, due_at }: Named<"put_call">): void {
+function putCall({ tx, thread }: WriteContext, { call, due_at }: WriteOf<"put_call">): void {
   tx.write(
     `INSERT INTO deferred_calls
       (owner, thread_id, tenant, call_id, run_id, tool, token_hash, state, reply, expires_at, due_at)

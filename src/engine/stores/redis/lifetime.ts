@@ -149,7 +149,7 @@ return redis.call('ZREM', threads, thread)`,
 // An owner's threads as they stand in the owner's list.
 const CHUNK = 100;
 
-export interface Listed extends Position {
+export interface TimedPosition extends Position {
   /** Its time, as the list has it. */
   readonly seen: string;
 }
@@ -159,7 +159,7 @@ export async function* listed(
   redis: Connection,
   owner: Owner,
   start: Position | undefined,
-): AsyncGenerator<Listed[], void, void> {
+): AsyncGenerator<TimedPosition[], void, void> {
   let before = start;
   for (let skip = 0; ; ) {
     const place = { key: threadsKey(owner), newest: before?.updatedAt ?? "+inf", skip };
@@ -177,8 +177,8 @@ export async function* listed(
   }
 }
 
-function positions(flat: readonly string[]): Listed[] {
-  const found: Listed[] = [];
+function positions(flat: readonly string[]): TimedPosition[] {
+  const found: TimedPosition[] = [];
   for (let at = 0; at < flat.length; at += 2) {
     const [id = "", seen = ""] = flat.slice(at, at + 2);
     found.push({ id, seen, updatedAt: Number(seen) });

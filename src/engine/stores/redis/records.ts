@@ -104,11 +104,11 @@ export function threadOf(id: string, reply: DescribeReply, { head, life }: Redis
 }
 
 /** The part of a run that never changes. */
-export type Made = Pick<RunRecord, "agent" | "metadata" | "resumes">;
+export type FixedRunFields = Pick<RunRecord, "agent" | "metadata" | "resumes">;
 
 export function runOf(thread_id: string, [id, made, end, attempt]: RunReply): RunRecord {
   const [created, text = ""] = split(made, 1);
-  const { agent, metadata, resumes } = JSON.parse(text) as Made;
+  const { agent, metadata, resumes } = JSON.parse(text) as FixedRunFields;
   const known = { id, thread_id, agent };
   const rest = { ...(resumes === undefined ? {} : { resumes }), metadata, created_at: dateOf(created) };
   if (end === null) {

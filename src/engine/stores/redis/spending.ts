@@ -116,10 +116,10 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
   }
 
   /** The counters of a hash since the first of `days`. */
-  async function usageIn(usage: string, days: number): Promise<Counted[]> {
+  async function usageIn(usage: string, days: number): Promise<DayCounter[]> {
     const [time, ...found] = await redis.run(readUsage, { usage }, {});
     const first = firstDay(Number(time), days);
-    const all: Counted[] = [];
+    const all: DayCounter[] = [];
     const marks = new Set<string>();
     for (let at = 0; at < found.length; at += 2) {
       const [name = "", numbers = ""] = found.slice(at, at + 2);
@@ -134,7 +134,7 @@ export function redisSpending(redis: Pick<Connection, "run" | "runUntilLeaseEnds
 }
 
 /** A counter of a day. */
-interface Counted {
+interface DayCounter {
   readonly day: string;
   readonly name: string;
   readonly used: Used;
@@ -180,14 +180,14 @@ function accountsOf([now, ...amounts]: AccountsReply): Accounts {
   return { now: Number(now), tenant: account(0), user: account(6) };
 }
 
-function rowOf({ day, name, used }: Counted): UsageRow {
+function rowOf({ day, name, used }: DayCounter): UsageRow {
   // Only `settle` writes these.
   const [agent, model] = JSON.parse(name) as [string, string];
   return { ...used, day, agent, model };
 }
 
 /** A row for each user, whose days are added up. */
-function usersOf(counted: readonly Counted[]): UserUsage[] {
+function usersOf(counted: readonly DayCounter[]): UserUsage[] {
   const days = Map.groupBy(counted, ({ name }) => name);
   return [...days].map(([user, all]) => {
     const used = sumOf(all.map(({ used }) => used));

@@ -10,7 +10,7 @@ import { fits } from "../thread-filter.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
 import { threadKeys, threadTag } from "./keys.ts";
-import { type Listed, listed } from "./lifetime.ts";
+import { listed, type TimedPosition } from "./lifetime.ts";
 import { headViewOf, type RedisView, stateOf, threadOf } from "./records.ts";
 import { describeThread, readBytes, readMessage, readMessages, readState } from "./thread-scripts.ts";
 
@@ -33,7 +33,7 @@ export function redisThreads(
 
     async list(owner, { limit, cursor, ...filter }) {
       const start = cursor === undefined ? undefined : decodePosition(cursor);
-      const found: Found[] = [];
+      const found: ListedThread[] = [];
       for await (const chunk of listed(redis, owner, start)) {
         const threads = await Promise.all(chunk.map((place) => look(owner, place)));
         found.push(
@@ -100,7 +100,7 @@ export function redisThreads(
     return found;
   }
 
-  async function look(owner: Owner, place: Listed): Promise<Found | undefined> {
+  async function look(owner: Owner, place: TimedPosition): Promise<ListedThread | undefined> {
     const found = await find(owner, place.id);
     if (!found) lifetime.unlist(owner, place.id, place.seen);
     return found && { thread: found.thread, place };
@@ -114,7 +114,7 @@ interface Described {
   readonly bytes: number;
 }
 
-interface Found {
+interface ListedThread {
   readonly thread: Thread;
-  readonly place: Listed;
+  readonly place: TimedPosition;
 }

@@ -5,7 +5,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import { type EventWrite, messagesIn } from "../event-writes.ts";
 import type { Staged, Write } from "../thread-head.ts";
 import { stagedKeys } from "./keys.ts";
-import { type Made, ownerText, patchName } from "./records.ts";
+import { type FixedRunFields, ownerText, patchName } from "./records.ts";
 import { argsOfRows } from "./row-format.ts";
 
 /** Lua passes no more than some thousand arguments to a function. Even, so that pairs stay together. */
@@ -18,7 +18,7 @@ export function argsOfWrite(write: Write, owner: Owner, tag: string): string[] {
       return [...argsOfStaged(write.staged, tag), ...argsOfThread(write.thread, owner)];
     case "add_run": {
       const { id, agent, metadata, resumes, request } = write.run;
-      const made: Made = { agent, metadata, ...(resumes === undefined ? {} : { resumes }) };
+      const made: FixedRunFields = { agent, metadata, ...(resumes === undefined ? {} : { resumes }) };
       const [title] = described(write);
       return call("add_run", id, agent, JSON.stringify(made), JSON.stringify(request), title);
     }

@@ -2,7 +2,7 @@
 
 import type { Cursor, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { firstBatch } from "../log.ts";
-import { assertSeen, type Held } from "../seen.ts";
+import { assertSeen, type LogWindow } from "../seen.ts";
 import type { Deadlines } from "./outages.ts";
 import { createTurns } from "./turns.ts";
 
@@ -12,10 +12,10 @@ export interface LogState {
   /** The epoch that may write. */
   readonly epoch: number;
   readonly state: "live" | "ended" | "gone";
-  readonly held: Held;
+  readonly held: LogWindow;
 }
 
-export interface Page extends LogState {
+export interface EventPage extends LogState {
   /** The entries after the cursor, as many as a batch holds. */
   readonly entries: readonly LogEntry[];
 }
@@ -26,7 +26,7 @@ export interface Pages {
    * Where a run stands, and what comes after `after`, at one moment. Throws `events_expired` when the log is not what a
    * reader at `after` has seen.
    */
-  read(run: RunKey, after: Cursor): Promise<Page | undefined>;
+  read(run: RunKey, after: Cursor): Promise<EventPage | undefined>;
   /** Where it stands. */
   look(run: RunKey): Promise<LogState | undefined>;
 }
@@ -61,7 +61,7 @@ export function createPages(
     look: (run) => page(run, 0, 0),
   };
 
-  async function page(run: RunKey, after: number, count: number): Promise<Page | undefined> {
+  async function page(run: RunKey, after: number, count: number): Promise<EventPage | undefined> {
     const stored = await readStored(run, after, count);
     if (!stored) return undefined;
     const { last, epoch, state, epochs, entries } = stored;
@@ -87,7 +87,7 @@ export function createReplays(
   pages: Pick<Pages, "read">,
   caller: Pick<Deadlines, "isInRun" | "ms">,
 ): Pick<Pages, "read"> {
-  const wanted = new Map<string, Promise<Page | undefined>>();
+  const wanted = new Map<string, Promise<EventPage | undefined>>();
   const inTurn = createTurns(AT_ONCE);
 
   return {

@@ -3,7 +3,7 @@
 
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, follow, Log, type Opened } from "../log.ts";
+import { cursorOf, follow, Log, type ReadStart } from "../log.ts";
 import { seenOf } from "../seen.ts";
 import type { Pages } from "./event-pages.ts";
 import type { LiveTails } from "./live-tails.ts";
@@ -76,7 +76,7 @@ export function sharedEvents({ pages, replays, feeds, writer }: Parts): EventLog
 }
 
 /** The page may have been ahead of what has come so far. */
-async function* live(at: Opened, signal: AbortSignal): Batches {
+async function* live(at: ReadStart, signal: AbortSignal): Batches {
   const { log, after: cursor } = at;
   const after = cursor.seq > log.last ? { seq: log.last } : cursor;
   for await (const batch of follow(() => ({ ...at, after }), signal)) {

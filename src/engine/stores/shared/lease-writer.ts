@@ -43,7 +43,7 @@ export interface EventCommitter<Note> {
   positionOf(lease: Lease): Promise<LeasePosition>;
 }
 
-interface Waiting {
+interface QueuedBatch {
   readonly pending: PendingEvent[];
   readonly written: PromiseWithResolvers<void>;
   isUrgent: boolean;
@@ -55,7 +55,7 @@ interface LeaseWriter<Note> {
   readonly note: Note | undefined;
   /** The store's position in the log; undefined until the store was asked. */
   position: { readonly batch: number; confirmed: number } | undefined;
-  waiting: Waiting | undefined;
+  waiting: QueuedBatch | undefined;
   /** Settles when the batch does that is on its way. */
   sending: Promise<void> | undefined;
   isEnding: boolean;
@@ -140,7 +140,7 @@ export class Writer<Note = undefined> {
     else writer.timer ??= setTimeout(() => this.#send(writer, waiting), wait);
   }
 
-  async #send(writer: LeaseWriter<Note>, { pending, written }: Waiting): Promise<void> {
+  async #send(writer: LeaseWriter<Note>, { pending, written }: QueuedBatch): Promise<void> {
     takeWaiting(writer);
     writer.sending = written.promise;
     if (pending.some(isOneOfMany)) writer.sentAt = performance.now();
@@ -179,7 +179,7 @@ const isOneOfMany = ({ event }: PendingEvent) => MANY.has(event.event);
 
 const nameOf = ({ thread_id, run_id, epoch }: Lease) => `${thread_id}/${run_id}/${epoch}`;
 
-function takeWaiting(writer: LeaseWriter<unknown>): Waiting | undefined {
+function takeWaiting(writer: LeaseWriter<unknown>): QueuedBatch | undefined {
   const { waiting } = writer;
   clearTimeout(writer.timer);
   clearImmediate(writer.immediate);

@@ -23,7 +23,7 @@ interface TurnRow {
   readonly version: string | null;
 }
 
-interface Written {
+interface WrittenVersion {
   readonly version: string;
   readonly clock: number | null;
 }
@@ -31,7 +31,7 @@ interface Written {
 export interface DocumentTurns {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /** The writes that follow from writes of a collection's documents; they come before those. */
-  writesOf(collection: Collection, writes: readonly DocumentWrite[], written: Written): Statement[];
+  writesOf(collection: Collection, writes: readonly DocumentWrite[], written: WrittenVersion): Statement[];
   /** The writes that follow from the deletion of these documents. */
   deletionsOf(collection: Collection, keys: readonly string[]): Statement[];
 }

@@ -6,7 +6,7 @@ import {
   type ListedDocument,
   TRIMMED,
 } from "../../../agent/core/documents.ts";
-import { dueOf, listedPage, type Place, placeOf, refusalOf, roomFor } from "../document-rules.ts";
+import { dueOf, type ListPosition, listedPage, placeOf, refusalOf, roomFor } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
 import type { Dialect } from "./dialect.ts";
@@ -33,7 +33,7 @@ type Key = Pick<Row, "key">;
 type ListedRow = Row & Pick<ListedDocument, "created_at" | "updated_at">;
 
 /** Before every position there is: no date is later. */
-const NEWEST: Place = { time: 8.64e15, key: "" };
+const NEWEST: ListPosition = { time: 8.64e15, key: "" };
 /** Behind all characters that the keys of lists are made of. */
 const LAST_CHAR = "\x7f";
 

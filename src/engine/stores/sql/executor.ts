@@ -13,12 +13,12 @@ export interface Statement<Row = unknown> {
 }
 
 /** The rows of each statement; none for an undefined one. */
-export type RowsOf<A extends Asked> = {
+export type RowsOf<A extends StatementBatch> = {
   [At in keyof A]: A[At] extends Statement<infer Row> | undefined ? Row[] : never;
 };
 
 /** Statements that are asked at once. */
-export type Asked = readonly (Statement | undefined)[];
+export type StatementBatch = readonly (Statement | undefined)[];
 
 export interface Decision<T> {
   readonly writes: readonly Statement[];
@@ -26,7 +26,7 @@ export interface Decision<T> {
 }
 
 /** Returns the writes for the rows. It must not wait, and may be called again. */
-export type Decide<A extends Asked, T> = (rows: RowsOf<A>) => Decision<T>;
+export type Decide<A extends StatementBatch, T> = (rows: RowsOf<A>) => Decision<T>;
 
 export interface Executor {
   /** The parameter of `Dialect.time`: null for the database's own clock. */
@@ -36,5 +36,5 @@ export interface Executor {
   /** One statement that may be repeated. Throws `unavailable`. */
   write(statement: Statement): Promise<void>;
   /** Writes what `decide` returns for the rows of `asked`, or nothing if it throws. Throws `unavailable`. */
-  change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): Promise<T>;
+  change<const A extends StatementBatch, T>(asked: A, decide: Decide<A, T>): Promise<T>;
 }

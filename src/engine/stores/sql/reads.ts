@@ -46,7 +46,7 @@ export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Execu
 
       async list(owner, thread, { limit, cursor }) {
         const [place] =
-          cursor === undefined ? [NEWEST] : await rowsOf<Place>(sql.place, owner, thread, cursor);
+          cursor === undefined ? [NEWEST] : await rowsOf<RunPosition>(sql.place, owner, thread, cursor);
         if (!place) throw badCursor(cursor ?? "");
         const rows = await rowsOf<RecordRow>(sql.runs, owner, thread, place.number, limit + 1);
         const page = pageOf(rows, limit, (row) => row.id);
@@ -54,7 +54,7 @@ export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Execu
       },
 
       async place(owner, thread, run) {
-        const [row] = await rowsOf<Place>(sql.place, owner, thread, run);
+        const [row] = await rowsOf<RunPosition>(sql.place, owner, thread, run);
         return row?.begun ?? undefined;
       },
     },
@@ -108,12 +108,12 @@ export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Execu
   }
 }
 
-interface Place {
+interface RunPosition {
   readonly number: number;
   readonly begun?: number | null;
 }
 
-const NEWEST: Place = { number: Number.MAX_SAFE_INTEGER };
+const NEWEST: RunPosition = { number: Number.MAX_SAFE_INTEGER };
 
 /** The title may be JSON in the table. */
 export const threadOf = ({ plain }: Dialect, row: ThreadRow): Thread =>

@@ -3,10 +3,10 @@
 import { isSettled, type RunStatus } from "../../../agent/core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";
-import { cursorOf, firstBatch, follow, Log, type Opened } from "../log.ts";
+import { cursorOf, firstBatch, follow, Log, type ReadStart } from "../log.ts";
 import { ownerText, rowKey } from "../row-keys.ts";
 import { type EventRow, entriesOf } from "../rows.ts";
-import { assertSeen, type Held, seenOf } from "../seen.ts";
+import { assertSeen, type LogWindow, seenOf } from "../seen.ts";
 import type { StoreContext } from "./context.ts";
 
 interface RunRow {
@@ -16,7 +16,7 @@ interface RunRow {
   readonly has_events: number;
 }
 
-interface Found {
+interface FoundLog {
   readonly log: Log;
   readonly isKept: boolean;
 }
@@ -55,7 +55,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     read: (key, after, signal) => follow(() => open(key, cursorOf(after)), signal),
   };
 
-  async function open(key: RunKey, after: Cursor): Promise<Opened> {
+  async function open(key: RunKey, after: Cursor): Promise<ReadStart> {
     const found = await find(key);
     if (!found) throw noSuchRun(key.run_id);
     assertSeen(heldOf(key, found), after);
@@ -71,7 +71,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     };
   }
 
-  function heldOf(key: RunKey, { log, isKept }: Found): Held {
+  function heldOf(key: RunKey, { log, isKept }: FoundLog): LogWindow {
     const { last } = log;
     const first = isKept ? Math.max(1, last - eventsPerRun + 1) : last + 1;
     const epochOf = (seq: number) =>
@@ -80,7 +80,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
   }
 
   /** Finds it in the turn of the event loop in which nothing of its thread is left to be deleted. */
-  async function find(key: RunKey): Promise<Found | undefined> {
+  async function find(key: RunKey): Promise<FoundLog | undefined> {
     const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;
     database.assertOpen();

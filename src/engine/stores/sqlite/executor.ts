@@ -1,7 +1,7 @@
 // Carries out statements of `sql/` on a file, all of a change in one turn of the event loop.
 
 import type { SQLInputValue } from "node:sqlite";
-import type { Asked, Decide, Executor, RowsOf, Statement, Value } from "../sql/executor.ts";
+import type { Decide, Executor, RowsOf, Statement, StatementBatch, Value } from "../sql/executor.ts";
 import type { Query } from "./database.ts";
 import type { SmallFile } from "./small-file.ts";
 
@@ -12,7 +12,7 @@ export interface Turns {
   /** The same within a change of the file. */
   ask<Row>(statement: Statement<Row>): Row[];
   run(statement: Statement): void;
-  change<const A extends Asked, T>(asked: A, decide: Decide<A, T>): T;
+  change<const A extends StatementBatch, T>(asked: A, decide: Decide<A, T>): T;
 }
 
 /** Statements are prepared when they are needed first, and stay so. */

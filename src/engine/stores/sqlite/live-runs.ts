@@ -1,7 +1,7 @@
 // State of unfinished runs that only this process knows: who may write them, their newest events, and whose turn it is. The file
 // belongs to one process: when it dies, no run is held.
 
-import type { ControlMessage, Lease, RunKey, StopMode, Waiting } from "../../../agent/core/stores.ts";
+import type { ControlMessage, Lease, QueueStats, RunKey, StopMode } from "../../../agent/core/stores.ts";
 import { leaseLost, storeClosed } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { ControlChannel } from "../local-bus.ts";
@@ -130,7 +130,7 @@ export interface Queue {
   take(except: ReadonlySet<string>): ThreadKey | undefined;
   /** No process executes the thread's run. */
   putBack(thread: ThreadKey): void;
-  waiting(): Waiting;
+  waiting(): QueueStats;
   call(call: ControlMessage): void;
   subscribe(listener: (call: ControlMessage) => void): void;
   close(): void;

@@ -16,14 +16,14 @@ const MOST_CHARS = 64 * 1024;
 const MOST_ROWS = 128;
 
 /** The events of a run in one batch. */
-export interface Said {
+export interface RunEvents {
   readonly run: LiveRun;
   readonly epoch: number;
   readonly pending: readonly PendingEvent[];
 }
 
 /** The kept events of one run. */
-interface Kept extends Said {
+interface TailEntry extends RunEvents {
   readonly pending: PendingEvent[];
   readonly firstRow: number;
   chars: number;
@@ -42,15 +42,15 @@ export type EventColumns = readonly [
 
 export interface Tail {
   /** True if it takes these events of the run: there is room, and they are of the same attempt. */
-  hasRoomFor(said: Said): boolean;
+  hasRoomFor(said: RunEvents): boolean;
   /** Adds a row with these events, before readers get them. Within a transaction. */
-  keep(all: readonly Said[], afterCommit: AfterCommit): void;
+  keep(all: readonly RunEvents[], afterCommit: AfterCommit): void;
   /** The kept events of a run, which its log in the file lacks. */
-  of(run: LiveRun): Said | undefined;
+  of(run: LiveRun): RunEvents | undefined;
   /** Drops the kept events of a run, whose log has them now. Within a transaction. */
   forget(run: LiveRun, afterCommit: AfterCommit): void;
   /** The runs to move to their logs. */
-  old(): readonly Said[];
+  old(): readonly RunEvents[];
 }
 
 /** Moves what a process before has left. To be called before anything reads events. */
@@ -58,13 +58,13 @@ export function openTail(database: Database): Tail {
   const insert = database.query("INSERT INTO tail (id, body) VALUES (?, ?)");
   const drop = database.query("DELETE FROM tail WHERE id < ?");
   /** The longest waiting come first. */
-  const kept = new Map<LiveRun, Kept>();
+  const kept = new Map<LiveRun, TailEntry>();
   let rows = 0;
   /** The first row that is still there. */
   let firstRow = 1;
   moveAll(database);
 
-  const isOld = (each: Kept) => rows - each.firstRow >= MOST_ROWS;
+  const isOld = (each: TailEntry) => rows - each.firstRow >= MOST_ROWS;
 
   return {
     hasRoomFor({ run, epoch, pending }) {
@@ -113,8 +113,8 @@ export function openTail(database: Database): Tail {
     }
   }
 
-  function old(): Said[] {
-    const found: Said[] = [];
+  function old(): RunEvents[] {
+    const found: RunEvents[] = [];
     for (const each of kept.values()) {
       if (!isOld(each)) break;
       found.push(each);
@@ -122,7 +122,7 @@ export function openTail(database: Database): Tail {
     return found;
   }
 
-  function add({ run, epoch, pending }: Said, row: number): void {
+  function add({ run, epoch, pending }: RunEvents, row: number): void {
     const to = kept.get(run) ?? { run, epoch, pending: [], firstRow: row, chars: 0 };
     run.written += pending.length;
     to.pending.push(...pending);
@@ -134,7 +134,7 @@ export function openTail(database: Database): Tail {
 const charsOf = (pending: readonly PendingEvent[]) => pending.reduce((sum, { json }) => sum + json.length, 0);
 
 /** The rows that the events would be in the log of their run. */
-function columnsOf({ run, epoch, pending }: Said): EventColumns[] {
+function columnsOf({ run, epoch, pending }: RunEvents): EventColumns[] {
   let seq = run.written;
   return rowsOf(pending).map(({ event, body, count }) => {
     seq += count;

@@ -36,7 +36,7 @@ const MOVES = 16;
 const TELL_MS = 10_000;
 
 /** The waiting events of one run. */
-interface Waiting {
+interface QueuedEvents {
   readonly run: LiveRun;
   readonly epoch: number;
   readonly pending: PendingEvent[];
@@ -66,7 +66,7 @@ export class Writer {
   readonly #commit: EventCommitter;
   readonly #tail: Tail;
   readonly #flights: Flights;
-  readonly #waiting = new Map<LiveRun, Waiting>();
+  readonly #waiting = new Map<LiveRun, QueuedEvents>();
   /** The last of what is committed of each run and that its readers do not have yet. */
   readonly #landings = new Map<LiveRun, Landing>();
   #count = 0;
@@ -118,7 +118,8 @@ export class Writer {
 
   /** Does the same for one thread. To be called before anything that changes who may write there. Throws what the file refuses. */
   flushThread([owner, id]: ThreadKey): void {
-    const isOfThread = ({ run: { key } }: Waiting) => key.thread_id === id && ownerText(key.owner) === owner;
+    const isOfThread = ({ run: { key } }: QueuedEvents) =>
+      key.thread_id === id && ownerText(key.owner) === owner;
     const all = [...this.#waiting.values()].filter(isOfThread);
     if (all.length > 0) this.#writeOut(all);
     const refused = all.find(({ run }) => this.#waiting.has(run))?.refusal;
@@ -144,7 +145,7 @@ export class Writer {
 
   #writeUpTo(chars: number): void {
     this.#unschedule();
-    const all: Waiting[] = [];
+    const all: QueuedEvents[] = [];
     let left = chars;
     for (const waiting of this.#waiting.values()) {
       if (left <= 0) break;
@@ -155,7 +156,7 @@ export class Writer {
     if (this.#waiting.size > 0) this.#writeLater();
   }
 
-  #writeOut(all: readonly Waiting[]): void {
+  #writeOut(all: readonly QueuedEvents[]): void {
     for (const { run, pending } of all) {
       this.#waiting.delete(run);
       this.#count -= pending.length;
@@ -205,7 +206,7 @@ export class Writer {
     this.#immediate = undefined;
   }
 
-  #writeAlone(waiting: Waiting): void {
+  #writeAlone(waiting: QueuedEvents): void {
     try {
       this.#write([waiting]);
     } catch (error) {
@@ -218,18 +219,18 @@ export class Writer {
   }
 
   /** It is tried again, with what the run says meanwhile. */
-  #putBack(waiting: Waiting): void {
+  #putBack(waiting: QueuedEvents): void {
     this.#waiting.set(waiting.run, waiting);
     this.#count += waiting.pending.length;
     this.#pausesUntil = performance.now() + PAUSE_MS;
     this.#writeLater();
   }
 
-  #write(all: readonly Waiting[]): void {
+  #write(all: readonly QueuedEvents[]): void {
     if (all.length === 0) return;
-    const effects = new Map<Waiting, () => void>();
+    const effects = new Map<QueuedEvents, () => void>();
     this.#database.write((afterCommit) => {
-      const short: Waiting[] = [];
+      const short: QueuedEvents[] = [];
       for (const each of all) {
         const { run, epoch, pending } = each;
         if (this.#isForTail(each)) short.push(each);
@@ -241,7 +242,7 @@ export class Writer {
     for (const each of all) this.#land(each, effects.get(each) ?? (() => showProgress(each)));
   }
 
-  #isForTail(waiting: Waiting): boolean {
+  #isForTail(waiting: QueuedEvents): boolean {
     return !waiting.isDurable && !waiting.pending.some(changesThread) && this.#tail.hasRoomFor(waiting);
   }
 
@@ -258,7 +259,7 @@ export class Writer {
   }
 
   /** Shows what is committed and answers: at once if it need not be on disk, and in the order of the run. */
-  #land(waiting: Waiting, show: () => void): void {
+  #land(waiting: QueuedEvents, show: () => void): void {
     const { run, written, isDurable } = waiting;
     const before = this.#landings.get(run);
     if (!isDurable && !before) {
@@ -291,12 +292,12 @@ export class Writer {
   }
 }
 
-function showProgress({ run, epoch, pending }: Waiting): void {
+function showProgress({ run, epoch, pending }: QueuedEvents): void {
   for (const entry of entriesOfPending(pending, epoch, run.log.last + pending.length)) run.log.push(entry);
   run.log.ring();
 }
 
-function newWaiting(run: LiveRun, epoch: number): Waiting {
+function newWaiting(run: LiveRun, epoch: number): QueuedEvents {
   return {
     run,
     epoch,

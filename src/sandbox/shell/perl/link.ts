@@ -37,7 +37,7 @@ export class HelperError extends Error {
   }
 }
 
-interface Pending extends Pick<Request<void>, "maxBytes"> {
+interface PendingRequest extends Pick<Request<void>, "maxBytes"> {
   readonly id: number;
   readonly onPart: Request<void>["onPart"] | undefined;
   /** Of `maxBytes`. */
@@ -49,7 +49,7 @@ interface Pending extends Pick<Request<void>, "maxBytes"> {
 }
 
 export class Link {
-  readonly #pending = new Map<number, Pending>();
+  readonly #pending = new Map<number, PendingRequest>();
   readonly #slots = newSlots(MAX_PENDING);
   readonly #greeted = Promise.withResolvers<boolean>();
   readonly #lost = Promise.withResolvers<SandboxLostError>();
@@ -110,7 +110,7 @@ export class Link {
     }
     const { id = this.newId(), maxBytes, onPart, read } = request;
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const pending: Pending = {
+    const pending: PendingRequest = {
       id,
       maxBytes,
       onPart,
@@ -199,12 +199,12 @@ export class Link {
     this.#greeted.resolve(true);
   }
 
-  #onPart({ onPart, isGivenUp }: Pending, { fields }: Frame): void {
+  #onPart({ onPart, isGivenUp }: PendingRequest, { fields }: Frame): void {
     if (!onPart) throw new Error("a part of what has none");
     if (!isGivenUp) onPart(fields);
   }
 
-  #onAnswer({ id, resolve, reject }: Pending, { letter, fields }: Frame): void {
+  #onAnswer({ id, resolve, reject }: PendingRequest, { letter, fields }: Frame): void {
     if (letter === "k") resolve(fields);
     else if (letter === "e") reject(new HelperError(String(fields[0])));
     else throw new Error(`a frame \`${letter}\``);

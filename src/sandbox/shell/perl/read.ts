@@ -1,6 +1,6 @@
 // Reading through the file helper: contents, folders, searches. An answer that makes no sense ends the link.
 
-import type { FileStat, Found } from "../../../agent/core/backend.ts";
+import type { FileStat, SearchMatches } from "../../../agent/core/backend.ts";
 import { isoTime } from "../prelude.ts";
 import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { HelperError, type Link } from "./link.ts";
@@ -156,7 +156,7 @@ export async function findFiles(
   folder: string,
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
-): Promise<Found<string>> {
+): Promise<SearchMatches<string>> {
   const matches: string[] = [];
   const request = {
     letter: "f",

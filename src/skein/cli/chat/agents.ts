@@ -9,7 +9,7 @@ import type { Change, Context } from "./command.ts";
 import { threadIfThere } from "./threads.ts";
 
 type ModelChoices = AgentDetails["choices"]["models"];
-type Place = Pick<Context, "client" | "thread" | "run" | "signal">;
+type ChatContext = Pick<Context, "client" | "thread" | "run" | "signal">;
 
 /** Lists the agents, or changes the agent. Throws what the server refuses. */
 export async function chooseAgent(name: string, context: Context): Promise<Change> {
@@ -73,7 +73,7 @@ function mayBeNamed(name: string, { any, names, patterns }: ModelChoices): boole
 }
 
 /** Who answers the next message; `undefined` where the server does not say. */
-export async function answerer(place: Place, paint: Paint): Promise<string | undefined> {
+export async function answerer(place: ChatContext, paint: Paint): Promise<string | undefined> {
   try {
     const { current } = await agentsFor(place);
     return current && answers({ agent: current.name, model: place.run.model ?? current.model }, paint);
@@ -87,7 +87,7 @@ const answers = ({ agent, model }: { readonly agent: string; readonly model: str
   `${paint("bold", agent)} answers, with ${visible(model)}.`;
 
 /** `current` has the next run: the agent that was asked for, else the thread's own, else the default. */
-async function agentsFor({ client, thread, run, signal }: Place) {
+async function agentsFor({ client, thread, run, signal }: ChatContext) {
   const agents = await client.agents.list(signal);
   const name = run.agent ?? (await threadIfThere({ client, thread }, signal))?.agent;
   const current = agents.find((each) => (name === undefined ? each.default : each.name === name));

@@ -158,7 +158,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
 /** Messages that are shown, and held while the pages are read. */
 const SHOWN = 20;
 
-interface Opened {
+interface OpenedThread {
   readonly messages: readonly Message[];
   /** How many came before. */
   readonly earlier: number;
@@ -169,7 +169,7 @@ async function lastMessages(
   { client, thread }: Pick<Connected, "client" | "thread">,
   { isBusy }: { readonly isBusy: boolean },
   signal: AbortSignal,
-): Promise<Opened> {
+): Promise<OpenedThread> {
   let messages: Message[] = [];
   let count = 0;
   for (let after: string | undefined; ; ) {
@@ -185,7 +185,7 @@ async function lastMessages(
 }
 
 /** The messages as a chat has shown them. */
-function shownHistory({ messages, earlier }: Opened): string {
+function shownHistory({ messages, earlier }: OpenedThread): string {
   const render = renderer(paint);
   const spoken = (delta: string) =>
     render({ event: "on_chat_model_stream", data: { delta } }) +

@@ -22,7 +22,7 @@ interface Question {
   readonly name: string;
   readonly argument: unknown;
 }
-interface Answer {
+interface CallReply {
   readonly skein: "answer";
   readonly id: number;
   readonly result?: unknown;
@@ -31,15 +31,15 @@ interface Answer {
 
 /** `send` must not throw when the other side has ended: then nothing answers, and callers rely on their signals. */
 export function createCalls<Theirs>(send: (message: object) => void, own: Methods): Calls<Theirs> {
-  const pending = new Map<number, (answer: Answer) => void>();
+  const pending = new Map<number, (answer: CallReply) => void>();
   let last = 0;
 
   const answer = async ({ id, name, argument }: Question) => {
     try {
       const result = await own[name]?.(argument as never);
-      send({ skein: "answer", id, result } satisfies Answer);
+      send({ skein: "answer", id, result } satisfies CallReply);
     } catch (error) {
-      send({ skein: "answer", id, error: String(error) } satisfies Answer);
+      send({ skein: "answer", id, error: String(error) } satisfies CallReply);
     }
   };
 
@@ -60,9 +60,9 @@ export function createCalls<Theirs>(send: (message: object) => void, own: Method
       });
     },
     receive(message) {
-      const own = message as Partial<Question | Answer> | null;
+      const own = message as Partial<Question | CallReply> | null;
       if (own?.skein === "ask") void answer(own as Question);
-      if (own?.skein === "answer") pending.get((own as Answer).id)?.(own as Answer);
+      if (own?.skein === "answer") pending.get((own as CallReply).id)?.(own as CallReply);
     },
   };
 }

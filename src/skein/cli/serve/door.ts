@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { atMostEvery } from "../../../lib/at-most-every.ts";
 import type { Logger } from "../../../lib/logger.ts";
-import { addressesOf, BACKLOG, listenFailure, type Place } from "../../app/listening.ts";
+import { addressesOf, BACKLOG, type ListenAddress, listenFailure } from "../../app/listening.ts";
 
 export interface Taker {
   /** Resolves with whether the worker has the connection: `false` when it has ended without. Never throws. */
@@ -29,7 +29,7 @@ const LOG_MS = 10_000;
 
 /** `answer` gets the connections that come while no worker is admitted. Throws `unavailable` when the port is taken. */
 export async function openDoor(
-  place: Place,
+  place: ListenAddress,
   answer: (socket: Socket) => void,
   logger: Pick<Logger, "warn">,
 ): Promise<Door> {

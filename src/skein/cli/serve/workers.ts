@@ -38,7 +38,7 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
 }
 
 /** Where one worker runs after the other. */
-interface Place {
+interface WorkerSlot {
   readonly number: number;
   /** Resolves once the first one of them takes requests. */
   readonly serving: PromiseWithResolvers<void>;
@@ -49,7 +49,7 @@ interface Place {
 const METRICS_MS = 2_000;
 
 function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, logger: Logger) {
-  const places: readonly Place[] = Array.from({ length: count }, (_, index) => ({
+  const places: readonly WorkerSlot[] = Array.from({ length: count }, (_, index) => ({
     number: index + 1,
     serving: Promise.withResolvers<void>(),
   }));
@@ -64,7 +64,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
   const lives = () => places.flatMap(({ life }) => life ?? []);
   const serving = () => lives().filter(({ isServing }) => isServing());
 
-  const answersFor = (place: Place): PrimaryMethods => ({
+  const answersFor = (place: WorkerSlot): PrimaryMethods => ({
     serves() {
       failedStarts = 0;
       if (place.life) door.admit(place.life);
@@ -87,7 +87,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
     },
   });
 
-  async function keep(place: Place): Promise<boolean> {
+  async function keep(place: WorkerSlot): Promise<boolean> {
     for (let short = 0; ; ) {
       const startedAt = performance.now();
       const seat = { number: place.number, server: PROCESS_ID, address: door.address };

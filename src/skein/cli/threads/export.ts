@@ -108,13 +108,13 @@ async function* pages(
   }
 }
 
-interface Seen {
+interface ThreadFacts {
   readonly state: Record<string, unknown>;
   readonly model: string | undefined;
   readonly children: string[];
 }
 
-function aboutOf(thread: Thread, { state, model, children }: Seen): ThreadFile {
+function aboutOf(thread: Thread, { state, model, children }: ThreadFacts): ThreadFile {
   const { id, agent, title, metadata, parent, created_at, updated_at } = thread;
   const [, provider, name] = /^([^:]*):(.*)$/s.exec(model ?? "") ?? [];
   return {

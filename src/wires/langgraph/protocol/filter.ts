@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
-import type { Told } from "./told.ts";
+import type { LangGraphEvent } from "./told.ts";
 
 const Namespace = boundedList(z.string().max(512), 32);
 
@@ -20,7 +20,7 @@ export const StreamBody = z.looseObject({
 });
 export type StreamFilter = z.infer<typeof StreamBody>;
 
-export function matches({ channels, namespaces, depth }: StreamFilter, told: Told): boolean {
+export function matches({ channels, namespaces, depth }: StreamFilter, told: LangGraphEvent): boolean {
   return (
     channelsOf(told).some((channel) => channels.includes(channel)) &&
     (!namespaces ||
@@ -33,7 +33,7 @@ export function matches({ channels, namespaces, depth }: StreamFilter, told: Tol
   );
 }
 
-function channelsOf({ method, data }: Told): string[] {
+function channelsOf({ method, data }: LangGraphEvent): string[] {
   if (method === "input.requested") return ["input"];
   return method === "custom" ? ["custom", `custom:${String(data.name)}`] : [method];
 }

@@ -12,7 +12,7 @@ import { StreamBody } from "./filter.ts";
 import { lastNumber, threadEvents } from "./stream.ts";
 
 const ThreadParams = z.object({ thread_id: z.string().min(1).max(1024) });
-const Answer = z.looseObject({
+const CommandReply = z.looseObject({
   type: z.enum(["success", "error"]),
   id: z.int(),
   meta: z.looseObject({ applied_through_seq: z.int(), thread_id: z.string() }),
@@ -33,7 +33,7 @@ export function protocolRoutes(app: App, services: RouteServices): void {
         tags,
         params: ThreadParams,
         body: Command,
-        response: { 200: Answer },
+        response: { 200: CommandReply },
       },
     },
     async (request) => {

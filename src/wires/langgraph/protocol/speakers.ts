@@ -4,7 +4,7 @@
 import type { Message } from "../../../agent/core/message.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
 import { checkpointBefore, headOf, stepOf } from "../resources/checkpoints.ts";
-import type { Teller, Told } from "./told.ts";
+import type { LangGraphEvent, Teller } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
@@ -26,7 +26,7 @@ export interface Speaker {
   readonly shapes: LangChainMessage[];
   writing: Writing | undefined;
   /** In a past run, the start of a block, which waits for the end of it. */
-  held: Told | undefined;
+  held: LangGraphEvent | undefined;
 }
 
 export class Speakers {
@@ -56,7 +56,7 @@ export class Speakers {
   }
 
   /** Pieces of the message that the speaker writes. */
-  write(speaker: Speaker, data: readonly Data[]): Told[] {
+  write(speaker: Speaker, data: readonly Data[]): LangGraphEvent[] {
     const { namespace } = speaker;
     return data.flatMap((each) =>
       this.#heldBack(speaker, { ...this.#teller.tell("messages", namespace, each), node: "agent" }),
@@ -64,7 +64,7 @@ export class Speakers {
   }
 
   /** Of a past run's message, the start of a block waits for its end, and then has all of it. */
-  #heldBack(speaker: Speaker, told: Told): Told[] {
+  #heldBack(speaker: Speaker, told: LangGraphEvent): LangGraphEvent[] {
     if (!this.#thread.isPast) return [told];
     if (speaker === this.root && !this.#kept.has(speaker.writing?.id ?? "")) return [];
     if (told.data.event === "content-block-delta") return [];
@@ -81,13 +81,13 @@ export class Speakers {
   }
 
   /** Clients keep a message that they have read until a snapshot has it, and the next one does not. */
-  withdraw(speaker: Speaker, error: { message: string; code: string }): Told[] {
+  withdraw(speaker: Speaker, error: { message: string; code: string }): LangGraphEvent[] {
     const { writing: message, namespace, messages: own, shapes } = speaker;
     const told = message?.isBegun ? this.write(speaker, [{ event: "error", ...error }]) : [];
     speaker.writing = undefined;
     if (!message?.isBegun || !own || this.#thread.isPast) return told;
     const gone = messageShape({ id: message.id, created_at: "", role: "assistant", content: "" });
-    const values = (list: readonly LangChainMessage[]): Told => ({
+    const values = (list: readonly LangChainMessage[]): LangGraphEvent => ({
       ...this.#teller.tell("values", namespace, this.#valuesOf(namespace, list)),
       isWithdrawal: true,
     });
@@ -95,7 +95,7 @@ export class Speakers {
   }
 
   /** The message is in the speaker's thread now: a snapshot, unless it is not known how that begins. */
-  add(speaker: Speaker, message: Message): Told[] {
+  add(speaker: Speaker, message: Message): LangGraphEvent[] {
     if (speaker === this.root) {
       if (this.#thread.isPast && !this.#kept.has(message.id)) return this.#passOver();
       const { messages } = this.#thread;
@@ -110,20 +110,20 @@ export class Speakers {
   }
 
   /** Numbers what follows as if the snapshot of a message were told that the thread has no longer. */
-  #passOver(): Told[] {
+  #passOver(): LangGraphEvent[] {
     this.#teller.skip(2);
     this.#isStateNew = false;
     return [];
   }
 
   /** The thread as it is, for a reader who comes while the run is under way. */
-  snapshotOfAll(): Told[] {
+  snapshotOfAll(): LangGraphEvent[] {
     this.#place(this.#thread.messages.length);
     return this.#snapshot(this.root);
   }
 
   /** A snapshot if the state has changed since the last one. */
-  snapshotOfState(): Told[] {
+  snapshotOfState(): LangGraphEvent[] {
     if (!this.#isStateNew) return [];
     if (!this.#isPlaced && !this.#thread.isPast) this.#place(this.#thread.messages.length);
     return this.#snapshot(this.root);
@@ -142,7 +142,7 @@ export class Speakers {
   }
 
   /** Where the speaker's messages stand now, and what is shown of its thread. */
-  #snapshot({ namespace, messages: own, shapes }: Speaker): Told[] {
+  #snapshot({ namespace, messages: own, shapes }: Speaker): LangGraphEvent[] {
     if (!own) return [];
     if (namespace.length === 0) this.#isStateNew = false;
     const head = headOf(own);

@@ -11,7 +11,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Frame, Frames } from "../../../server/http/sse.ts";
 import { matches, type StreamFilter } from "./filter.ts";
 import { type ProtocolFold, project } from "./table.ts";
-import type { Position, Told } from "./told.ts";
+import type { LangGraphEvent, Position } from "./told.ts";
 
 /** So many runs before the newest one are sent again. What is older is in the thread's state. */
 const REPLAYED = 9;
@@ -99,24 +99,24 @@ async function hasSuccessor({ runs }: Stores, owner: Owner, run: RunRecord): Pro
 function eventsOf(
   { epoch, seq, event, json }: LogEntry,
   { fold, run, filter }: { fold: ProtocolFold; run: RunRecord; filter: StreamFilter },
-): Told[] {
+): LangGraphEvent[] {
   if (event === "on_chat_model_stream" && !filter.channels.includes("messages")) return [];
   // The log holds exactly what was appended, which was checked then.
   return fold(JSON.parse(json) as StreamEvent, { epoch, seq }, run).filter((told) => matches(filter, told));
 }
 
 /** Each snapshot has all of the one before it: of those that come at once, the last counts. */
-function withoutSuperseded(told: readonly Told[]): Told[] {
-  const isSnapshot = ({ method, isWithdrawal }: Told) =>
+function withoutSuperseded(told: readonly LangGraphEvent[]): LangGraphEvent[] {
+  const isSnapshot = ({ method, isWithdrawal }: LangGraphEvent) =>
     (method === "values" || method === "checkpoints") && !isWithdrawal;
-  const last = new Map<string, Told>();
-  const keyOf = ({ method, namespace }: Told) => `${method} ${namespace.join(" ")}`;
+  const last = new Map<string, LangGraphEvent>();
+  const keyOf = ({ method, namespace }: LangGraphEvent) => `${method} ${namespace.join(" ")}`;
   for (const each of told) if (isSnapshot(each)) last.set(keyOf(each), each);
   return told.filter((each) => !isSnapshot(each) || last.get(keyOf(each)) === each);
 }
 
 function frameOf(
-  { at, method, namespace, node, timestamp, data }: Told,
+  { at, method, namespace, node, timestamp, data }: LangGraphEvent,
   { run, place, since = 0 }: { run: RunRecord; place: number; since?: number | undefined },
 ): Frame[] {
   const seq = numberOf(place, at);

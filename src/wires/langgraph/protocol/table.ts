@@ -9,18 +9,18 @@ import type { EventData, StreamEvent } from "../../../protocol/event.ts";
 import { readTurn } from "../../../protocol/turn-reader.ts";
 import { interruptsOf, shownArgs } from "../history.ts";
 import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speakers.ts";
-import { type Position, Teller, type Told } from "./told.ts";
+import { type LangGraphEvent, type Position, Teller } from "./told.ts";
 import { type Data, writing } from "./writing.ts";
 
 /** Called with each event of a run, in order. It may begin at any of them: then it tells the thread's state first. */
-export type ProtocolFold = (event: StreamEvent, at: Position, run: RunRecord) => Told[];
+export type ProtocolFold = (event: StreamEvent, at: Position, run: RunRecord) => LangGraphEvent[];
 
 export function project(thread: ShownThread): ProtocolFold {
   const { messages, isPast } = thread;
   const keptCalls = new Set(messages.flatMap(callsOf).map(({ id }) => id));
   const teller = new Teller();
   const speakers = new Speakers(thread, teller);
-  const readers = new Map<Speaker, AgentReader<Told>>();
+  const readers = new Map<Speaker, AgentReader<LangGraphEvent>>();
   /** Calls without a result. */
   const calls = new Set<string>();
   /** Subagents of calls that the thread has no longer. */
@@ -32,7 +32,7 @@ export function project(thread: ShownThread): ProtocolFold {
   const lifecycle = (namespace: readonly string[], data: Data) => teller.tell("lifecycle", namespace, data);
   const custom = (name: string, payload: Data) => teller.tell("custom", [], { name, payload });
 
-  function begin({ agent: graph_name }: RunRecord, isStart: boolean): Told[] {
+  function begin({ agent: graph_name }: RunRecord, isStart: boolean): LangGraphEvent[] {
     if (hasBegun) return [];
     hasBegun = true;
     const running = () => lifecycle([], { event: "running", graph_name });
@@ -42,14 +42,14 @@ export function project(thread: ShownThread): ProtocolFold {
 
   const metadata = (model: string): Data => ({ model, run_id: now?.id, thread_id: now?.thread_id });
 
-  function onTool({ namespace }: Speaker, name: string, callId: string, data: Data): Told[] {
+  function onTool({ namespace }: Speaker, name: string, callId: string, data: Data): LangGraphEvent[] {
     if (namespace.length === 0 && isGone(callId)) return [];
     const own = name === "task" ? [...namespace, namespaceOf(callId)] : namespace;
     return [{ ...teller.tell("tools", own, { ...data, tool_call_id: callId }), node: "tools" }];
   }
 
   /** What one agent does, the run's own or a subagent. */
-  const agentTable = (speaker: Speaker): Partial<AgentHandlers<Told>> => ({
+  const agentTable = (speaker: Speaker): Partial<AgentHandlers<LangGraphEvent>> => ({
     step({ id, model }) {
       speaker.writing = writing(id, metadata(model));
       return [];
@@ -89,13 +89,13 @@ export function project(thread: ShownThread): ProtocolFold {
     warning: (data) => [custom("warning", { type: "warning", ...data })],
   });
 
-  const readerOf = (speaker: Speaker): AgentReader<Told> => {
+  const readerOf = (speaker: Speaker): AgentReader<LangGraphEvent> => {
     const reader = readers.get(speaker) ?? readSubagent(agentTable(speaker));
     readers.set(speaker, reader);
     return reader;
   };
 
-  function onSubagent(event: StreamEvent, path: readonly string[]): readonly Told[] {
+  function onSubagent(event: StreamEvent, path: readonly string[]): readonly LangGraphEvent[] {
     if (gone.has(path[0] ?? "")) return [];
     const speaker = speakers.at(path);
     if (event.event === "on_subagent_start") return onSubagentStart(speaker, event.data);
@@ -103,7 +103,7 @@ export function project(thread: ShownThread): ProtocolFold {
     return readerOf(speaker).see(event);
   }
 
-  function onSubagentStart({ namespace }: Speaker, data: EventData<"on_subagent_start">): Told[] {
+  function onSubagentStart({ namespace }: Speaker, data: EventData<"on_subagent_start">): LangGraphEvent[] {
     const { id, call_id: tool_call_id, agent: graph_name } = data;
     if (namespace.length === 0 && isGone(tool_call_id)) {
       gone.add(id);
@@ -113,12 +113,18 @@ export function project(thread: ShownThread): ProtocolFold {
     return [lifecycle([...namespace, namespaceOf(id)], { event: "started", graph_name, cause })];
   }
 
-  function onSubagentEnd({ namespace }: Speaker, { id, status }: EventData<"on_subagent_end">): Told[] {
+  function onSubagentEnd(
+    { namespace }: Speaker,
+    { id, status }: EventData<"on_subagent_end">,
+  ): LangGraphEvent[] {
     if (namespace.length === 0 && gone.has(id)) return [];
     return [lifecycle([...namespace, namespaceOf(id)], { event: SUBAGENT_ENDS[status] })];
   }
 
-  function onEnd({ as, status, message, questions }: End, { agent: graph_name }: RunRecord): Told[] {
+  function onEnd(
+    { as, status, message, questions }: End,
+    { agent: graph_name }: RunRecord,
+  ): LangGraphEvent[] {
     const deferred = status === "interrupted" && questions.length === 0 ? [...calls] : [];
     const data =
       as === "failed" || as === "limit"
@@ -136,11 +142,11 @@ export function project(thread: ShownThread): ProtocolFold {
 
   const changed =
     (key: "todos" | "files") =>
-    (value: unknown): Told[] => {
+    (value: unknown): LangGraphEvent[] => {
       speakers.setState(key, value);
       return [];
     };
-  const read = readTurn<Told, RunRecord>(
+  const read = readTurn<LangGraphEvent, RunRecord>(
     {
       ...agentTable(speakers.root),
       todos: changed("todos"),
@@ -161,7 +167,7 @@ export function project(thread: ShownThread): ProtocolFold {
 }
 
 /** The end of a past run would pass for that of the next one, its questions for open ones. */
-const isOver = ({ method, namespace }: Told) =>
+const isOver = ({ method, namespace }: LangGraphEvent) =>
   method === "input.requested" || (method === "lifecycle" && namespace.length === 0);
 
 const callsOf = (message: Message) => (message.role === "assistant" ? (message.tool_calls ?? []) : []);

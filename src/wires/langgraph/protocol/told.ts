@@ -9,7 +9,7 @@ export interface Position {
 }
 
 /** An event of the protocol. */
-export interface Told {
+export interface LangGraphEvent {
   /** The event of our log that gave it, and its number among what that gave. */
   readonly at: Position & { readonly k: number };
   readonly method:
@@ -48,7 +48,7 @@ export class Teller {
     this.#timestamp = timestamp;
   }
 
-  tell(method: Told["method"], namespace: readonly string[], data: Data): Told {
+  tell(method: LangGraphEvent["method"], namespace: readonly string[], data: Data): LangGraphEvent {
     return { at: { ...this.#position, k: this.#k++ }, method, namespace, timestamp: this.#timestamp, data };
   }
 
@@ -58,7 +58,7 @@ export class Teller {
   }
 
   /** What `work` tells stands before all that the first event tells. */
-  beforeFirst(work: () => Told[]): Told[] {
+  beforeFirst(work: () => LangGraphEvent[]): LangGraphEvent[] {
     const position = this.#position;
     this.#position = { epoch: position.epoch, seq: position.seq - 1 };
     this.#k = BEGUN_LATE;

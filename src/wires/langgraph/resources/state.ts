@@ -13,7 +13,7 @@ import type { App } from "../../../server/http/validation.ts";
 import { messageTexts, sendText } from "../answers.ts";
 import { writeFiles } from "../files.ts";
 import { Checkpoint, MAX_SENT_KEYS } from "../input.ts";
-import { checkpointOf, headOf, type Checkpoint as Place } from "./checkpoints.ts";
+import { checkpointOf, headOf, type Checkpoint as ThreadCheckpoint } from "./checkpoints.ts";
 import { checkpointShape, historyOf, type Selection, stateText, type WholeThread } from "./states.ts";
 import { ThreadParams } from "./threads.ts";
 import { writeMessages } from "./update.ts";
@@ -199,7 +199,7 @@ export function stateRoutes(app: App, services: RouteServices): void {
   async function sendState(
     reply: FastifyReply,
     whole: WholeThread,
-    at: Place,
+    at: ThreadCheckpoint,
     select: Selection,
   ): Promise<never> {
     const kept = await messageTexts(reply, whole.messages, unreadAnswers);
@@ -220,7 +220,7 @@ export function stateRoutes(app: App, services: RouteServices): void {
 }
 
 /** Throws `not_found`. */
-function placeOf({ messages }: WholeThread, id: string): Place {
+function placeOf({ messages }: WholeThread, id: string): ThreadCheckpoint {
   const place = checkpointOf(messages, id);
   if (place) return place;
   throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
@@ -229,7 +229,7 @@ function placeOf({ messages }: WholeThread, id: string): Place {
 function* listText(
   whole: WholeThread,
   texts: readonly string[],
-  places: readonly Place[],
+  places: readonly ThreadCheckpoint[],
   select: Selection,
 ) {
   yield "[";

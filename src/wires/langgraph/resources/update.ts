@@ -37,7 +37,7 @@ const REMOVE_ALL = "__remove_all__";
 /** How long an answer waits for the run that changes the thread, in ms: it may wait for a free slot. */
 const WAIT_MS = 10_000;
 
-interface Written {
+interface UpdateBody {
   readonly messages: unknown;
   /** Where the thread begins again. Default: its end. */
   readonly checkpoint_id: string | undefined;
@@ -81,7 +81,7 @@ export async function writeMessages(
   services: RouteServices,
   owner: Owner,
   { thread, messages: ours, open }: WholeThread,
-  { messages, checkpoint_id }: Written,
+  { messages, checkpoint_id }: UpdateBody,
 ): Promise<void> {
   const base = checkpoint_id === undefined ? ours : ours.slice(0, countAt(ours, checkpoint_id));
   const { theirs, added } = await written(services, owner, base, messages);

@@ -18,7 +18,7 @@ import { readRun, streamRun } from "../../reply.ts";
 import { ANONYMOUS, type Beginning, type ChatInput, type Conversations } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
-import { type Asked, isBesideChat, sideAnswer, sideRequest } from "../side-requests.ts";
+import { isBesideChat, type RequestText, sideAnswer, sideRequest } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
 import {
   answersInResults,
@@ -160,7 +160,7 @@ async function saidIn(
   };
 }
 
-function askedIn({ messages }: ChatCompletionBody): Asked {
+function askedIn({ messages }: ChatCompletionBody): RequestText {
   const said = messages.filter(({ role }) => !isSystem(role));
   return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
 }

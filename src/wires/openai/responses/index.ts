@@ -224,14 +224,14 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     return response(run);
   }
 
-  interface Asked {
+  interface ResponseRequest {
     readonly owner: Owner;
     readonly start: () => Promise<RunRecord>;
     readonly options: ProjectOptions;
   }
 
   /** Waits for the end of the run. A client that leaves cancels it. */
-  async function whole(reply: FastifyReply, { owner, start, options }: Asked) {
+  async function whole(reply: FastifyReply, { owner, start, options }: ResponseRequest) {
     const { see, response } = project(options);
     const framesOf = (run: RunRecord) => foldedFrames(stores, readerOf(owner, run, see));
     const run = await readRun(services, reply, { owner, start, framesOf, cancelsOnLeave: true });

@@ -30,7 +30,7 @@ import {
   thinkingOf,
   wordsOf,
 } from "../given.ts";
-import type { Asked } from "../side-requests.ts";
+import type { RequestText } from "../side-requests.ts";
 import { type Choice, choiceOf } from "../tool-choice.ts";
 import { approvalIdOf, askedCallOf } from "./ids.ts";
 
@@ -146,7 +146,7 @@ export function itemsOf({ input }: ResponseBody): readonly SentItem[] {
 }
 
 /** For what side requests are known by. */
-export function askedIn(body: ResponseBody): Asked {
+export function askedIn(body: ResponseBody): RequestText {
   const said = itemsOf(body).filter(({ role }) => !isSystem(role ?? ""));
   return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
 }

@@ -279,7 +279,7 @@ function outcomeOf({ as, reason, message }: End): Outcome {
   return { status: "completed" };
 }
 
-interface Seen {
+interface FoldState {
   readonly echo: Echo;
   readonly output: readonly Item[];
   readonly outcome: Outcome | undefined;
@@ -287,7 +287,7 @@ interface Seen {
   readonly usage: Usage;
 }
 
-function responseOf(run: RunRecord, { echo, output, outcome, isBegun, usage }: Seen) {
+function responseOf(run: RunRecord, { echo, output, outcome, isBegun, usage }: FoldState) {
   const waits = run.status === "pending" && !isBegun;
   const { error, incomplete } = outcome ?? {};
   return {

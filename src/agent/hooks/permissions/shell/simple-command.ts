@@ -147,12 +147,15 @@ const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);
 
-interface Place {
+interface CommandContext {
   changesWhatRuns(command: Writing): boolean;
   readonly isFed: boolean;
 }
 
-function doubtAbout([name, ...args]: PlainCommand, { changesWhatRuns, isFed }: Place): string | undefined {
+function doubtAbout(
+  [name, ...args]: PlainCommand,
+  { changesWhatRuns, isFed }: CommandContext,
+): string | undefined {
   if (name === undefined) return "a command without words";
   if (isNeverAllowed(name.text)) return `\`${name.text}\`, which may run anything`;
   if (changesWhatRuns({ name: name.text, args, outputs: [] })) return "a file that may say what is run";
