@@ -51,11 +51,15 @@ const Stream = z
   );
 
 export function runRoutes(app: App, services: RouteServices): void {
-  const { runs, streams, stores, quotas, unreadAnswers } = services;
-  const json = finishedJson(app, "/threads/:thread_id/runs");
-  const sendPage = pageSender(unreadAnswers, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
-  const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
+  startRoute(app, services);
+  listRoutes(app, services);
+  followRoutes(app, services);
+  recordRoutes(app, services);
+  controlRoutes(app, services);
+}
 
+function startRoute(app: App, services: RouteServices): void {
+  const json = finishedJson(app, "/threads/:thread_id/runs");
   app.post(
     "/threads/:thread_id/runs",
     {
@@ -84,11 +88,15 @@ export function runRoutes(app: App, services: RouteServices): void {
       const cursor = lastEventId(request);
       return replyWithRun(services, { owner, ...request.body }, { request, reply, json }, (stream) =>
         cursor
-          ? rejoin({ owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
-          : startRun(runs, owner, { ...commandOf(thread_id, request), stream }),
+          ? rejoin(services, { owner, thread_id, run_id: parseThreadCursor(cursor).runId }, stream)
+          : startRun(services.runs, owner, { ...commandOf(thread_id, request), stream }),
       );
     },
   );
+}
+
+function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
+  const sendPage = pageSender(unreadAnswers, fittingJson(app, RunRecord, { method: "GET", url: "/runs" }));
 
   app.get(
     "/runs",
@@ -124,7 +132,10 @@ export function runRoutes(app: App, services: RouteServices): void {
         await stores.runs.list(ownerOf(request), request.params.thread_id, omitUndefined(request.query)),
       ),
   );
+}
 
+/** A run as it is now, and what happens in it. */
+function followRoutes(app: App, { runs, stores, streams }: RouteServices): void {
   app.get(
     "/threads/:thread_id/runs/:run_id",
     { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
@@ -161,6 +172,11 @@ export function runRoutes(app: App, services: RouteServices): void {
       return undefined;
     },
   );
+}
+
+/** What a run did, and what its model was sent. */
+function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteServices): void {
+  const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
   app.get(
     "/threads/:thread_id/runs/:run_id/trace",
@@ -206,7 +222,9 @@ export function runRoutes(app: App, services: RouteServices): void {
       throw new AppError("not_found", `No request ${n} of run \`${key.run_id}\` is kept.`);
     },
   );
+}
 
+function controlRoutes(app: App, { runs }: RouteServices): void {
   app.post(
     "/threads/:thread_id/runs/:run_id/cancel",
     {
@@ -245,15 +263,19 @@ export function runRoutes(app: App, services: RouteServices): void {
       return reply.code(202).send({ message_id: message.id });
     },
   );
+}
 
-  /** A client that repeats a POST names the run by the last event it got. */
-  async function rejoin(key: RunKey, stream: string | undefined): Promise<RunRecord> {
-    const run = await getRun(runs, key).catch((error: unknown) => {
-      throw hasCode(error, "not_found") ? expired() : error;
-    });
-    await admit(quotas, key.owner, { stream });
-    return run;
-  }
+/** A client that repeats a POST names the run by the last event it got. */
+async function rejoin(
+  { runs, quotas }: RouteServices,
+  key: RunKey,
+  stream: string | undefined,
+): Promise<RunRecord> {
+  const run = await getRun(runs, key).catch((error: unknown) => {
+    throw hasCode(error, "not_found") ? expired() : error;
+  });
+  await admit(quotas, key.owner, { stream });
+  return run;
 }
 
 /** A cursor. */

@@ -1,6 +1,6 @@
 // The states of threads: to read, to go back to, and to write files into.
 
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../../engine/runs/control.ts";
@@ -48,11 +48,15 @@ const UpdateBody = z.looseObject({
 const Files = boundedMap(z.string(), z.unknown(), MAX_SENT_KEYS);
 const Updated = z.looseObject({ checkpoint: z.looseObject({ checkpoint_id: z.string() }) });
 
-export function stateRoutes(app: App, services: RouteServices): void {
-  const { stores, runs, streams, unreadAnswers } = services;
-  const { threads } = stores;
-  const params = ThreadParams;
+const params = ThreadParams;
 
+export function stateRoutes(app: App, services: RouteServices): void {
+  readRoutes(app, services);
+  historyRoute(app, services);
+  writeRoute(app, services);
+}
+
+function readRoutes(app: App, services: RouteServices): void {
   app.get(
     "/threads/:thread_id/state",
     {
@@ -65,8 +69,9 @@ export function stateRoutes(app: App, services: RouteServices): void {
       },
     },
     async (request, reply) => {
-      const whole = await wholeThread(ownerOf(request), request.params.thread_id);
-      return sendState(reply, whole, headOf(whole.messages), selectionOf(request.query.select));
+      const whole = await wholeThread(services, ownerOf(request), request.params.thread_id);
+      const select = selectionOf(request.query.select);
+      return sendState(reply, services, { whole, at: headOf(whole.messages), select });
     },
   );
 
@@ -83,8 +88,9 @@ export function stateRoutes(app: App, services: RouteServices): void {
     },
     async (request, reply) => {
       const { thread_id, checkpoint_id } = request.params;
-      const whole = await wholeThread(ownerOf(request), thread_id);
-      return sendState(reply, whole, placeOf(whole, checkpoint_id), selectionOf(request.query.select));
+      const whole = await wholeThread(services, ownerOf(request), thread_id);
+      const select = selectionOf(request.query.select);
+      return sendState(reply, services, { whole, at: placeOf(whole, checkpoint_id), select });
     },
   );
 
@@ -101,12 +107,15 @@ export function stateRoutes(app: App, services: RouteServices): void {
     },
     async (request, reply) => {
       const { checkpoint, select } = request.body;
-      const whole = await wholeThread(ownerOf(request), request.params.thread_id);
+      const whole = await wholeThread(services, ownerOf(request), request.params.thread_id);
       const id = checkpoint?.checkpoint_id;
-      return sendState(reply, whole, id ? placeOf(whole, id) : headOf(whole.messages), selectionOf(select));
+      const at = id ? placeOf(whole, id) : headOf(whole.messages);
+      return sendState(reply, services, { whole, at, select: selectionOf(select) });
     },
   );
+}
 
+function historyRoute(app: App, services: RouteServices): void {
   app.post(
     "/threads/:thread_id/history",
     {
@@ -123,16 +132,18 @@ export function stateRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const { limit, before, checkpoint, select } = request.body;
       const owner = ownerOf(request);
-      const whole = await wholeThread(owner, request.params.thread_id);
+      const whole = await wholeThread(services, owner, request.params.thread_id);
       // The states of a subagent are those of its own thread.
       if (checkpoint?.checkpoint_ns) return [];
-      const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+      const kept = await messageTexts(reply, whole.messages, services.unreadAnswers);
       const places = historyOf(whole, kept.texts, { limit, before: idIn(before) });
       const parts = listText(whole, kept.texts, places, selectionOf(select));
-      return sendText(reply, { ...kept, parts }, unreadAnswers);
+      return sendText(reply, { ...kept, parts }, services.unreadAnswers);
     },
   );
+}
 
+function writeRoute(app: App, services: RouteServices): void {
   app.post(
     "/threads/:thread_id/state",
     {
@@ -148,75 +159,92 @@ export function stateRoutes(app: App, services: RouteServices): void {
     },
     async (request) => {
       const owner = ownerOf(request);
-      const whole = await wholeThread(owner, request.params.thread_id);
-      await update(owner, whole, request);
+      const whole = await wholeThread(services, owner, request.params.thread_id);
+      const { files, messages } = writtenIn(request.body);
+      if (messages !== undefined) {
+        const { checkpoint, checkpoint_id } = request.body;
+        const at = (checkpoint?.checkpoint_id || checkpoint_id) ?? undefined;
+        await writeMessages(services, owner, whole, { messages, checkpoint_id: at });
+      }
       const { thread } = whole;
-      const head = checkpointShape(thread, headOf(await threads.messages(owner, thread.id)));
+      if (files !== undefined)
+        await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checkedFiles(files));
+      if (files === undefined && messages === undefined) await endWaiting(services, owner, whole);
+      const messagesNow = await services.stores.threads.messages(owner, thread.id);
+      const head = checkpointShape(thread, headOf(messagesNow));
       return { checkpoint: head, configurable: head };
     },
   );
+}
 
-  async function update(
-    owner: Owner,
-    whole: WholeThread,
-    { body }: FastifyRequest<{ Body: z.infer<typeof UpdateBody> }>,
-  ): Promise<void> {
-    const values = Object.assign({}, ...[body.values ?? {}].flat()) as Record<string, unknown>;
-    const { thread, open } = whole;
-    const { files, messages, ...others } = values;
-    const [other] = Object.keys(others);
-    if (other !== undefined)
-      throw new AppError("invalid_request", `\`${other}\` cannot be written from outside.`);
-    const isWritten = files !== undefined || messages !== undefined;
-    if (!isWritten && body.as_node !== "__end__")
-      throw new AppError(
-        "invalid_request",
-        "values: send `messages` or `files`; nothing else can be written from outside.",
-      );
-    if (messages !== undefined) {
-      const checkpoint_id = (body.checkpoint?.checkpoint_id || body.checkpoint_id) ?? undefined;
-      await writeMessages(services, owner, whole, { messages, checkpoint_id });
-    }
-    if (files !== undefined) {
-      const checked = Files.safeParse(files).data;
-      if (!checked)
-        throw new AppError(
-          "invalid_request",
-          `values.files: must be an object of at most ${MAX_SENT_KEYS} paths and their texts.`,
-        );
-      await writeFiles(services, { owner, thread_id: thread.id, agent: thread.agent }, checked);
-    }
-    if (isWritten) return;
-    const newest = await newestRun(stores.runs, owner, thread.id);
-    if (!newest || open.length === 0)
-      throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
-    const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
-    // Any replica may be asked next, and must see the thread idle.
-    const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
-    await settledRun(runs, keyOf(owner, ending), signal);
-  }
+/** Throws `invalid_request` if it writes something else, or neither writes nor ends what waits. */
+function writtenIn({ values: sent, as_node }: z.infer<typeof UpdateBody>) {
+  const values = Object.assign({}, ...[sent ?? {}].flat()) as Record<string, unknown>;
+  const { files, messages, ...others } = values;
+  const [other] = Object.keys(others);
+  if (other !== undefined)
+    throw new AppError("invalid_request", `\`${other}\` cannot be written from outside.`);
+  if (files === undefined && messages === undefined && as_node !== "__end__")
+    throw new AppError(
+      "invalid_request",
+      "values: send `messages` or `files`; nothing else can be written from outside.",
+    );
+  return { files, messages };
+}
 
-  async function sendState(
-    reply: FastifyReply,
-    whole: WholeThread,
-    at: ThreadCheckpoint,
-    select: Selection,
-  ): Promise<never> {
-    const kept = await messageTexts(reply, whole.messages, unreadAnswers);
-    return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadAnswers);
-  }
+function checkedFiles(files: unknown): z.infer<typeof Files> {
+  const checked = Files.safeParse(files).data;
+  if (checked) return checked;
+  throw new AppError(
+    "invalid_request",
+    `values.files: must be an object of at most ${MAX_SENT_KEYS} paths and their texts.`,
+  );
+}
 
-  /** Throws `not_found`. */
-  async function wholeThread(owner: Owner, id: string): Promise<WholeThread> {
-    const thread = await threads.get(owner, id);
-    if (!thread) throw notFound("thread", id);
-    const [messages, state, open] = await Promise.all([
-      threads.messages(owner, id),
-      threads.state(owner, id),
-      thread.status === "interrupted" ? openOn(threads, owner, id) : [],
-    ]);
-    return { thread, messages, state, open };
-  }
+/** Cancels what waits for an answer. Throws `interrupt_closed` when nothing does. */
+async function endWaiting(
+  { stores, runs, streams }: RouteServices,
+  owner: Owner,
+  { thread, open }: WholeThread,
+): Promise<void> {
+  const newest = await newestRun(stores.runs, owner, thread.id);
+  if (!newest || open.length === 0)
+    throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+  const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
+  // Any replica may be asked next, and must see the thread idle.
+  const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
+  await settledRun(runs, keyOf(owner, ending), signal);
+}
+
+interface StateView {
+  readonly whole: WholeThread;
+  readonly at: ThreadCheckpoint;
+  readonly select: Selection;
+}
+
+async function sendState(
+  reply: FastifyReply,
+  { unreadAnswers }: RouteServices,
+  { whole, at, select }: StateView,
+): Promise<never> {
+  const kept = await messageTexts(reply, whole.messages, unreadAnswers);
+  return sendText(reply, { ...kept, parts: stateText(whole, kept.texts, { at, select }) }, unreadAnswers);
+}
+
+/** Throws `not_found`. */
+async function wholeThread(
+  { stores: { threads } }: RouteServices,
+  owner: Owner,
+  id: string,
+): Promise<WholeThread> {
+  const thread = await threads.get(owner, id);
+  if (!thread) throw notFound("thread", id);
+  const [messages, state, open] = await Promise.all([
+    threads.messages(owner, id),
+    threads.state(owner, id),
+    thread.status === "interrupted" ? openOn(threads, owner, id) : [],
+  ]);
+  return { thread, messages, state, open };
 }
 
 /** Throws `not_found`. */
