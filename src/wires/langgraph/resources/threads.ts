@@ -5,7 +5,7 @@ import { AppError, hasCode } from "../../../agent/core/errors.ts";
 import type { Message } from "../../../agent/core/message.ts";
 import { newThreadId } from "../../../agent/core/new-ids.ts";
 import type { Thread } from "../../../agent/core/records.ts";
-import type { NewThread } from "../../../agent/core/stores.ts";
+import type { NewThread, ThreadStore } from "../../../agent/core/stores.ts";
 import { assertNoBranch } from "../../../engine/runs/branches.ts";
 import { notFound } from "../../../engine/runs/control.ts";
 import { openOn } from "../../../engine/runs/start.ts";
@@ -68,10 +68,17 @@ const SearchBody = Filter.extend({
 
 type Selected = readonly string[] | null | undefined;
 
+const params = ThreadParams;
+
 export function threadRoutes(app: App, services: RouteServices): void {
-  const { stores, runs, quotas, agents, unreadAnswers } = services;
-  const { threads } = stores;
-  const params = ThreadParams;
+  createRoute(app, services);
+  searchRoutes(app, services);
+  threadRoute(app, services);
+  changeRoutes(app, services);
+}
+
+function createRoute(app: App, services: RouteServices): void {
+  const { threads } = services.stores;
 
   app.post(
     "/threads",
@@ -81,15 +88,19 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const id = thread_id ? threadIdOf(thread_id) : newThreadId();
       const messages = await pastOf(services, owner, supersteps ?? []);
-      const thread = await created(owner, { id, messages }, metadata ?? {}).catch(async (error: unknown) => {
-        const known = if_exists === "do_nothing" && hasCode(error, "already_exists");
-        if (!known) throw error;
-        return found(await threads.get(owner, id), id);
-      });
-      return wholeShape(owner, thread);
+      const thread = await created(services, owner, { id, messages, metadata: metadata ?? {} }).catch(
+        async (error: unknown) => {
+          const known = if_exists === "do_nothing" && hasCode(error, "already_exists");
+          if (!known) throw error;
+          return found(await threads.get(owner, id), id);
+        },
+      );
+      return wholeShape(threads, owner, thread);
     },
   );
+}
 
+function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteServices): void {
   app.post(
     "/threads/search",
     {
@@ -104,11 +115,11 @@ export function threadRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const { limit, offset, sort_by, sort_order, select, ...filter } = request.body;
       const owner = ownerOf(request);
-      const all = sorted(await search(owner, filter), sort_by ?? "updated_at", sort_order ?? "desc");
+      const all = sorted(await search(threads, owner, filter), sort_by ?? "updated_at", sort_order ?? "desc");
       const [begin, most] = [offset ?? 0, limit ?? 10];
       reply.header("x-pagination-total", all.length);
       if (begin + most < all.length) reply.header("x-pagination-next", begin + most);
-      const lists = listedTexts(owner, all.slice(begin, begin + most), select);
+      const lists = listedTexts(threads, owner, { page: all.slice(begin, begin + most), select });
       return jsonOf(reply, await payloadOf(listOf(lists), () => unreadAnswers.open(reply)));
     },
   );
@@ -123,9 +134,11 @@ export function threadRoutes(app: App, services: RouteServices): void {
         response: { 200: z.int() },
       },
     },
-    async (request) => (await search(ownerOf(request), request.body)).length,
+    async (request) => (await search(threads, ownerOf(request), request.body)).length,
   );
+}
 
+function threadRoute(app: App, { stores: { threads }, unreadAnswers }: RouteServices): void {
   app.get(
     "/threads/:thread_id",
     { schema: { summary: "A thread with its values", tags, params, response: { 200: ThreadShape } } },
@@ -135,11 +148,13 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const thread = found(await threads.get(owner, id), id);
       const [messages, state] = await Promise.all([threads.messages(owner, id), threads.state(owner, id)]);
       const kept = await messageTexts(reply, messages, unreadAnswers);
-      const parts = threadText(await headShape(owner, thread), kept.texts, state);
+      const parts = threadText(await headShape(threads, owner, thread), kept.texts, state);
       return sendText(reply, { ...kept, parts }, unreadAnswers);
     },
   );
+}
 
+function changeRoutes(app: App, { stores: { threads }, quotas, agents }: RouteServices): void {
   app.patch(
     "/threads/:thread_id",
     {
@@ -155,11 +170,11 @@ export function threadRoutes(app: App, services: RouteServices): void {
       const owner = ownerOf(request);
       const { thread_id: id } = request.params;
       const { metadata } = found(await threads.get(owner, id), id);
-      const { own } = annotated(request.body.metadata ?? {});
+      const { own } = annotated(agents, request.body.metadata ?? {});
       const merged = scalarsIn({ ...metadata, ...own });
       const thread = found(await threads.update(owner, id, { metadata: merged }), id);
       const isMinimal = String(request.headers.prefer ?? "").includes("return=minimal");
-      return isMinimal ? reply.code(204).send(null) : wholeShape(owner, thread);
+      return isMinimal ? reply.code(204).send(null) : wholeShape(threads, owner, thread);
     },
   );
 
@@ -186,106 +201,122 @@ export function threadRoutes(app: App, services: RouteServices): void {
     async (request) => {
       const owner = ownerOf(request);
       const from = { owner, threadId: request.params.thread_id };
-      return wholeShape(owner, await forkThread({ threads, quotas }, from, {}));
+      return wholeShape(threads, owner, await forkThread({ threads, quotas }, from, {}));
     },
   );
+}
 
-  /** Which agent metadata names, and the metadata without it. */
-  function annotated(metadata: Readonly<Record<string, unknown>>) {
-    const { graph_id, assistant_id, ...own } = metadata;
-    const named = [graph_id, assistant_id];
-    const agent = agents
-      .list()
-      .find(({ name }) => named.includes(name) || named.includes(assistantIdOf(name)));
-    return { own, agent: agent?.name };
+/** Which agent metadata names, and the metadata without it. */
+function annotated(agents: RouteServices["agents"], metadata: Readonly<Record<string, unknown>>) {
+  const { graph_id, assistant_id, ...own } = metadata;
+  const named = [graph_id, assistant_id];
+  const agent = agents.list().find(({ name }) => named.includes(name) || named.includes(assistantIdOf(name)));
+  return { own, agent: agent?.name };
+}
+
+interface Begins extends Pick<NewThread, "id" | "messages"> {
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+function created(
+  { stores: { threads }, runs, quotas, agents }: RouteServices,
+  owner: Owner,
+  { metadata, ...begins }: Begins,
+): Promise<Thread> {
+  assertNoBranch(begins.id);
+  const { own, agent } = annotated(agents, metadata);
+  const thread = { ...begins, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
+  return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
+}
+
+/** The user's threads that fit, of the newest ones. */
+async function search(
+  threads: ThreadStore,
+  owner: Owner,
+  { metadata, ids, status, values }: Filter,
+): Promise<Thread[]> {
+  // States are not searched: no front end does.
+  if (values && Object.keys(values).length > 0)
+    throw new AppError(
+      "invalid_request",
+      "values: threads cannot be searched by their values; use `metadata`.",
+    );
+  const wanted = ids && new Set(ids.map(threadIdOf));
+  const sought = Object.entries(metadata ?? {});
+  const fits = (thread: Thread) => {
+    const own: Readonly<Record<string, unknown>> = { ...thread.metadata, ...ofAgent(thread) };
+    const isWanted = ([key, value]: [string, unknown]) =>
+      own[key] === value || (key === "assistant_id" && own.graph_id === value);
+    return (!wanted || wanted.has(thread.id)) && sought.every(isWanted);
+  };
+  const all: Thread[] = [];
+  for (let cursor: string | undefined; all.length < MOST; ) {
+    const query = { limit: PAGE, ...omitUndefined({ cursor, status: status ?? undefined }) };
+    const page = await threads.list(owner, query);
+    all.push(...page.items);
+    cursor = page.next_cursor;
+    if (cursor === undefined) break;
   }
+  return all.filter(fits);
+}
 
-  function created(
-    owner: Owner,
-    begins: Pick<NewThread, "id" | "messages">,
-    metadata: Readonly<Record<string, unknown>>,
-  ): Promise<Thread> {
-    assertNoBranch(begins.id);
-    const { own, agent } = annotated(metadata);
-    const thread = { ...begins, metadata: scalarsIn(own), ...omitUndefined({ agent }) };
-    return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
+const headShape = async (threads: ThreadStore, owner: Owner, thread: Thread) => ({
+  thread_id: thread.id,
+  created_at: thread.created_at,
+  updated_at: thread.updated_at,
+  state_updated_at: thread.updated_at,
+  metadata: { ...thread.metadata, ...omitUndefined({ title: thread.title }), ...ofAgent(thread) },
+  status: thread.status,
+  config: {},
+  interrupts: await interruptsOn(threads, owner, thread),
+});
+
+/** By task: all of a run are one. */
+async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: Thread) {
+  const open = status === "interrupted" ? interruptsOf(await openOn(threads, owner, id)) : [];
+  const [first] = open;
+  return first ? { [first.id]: open } : {};
+}
+
+const wholeShape = (threads: ThreadStore, owner: Owner, thread: Thread) =>
+  listed(threads, owner, { thread, select: undefined });
+
+/** Each is read once the client has taken those before it. */
+async function* listedTexts(
+  threads: ThreadStore,
+  owner: Owner,
+  { page, select }: { readonly page: readonly Thread[]; readonly select: Selected },
+): Lists {
+  let bytes = 0;
+  for (const thread of page) {
+    await freeTurn(owner.tenant);
+    // What the answer has no room for can be read thread by thread.
+    const text = JSON.stringify(
+      await listed(threads, owner, { thread, select: bytes > LIST_BYTES ? [] : select }),
+    );
+    bytes += text.length;
+    yield [text];
   }
+}
 
-  /** The user's threads that fit, of the newest ones. */
-  async function search(owner: Owner, { metadata, ids, status, values }: Filter): Promise<Thread[]> {
-    // States are not searched: no front end does.
-    if (values && Object.keys(values).length > 0)
-      throw new AppError(
-        "invalid_request",
-        "values: threads cannot be searched by their values; use `metadata`.",
-      );
-    const wanted = ids && new Set(ids.map(threadIdOf));
-    const sought = Object.entries(metadata ?? {});
-    const fits = (thread: Thread) => {
-      const own: Readonly<Record<string, unknown>> = { ...thread.metadata, ...ofAgent(thread) };
-      const isWanted = ([key, value]: [string, unknown]) =>
-        own[key] === value || (key === "assistant_id" && own.graph_id === value);
-      return (!wanted || wanted.has(thread.id)) && sought.every(isWanted);
-    };
-    const all: Thread[] = [];
-    for (let cursor: string | undefined; all.length < MOST; ) {
-      const query = { limit: PAGE, ...omitUndefined({ cursor, status: status ?? undefined }) };
-      const page = await threads.list(owner, query);
-      all.push(...page.items);
-      cursor = page.next_cursor;
-      if (cursor === undefined) break;
-    }
-    return all.filter(fits);
-  }
+interface Entry {
+  readonly thread: Thread;
+  readonly select: Selected;
+}
 
-  const headShape = async (owner: Owner, thread: Thread) => ({
-    thread_id: thread.id,
-    created_at: thread.created_at,
-    updated_at: thread.updated_at,
-    state_updated_at: thread.updated_at,
-    metadata: { ...thread.metadata, ...omitUndefined({ title: thread.title }), ...ofAgent(thread) },
-    status: thread.status,
-    config: {},
-    interrupts: await interruptsOn(owner, thread),
-  });
-
-  /** By task: all of a run are one. */
-  async function interruptsOn(owner: Owner, { id, status }: Thread) {
-    const open = status === "interrupted" ? interruptsOf(await openOn(threads, owner, id)) : [];
-    const [first] = open;
-    return first ? { [first.id]: open } : {};
-  }
-
-  async function wholeShape(owner: Owner, thread: Thread) {
-    return listed(owner, thread, undefined);
-  }
-
-  /** Each is read once the client has taken those before it. */
-  async function* listedTexts(owner: Owner, page: readonly Thread[], select: Selected): Lists {
-    let bytes = 0;
-    for (const thread of page) {
-      await freeTurn(owner.tenant);
-      // What the answer has no room for can be read thread by thread.
-      const text = JSON.stringify(await listed(owner, thread, bytes > LIST_BYTES ? [] : select));
-      bytes += text.length;
-      yield [text];
-    }
-  }
-
-  /** As an entry of a list: of the messages only what titles are made of. */
-  async function listed(owner: Owner, thread: Thread, select: Selected) {
-    const { id } = thread;
-    const head = await headShape(owner, thread);
-    const wantsValues = !select || select.some((each) => each === "values" || each.startsWith("values."));
-    if (!wantsValues) return { ...head, values: null };
-    const { texts } = await threads.messagePage(owner, id, { limit: FIRST, bytes: FIRST_BYTES });
-    const state = await threads.state(owner, id);
-    // Every text was written from a message.
-    const messages = texts.map((text) => JSON.parse(text) as Message);
-    const shown = ["user", "assistant"].flatMap((role) => messages.find((each) => each.role === role) ?? []);
-    const values = { messages: shown.map(messageShape), ...stateShape(state) };
-    return { ...head, values };
-  }
+/** As an entry of a list: of the messages only what titles are made of. */
+async function listed(threads: ThreadStore, owner: Owner, { thread, select }: Entry) {
+  const { id } = thread;
+  const head = await headShape(threads, owner, thread);
+  const wantsValues = !select || select.some((each) => each === "values" || each.startsWith("values."));
+  if (!wantsValues) return { ...head, values: null };
+  const { texts } = await threads.messagePage(owner, id, { limit: FIRST, bytes: FIRST_BYTES });
+  const state = await threads.state(owner, id);
+  // Every text was written from a message.
+  const messages = texts.map((text) => JSON.parse(text) as Message);
+  const shown = ["user", "assistant"].flatMap((role) => messages.find((each) => each.role === role) ?? []);
+  const values = { messages: shown.map(messageShape), ...stateShape(state) };
+  return { ...head, values };
 }
 
 /** Threads that a search reads. */

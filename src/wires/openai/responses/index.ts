@@ -13,7 +13,7 @@ import { ownerOf } from "../../../server/auth/guard.ts";
 import { expired } from "../../../server/http/run-stream.ts";
 import type { RouteServices } from "../../../server/http/services.ts";
 import type { App } from "../../../server/http/validation.ts";
-import { foldedFrames, foldSoFar } from "../../fold.ts";
+import { type Fold, foldedFrames, foldSoFar } from "../../fold.ts";
 import { readRun, streamRun } from "../../reply.ts";
 import type { Conversations } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
@@ -42,13 +42,19 @@ const RetrieveQuery = z.looseObject({
 /** How long a cancelled run may take to end before it is shown as it is, in ms. */
 const CANCEL_MS = 5_000;
 
+const tags = ["openai"];
+
 export function responseRoutes(app: App, services: RouteServices, conversations: Conversations): void {
-  const { runs, stores, quotas, streams } = services;
-  const { threads } = stores;
-  const tags = ["openai"];
-  const { beginningOf } = beginnings(services, conversations);
   conversationRoutes(app, services);
   itemRoutes(app, services);
+  createRoute(app, services, conversations);
+  retrieveRoute(app, services);
+  endRoutes(app, services);
+  inputRoute(app, services);
+}
+
+function createRoute(app: App, services: RouteServices, conversations: Conversations): void {
+  const { beginningOf } = beginnings(services, conversations);
 
   app.post(
     "/responses",
@@ -86,17 +92,21 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
       const cancelsOnLeave = !body.background;
       try {
         if (body.stream) {
-          const framesOf = (run: RunRecord) => framesFor(owner, run, options);
+          const framesOf = (run: RunRecord) => framesFor(services, { owner, from: run }, options);
           await streamRun(services, reply, { owner, start, framesOf, cancelsOnLeave });
           return undefined;
         }
         if (body.background) return reply.send(project(options).response(await start()));
-        return reply.send(await whole(reply, { owner, start, options }));
+        return reply.send(await whole(services, reply, { owner, start, options }));
       } finally {
         if (isAnonymous) void conversations.forget(owner, thread_id, { isLast: choice.answer !== undefined });
       }
     },
   );
+}
+
+function retrieveRoute(app: App, services: RouteServices): void {
+  const { stores, streams } = services;
 
   app.get(
     "/responses/:response_id",
@@ -118,15 +128,22 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     },
     async (request, reply) => {
       const owner = ownerOf(request);
-      const run = await runNamed(owner, request.params.response_id);
+      const run = await runNamed(stores, owner, request.params.response_id);
       const { stream, starting_after: after } = request.query;
-      if (stream !== "true") return reply.send(await responseNow(owner, run));
-      if (after !== undefined) await assertKept(owner, run);
-      await streams.send(reply, framesFor(owner, run, omitUndefined({ after })), "comment", "cut");
+      if (stream !== "true") return reply.send(await responseNow(stores, { owner, from: run }));
+      if (after !== undefined) await assertKept(stores, owner, run);
+      await streams.send(
+        reply,
+        framesFor(services, { owner, from: run }, omitUndefined({ after })),
+        "comment",
+        "cut",
+      );
       return undefined;
     },
   );
+}
 
+function endRoutes(app: App, { runs, stores, quotas }: RouteServices): void {
   app.post(
     "/responses/:response_id/cancel",
     {
@@ -139,13 +156,13 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     },
     async (request) => {
       const owner = ownerOf(request);
-      const run = await runNamed(owner, request.params.response_id);
+      const run = await runNamed(stores, owner, request.params.response_id);
       const { see, response } = project({});
-      const last = await foldSoFar(stores, readerOf(owner, run, see));
+      const last = await foldSoFar(stores, readerOf(stores, { owner, from: run }, see));
       if (!ACTIVE.has(response(run).status)) return response(run);
       const ended = await endRun(runs, keyOf(owner, last), "cancel").catch(() => last);
       await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS));
-      return responseNow(owner, await getRun(runs, keyOf(owner, run)));
+      return responseNow(stores, { owner, from: await getRun(runs, keyOf(owner, run)) });
     },
   );
 
@@ -162,7 +179,7 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     async (request) => {
       const owner = ownerOf(request);
       const { response_id: id } = request.params;
-      const { thread_id } = await runNamed(owner, id);
+      const { thread_id } = await runNamed(stores, owner, id);
       const { items } = await stores.runs.list(owner, thread_id, { limit: 2 });
       if (items.length > 1)
         throw new AppError(
@@ -170,11 +187,13 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
           `Response \`${id}\` is part of a conversation. Delete the conversation \`${thread_id}\`.`,
           { details: { code: "part_of_conversation" } },
         );
-      await deleteThreadTree({ threads, quotas }, owner, thread_id);
+      await deleteThreadTree({ threads: stores.threads, quotas }, owner, thread_id);
       return { id, object: "response" as const, deleted: true as const };
     },
   );
+}
 
+function inputRoute(app: App, { stores }: RouteServices): void {
   app.get(
     "/responses/:response_id/input_items",
     {
@@ -188,55 +207,68 @@ export function responseRoutes(app: App, services: RouteServices, conversations:
     },
     async (request) => {
       const owner = ownerOf(request);
-      const run = await runNamed(owner, request.params.response_id);
+      const run = await runNamed(stores, owner, request.params.response_id);
       const said = await inputOf(stores, owner, run);
       return listOf(said.map(inputItem), request.query);
     },
   );
+}
 
-  async function runNamed(owner: Owner, id: string): Promise<RunRecord> {
-    const named = runOfResponse(id);
-    const run = named && (await stores.runs.get(owner, named.thread_id, named.run_id));
-    if (run) return run;
-    throw new AppError("not_found", `There is no response \`${id}\`.`);
-  }
+type Stores = RouteServices["stores"];
 
-  /** Numbers are known only if all events are. */
-  async function assertKept(owner: Owner, run: RunRecord): Promise<void> {
-    const { first, last } = await stores.events.bounds(keyOf(owner, run));
-    if (first > 1 || (last === 0 && run.ended_at !== undefined)) throw expired();
-  }
+async function runNamed(stores: Stores, owner: Owner, id: string): Promise<RunRecord> {
+  const named = runOfResponse(id);
+  const run = named && (await stores.runs.get(owner, named.thread_id, named.run_id));
+  if (run) return run;
+  throw new AppError("not_found", `There is no response \`${id}\`.`);
+}
 
-  const readerOf = (owner: Owner, from: RunRecord, fold: ReturnType<typeof project>["see"]) => ({
-    owner,
-    from,
-    fold,
-    unit: "turn" as const,
-    messages: () => messagesSince(stores, owner, from),
-  });
+/** Numbers are known only if all events are. */
+async function assertKept(stores: Stores, owner: Owner, run: RunRecord): Promise<void> {
+  const { first, last } = await stores.events.bounds(keyOf(owner, run));
+  if (first > 1 || (last === 0 && run.ended_at !== undefined)) throw expired();
+}
 
-  const framesFor = (owner: Owner, run: RunRecord, options: ProjectOptions) =>
-    foldedFrames(stores, readerOf(owner, run, project(options).see));
+/** A run of a response, and who reads it. */
+interface Reading {
+  readonly owner: Owner;
+  readonly from: RunRecord;
+}
 
-  async function responseNow(owner: Owner, run: RunRecord) {
-    const { see, response } = project({});
-    await foldSoFar(stores, readerOf(owner, run, see));
-    return response(run);
-  }
+const readerOf = (stores: Stores, { owner, from }: Reading, fold: Fold) => ({
+  owner,
+  from,
+  fold,
+  unit: "turn" as const,
+  messages: () => messagesSince(stores, owner, from),
+});
 
-  interface ResponseRequest {
-    readonly owner: Owner;
-    readonly start: () => Promise<RunRecord>;
-    readonly options: ProjectOptions;
-  }
+const framesFor = ({ stores }: RouteServices, reading: Reading, options: ProjectOptions) =>
+  foldedFrames(stores, readerOf(stores, reading, project(options).see));
 
-  /** Waits for the end of the run. A client that leaves cancels it. */
-  async function whole(reply: FastifyReply, { owner, start, options }: ResponseRequest) {
-    const { see, response } = project(options);
-    const framesOf = (run: RunRecord) => foldedFrames(stores, readerOf(owner, run, see));
-    const run = await readRun(services, reply, { owner, start, framesOf, cancelsOnLeave: true });
-    return response(run);
-  }
+async function responseNow(stores: Stores, reading: Reading) {
+  const { see, response } = project({});
+  await foldSoFar(stores, readerOf(stores, reading, see));
+  return response(reading.from);
+}
+
+interface ResponseRequest {
+  readonly owner: Owner;
+  readonly start: () => Promise<RunRecord>;
+  readonly options: ProjectOptions;
+}
+
+/** Waits for the end of the run. A client that leaves cancels it. */
+async function whole(
+  services: RouteServices,
+  reply: FastifyReply,
+  { owner, start, options }: ResponseRequest,
+) {
+  const { stores } = services;
+  const { see, response } = project(options);
+  const framesOf = (run: RunRecord) => foldedFrames(stores, readerOf(stores, { owner, from: run }, see));
+  const run = await readRun(services, reply, { owner, start, framesOf, cancelsOnLeave: true });
+  return response(run);
 }
 
 const ACTIVE: ReadonlySet<string> = new Set(["queued", "in_progress"]);
