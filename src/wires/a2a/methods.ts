@@ -1,0 +1,293 @@
+// What the methods of A2A do.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import { newThreadId } from "../../agent/core/new-ids.ts";
+import type { RunRecord } from "../../agent/core/records.ts";
+import { beginTurn } from "../../engine/runs/begin-turn.ts";
+import { keyOf, settledRun } from "../../engine/runs/control.ts";
+import { endRun } from "../../engine/runs/start.ts";
+import type { Owner } from "../../protocol/ids.ts";
+import { ownerOf, principalOf } from "../../server/auth/guard.ts";
+import { requireScope } from "../../server/auth/scopes.ts";
+import { callerOf } from "../../server/http/caller.ts";
+import { charsOf } from "../../server/http/json-parts.ts";
+import {
+  jsonOf,
+  type Lists,
+  objectOf,
+  type Parts,
+  payloadOf,
+  writtenOf,
+} from "../../server/http/long-answers.ts";
+import type { RouteServices } from "../../server/http/services.ts";
+import { type Fold, foldedFrames } from "../fold.ts";
+import { type RpcId, readParams, rpcResultParts, unknownMethod } from "../json-rpc.ts";
+import { messageOf, threadIdOf } from "../messages.ts";
+import { readRun, streamRun } from "../reply.ts";
+import type { Dialect } from "./dialect.ts";
+import { A2A, RPC, RpcError } from "./errors.ts";
+import {
+  answersIn,
+  contentOf,
+  ListParams,
+  noPush,
+  refuseUnsupported,
+  SendParams,
+  TaskParams,
+} from "./input.ts";
+import { type createTasks, hasEnded, refOf, type TaskNow } from "./resources/tasks.ts";
+import { project } from "./table.ts";
+
+const METHODS = [
+  ...["SendMessage", "SendStreamingMessage", "GetTask", "ListTasks", "CancelTask", "SubscribeToTask"],
+];
+/** How long a cancelled task may take to end before it is reported as it is. */
+const CANCEL_MS = 5_000;
+const PAGE = 50;
+
+export interface MethodServices {
+  readonly services: RouteServices;
+  readonly tasks: ReturnType<typeof createTasks>;
+}
+
+export interface Call {
+  readonly id: RpcId;
+  readonly params: unknown;
+  readonly agent: string;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly dialect: Dialect;
+}
+
+/** `method` is one of 1.0. */
+export async function answer(wire: MethodServices, method: string, call: Call): Promise<undefined> {
+  switch (method) {
+    case "SendMessage":
+      return sendResult(wire, call, await send(wire, call));
+    case "SendStreamingMessage":
+      return sendStreaming(wire, call);
+    case "GetTask":
+      return sendResult(wire, call, await getTask(wire, call));
+    case "ListTasks":
+      return listTasks(wire, call);
+    case "CancelTask":
+      return sendResult(wire, call, await cancelTask(wire, call));
+    case "SubscribeToTask":
+      return subscribe(wire, call);
+    case "GetExtendedAgentCard":
+      throw new RpcError(A2A.unsupported, "There is no extended card: the public one says all.");
+    default:
+      if (method.endsWith("PushNotificationConfig") || method.endsWith("PushNotificationConfigs"))
+        throw noPush();
+      throw unknownMethod(method, METHODS);
+  }
+}
+
+/** A run of a task, and who reads it. */
+interface Reading {
+  readonly owner: Owner;
+  readonly from: RunRecord;
+}
+
+interface Sent {
+  /** The task that continues, or undefined for a new one. */
+  readonly task: TaskNow | undefined;
+  readonly start: (stream?: string) => Promise<RunRecord>;
+}
+
+/** The message begins a task, or answers one that waits. */
+async function sent(
+  { services: { runs, stores }, tasks }: MethodServices,
+  { agent, request }: Call,
+  params: SendParams,
+): Promise<Sent> {
+  requireScope(principalOf(request), "run");
+  refuseUnsupported(params);
+  const { message } = params;
+  const caller = { ...callerOf(request), idempotency_key: keyOfMessage(message.messageId) };
+  if (message.taskId) {
+    const task = await tasks.find(caller.owner, message.taskId, agent);
+    const { start } = await beginTurn(runs, caller, {
+      thread_id: task.first.thread_id,
+      answers(open) {
+        checkAnswered(task, message.contextId);
+        return answersIn(message, open);
+      },
+    });
+    return { task, start };
+  }
+  const thread_id = message.contextId ? threadIdOf(message.contextId) : newThreadId();
+  const { start } = await beginTurn(runs, caller, {
+    ...{ thread_id, agent },
+    async says() {
+      const isKnown =
+        (await stores.threads.message(caller.owner, thread_id, message.messageId)) !== undefined;
+      const id = isKnown ? {} : { id: message.messageId };
+      return { input: [messageOf({ ...id, content: contentOf(message) })], place: { as: "new" } };
+    },
+  });
+  return { task: undefined, start };
+}
+
+async function send(wire: MethodServices, call: Call) {
+  const { services, tasks } = wire;
+  const { agent, request, reply } = call;
+  const owner = ownerOf(request);
+  const params = readParams(SendParams, call.params);
+  const { returnImmediately = false, historyLength } = params.configuration ?? {};
+  const { task, start } = await sent(wire, call, params);
+  const run = returnImmediately
+    ? await start()
+    : await readRun(services, reply, {
+        owner,
+        start,
+        cancelsOnLeave: false,
+        framesOf: (from) => framesOf(wire, { owner, from }, () => []),
+      });
+  const now = await tasks.find(owner, refOf(task?.first ?? run).taskId, agent);
+  return { task: await tasks.shown(owner, now, { historyLength, artifacts: true }) };
+}
+
+async function sendStreaming(wire: MethodServices, call: Call) {
+  const { id, request, reply, dialect } = call;
+  const { resultOf } = dialect;
+  const owner = ownerOf(request);
+  const { task, start } = await sent(wire, call, readParams(SendParams, call.params));
+  await streamRun(wire.services, reply, {
+    owner,
+    start,
+    cancelsOnLeave: false,
+    framesOf: (from) =>
+      framesOf(wire, { owner, from }, project({ id, ref: refOf(task?.first ?? from), resultOf })),
+  });
+  return undefined;
+}
+
+async function subscribe(
+  wire: MethodServices,
+  { id, params, agent, request, reply, dialect: { resultOf } }: Call,
+) {
+  const { services, tasks } = wire;
+  const owner = ownerOf(request);
+  const task = await tasks.find(owner, readParams(TaskParams, params).id, agent);
+  if (hasEnded(task) || task.state === "INPUT_REQUIRED")
+    throw new RpcError(A2A.unsupported, "The task is not at work: nothing follows. Use GetTask.");
+  const now = task.runs.at(-1) ?? task.first;
+  const before = { ...task, runs: task.runs.slice(0, -1) };
+  const begin = await tasks.shown(owner, before, { historyLength: undefined, artifacts: true });
+  const fold = project({ id, ref: refOf(task.first), begin, resultOf });
+  const frames = framesOf(wire, { owner, from: now }, fold);
+  await services.streams.send(reply, frames, "comment", "cut");
+  return undefined;
+}
+
+async function getTask({ tasks }: MethodServices, { params, agent, request }: Call) {
+  const owner = ownerOf(request);
+  const { id, historyLength } = readParams(TaskParams, params);
+  return tasks.shown(owner, await tasks.find(owner, id, agent), { historyLength, artifacts: true });
+}
+
+async function cancelTask({ services: { runs }, tasks }: MethodServices, { params, agent, request }: Call) {
+  requireScope(principalOf(request), "run");
+  const owner = ownerOf(request);
+  const { id } = readParams(TaskParams, params);
+  const task = await tasks.find(owner, id, agent);
+  if (hasEnded(task)) throw new RpcError(A2A.notCancelable, "The task has ended.");
+  const ended = await endRun(runs, keyOf(owner, task.runs.at(-1) ?? task.first), "cancel");
+  await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS));
+  return tasks.shown(owner, await tasks.find(owner, id, agent), {
+    historyLength: undefined,
+    artifacts: true,
+  });
+}
+
+async function listTasks(wire: MethodServices, call: Call) {
+  const { params, agent, request } = call;
+  const { tenant } = ownerOf(request);
+  const query = readParams(ListParams, params);
+  const { contextId, pageSize = PAGE, historyLength = 0 } = query;
+  const offset = offsetOf(query.pageToken);
+  const context = contextId ? threadIdOf(contextId) : undefined;
+  const all = (await wire.tasks.list(ownerOf(request), context, agent)).filter(filterOf(query));
+  const page = all.slice(offset, offset + pageSize);
+  const next = offset + page.length;
+  const rest = {
+    nextPageToken: next < all.length ? String(next) : "",
+    pageSize: page.length,
+    totalSize: all.length,
+  };
+  const view = { historyLength, artifacts: query.includeArtifacts ?? false };
+  const lists = textsOf(page, ownerOf(request), (task) => wire.tasks.shown(ownerOf(request), task, view));
+  return sendParts(wire, call, { parts: objectOf(tenant, { name: "tasks", lists, restOf: () => rest }) });
+}
+
+/** Throws `RpcError`. */
+function offsetOf(pageToken: string | null | undefined): number {
+  const offset = pageToken ? Number(pageToken) : 0;
+  if (Number.isInteger(offset) && offset >= 0) return offset;
+  throw new RpcError(RPC.invalidParams, "pageToken: this is not the token of a page.");
+}
+
+function filterOf({ status, statusTimestampAfter }: z.infer<typeof ListParams>): (task: TaskNow) => boolean {
+  const since = statusTimestampAfter === undefined ? 0 : Date.parse(statusTimestampAfter);
+  return (task) => {
+    const { ended_at, created_at } = task.runs.at(-1) ?? task.first;
+    const fits = !status || status === "TASK_STATE_UNSPECIFIED" || status === `TASK_STATE_${task.state}`;
+    return fits && Date.parse(ended_at ?? created_at) >= since;
+  };
+}
+
+/** Each task is read once the client has taken those before it. */
+async function* textsOf(
+  page: readonly TaskNow[],
+  { tenant }: Owner,
+  read: (task: TaskNow) => Promise<object>,
+): Lists {
+  for (const task of page) {
+    const texts: string[] = [];
+    for await (const text of writtenOf(tenant, await read(task))) texts.push(text);
+    yield [texts.join("")];
+  }
+}
+
+function sendResult(wire: MethodServices, call: Call, made: object): Promise<never> {
+  const result = call.dialect.resultOf(made);
+  const parts = writtenOf(ownerOf(call.request).tenant, result);
+  return sendParts(wire, call, { parts, kept: charsOf(result) });
+}
+
+interface Result {
+  readonly parts: Parts;
+  /** Characters of the result that are in memory already. */
+  readonly kept?: number;
+}
+
+async function sendParts(
+  { services }: MethodServices,
+  { id, reply }: Call,
+  { parts, kept = 0 }: Result,
+): Promise<never> {
+  const open = () => services.unreadAnswers.open(reply);
+  return jsonOf(reply, await payloadOf(rpcResultParts(id, parts), open, kept));
+}
+
+function framesOf({ services: { stores }, tasks }: MethodServices, { owner, from }: Reading, fold: Fold) {
+  const messages = () => tasks.messagesOf(owner, [from]);
+  return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
+}
+
+/** Throws `RpcError` for a task that waits for no answer. */
+function checkAnswered(task: TaskNow, contextId: string | null | undefined): void {
+  if (contextId && threadIdOf(contextId) !== task.first.thread_id)
+    throw new RpcError(RPC.invalidParams, "message.contextId: the task belongs to another context.");
+  if (hasEnded(task))
+    throw new RpcError(A2A.unsupported, "The task has ended: send a message to its context.");
+  if (task.state !== "INPUT_REQUIRED")
+    throw new RpcError(
+      A2A.unsupported,
+      "The task is at work and asks nothing: wait for it with SubscribeToTask.",
+    );
+}
+
+const keyOfMessage = (messageId: string) => `a2a:${messageId}`;
