@@ -27,7 +27,7 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=8000 DATA_DIR=/data
 WORKDIR /opt/skein
 COPY --from=build /src/package.json /src/openapi.yaml /src/agents.yaml /src/LICENSE ./
 COPY --from=build /src/node_modules node_modules
-COPY --from=build /src/server/config config
+COPY --from=build /src/config config
 COPY --from=build /src/dist dist
 COPY bin bin
 # The check is one of the image: the settings of a deployment are checked when it starts.
