@@ -1,6 +1,6 @@
 // Loaded into a server before its own program: answers the parent process what the server itself has no way to
 // tell. `memory`: what it holds after a full collection. `profile`: nothing, but from here on its CPU time is
-// recorded; `profiled` ends that, with the record. `turns`: nothing, but from here on the longest turn of the event loop
+// recorded; `profiled` ends that, with the record. `turns`: nothing, but from here on the longest tick of the event loop
 // is looked for; `turned` ends that, and tells its CPU time.
 
 import type { Profiler } from "node:inspector";

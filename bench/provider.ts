@@ -1,6 +1,6 @@
 // The fake provider, a process of its own: OpenAI's and Anthropic's streaming wire on 127.0.0.1:$PORT. What it
 // answers is in the request, see script.ts. The first token of an answer comes at once, each further one a
-// delay later; with no delay, each in a turn of the event loop of its own, as fast as the reader takes them.
+// delay later; with no delay, each in a tick of the event loop of its own, as fast as the reader takes them.
 
 import { createServer, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";

@@ -70,7 +70,7 @@ async function attacked(
   return [
     p99,
     { figure: "  worst, ms", bare: [Math.max(...alone)], skein: [Math.max(...answers)] },
-    { figure: "  longest turn of the event loop, CPU ms", skein: [cpuMs] },
+    { figure: "  longest tick of the event loop, CPU ms", skein: [cpuMs] },
   ];
 }
 

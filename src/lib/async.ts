@@ -110,35 +110,35 @@ export function sharedFor<T>(freshMs: number, work: () => Promise<T>): () => Pro
 
 /** Those who wait for a turn, by tenant; the tenant whose turn is next comes first. */
 const waiting = new Map<string, (() => void)[]>();
-/** Whether a caller has this turn of the event loop. */
+/** Whether a caller has this tick of the event loop. */
 let isTaken = false;
 
 /**
- * Resolves in a turn of the event loop that no other caller gets: tenants in turn, the callers of one tenant in the order
+ * Resolves in a tick of the event loop that no other caller gets: tenants in turn, the callers of one tenant in the order
  * of their calls. For work of several milliseconds, of which many pieces may be asked for at once.
  */
-export function ownTurn(tenant = ""): Promise<void> {
+export function ownTick(tenant = ""): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const line = waiting.get(tenant);
   if (line) line.push(resolve);
   else waiting.set(tenant, [resolve]);
-  takeTurn();
+  takeTick();
   return promise;
 }
 
 /** The same, but at once when no other caller has this turn: what comes alone does not wait. */
-export async function freeTurn(tenant: string): Promise<void> {
-  if (isTaken) return ownTurn(tenant);
-  takeTurn();
+export async function freeTick(tenant: string): Promise<void> {
+  if (isTaken) return ownTick(tenant);
+  takeTick();
 }
 
-function takeTurn(): void {
+function takeTick(): void {
   if (isTaken) return;
   isTaken = true;
-  setImmediate(giveTurn);
+  setImmediate(giveTick);
 }
 
-function giveTurn(): void {
+function giveTick(): void {
   isTaken = false;
   const [first] = waiting;
   if (!first) return;
@@ -146,20 +146,20 @@ function giveTurn(): void {
   waiting.delete(tenant);
   line.shift()?.();
   if (line.length > 0) waiting.set(tenant, line);
-  takeTurn();
+  takeTick();
 }
 
 /** How long work may keep the event loop. */
 const SLICE_MS = 10;
 
-/** When the work began that shares this turn of the event loop. */
+/** When the work began that shares this tick of the event loop. */
 let sharedSince: number | undefined;
 
 /**
- * Whether those who share this turn of the event loop have kept it for long: what follows then awaits `ownTurn`. Cheap enough
+ * Whether those who share this tick of the event loop have kept it for long: what follows then awaits `ownTick`. Cheap enough
  * for every step of work that waits for nothing.
  */
-export function isTurnSpent(): boolean {
+export function isTickSpent(): boolean {
   if (sharedSince !== undefined) return performance.now() - sharedSince > SLICE_MS;
   sharedSince = performance.now();
   setImmediate(() => (sharedSince = undefined));
@@ -167,25 +167,25 @@ export function isTurnSpent(): boolean {
 }
 
 /**
- * Resolves at once as long as those who share this turn of the event loop have not kept it for long, else in a turn of
+ * Resolves at once as long as those who share this tick of the event loop have not kept it for long, else in a turn of
  * its own. For loops over work that takes little time each and waits for nothing, as reads of a file or of memory do.
  */
-export async function sharedTurn(tenant: string): Promise<void> {
-  if (!isTurnSpent()) return;
-  await ownTurn(tenant);
+export async function sharedTick(tenant: string): Promise<void> {
+  if (!isTickSpent()) return;
+  await ownTick(tenant);
   sharedSince = undefined;
-  isTurnSpent();
+  isTickSpent();
 }
 
-/** `list.map(work)`, in as many turns of the event loop as it takes. */
-export async function mapInTurns<T, R>(
+/** `list.map(work)`, in as many ticks of the event loop as it takes. */
+export async function mapInTicks<T, R>(
   tenant: string,
   list: readonly T[],
   work: (each: T, index: number) => R,
 ): Promise<R[]> {
   const results: R[] = [];
   for (const [index, each] of list.entries()) {
-    if (isTurnSpent()) await sharedTurn(tenant);
+    if (isTickSpent()) await sharedTick(tenant);
     results.push(work(each, index));
   }
   return results;

@@ -2,7 +2,7 @@
 // a list may also pause, as thousands of valid entries take time as well.
 
 import { z } from "zod";
-import { isTurnSpent, sharedTurn } from "./async.ts";
+import { isTickSpent, sharedTick } from "./async.ts";
 
 /** `z.record(key, value)` which is refused for more than `most` keys before any of them is checked. */
 export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
@@ -44,7 +44,7 @@ interface ListDefinition extends z.core.$ZodArrayDef {
 /** Faulty entries of a list, after which its check ends. */
 const MAX_FAULTY = 20;
 
-/** The context of a check that may pause: its lists leave turns of the event loop to others. */
+/** The context of a check that may pause: its lists leave ticks of the event loop to others. */
 export interface PausingContext extends z.core.ParseContext<z.core.$ZodIssue> {
   /** For whom it is. */
   readonly tenant: string;
@@ -63,7 +63,7 @@ const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList
   list._zod.parse = (payload, context: Context) => {
     const { value: entries } = payload;
     if (!Array.isArray(entries) || entries.length > most) return refuse(payload, context);
-    if (context.async && context.tenant !== undefined) return checkInTurns(payload, entries, context);
+    if (context.async && context.tenant !== undefined) return checkInTicks(payload, entries, context);
     const take = into(payload);
     for (const value of entries) {
       const checked = element._zod.run({ value, issues: [] }, context);
@@ -73,12 +73,12 @@ const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList
     return payload;
   };
 
-  async function checkInTurns(payload: Payload, entries: unknown[], context: Context): Promise<Payload> {
+  async function checkInTicks(payload: Payload, entries: unknown[], context: Context): Promise<Payload> {
     const { tenant = "" } = context;
     const ofEntries = entries.length > FEW ? { ...context, async: false } : context;
     const take = into(payload);
     for (const value of entries) {
-      if (isTurnSpent()) await sharedTurn(tenant);
+      if (isTickSpent()) await sharedTick(tenant);
       const checking = element._zod.run({ value, issues: [] }, ofEntries);
       if (!take(checking instanceof Promise ? await checking : checking)) break;
     }

@@ -32,8 +32,8 @@ export function checkSeldom<S extends z.ZodType>(schema: S, value: unknown): Che
 /** For schemas that are used seldom: at the first use of each map zod would compile code, which takes longer than dozens of uses. */
 export const SELDOM = { jitless: true } as const;
 
-/** The same for what may be long: the bounded lists in it leave turns of the event loop to others. */
-export async function checkInTurns<S extends z.ZodType>(
+/** The same for what may be long: the bounded lists in it leave ticks of the event loop to others. */
+export async function checkInTicks<S extends z.ZodType>(
   schema: S,
   value: unknown,
   tenant: string,

@@ -1,4 +1,4 @@
-// Warns when a turn of the event loop takes long: every request and run of the process waits for its end.
+// Warns when a tick of the event loop takes long: every request and run of the process waits for its end.
 
 import type { Logger } from "./logger.ts";
 

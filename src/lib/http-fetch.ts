@@ -82,7 +82,7 @@ export async function readCapped(stream: Readable, cap: number): Promise<string>
 }
 
 /**
- * Calls `take` with what has arrived together, in the turn of the event loop that brings it, until it returns false: resolves with
+ * Calls `take` with what has arrived together, in the tick of the event loop that brings it, until it returns false: resolves with
  * false then, and with true at the end of the body. Throws what breaks the body, and what `take` throws.
  */
 export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Promise<boolean> {

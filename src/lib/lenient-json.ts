@@ -1,7 +1,7 @@
 // Reads JSON that a model wrote almost right. Repairs only what has one meaning: raw control characters and unknown escapes in
 // strings, a comma before a closing bracket, values written one behind another, and the marks around them.
 
-/** Longer texts are read strictly only: repairing takes one turn of the event loop. */
+/** Longer texts are read strictly only: repairing takes one tick of the event loop. */
 const MAX_REPAIRED = 256 * 1024;
 
 /** The values in `text`, read strictly where that works. Throws `SyntaxError`, about the text as it is, when one is not JSON. */

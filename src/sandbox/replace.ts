@@ -45,7 +45,7 @@ export async function replaceFirst(
   return toBytes(text.slice(0, place.start) + replacement + text.slice(place.end));
 }
 
-/** Characters to search in one turn of the event loop. */
+/** Characters to search in one tick of the event loop. */
 const PART = 1_000_000;
 
 async function placeOf(text: string, needle: string): Promise<number> {

@@ -8,7 +8,7 @@ import type { LogEntry, Stores } from "../agent/core/stores.ts";
 import { keyOf } from "../engine/runs/control.ts";
 import { followThread, readLogRange } from "../engine/runs/follow.ts";
 import { trackTurn } from "../engine/runs/turn.ts";
-import { sharedTurn } from "../lib/async.ts";
+import { sharedTick } from "../lib/async.ts";
 import { doneEvent } from "../protocol/end.ts";
 import { DoneStatus, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
@@ -67,7 +67,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
       };
       try {
         for await (const batch of stores.events.read(keyOf(owner, run), 0, signal)) {
-          await sharedTurn(owner.tenant);
+          await sharedTick(owner.tenant);
           yield framesOf(batch);
           hasBegun = true;
         }

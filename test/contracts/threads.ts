@@ -59,7 +59,7 @@ export function threadsContract(open: Open): void {
         expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       }));
 
-    test("and their runs, however many are read one after the other, leave turns of the event loop to others", () =>
+    test("and their runs, however many are read one after the other, leave ticks of the event loop to others", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, runs, events } = stores;
         const { lease } = await claimed(stores, "t");

@@ -25,7 +25,7 @@ const giving = (agent: string, { calls, tasks }: { calls: number; tasks: number 
   })),
 });
 
-/** Counts the subagents that ask the model at once. Each answer takes so many turns of the event loop. */
+/** Counts the subagents that ask the model at once. Each answer takes so many ticks of the event loop. */
 function counting(script: Script, turns = 20) {
   const model = scriptedModel(script);
   const counts = { now: 0, most: 0, all: 0 };

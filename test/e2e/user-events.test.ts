@@ -219,7 +219,7 @@ test("a user who falls behind gets a reset, and then the events after it", async
     data: { name: "w", type: "t", status: "running", workdir: "/w" },
   });
   await expect.poll(() => heard(viewer)).toHaveLength(1);
-  // All in one turn of the event loop: no reader is quick enough.
+  // All in one tick of the event loop: no reader is quick enough.
   for (let n = 0; n <= 1001; n++) bus.publish(OWNER, started(n));
   await expect.poll(() => viewer.others.at(-1)).toMatch(/^event: stream_reset\ndata: .*events_expired/);
   bus.publish(OWNER, started(2000));

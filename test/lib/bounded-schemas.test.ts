@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { boundedList } from "../../src/lib/bounded-schemas.ts";
-import { type Checked, check, checkInTurns } from "../../src/lib/check.ts";
+import { type Checked, check, checkInTicks } from "../../src/lib/check.ts";
 import { keepBusy } from "../support/busy.ts";
 
 /** A list of numbers below 100, which counts the entries that are looked at. */
@@ -22,7 +22,7 @@ const WAYS: [
   checked: <S extends z.ZodType>(schema: S, value: unknown) => Promise<Checked<z.output<S>>>,
 ][] = [
   ["at once", async (schema, value) => check(schema, value)],
-  ["in turns", (schema, value) => checkInTurns(schema, value, "acme")],
+  ["in turns", (schema, value) => checkInTicks(schema, value, "acme")],
 ];
 
 describe.each(WAYS)("a list that is checked %s", (_, checked) => {
@@ -78,7 +78,7 @@ describe.each(WAYS)("a list that is checked %s", (_, checked) => {
   });
 });
 
-test("a list whose check takes long leaves turns of the event loop to others, also one within another", async () => {
+test("a list whose check takes long leaves ticks of the event loop to others, also one within another", async () => {
   const slow = z.number().refine(() => {
     keepBusy();
     return true;
@@ -90,7 +90,7 @@ test("a list whose check takes long leaves turns of the event loop to others, al
   ] as const) {
     let turns = 0;
     void turn().then(() => turns++);
-    expect(await checkInTurns(list, value, "acme")).toEqual({ value });
+    expect(await checkInTicks(list, value, "acme")).toEqual({ value });
     expect(turns).toBe(1);
   }
 });

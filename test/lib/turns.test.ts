@@ -1,9 +1,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { freeTurn, mapInTurns, ownTurn, sharedTurn } from "../../src/lib/async.ts";
+import { freeTick, mapInTicks, ownTick, sharedTick } from "../../src/lib/async.ts";
 import { keepBusy } from "../support/busy.ts";
 
-/** Notes each of `waits` when it is over, and every turn of the event loop until then. */
+/** Notes each of `waits` when it is over, and every tick of the event loop until then. */
 async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<string[][]> {
   const turns: string[][] = [[]];
   let left = Object.keys(waits).length;
@@ -20,14 +20,14 @@ async function orderOf(waits: Readonly<Record<string, Promise<void>>>): Promise<
 }
 
 describe("long pieces of work", () => {
-  test("have a turn of the event loop each", async () => {
-    const waits = { first: ownTurn("acme"), second: ownTurn("acme"), third: freeTurn("acme") };
+  test("have a tick of the event loop each", async () => {
+    const waits = { first: ownTick("acme"), second: ownTick("acme"), third: freeTick("acme") };
     expect(await orderOf(waits)).toEqual([["first"], ["second"], ["third"]]);
   });
 
   test("of one tenant, however many they are, let another tenant's be next", async () => {
-    const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`many${at}`, ownTurn("many")]));
-    const order = (await orderOf({ ...many, few: ownTurn("few") })).flat();
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`many${at}`, ownTick("many")]));
+    const order = (await orderOf({ ...many, few: ownTick("few") })).flat();
     expect(order.indexOf("few")).toBeLessThanOrEqual(1);
     expect(order).toHaveLength(51);
   });
@@ -36,10 +36,10 @@ describe("long pieces of work", () => {
     await turn();
     let turns = 0;
     void turn().then(() => turns++);
-    await sharedTurn("acme");
+    await sharedTick("acme");
     expect(turns).toBe(0);
     keepBusy();
-    await sharedTurn("acme");
+    await sharedTick("acme");
     expect(turns).toBe(1);
   });
 
@@ -51,7 +51,7 @@ describe("long pieces of work", () => {
       keepBusy();
       return entry + index;
     };
-    expect(await mapInTurns("acme", ["a", "b", "c"], work)).toEqual(["a0", "b1", "c2"]);
+    expect(await mapInTicks("acme", ["a", "b", "c"], work)).toEqual(["a0", "b1", "c2"]);
     expect(turns).toBe(1);
   });
 
@@ -61,7 +61,7 @@ describe("long pieces of work", () => {
     await turn();
     let isWaiting = true;
     void turn().then(() => (isWaiting = false));
-    await freeTurn("acme");
+    await freeTick("acme");
     expect(isWaiting).toBe(true);
   });
 });

@@ -5,7 +5,7 @@ import { readJsonValues } from "../../lib/lenient-json.ts";
 
 /** Maximum nesting: every reader of the thread walks through the arguments. */
 export const MAX_ARGUMENT_DEPTH = 64;
-/** Maximum number of keys and values: checking them against a schema takes one turn of the event loop. */
+/** Maximum number of keys and values: checking them against a schema takes one tick of the event loop. */
 const MAX_ENTRIES = 20_000;
 
 export type CallArguments = Record<string, unknown>;

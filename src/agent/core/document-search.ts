@@ -1,7 +1,7 @@
 // Search in short texts of documents, such as the names of prompts. It reads documents page by page, so it is the same in every
 // store, and a call reads a bounded number of them.
 
-import { sharedTurn } from "../../lib/async.ts";
+import { sharedTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { compatibleForm } from "../../lib/unicode.ts";
 import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
@@ -60,11 +60,11 @@ export async function searchDocuments(
   }
   return { items: found, ...omitUndefined({ next_cursor: cursor }) };
 
-  /** In as many turns of the event loop as it takes: some characters become many. */
+  /** In as many ticks of the event loop as it takes: some characters become many. */
   async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
     const matches: ListedDocument[] = [];
     for (const document of listed) {
-      await sharedTurn(collection.tenant ?? "");
+      await sharedTick(collection.tenant ?? "");
       if (hasWords(textOf(document), wanted)) matches.push(document);
     }
     return matches;

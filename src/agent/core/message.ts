@@ -199,7 +199,7 @@ function sizeOfPart(part: Part): number {
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
-/** Whether writing the messages as JSON takes a turn of the event loop of its own; or, with `most`, about more bytes than these. */
+/** Whether writing the messages as JSON takes a tick of the event loop of its own; or, with `most`, about more bytes than these. */
 export function areLong(messages: readonly Message[], most = LARGE_BYTES): boolean {
   let length = 0;
   for (const message of messages) {

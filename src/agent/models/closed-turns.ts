@@ -1,7 +1,7 @@
 // The closed turns of long threads as they stand in model requests: written once, and kept as text. A later request of the
 // thread adds the turns that were closed since, and writes only its newest turn itself.
 
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { areLong, type Message } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import { losers } from "../core/shares.ts";
@@ -80,7 +80,7 @@ export async function closedTurns(
   const ids = before?.ids.copy() ?? new CallIds(wire.callId);
   const steps = repairClosed(news, { ids, author: wire.keepsOwnIds ? model.name : undefined }, from === 0);
   if (!steps) return before;
-  if (areLong(news)) await ownTurn(tenant);
+  if (areLong(news)) await ownTick(tenant);
   const texts = [...(before ? [before.text, COMMA] : []), ...(await jsonList(wire.write(steps), tenant))];
   const closed = { messages: messages.slice(0, from + news.length), text: Buffer.concat(texts), ids, wire };
   keep(closed, tenant);

@@ -76,7 +76,7 @@ async function* run(
 }
 
 /**
- * The events of what has arrived together come one after the other. Deltas go to their sink in the turn of the event loop that
+ * The events of what has arrived together come one after the other. Deltas go to their sink in the tick of the event loop that
  * brings them; what it does not take is yielded, and no more is read until then.
  */
 async function* read(

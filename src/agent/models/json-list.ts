@@ -1,6 +1,6 @@
-// Writes a long list of values as JSON, in several turns of the event loop.
+// Writes a long list of values as JSON, in several ticks of the event loop.
 
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 
 /** Of values that are written in one turn; one turn ends with the value that passes it. */
 const SLICE_CHARS = 256 * 1024;
@@ -14,7 +14,7 @@ export async function jsonList(values: readonly unknown[], tenant: string): Prom
     if (text.length < SLICE_CHARS) continue;
     parts.push(Buffer.from(text));
     text = "";
-    await ownTurn(tenant);
+    await ownTick(tenant);
   }
   return [...parts, Buffer.from(text)];
 }

@@ -1,7 +1,7 @@
-// The body of a model request. That of a long thread is written in turns of the event loop of its own, and its closed turns
+// The body of a model request. That of a long thread is written in ticks of the event loop of its own, and its closed turns
 // once.
 
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { areLong } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { LeftOut } from "./closed-turns.ts";
@@ -26,7 +26,7 @@ export async function requestBody(
   const headers = traceHeaders(request);
   const { tenant = "" } = request;
   const open = leftOut ? request.messages.slice(leftOut.closed.messages.length) : request.messages;
-  if (areLong(open)) await ownTurn(tenant);
+  if (areLong(open)) await ownTick(tenant);
   else if (!leftOut) return { body: params, headers };
   return {
     body: await written(params, leftOut, tenant),

@@ -1,6 +1,6 @@
 // Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
 
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import {
   type JsonSchema,
   loadSchemaEngine,
@@ -31,7 +31,7 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
         `tools: two have the name \`${definition.name}\`; names must be unique.`,
       );
     names.add(definition.name);
-    await ownTurn(tenant);
+    await ownTick(tenant);
     parts += partsOf(definition, engine);
     if (parts > MAX_PARTS)
       throw new AppError(
@@ -82,7 +82,7 @@ export async function createClientTools(definitions: readonly ClientTool[]): Pro
   const engine = await loadSchemaEngine();
   const tools: Tool[] = [];
   for (const definition of definitions) {
-    await ownTurn();
+    await ownTick();
     const checked = checkedBy(engine, definition.parameters);
     tools.push(
       "fault" in checked

@@ -4,7 +4,7 @@
 import { hasCode } from "../../agent/core/errors.ts";
 import type { RunRecord, Thread } from "../../agent/core/records.ts";
 import type { Page } from "../../agent/core/stores.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { USAGE_DAYS } from "../quotas/store.ts";
@@ -71,7 +71,7 @@ async function* messagesOf(
   id: string,
 ): AsyncGenerator<string, void, void> {
   for (let after: string | undefined; ; ) {
-    await ownTurn(owner.tenant);
+    await ownTick(owner.tenant);
     try {
       const { texts, isLast } = await threads.messagePage(owner, id, { after, bytes: PAGE_BYTES });
       yield* texts;
@@ -93,7 +93,7 @@ async function* each<T>(
 ): AsyncGenerator<T, void, void> {
   let cursor: string | undefined;
   do {
-    await ownTurn(owner.tenant);
+    await ownTick(owner.tenant);
     const page = await list(cursor);
     yield* page.items;
     cursor = page.next_cursor;

@@ -22,7 +22,7 @@ import type { Failure, ModelCallInfo, RunInput, StandIn } from "../../agent/core
 import type { Claim, EventLog, Lease } from "../../agent/core/stores.ts";
 import type { DeltaSink } from "../../agent/core/stream.ts";
 import { failed, resultMessage } from "../../agent/core/tool.ts";
-import { freeTurn, isTurnSpent, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { freeTick, isTickSpent, ownTick, sharedTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { doneEvent } from "../../protocol/end.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../../protocol/event.ts";
@@ -60,7 +60,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : firstAttempt();
     const prepared = await prepareRun(claim, services, control, previous);
     const { agent, input, bytes } = prepared;
-    if (areLong(input.input)) await ownTurn(owner.tenant);
+    if (areLong(input.input)) await ownTick(owner.tenant);
     if (run.attempt > 1)
       for (const event of await missingStart(claim, stores.events, agent.model.name))
         await writer.write(event);
@@ -104,11 +104,11 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
           const work = each.afterWrite?.(event);
           if (work) await work;
         }
-        // A store that answers at once would let thousands of messages pass in one turn of the event loop.
-        if (event.event === "on_message" && isTurnSpent()) await sharedTurn(owner.tenant);
+        // A store that answers at once would let thousands of messages pass in one tick of the event loop.
+        if (event.event === "on_message" && isTickSpent()) await sharedTick(owner.tenant);
       }
       // Runs that come at once, as a run's subagents do, all show that they begin; then they work one after the other.
-      if (isBeginning(event)) await freeTurn(owner.tenant);
+      if (isBeginning(event)) await freeTick(owner.tenant);
     }
 
     log.ended(last);

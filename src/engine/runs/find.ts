@@ -5,7 +5,7 @@ import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { type Message, textOf } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord, Thread } from "../../agent/core/records.ts";
 import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../../agent/core/stores.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { indexIn, isIn } from "../../lib/search.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
@@ -137,7 +137,7 @@ export async function listInterrupts(
 /** Of messages, as JSON: after so much a search ends, having read its page of threads. */
 const SEARCHED_BYTES = 16 * 1024 * 1024;
 const SEARCHED_PAGE = 256 * 1024;
-/** Of a text in one turn of the event loop. */
+/** Of a text in one tick of the event loop. */
 const SEARCHED_CHARS = 64 * 1024;
 const EXCERPT_CHARS = 160;
 
@@ -194,7 +194,7 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
   let after: string | undefined;
   try {
     for (;;) {
-      await ownTurn(owner.tenant);
+      await ownTick(owner.tenant);
       const { texts, isLast } = await threads.messagePage(owner, thread, { after, bytes: SEARCHED_PAGE });
       for (const json of texts) {
         budget.bytes -= json.length;
@@ -212,14 +212,14 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
   }
 }
 
-/** Where `text` has `q`, in any case; -1 where it has not. A long text is searched in several turns of the event loop. */
+/** Where `text` has `q`, in any case; -1 where it has not. A long text is searched in several ticks of the event loop. */
 async function placeOf(q: string, text: string, tenant: string): Promise<number> {
   for (let from = 0; ; from += SEARCHED_CHARS) {
     // What begins in this part may end in the next one.
     const at = indexIn(text.slice(from, from + SEARCHED_CHARS + q.length).toLowerCase(), q);
     if (at >= 0) return from + at;
     if (from + SEARCHED_CHARS >= text.length) return -1;
-    await ownTurn(tenant);
+    await ownTick(tenant);
   }
 }
 

@@ -5,7 +5,7 @@ import { hasCode } from "../../agent/core/errors.ts";
 import type { Output } from "../../agent/core/output.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../../agent/core/stores.ts";
-import { sharedTurn } from "../../lib/async.ts";
+import { sharedTick } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -142,7 +142,7 @@ export async function* readLogRange(
   const reading = new AbortController();
   try {
     for await (const batch of log.read(run, after, reading.signal)) {
-      await sharedTurn(run.owner.tenant);
+      await sharedTick(run.owner.tenant);
       for (const entry of batch) {
         if (entry.seq <= last) yield entry;
         if (entry.seq >= last) return;

@@ -9,7 +9,7 @@ import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
 import { unrecordedRun } from "../../agent/core/run.ts";
 import { type Agent, toolsOffered } from "../../agent/core/runnable-agent.ts";
 import type { Tool } from "../../agent/core/tool.ts";
-import { freeTurn } from "../../lib/async.ts";
+import { freeTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { RunServices } from "./services.ts";
@@ -31,7 +31,7 @@ export async function offerOf(
     keptOverrides(items, owner, name),
   ]);
   // They are asked for of every agent at once.
-  await freeTurn(owner.tenant);
+  await freeTick(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
   const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };

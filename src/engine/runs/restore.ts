@@ -3,7 +3,7 @@
 import { AppError } from "../../agent/core/errors.ts";
 import { areLong } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { isBranch } from "./branches.ts";
@@ -33,7 +33,7 @@ export async function restoreBranch(
     throw new AppError("not_found", `Thread \`${thread_id}\` has no branch \`${branch_id}\`.`);
   const ours = await threads.messages(owner, thread_id);
   const theirs = await threads.messages(owner, branch_id);
-  if (areLong(ours) || areLong(theirs)) await ownTurn(owner.tenant);
+  if (areLong(ours) || areLong(theirs)) await ownTick(owner.tenant);
   const shared = sharedBeginning(ours, theirs);
   const input = theirs.slice(shared);
   if (input.length === 0)

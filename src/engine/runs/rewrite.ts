@@ -6,7 +6,7 @@ import { areLong, type Message, unanswered } from "../../agent/core/message.ts";
 import { newRunId } from "../../agent/core/new-ids.ts";
 import type { RunRecord, Thread } from "../../agent/core/records.ts";
 import type { NewRun } from "../../agent/core/stores.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
@@ -54,7 +54,7 @@ export async function replaceMessages(
   thread: Thread,
   { ours, theirs }: { readonly ours: readonly Message[]; readonly theirs: readonly Message[] },
 ): Promise<RunRecord | undefined> {
-  if (areLong(ours) || areLong(theirs)) await ownTurn(owner.tenant);
+  if (areLong(ours) || areLong(theirs)) await ownTick(owner.tenant);
   const shared = sharedBeginning(ours, theirs);
   const [input, replaced] = [theirs.slice(shared), ours[shared]];
   if (!replaced) return input.length === 0 ? undefined : appendMessages(runs, owner, thread, input);

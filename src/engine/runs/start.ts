@@ -23,7 +23,7 @@ import type {
 } from "../../agent/core/stores.ts";
 import { withMargin } from "../../agent/core/usage-meter.ts";
 import { checkClientTools } from "../../agent/tools/client.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -143,7 +143,7 @@ async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: 
 /** Checks what a request of a tenant brings. Throws `invalid_request`. */
 async function checkOutputSchema(tenant: string, schema: Record<string, unknown>): Promise<void> {
   const { validate } = await loadSchemaEngine();
-  await ownTurn(tenant);
+  await ownTick(tenant);
   try {
     if (schema.type !== "object") throw new SyntaxError('needs `"type": "object"`');
     validate(schema);
@@ -223,7 +223,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     // Last, as it takes long: a run that is refused anyway costs nothing.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
-    if (areLong(request.input)) await ownTurn(owner.tenant);
+    if (areLong(request.input)) await ownTick(owner.tenant);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };

@@ -6,7 +6,7 @@ import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { AgentSummary, NewChild, Subagents } from "../../agent/core/hook.ts";
 import { isSettled, type Lineage, type RunRequest } from "../../agent/core/records.ts";
 import type { RunKey, Stores } from "../../agent/core/stores.ts";
-import { freeTurn } from "../../lib/async.ts";
+import { freeTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { isTerminal, type StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -31,7 +31,7 @@ export function createSubagents(engine: () => Runs): Subagents {
 
     async begin(owner, child) {
       // A run may start many at once.
-      await freeTurn(owner.tenant);
+      await freeTick(owner.tenant);
       const runs = engine();
       const existing = await newest(owner, child.thread_id);
       if (existing) return existing;

@@ -5,7 +5,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import type { NewThread, ThreadStore } from "../../agent/core/stores.ts";
-import { isTurnSpent, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { isTickSpent, ownTick, sharedTick } from "../../lib/async.ts";
 import { isTerminal } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { withHold } from "../quotas/holds.ts";
@@ -29,9 +29,9 @@ export async function bytesWith(
 ): Promise<number | undefined> {
   if (messages.length === 0) return undefined;
   let bytes = before;
-  if (areLong(messages)) await ownTurn(owner.tenant);
+  if (areLong(messages)) await ownTick(owner.tenant);
   for (const message of messages) {
-    if (isTurnSpent()) await sharedTurn(owner.tenant);
+    if (isTickSpent()) await sharedTick(owner.tenant);
     bytes += sizeOf(message);
   }
   if (bytes > limit) throw threadFull(thread_id, bytes, limit);

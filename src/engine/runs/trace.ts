@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { type Message, Usage } from "../../agent/core/message.ts";
 import type { EventLog, RunKey } from "../../agent/core/stores.ts";
-import { freeTurn, ownTurn } from "../../lib/async.ts";
+import { freeTick, ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { firstChars } from "../../lib/text.ts";
 import { ErrorShape, type EventName, type StreamEvent } from "../../protocol/event.ts";
@@ -14,7 +14,7 @@ import { readLogRange } from "./follow.ts";
 /** A trace is no second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
-/** Of events that are read in one turn of the event loop. */
+/** Of events that are read in one tick of the event loop. */
 const SLICE_CHARS = 256 * 1024;
 
 const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters.`);
@@ -66,7 +66,7 @@ export async function traceOf(
   { costOf }: Pick<Quotas, "costOf">,
 ): Promise<Trace> {
   const { last } = await log.bounds(run);
-  await freeTurn(run.owner.tenant);
+  await freeTick(run.owner.tenant);
   let left = SLICE_CHARS;
   const tracer = createTracer(costOf);
   // Events were checked when they were appended.
@@ -74,7 +74,7 @@ export async function traceOf(
     if (TRACED.has(event)) tracer.see(JSON.parse(json) as StreamEvent);
     left -= json.length;
     if (left > 0) continue;
-    await ownTurn(run.owner.tenant);
+    await ownTick(run.owner.tenant);
     left = SLICE_CHARS;
   }
   return tracer.trace();

@@ -5,7 +5,7 @@ import { hasCode } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import type { MessagePage, NewThread } from "../../agent/core/stores.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { jsonCopy } from "../../lib/json.ts";
 import { randomId } from "../../lib/random-id.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -16,7 +16,7 @@ import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
 import type { Staged } from "./thread-head.ts";
 
-/** Bytes of messages to write in one turn of the event loop; the message that passes the limit ends the turn. */
+/** Bytes of messages to write in one tick of the event loop; the message that passes the limit ends the turn. */
 const SLICE_BYTES = 256 * 1024;
 
 type Slices = AsyncIterable<readonly MessageText[]>;
@@ -70,7 +70,7 @@ async function stage<Ref>(
   return { token, count, bytes, last };
 }
 
-/** True if a thread may be created with all of these messages in one turn of the event loop. */
+/** True if a thread may be created with all of these messages in one tick of the event loop. */
 export const isOneSlice = (messages: readonly Message[]) =>
   messages.length <= SLICE_ROWS && !areLong(messages, SLICE_BYTES);
 
@@ -82,7 +82,7 @@ export async function* slicesOf(
   const known = new Set<string>();
   let slice: MessageText[] = [];
   let left = SLICE_BYTES;
-  await ownTurn(tenant);
+  await ownTick(tenant);
   for (const message of messages) {
     if (known.has(message.id)) continue;
     known.add(message.id);
@@ -93,7 +93,7 @@ export async function* slicesOf(
     yield slice;
     slice = [];
     left = SLICE_BYTES;
-    await ownTurn(tenant);
+    await ownTick(tenant);
   }
   yield slice;
 }
@@ -110,7 +110,7 @@ export async function* slicesOfThread<Ref>(
   if (until !== undefined && !(await kernel.threads.message(owner, from, until))) throw noSuchMessage(until);
   let after: string | undefined;
   for (;;) {
-    await ownTurn(owner.tenant);
+    await ownTick(owner.tenant);
     const { texts, isLast } = await nextPage(kernel, owner, { from, after });
     const all = texts.map((text) => ({ id: idIn(text), text }));
     const end = all.findIndex(({ id }) => id === until) + 1;

@@ -113,7 +113,7 @@ export class Log {
     this.#waiting.clear();
   }
 
-  /** Wakes readers once for everything that is written in this turn of the event loop. */
+  /** Wakes readers once for everything that is written in this tick of the event loop. */
   ringSoon(): void {
     if (this.#ringsSoon || this.#waiting.size === 0) return;
     this.#ringsSoon = true;

@@ -35,7 +35,7 @@ export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** Number of a thread's rows to copy or delete in one turn of the event loop. */
+/** Number of a thread's rows to copy or delete in one tick of the event loop. */
 export const SLICE_ROWS = 128;
 
 /** How many of `sizes` fit into `bytes`, in their order: at least one if there is one. */

@@ -3,7 +3,7 @@
 import { isSettled } from "../../agent/core/records.ts";
 import type { Claim, ControlMessage, RunStore } from "../../agent/core/stores.ts";
 import { mostDeathsBeside } from "../../agent/core/trials.ts";
-import { sharedTurn } from "../../lib/async.ts";
+import { sharedTick } from "../../lib/async.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
@@ -18,7 +18,7 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     leaseMs: limits.leaseMs,
 
     async list(owner, threadId, page) {
-      await sharedTurn(owner.tenant);
+      await sharedTick(owner.tenant);
       return kernel.runs.list(owner, threadId, page);
     },
 

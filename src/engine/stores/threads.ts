@@ -5,7 +5,7 @@ import { hasCode } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
 import { titleFrom } from "../../agent/core/title.ts";
-import { areLong, freeTurn, ownTurn, sharedTurn } from "../../lib/async.ts";
+import { areLong, freeTick, ownTick, sharedTick } from "../../lib/async.ts";
 import { deepFreeze, jsonCopy } from "../../lib/json.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -13,7 +13,7 @@ import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-i
 import type { Kernel } from "./kernel.ts";
 import * as rules from "./rules.ts";
 
-/** Bytes of messages to parse in one turn of the event loop. */
+/** Bytes of messages to parse in one tick of the event loop. */
 const PAGE_BYTES = 256 * 1024;
 
 type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
@@ -26,18 +26,18 @@ export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus
     ...kernel.threads,
 
     async list(owner, query) {
-      await sharedTurn(owner.tenant);
+      await sharedTick(owner.tenant);
       return kernel.threads.list(owner, query);
     },
 
     async state(owner, id) {
-      await sharedTurn(owner.tenant);
+      await sharedTick(owner.tenant);
       return kernel.threads.state(owner, id);
     },
 
     async messages(owner, id, { after, limit } = {}) {
       if (!kernel.threads.messages) return parsed(kernel, owner, { id, after, limit });
-      await sharedTurn(owner.tenant);
+      await sharedTick(owner.tenant);
       return kernel.threads.messages(owner, id, omitUndefined({ after, limit }));
     },
 
@@ -122,11 +122,11 @@ async function* pages<Thread>(
   { id, after, limit }: Window,
 ): AsyncGenerator<Message[], void, void> {
   let from = after;
-  for (let left = limit; left !== 0; await ownTurn(owner.tenant)) {
+  for (let left = limit; left !== 0; await ownTick(owner.tenant)) {
     const page = { after: from, limit: left, bytes: PAGE_BYTES };
     const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
     // A store may answer many readers in one turn.
-    await (areLong(texts) ? freeTurn(owner.tenant) : sharedTurn(owner.tenant));
+    await (areLong(texts) ? freeTick(owner.tenant) : sharedTick(owner.tenant));
     // Every text was written from a message.
     const messages = texts.map((text) => deepFreeze(JSON.parse(text) as Message));
     yield messages;

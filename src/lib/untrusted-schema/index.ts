@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
-import { ownTurn } from "../async.ts";
+import { ownTick } from "../async.ts";
 import { isObject } from "../json.ts";
 import { stepsOf } from "../json-pointer.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
@@ -23,7 +23,7 @@ export type SchemaCheck = (value: unknown) => string[];
 
 /** Checks values against one schema. */
 export interface SchemaChecker {
-  /** Compiles the schema, in turns of the event loop of their own. */
+  /** Compiles the schema, in ticks of the event loop of their own. */
   prepare(): Promise<void>;
   /** Compiles the schema when nothing has prepared it. A schema that cannot be used is a fault of every value. */
   readonly check: SchemaCheck;
@@ -43,7 +43,7 @@ export interface SchemaEngine {
    * a `SyntaxError` whose message completes "The schema …".
    */
   validate(schema: unknown): number;
-  /** Compiles a schema, in turns of the event loop of their own. Throws as `validate` does. */
+  /** Compiles a schema, in ticks of the event loop of their own. Throws as `validate` does. */
   compile(schema: JsonSchema): Promise<void>;
   /** Compiles nothing yet. Equal schemas share what is compiled of them. */
   checker(schema: JsonSchema): SchemaChecker;
@@ -64,11 +64,11 @@ export function loadSchemaEngine(): Promise<SchemaEngine> {
 export async function warmUpSchemaEngine(): Promise<void> {
   const { validate, checker } = await loadSchemaEngine();
   const schema = { type: "object", properties: { text: { type: "string", pattern: "^x" } } };
-  await ownTurn();
+  await ownTick();
   validate(schema);
   const { prepare, check } = checker(schema);
   await prepare();
-  await ownTurn();
+  await ownTick();
   check({ text: "" });
 }
 
@@ -96,9 +96,9 @@ async function load(): Promise<SchemaEngine> {
   return {
     validate: (schema) => usable(schema).parts,
     async compile(schema) {
-      await ownTurn();
+      await ownTick();
       const compiled = compiledOnce(schema);
-      await ownTurn();
+      await ownTick();
       compiled.first();
     },
     checker(schema) {
@@ -110,10 +110,10 @@ async function load(): Promise<SchemaEngine> {
       return {
         async prepare() {
           try {
-            await ownTurn();
+            await ownTick();
             const { first, all } = compiled();
             for (const compile of [first, all]) {
-              await ownTurn();
+              await ownTick();
               compile();
             }
           } catch (error) {

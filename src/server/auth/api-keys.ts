@@ -14,7 +14,7 @@ import {
   remove,
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
-import { mapInTurns } from "../../lib/async.ts";
+import { mapInTicks } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
@@ -74,7 +74,7 @@ export function createApiKeys(documents: Documents): ApiKeyStore {
 
     async list(tenant) {
       const all = await documents.list(KEYS);
-      const keys = await mapInTurns(tenant ?? "", all, (document) => shown(recordOf(document)));
+      const keys = await mapInTicks(tenant ?? "", all, (document) => shown(recordOf(document)));
       return keys
         .filter((key) => tenant === undefined || key.tenant === tenant)
         .sort((a, b) =>

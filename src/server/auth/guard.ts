@@ -5,7 +5,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { Origin } from "../../agent/core/records.ts";
 import { parseTraceparent } from "../../agent/core/trace-context.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
-import { isTurnSpent, sharedTurn } from "../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../lib/async.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";
@@ -119,10 +119,10 @@ export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   });
 }
 
-/** Call it after `guard`. Requests that come at once take turns of the event loop, tenants by turns. */
+/** Call it after `guard`. Requests that come at once take ticks of the event loop, tenants by turns. */
 export function spreadRequests(server: FastifyInstance): void {
   server.addHook("onRequest", (request, _reply, done) => {
-    if (!isTurnSpent()) return done();
-    sharedTurn(tenantOf(request)).then(() => done(), done);
+    if (!isTickSpent()) return done();
+    sharedTick(tenantOf(request)).then(() => done(), done);
   });
 }

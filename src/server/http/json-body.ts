@@ -1,9 +1,9 @@
 // Reads JSON bodies. The work is bounded before it begins: a text is counted before it is parsed, and a large one is parsed
-// and handled in a turn of the event loop of its own.
+// and handled in a tick of the event loop of its own.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
-import { LARGE_BYTES, ownTurn } from "../../lib/async.ts";
+import { LARGE_BYTES, ownTick } from "../../lib/async.ts";
 import { jsonSize } from "../../lib/json.ts";
 import { tenantOf } from "../auth/guard.ts";
 
@@ -14,7 +14,7 @@ const MAX_KEYS = 10_000;
 
 const large = new WeakSet<object>();
 
-/** Whether to check and convert this body takes turns of the event loop of its own. */
+/** Whether to check and convert this body takes ticks of the event loop of its own. */
 export const isLargeBody = (body: unknown) => typeof body === "object" && body !== null && large.has(body);
 
 export interface JsonBodies {
@@ -42,7 +42,7 @@ export function readJsonBodies(
           `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}); send it as it is.`,
         );
       if (isEmptyTaken && body.length === 0) return undefined;
-      if (body.length > LARGE_BYTES) await ownTurn(tenantOf(request));
+      if (body.length > LARGE_BYTES) await ownTick(tenantOf(request));
       const { entries, widest, depth } = jsonSize(body);
       if (depth > MAX_DEPTH)
         throw new AppError(
@@ -67,7 +67,7 @@ export function readJsonBodies(
       if (body.length > LARGE_BYTES) {
         if (typeof value === "object" && value !== null) large.add(value);
         // What follows may take as long as parsing.
-        await ownTurn(tenantOf(request));
+        await ownTick(tenantOf(request));
       }
       return value;
     },

@@ -1,10 +1,10 @@
-// JSON answers that may be long. They are written in parts, in turns of the event loop of their own, each once the client has
+// JSON answers that may be long. They are written in parts, in ticks of the event loop of their own, each once the client has
 // taken the one before, so that a client that reads nothing costs one part.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Page } from "../../agent/core/stores.ts";
-import { freeTurn, LARGE_BYTES } from "../../lib/async.ts";
+import { freeTick, LARGE_BYTES } from "../../lib/async.ts";
 import type { Credentials } from "../auth/credential-end.ts";
 import { hasPrincipal, ownerOf } from "../auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
@@ -12,7 +12,7 @@ import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
-/** Of what is written in one turn of the event loop; a turn ends with the text that passes it. */
+/** Of what is written in one tick of the event loop; a turn ends with the text that passes it. */
 const SLICE_CHARS = 128 * 1024;
 
 /** Lists of JSON texts that follow each other; what they return says what stands behind them. */
@@ -35,7 +35,7 @@ export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (
   for (const item of items) {
     if (hasTurn ? left <= 0 : charsOf(item, left) > left) {
       if (texts.length > 0) yield texts;
-      await freeTurn(tenant);
+      await freeTick(tenant);
       [texts, left, hasTurn] = [[], SLICE_CHARS, true];
     }
     const text = toJson(item);

@@ -4,7 +4,7 @@
 import type { Readable } from "node:stream";
 import type { Message } from "../../agent/core/message.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
-import { areLong, freeTurn, ownTurn } from "../../lib/async.ts";
+import { areLong, freeTick, ownTick } from "../../lib/async.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
 import type { Unread } from "./unread-answers.ts";
@@ -53,11 +53,11 @@ async function* read({ threads, toJson, owner, id }: Source, window: Window): Li
   let { after, limit, bytes } = window;
   for (;;) {
     // Several answers at once take turns, too.
-    await freeTurn(owner.tenant);
+    await freeTick(owner.tenant);
     const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
     const { texts, isLast } = await threads.messagePage(owner, id, page);
     // A store may answer many readers in one turn.
-    if (areLong(texts)) await ownTurn(owner.tenant);
+    if (areLong(texts)) await ownTick(owner.tenant);
     // Every text was written from a message.
     const messages = texts.map((text) => ({ message: JSON.parse(text) as Message, text }));
     yield messages.map(({ message, text }) => toJson(message, text));

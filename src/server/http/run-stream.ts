@@ -10,7 +10,7 @@ import type { Cursor, LogEntry, RunKey, Stores } from "../../agent/core/stores.t
 import { getRun, keyOf, stopRun } from "../../engine/runs/control.ts";
 import { followThread, outputOf, type ThreadCursor } from "../../engine/runs/follow.ts";
 import { endRun } from "../../engine/runs/start.ts";
-import { freeTurn, LARGE_BYTES } from "../../lib/async.ts";
+import { freeTick, LARGE_BYTES } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -124,7 +124,7 @@ async function finishedRun(
   for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over])))
     for (const { event, json } of batch) {
       if (event !== "on_message") continue;
-      if (json.length > LARGE_BYTES) await freeTurn(key.owner.tenant);
+      if (json.length > LARGE_BYTES) await freeTick(key.owner.tenant);
       messages.push(...messageIn(json));
       bytes += json.length;
     }

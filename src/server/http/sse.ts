@@ -8,7 +8,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
 import { admit, type Hold, holdWhile } from "../../engine/quotas/holds.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
-import { linkedTo, ownTurn } from "../../lib/async.ts";
+import { linkedTo, ownTick } from "../../lib/async.ts";
 import { atMostEvery } from "../../lib/at-most-every.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -30,7 +30,7 @@ export interface Frame {
 /** One whose data is made while it is written. */
 export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
 
-/** Of a long event that are written in one turn of the event loop. */
+/** Of a long event that are written in one tick of the event loop. */
 const TURN_CHARS = 128 * 1024;
 
 /** How often the log has a line of streams that ended early, at most, in ms. */
@@ -244,7 +244,7 @@ async function sendFrames(
         }
         if (denied.aborted) return endOfDenied();
       }
-      // Node would send them at the end of this turn of the event loop, which may make the request to the model first.
+      // Node would send them at the end of this tick of the event loop, which may make the request to the model first.
       if (isFirst) raw.socket?.uncork();
       isFirst = false;
     }
@@ -322,7 +322,7 @@ async function writeInPieces(
       if (text.length < TURN_CHARS) continue;
       if (!(await write(text))) return false;
       text = "";
-      await ownTurn(tenant);
+      await ownTick(tenant);
     }
     return await write(`${text}\n\n`);
   } finally {

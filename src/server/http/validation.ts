@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance, FastifyTypeProvider } from "fastify";
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
-import { check, checkInTurns, type Fault, sentence } from "../../lib/check.ts";
+import { check, checkInTicks, type Fault, sentence } from "../../lib/check.ts";
 import { fitted } from "../../lib/fitted.ts";
 import { tenantOf } from "../auth/guard.ts";
 import { isLargeBody } from "./json-body.ts";
@@ -38,7 +38,7 @@ function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has">
   server.addHook("preValidation", (request, _reply, done) => {
     const { schema } = request.routeOptions;
     if (!isLargeBody(request.body) || !(schema?.body instanceof z.ZodType)) return done();
-    const checking = checkInTurns(schema.body, request.body, tenantOf(request)).then((checked) => {
+    const checking = checkInTicks(schema.body, request.body, tenantOf(request)).then((checked) => {
       if ("faults" in checked) throw invalid(checked.faults, "body");
       request.body = checked.value;
       known.add(Object(checked.value));

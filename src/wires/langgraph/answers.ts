@@ -3,7 +3,7 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import { areLong, lengthOfAll, type Message } from "../../agent/core/message.ts";
-import { ownTurn } from "../../lib/async.ts";
+import { ownTick } from "../../lib/async.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { clientDisconnect } from "../../server/http/client-disconnect.ts";
 import { inSlices } from "../../server/http/long-answers.ts";
@@ -21,7 +21,7 @@ export interface WrittenJson {
 }
 
 /**
- * The messages as JSON, to make an answer of. Those of a long thread are written in several turns of the event loop, and count
+ * The messages as JSON, to make an answer of. Those of a long thread are written in several ticks of the event loop, and count
  * from the beginning: many clients may ask for them at once. Throws `unavailable` when there is no room for them, and ends when
  * the client has left.
  */
@@ -68,10 +68,10 @@ function* chain(first: string, second: string, others: Iterable<string>): Genera
   yield* others;
 }
 
-/** A client that reads fast would take all of them in one turn of the event loop. */
+/** A client that reads fast would take all of them in one tick of the event loop. */
 async function* inTurns(tenant: string, pieces: Iterable<string>): AsyncGenerator<string, void, void> {
   for (const piece of pieces) {
-    await ownTurn(tenant);
+    await ownTick(tenant);
     yield piece;
   }
 }

@@ -13,7 +13,7 @@ import {
 } from "../../engine/runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
-import { mapInTurns } from "../../lib/async.ts";
+import { mapInTicks } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
@@ -119,7 +119,7 @@ async function saidIn(
   body: RunBody,
 ): Promise<TurnInput> {
   const known = await thread.messages();
-  const messages = await mapInTurns(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
+  const messages = await mapInTicks(owner.tenant, countingIn(known, sentMessages(body)), messageIn);
   const { input, place } = taskOf(known, messages, checkpointIn(body));
   const newest = input.findLast((message) => message.role === "user");
   const isNew = place.as === "new";

@@ -7,7 +7,7 @@ import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import { keyOf } from "../../engine/runs/control.ts";
 import { openOn } from "../../engine/runs/start.ts";
-import { mapInTurns } from "../../lib/async.ts";
+import { mapInTicks } from "../../lib/async.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
 import { eventIn } from "../fold.ts";
@@ -99,7 +99,7 @@ async function seenBy(
   return seq === after.seq ? after : { seq, k: Number.POSITIVE_INFINITY };
 }
 
-/** Only who wants whole states needs the messages; those of a long thread are written in several turns of the event loop. */
+/** Only who wants whole states needs the messages; those of a long thread are written in several ticks of the event loop. */
 async function historyOf(
   { threads }: Stores,
   owner: Owner,
@@ -108,5 +108,5 @@ async function historyOf(
 ): Promise<History> {
   const state = await threads.state(owner, thread_id);
   const messages = modes.has("values") ? await threads.messages(owner, thread_id) : [];
-  return { calls: unanswered(messages), texts: await mapInTurns(owner.tenant, messages, textOf), state };
+  return { calls: unanswered(messages), texts: await mapInTicks(owner.tenant, messages, textOf), state };
 }

@@ -18,7 +18,7 @@ import { awaitedCalls } from "../../engine/runs/rewrite.ts";
 import { openOn } from "../../engine/runs/start.ts";
 import { deleteThreadTree } from "../../engine/runs/thread-actions.ts";
 import { createWithMessages } from "../../engine/runs/thread-bytes.ts";
-import { mapInTurns } from "../../lib/async.ts";
+import { mapInTicks } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
@@ -259,11 +259,11 @@ async function placed(
   known: readonly UserMessage[],
   sent: readonly UserMessage[],
 ): Promise<SentMessage[]> {
-  const texts = await mapInTurns(tenant, known, textOfContent);
+  const texts = await mapInTicks(tenant, known, textOfContent);
   // Of the messages with a text, the earliest comes last.
   const places = Map.groupBy([...texts.keys()].reverse(), (at) => texts[at]);
   let next = 0;
-  return mapInTurns(tenant, sent, (message, index) => {
+  return mapInTicks(tenant, sent, (message, index) => {
     const { content } = message;
     const mayBeKnown = index < sent.length - 1 || sent.length === 1;
     const same = (mayBeKnown && places.get(textOfContent(message))) || [];

@@ -30,7 +30,7 @@ function addThreads(count: number): void {
   });
 }
 
-/** How many turns of the event loop others have before `work` ends. */
+/** How many ticks of the event loop others have before `work` ends. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let isOver = false;
   const end = work.finally(() => {

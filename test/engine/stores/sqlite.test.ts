@@ -273,7 +273,7 @@ describe("a database", () => {
     await stores.close();
   });
 
-  test("writes the megabytes of several runs in turns of the event loop of their own", () =>
+  test("writes the megabytes of several runs in ticks of the event loop of their own", () =>
     inWorld(open, async ({ stores }) => {
       const claims = await Promise.all(upTo(4).map((n) => claimed(stores, `t${n}`)));
       let turns = 0;

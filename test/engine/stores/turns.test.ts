@@ -1,13 +1,13 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { AppError } from "../../../src/agent/core/errors.ts";
-import { createTurns } from "../../../src/engine/stores/shared/turns.ts";
+import { limitReads } from "../../../src/engine/stores/shared/read-limit.ts";
 
 const DEADLINE_MS = 60_000;
 
 /** Reads that end when `ends` says so. `begun` names those that were let in, in order. */
 function reads(atOnce: number) {
-  const inTurn = createTurns(atOnce);
+  const inTurn = limitReads(atOnce);
   const begun: string[] = [];
   const ends: PromiseWithResolvers<void>[] = [];
   const read = (tenant: string, name: string, ms = DEADLINE_MS) => {

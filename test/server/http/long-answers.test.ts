@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ownTurn } from "../../../src/lib/async.ts";
+import { ownTick } from "../../../src/lib/async.ts";
 import { inSlices, type Lists, listOf, objectOf, payloadOf } from "../../../src/server/http/long-answers.ts";
 
 const CHARS = 100_000;
@@ -18,7 +18,7 @@ test("while a long answer is written, other tenants have their turns, and turns 
     for await (const _ of inSlices("fat", items, JSON.stringify)) order.push("slice");
   })();
   for (let turn = 0; turn < 5; turn++) {
-    await ownTurn("other");
+    await ownTick("other");
     order.push("other");
   }
   await written;
@@ -28,7 +28,7 @@ test("while a long answer is written, other tenants have their turns, and turns 
 });
 
 test("a short answer waits for no turn, however many others do", async () => {
-  const others = Array.from({ length: 10 }, (_, index) => ownTurn(`t${index}`));
+  const others = Array.from({ length: 10 }, (_, index) => ownTick(`t${index}`));
   let turns = 0;
   for (const other of others) void other.then(() => turns++);
   const few = inSlices(

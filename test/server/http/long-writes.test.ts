@@ -6,10 +6,10 @@ import { startServer } from "../../support/server.ts";
 const KIB = 1024;
 const CHARS = 500 * KIB;
 const COUNT = 24;
-/** What is written in one turn of the event loop: a message, which is not parted, and a part of the next one. */
+/** What is written in one tick of the event loop: a message, which is not parted, and a part of the next one. */
 const A_TURN = 3 * CHARS;
 
-/** The most bytes that servers of this process write in one turn of the event loop while `work` is done. */
+/** The most bytes that servers of this process write in one tick of the event loop while `work` is done. */
 async function mostInOneTurn(work: () => Promise<unknown>): Promise<number> {
   let [most, now, isOver] = [0, 0, false];
   for (const name of ["write", "end"] as const) {
@@ -77,7 +77,7 @@ const input = { threadId: "fat", runId: "r", state: {}, messages: [], tools: [],
 
 const graphRun = { assistant_id: "assistant", input: { messages: [{ role: "user", content: "go" }] } };
 
-describe("of a long answer no more is written in one turn of the event loop than a part", () => {
+describe("of a long answer no more is written in one tick of the event loop than a part", () => {
   test.each([
     ["the end of a run", async () => {}, "/threads/fat/runs", many],
     ["the threads of LangGraph's clients", fatThreads, "/langgraph/threads/search", { limit: 100 }],
@@ -112,7 +112,7 @@ describe("of a long answer no more is written in one turn of the event loop than
   });
 });
 
-test("of many permission rules no more is written in one turn of the event loop than a slice", async () => {
+test("of many permission rules no more is written in one tick of the event loop than a slice", async () => {
   const { url } = await startServer();
   const path = `${url}/agents/assistant/permissions`;
   const headers = { "content-type": "application/json" };

@@ -2,7 +2,7 @@
 // from the model. Every decision is a span of the trace.
 
 import { z } from "zod";
-import { ownTurn, sharedTurn } from "../../../lib/async.ts";
+import { ownTick, sharedTick } from "../../../lib/async.ts";
 import type { Fault } from "../../../lib/check.ts";
 import { sharedRegex } from "../../../lib/regex.ts";
 import { firstChars } from "../../../lib/text.ts";
@@ -154,7 +154,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           for (const rule of [...configured, ...remembered]) {
             compileRule(rule);
             if (rule.matcher.regex !== undefined) sharedRegex(rule.matcher.regex);
-            await sharedTurn(run.owner.tenant);
+            await sharedTick(run.owner.tenant);
           }
           run.values.set(COMMAND_ENVIRONMENT, {
             ...run.values.get(COMMAND_ENVIRONMENT),
@@ -171,7 +171,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
           // What other calls of the message have remembered by then is for later ones.
           const policies = policiesFor(run);
           // Decisions about the calls of one message do not add up.
-          await ownTurn(run.owner.tenant);
+          await ownTick(run.owner.tenant);
           const verdict = judge(request, policies);
           if (recorder) trace(recorder, request, verdict, run);
           // Rules and tools may have changed since: an answer counts unless the call is denied now.

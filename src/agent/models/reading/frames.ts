@@ -8,7 +8,7 @@ import { ProviderError, refused } from "../failure.ts";
 import type { ProviderEvent } from "../reply.ts";
 import { errorIn } from "./error-shape.ts";
 
-/** Maximum length of one event, or of an answer that is one event: parsing it takes one turn of the event loop. */
+/** Maximum length of one event, or of an answer that is one event: parsing it takes one tick of the event loop. */
 const MAX_EVENT_CHARS = 2 * 1024 * 1024;
 
 export interface Listener {

@@ -1,6 +1,6 @@
 // From the answer of a tool's server to the result of the call.
 
-import { isTurnSpent, sharedTurn } from "../../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../../lib/async.ts";
 import { jsonSize } from "../../../lib/json.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { PublicResponse } from "../../../lib/ssrf-safe-fetch/index.ts";
@@ -82,7 +82,7 @@ async function* readStream(
 ): Stream<ToolResult> {
   let told = 0;
   for await (const text of texts) {
-    if (isTurnSpent()) await sharedTurn(tenant);
+    if (isTickSpent()) await sharedTick(tenant);
     const reply = parsed(text);
     const result = replyResult(reply);
     if (result) return result;

@@ -1,7 +1,7 @@
 // The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
 
 import { LRUCache } from "lru-cache";
-import { ownTurn } from "../../../lib/async.ts";
+import { ownTick } from "../../../lib/async.ts";
 import { globMatcher } from "../../../lib/glob.ts";
 import {
   change,
@@ -52,10 +52,10 @@ const MAX_READY_BYTES = 64 * 1024 * 1024;
 export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
   const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
 
-  /** Parsing and compiling take a turn of the event loop of their own. */
+  /** Parsing and compiling take a tick of the event loop of their own. */
   const readyOf = async (tenant: string, { key, body, version }: Document): Promise<ReadyTool> => {
     const id = JSON.stringify([tenant, key, version]);
-    if (!ready.has(id)) await ownTurn(tenant);
+    if (!ready.has(id)) await ownTick(tenant);
     // Another run may have made it meanwhile.
     const tool = ready.get(id) ?? readyTool(body);
     ready.set(id, tool, { size: body.length });

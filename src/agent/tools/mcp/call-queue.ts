@@ -9,7 +9,7 @@ const MAX_OF_ONE = 8;
 const MAX_WAITING = 256;
 const MAX_WAITING_OF_ONE = 64;
 
-export interface Turns {
+export interface CallQueue {
   /**
    * Resolves when the call may run, with a function that ends it. Throws an `McpFailure` when too many calls wait, and the
    * signal's reason when it aborts.
@@ -26,7 +26,7 @@ interface QueuedCall {
   go(): void;
 }
 
-export function createTurns(): Turns {
+export function createCallQueue(): CallQueue {
   const running = new Map<string, number>();
   let waiting: readonly QueuedCall[] = [];
   let taken = 0;

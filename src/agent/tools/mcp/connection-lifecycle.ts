@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../../lib/async.ts";
 import { backoff } from "../../../lib/backoff.ts";
-import type { Turns } from "./call-queue.ts";
+import type { CallQueue } from "./call-queue.ts";
 import type { Connection, Era } from "./connection.ts";
 import type { McpServerDefinition } from "./options.ts";
 import type { Log } from "./reporting.ts";
@@ -22,7 +22,7 @@ export interface LinkOptions {
   readonly log: Log;
   /** The version of Skein, as sent to servers. */
   readonly version: string;
-  readonly turns: Turns;
+  readonly queue: CallQueue;
   /** Called for each new connection and when the server announces it: its tools may have changed. */
   onToolsChanged(): void;
 }
@@ -71,7 +71,7 @@ export class Link {
   examine(connection: Connection): void {
     if (this.#isExamined || this.#closing.signal.aborted) return;
     this.#isExamined = true;
-    const resume = this.#options.turns.hold();
+    const resume = this.#options.queue.hold();
     void this.#exam(connection)
       .catch((error: unknown) => this.#options.log("warn", "cannot be ended", error))
       .finally(() => {
@@ -97,7 +97,7 @@ export class Link {
   async #exam(connection: Connection): Promise<void> {
     const hung = async () => {
       await sleep(HUNG_MS, undefined, { ref: false });
-      await this.#options.turns.over();
+      await this.#options.queue.over();
       return false;
     };
     if (await Promise.race([connection.isAlive(), hung()])) return;

@@ -12,7 +12,7 @@ import type { ToolCall } from "../../core/message.ts";
 import { reportFailure } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { failed, type Run, type Tool, type ToolResult } from "../../core/tool.ts";
-import { createTurns } from "./call-queue.ts";
+import { createCallQueue } from "./call-queue.ts";
 import type { Connection, Progress } from "./connection.ts";
 import { Link } from "./connection-lifecycle.ts";
 import { resultOf } from "./content.ts";
@@ -92,7 +92,7 @@ class McpServer {
   readonly #name: string;
   readonly #log: Log;
   readonly #mask: Mask;
-  readonly #turns = createTurns();
+  readonly #queue = createCallQueue();
   readonly #link: Link;
   readonly #closing = new AbortController();
   #tools: readonly Tool[] = [];
@@ -112,7 +112,7 @@ class McpServer {
       this.#isOutdated = true;
       void this.#list();
     };
-    this.#link = new Link({ definition, log: this.#log, version, turns: this.#turns, onToolsChanged });
+    this.#link = new Link({ definition, log: this.#log, version, queue: this.#queue, onToolsChanged });
   }
 
   /** Why it cannot be used now. */
@@ -214,7 +214,7 @@ class McpServer {
 
   async #ask(question: Question, run: Run): Promise<ToolResult> {
     const { signal } = question.limits;
-    const endTurn = await this.#turns.take(run.owner, signal);
+    const endCall = await this.#queue.take(run.owner, signal);
     try {
       const connection = await this.#link.connection(signal);
       try {
@@ -227,7 +227,7 @@ class McpServer {
         return await this.#send(question, await this.#link.connection(signal));
       }
     } finally {
-      endTurn();
+      endCall();
     }
   }
 

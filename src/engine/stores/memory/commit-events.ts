@@ -97,7 +97,7 @@ function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number)
   memory.weigh(thread, bytes);
 }
 
-/** A run's first entries wake its readers one by one; later ones together, once per turn of the event loop. */
+/** A run's first entries wake its readers one by one; later ones together, once per tick of the event loop. */
 const FIRST_ENTRIES = 16;
 
 /**

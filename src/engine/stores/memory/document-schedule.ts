@@ -11,17 +11,17 @@ import { inTurn, isDueAt } from "../document-rules.ts";
 import type { MemoryCollections } from "./collections.ts";
 import type { DocumentEntry } from "./records.ts";
 
-export interface MemoryTurns extends Pick<Documents, "pick"> {
+export interface MemorySchedule extends Pick<Documents, "pick"> {
   /** A document of the collection is due at `time`. */
   add(collection: Collection, time: number): void;
 }
 
 type IsDue = (time: number) => boolean;
 
-export function memoryTurns(
+export function memorySchedule(
   { itemsOf, ofTenant }: MemoryCollections,
   { now: clock }: { readonly now: () => number },
-): MemoryTurns {
+): MemorySchedule {
   /** The time of the next turn, by kind and tenant. */
   const kinds = new Map<string, Map<string, number>>();
 

@@ -20,7 +20,7 @@ import {
 } from "../document-rules.ts";
 import { noSuchThread } from "../errors.ts";
 import { memoryCollections } from "./collections.ts";
-import { byDue, memoryTurns } from "./document-turns.ts";
+import { byDue, memorySchedule } from "./document-schedule.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, weightOf } from "./records.ts";
 
@@ -35,7 +35,7 @@ export interface MemoryDocuments extends Documents {
 export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
   const collections = memoryCollections(memory);
   const { itemsOf, keep, threadOf, shelves } = collections;
-  const turns = memoryTurns(collections, memory.limits);
+  const schedule = memorySchedule(collections, memory.limits);
 
   return {
     shelves,
@@ -92,7 +92,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
       return gone.length;
     },
 
-    pick: turns.pick,
+    pick: schedule.pick,
 
     async write(collection, writes, { version, ...bounds }) {
       const dues = writes.map(dueOf);
@@ -116,7 +116,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
         if (body === undefined) items.delete(key);
         else {
           items.set(key, entryOf({ key, body, version, created_at, updated_at: now }, due));
-          turns.add(collection, due);
+          schedule.add(collection, due);
         }
       }
       keep(collection, items);

@@ -1,4 +1,4 @@
-// Threads, runs and deferred calls in memory. Every change is made in one turn of the event loop. Stored values are copies.
+// Threads, runs and deferred calls in memory. Every change is made in one tick of the event loop. Stored values are copies.
 // Returned values are copies or, as messages are, frozen: no caller can change what the store holds.
 
 import type { Owner } from "../../../protocol/ids.ts";

@@ -2,7 +2,7 @@
 
 import type { Thread } from "../../../agent/core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../../agent/core/stores.ts";
-import { isTurnSpent, sharedTurn } from "../../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../../lib/async.ts";
 import { isIn } from "../../../lib/search.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
@@ -65,7 +65,7 @@ export function describe(
 
 const weightOf = ({ title, metadata }: ThreadEntry) => Buffer.byteLength(JSON.stringify([title, metadata]));
 
-/** In as many turns of the event loop as it takes: a filter may pass over all of the owner's threads. */
+/** In as many ticks of the event loop as it takes: a filter may pass over all of the owner's threads. */
 export async function pageOfThreads(
   memory: MemoryThreads,
   owner: Owner,
@@ -77,7 +77,7 @@ export async function pageOfThreads(
   for (;;) {
     const threads = memory.threadsOf(owner, filter.parent);
     let left = last ? changedBefore(threads, last) : threads.length;
-    while (left > 0 && found.length <= limit && !isTurnSpent()) {
+    while (left > 0 && found.length <= limit && !isTickSpent()) {
       const thread = threads[--left];
       if (!thread) break;
       // A thread that changes until the page is full stands where it was found.
@@ -85,7 +85,7 @@ export async function pageOfThreads(
       if (fits(thread) && !memory.isDue(thread)) found.push({ thread: toThread(thread), place: last });
     }
     if (left === 0 || found.length > limit) break;
-    await sharedTurn(owner.tenant);
+    await sharedTick(owner.tenant);
   }
   const { items, ...next } = pageOf(found, limit, ({ place }) => encodePosition(place));
   return { items: items.map(({ thread }) => thread), ...next };

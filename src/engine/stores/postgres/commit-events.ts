@@ -184,7 +184,7 @@ function createLogAppender({ database, runFeed }: Services) {
 
   async function send(): Promise<void> {
     isSending = true;
-    // All that this turn of the event loop brings goes together.
+    // All that this tick of the event loop brings goes together.
     await new Promise((resolve) => setImmediate(resolve));
     while (gathered.length > 0) {
       const some = gathered.slice(0, MAX_BATCHES);

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster, Redis } from "ioredis";
 import type { OwnedCollection } from "../../../agent/core/documents.ts";
 import { type DueDocument, isInTurn, type Sum } from "../check/facts.ts";
-import { entryText, ofEntry } from "./document-turns.ts";
+import { entryText, ofEntry } from "./document-schedule.ts";
 import { collectionKeys, documentTurns, tenantTag } from "./keys.ts";
 
 /** Members of a set or a hash. */

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Cluster, type Redis } from "ioredis";
 import { storeClosed } from "../errors.ts";
 import { Deadlines, Outages, withTimeout } from "../shared/outages.ts";
-import { createTurns } from "../shared/turns.ts";
+import { limitReads } from "../shared/read-limit.ts";
 import { type Clients, chanceOf, isReplica, isReply, isUnknownScript, noAnswer, refusal } from "./client.ts";
 
 /** A readiness probe does not wait longer. */
@@ -44,7 +44,7 @@ export class Connection {
   readonly outages = new Outages();
   readonly #client: Client;
   readonly #bulk: Client;
-  readonly #inTurn = createTurns(BULK_AT_ONCE);
+  readonly #inTurn = limitReads(BULK_AT_ONCE);
   readonly #now: (() => number) | undefined;
   readonly #deadlineMs: number;
   /** Resolved while there is a connection. */

@@ -20,7 +20,7 @@ import { createSchedule, type Schedule, type ScheduleEntry } from "./schedule.ts
 /** Time within which a write that was noted is carried out or never, in ms. */
 const WRITTEN_MS = DEDUPE_TTL_MS;
 
-export interface RedisTurns {
+export interface RedisSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
    * Adds an entry for each document that will be due, before they are written: if this process ends in between, the entries are stale.
@@ -29,7 +29,7 @@ export interface RedisTurns {
   noted(collection: Collection, writes: readonly DocumentWrite[]): Promise<() => Promise<void>>;
 }
 
-export function redisTurns({ redis }: Pick<StoreContext, "redis">): RedisTurns {
+export function redisSchedule({ redis }: Pick<StoreContext, "redis">): RedisSchedule {
   return {
     async pick(kind, { limit, holdMs, aheadMs }) {
       const schedule = createSchedule(redis, documentTurns(kind), { holdMs, ...omitUndefined({ aheadMs }) });

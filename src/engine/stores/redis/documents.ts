@@ -13,6 +13,7 @@ import { dueOf, listedPage, placeOf, REFUSALS, roomFor, threadIdOf } from "../do
 import { noSuchThread } from "../errors.ts";
 import { LITTLE_BYTES } from "./connection.ts";
 import type { StoreContext } from "./context.ts";
+import { redisSchedule } from "./document-schedule.ts";
 import {
   addDocuments,
   changeDocuments,
@@ -24,7 +25,6 @@ import {
   sizeOfDocuments,
   trimDocuments,
 } from "./document-scripts.ts";
-import { redisTurns } from "./document-turns.ts";
 import { collectionKeys, DEDUPE_TTL_MS } from "./keys.ts";
 
 /** Behind all characters that the keys of lists are made of. */
@@ -38,7 +38,7 @@ export function redisDocuments({
   lifetime,
   owners,
 }: Pick<StoreContext, "redis"> & Partial<Pick<StoreContext, "lifetime" | "owners">>): Documents {
-  const turns = redisTurns({ redis });
+  const schedule = redisSchedule({ redis });
 
   return {
     async read(collection, keys) {
@@ -107,7 +107,7 @@ export function redisDocuments({
         asking: DEDUPE_TTL_MS,
       }),
 
-    pick: turns.pick,
+    pick: schedule.pick,
 
     async write(collection, writes, { version, ...bounds }) {
       const keys = collectionKeys(collection, version);
@@ -123,7 +123,7 @@ export function redisDocuments({
       const { documents = "", otherBytes = "" } = roomFor(writes, bounds);
       const listed = "of" in collection ? "" : "1";
       const args = { order: REFUSALS.join(" "), documents, bytes: otherBytes, asking: DEDUPE_TTL_MS, listed };
-      const note = await turns.noted(collection, writes);
+      const note = await schedule.noted(collection, writes);
       const run = redis.runFor(tenantOf(collection));
       const [outcome, life] = await run(isNew ? addDocuments : changeDocuments, keys, args, values);
       used(collection, life);

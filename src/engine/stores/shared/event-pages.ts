@@ -4,7 +4,7 @@ import type { Cursor, LogEntry, RunKey } from "../../../agent/core/stores.ts";
 import { firstBatch } from "../log.ts";
 import { assertSeen, type LogWindow } from "../seen.ts";
 import type { Deadlines } from "./outages.ts";
-import { createTurns } from "./turns.ts";
+import { limitReads } from "./read-limit.ts";
 
 export interface LogState {
   /** The run's last seq. */
@@ -88,14 +88,14 @@ export function createReplays(
   caller: Pick<Deadlines, "isInRun" | "ms">,
 ): Pick<Pages, "read"> {
   const wanted = new Map<string, Promise<EventPage | undefined>>();
-  const inTurn = createTurns(AT_ONCE);
+  const limited = limitReads(AT_ONCE);
 
   return {
     read(run, after) {
       // A run does not wait behind viewers.
       if (caller.isInRun) return pages.read(run, after);
       const name = nameOf(run, after);
-      const page = wanted.get(name) ?? inTurn(run.owner.tenant, caller.ms, () => pages.read(run, after));
+      const page = wanted.get(name) ?? limited(run.owner.tenant, caller.ms, () => pages.read(run, after));
       if (!wanted.has(name)) {
         wanted.set(name, page);
         const forget = () => void wanted.delete(name);

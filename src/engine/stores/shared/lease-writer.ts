@@ -2,7 +2,7 @@
 // order. Events that it emits in the meantime go into the next batch.
 //
 // Progress events wait for more, up to WINDOW_MS after the last of them was sent, so that the store sees a bounded rate of each
-// run. Every other event is sent in the same turn of the event loop, with all that waits before it. When a batch fails, so does
+// run. Every other event is sent in the same tick of the event loop, with all that waits before it. When a batch fails, so does
 // everything that waits behind it: nothing is left out in the middle.
 
 import { AppError } from "../../../agent/core/errors.ts";

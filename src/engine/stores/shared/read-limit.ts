@@ -6,9 +6,9 @@ import { AppError } from "../../../agent/core/errors.ts";
 import { withTimeout } from "./outages.ts";
 
 /** Throws `unavailable` when the turn has not come within `ms`, and what `read` throws. */
-export type InTurn = <T>(tenant: string, ms: number, read: () => Promise<T>) => Promise<T>;
+export type ReadLimit = <T>(tenant: string, ms: number, read: () => Promise<T>) => Promise<T>;
 
-export function createTurns(atOnce: number): InTurn {
+export function limitReads(atOnce: number): ReadLimit {
   /** By tenant; the one whose turn is next comes first. */
   const waiting = new Map<string, PromiseWithResolvers<void>[]>();
   let reading = 0;

@@ -19,7 +19,7 @@ export interface Dialect {
   /** The end of a SELECT. No other transaction deletes its row before this one ends; on SQLite there is no other one. */
   readonly keepsRow: string;
   /** The end of a SELECT: no other transaction changes its rows of `document_turns` before this one ends. */
-  readonly locksTurns: string;
+  readonly locksSchedule: string;
 }
 
 export const SQLITE: Dialect = {
@@ -31,7 +31,7 @@ export const SQLITE: Dialect = {
   plain: (stored) => stored,
   folded: (text) => text?.toLowerCase() ?? null,
   keepsRow: "",
-  locksTurns: "",
+  locksSchedule: "",
 };
 
 export const POSTGRES: Dialect = {
@@ -46,5 +46,5 @@ export const POSTGRES: Dialect = {
   plain: (stored) => JSON.parse(stored) as string,
   folded: (text) => text?.toLowerCase().replaceAll("\0", "\ufffd").toWellFormed() ?? null,
   keepsRow: "FOR KEY SHARE",
-  locksTurns: "FOR UPDATE OF document_turns",
+  locksSchedule: "FOR UPDATE OF document_turns",
 };

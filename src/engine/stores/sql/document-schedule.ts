@@ -13,7 +13,7 @@ import {
 import { inTurn } from "../document-rules.ts";
 import { collectionKey } from "../row-keys.ts";
 import type { Dialect } from "./dialect.ts";
-import { documentTexts, turnTexts } from "./document-texts.ts";
+import { documentTexts, scheduleTexts } from "./document-texts.ts";
 import type { Executor, Statement } from "./executor.ts";
 
 /** A document that is due, of a tenant whose turn it is; without a key nothing of this turn is due. */
@@ -28,7 +28,7 @@ interface WrittenVersion {
   readonly clock: number | null;
 }
 
-export interface DocumentTurns {
+export interface DocumentSchedule {
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /** The writes that follow from writes of a collection's documents; they come before those. */
   writesOf(collection: Collection, writes: readonly DocumentWrite[], written: WrittenVersion): Statement[];
@@ -37,11 +37,11 @@ export interface DocumentTurns {
 }
 
 /** `of` changes the turns of a kind. */
-export function sqlTurns(
+export function sqlSchedule(
   dialect: Dialect,
   of: (kind: string) => Pick<Executor, "clock" | "change">,
-): DocumentTurns {
-  const sql = turnTexts(dialect);
+): DocumentSchedule {
+  const sql = scheduleTexts(dialect);
   const { put, remove } = documentTexts(dialect);
 
   return {

@@ -45,7 +45,7 @@ export function documentTexts({ among, time, isWhole, keepsRow }: Dialect) {
   };
 }
 
-export function turnTexts({ time, locksTurns }: Dialect) {
+export function scheduleTexts({ time, locksSchedule }: Dialect) {
   const isDue = (column: string) => `(${column} <= now OR ${column} > now + CAST($4 AS bigint))`;
 
   return {
@@ -53,7 +53,7 @@ export function turnTexts({ time, locksTurns }: Dialect) {
     waiting: `
       SELECT turn.collection AS collection, key, version FROM (
         SELECT collection, at, now FROM (SELECT ${time(2)} AS now) AS clock
-        JOIN document_turns ON kind = $1 AND ${isDue("at")} ORDER BY at, collection LIMIT $3 ${locksTurns}) AS turn
+        JOIN document_turns ON kind = $1 AND ${isDue("at")} ORDER BY at, collection LIMIT $3 ${locksSchedule}) AS turn
       LEFT JOIN documents ON documents.collection = turn.collection AND documents.key IN (
         SELECT each.key FROM documents AS each WHERE each.collection = turn.collection AND ${isDue("each.due")}
         ORDER BY each.due, each.key LIMIT $3)

@@ -10,8 +10,8 @@ import { dueOf, type ListPosition, listedPage, placeOf, refusalOf, roomFor } fro
 import { noSuchThread } from "../errors.ts";
 import { type CollectionKey, collectionKey } from "../row-keys.ts";
 import type { Dialect } from "./dialect.ts";
+import { sqlSchedule } from "./document-schedule.ts";
 import { documentTexts } from "./document-texts.ts";
-import { sqlTurns } from "./document-turns.ts";
 import type { Executor, Statement } from "./executor.ts";
 
 interface Row {
@@ -43,7 +43,7 @@ export function sqlDocuments(
   at: (key: CollectionKey) => Omit<Executor, "write">,
 ): Documents {
   const sql = documentTexts(dialect);
-  const turns = sqlTurns(dialect, (kind) => at({ name: `turns of ${kind}` }));
+  const schedule = sqlSchedule(dialect, (kind) => at({ name: `turns of ${kind}` }));
 
   return {
     async read(collection, keys) {
@@ -111,12 +111,12 @@ export function sqlDocuments(
       return executor.change(asked, (found) => {
         const keys = [...new Set(found.flat().map((row) => row.key))].slice(0, TRIMMED);
         if (keys.length === 0) return { writes: [], result: 0 };
-        const deletions = turns.deletionsOf(collection, keys.map(keyIn));
+        const deletions = schedule.deletionsOf(collection, keys.map(keyIn));
         return { writes: [...deletions, { sql: sql.remove, values: [key.name, keys] }], result: keys.length };
       });
     },
 
-    pick: turns.pick,
+    pick: schedule.pick,
 
     async write(collection, writes, { version, ...bounds }) {
       const key = collectionKey(collection);
@@ -155,7 +155,7 @@ export function sqlDocuments(
             : { sql: sql.put, values: [name, each, version, body, due, owner, id, clock] };
         });
         const removals = gone.length > 0 ? [{ sql: sql.remove, values: [name, gone] }] : [];
-        return [...turns.writesOf(collection, timed, { version, clock }), ...removals, ...puts];
+        return [...schedule.writesOf(collection, timed, { version, clock }), ...removals, ...puts];
       }
     },
   };

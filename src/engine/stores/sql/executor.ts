@@ -1,4 +1,4 @@
-// How statements are carried out. Reads and writes are data. SQLite carries out all of them in one turn of the event loop.
+// How statements are carried out. Reads and writes are data. SQLite carries out all of them in one tick of the event loop.
 // PostgreSQL does in two round trips: all reads are sent at once, then all writes.
 
 /** A value for one parameter. An array is for `Dialect.among`. */

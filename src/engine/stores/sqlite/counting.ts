@@ -6,7 +6,7 @@ import { MAX_ROWS, MAX_USERS, OTHER, type Spending, tokensOf } from "../../quota
 import { namesOf } from "../row-keys.ts";
 import type { Value } from "../sql/executor.ts";
 import { COUNTING, REST } from "../sql/spending.ts";
-import type { Turns } from "./executor.ts";
+import type { TickExecutor } from "./executor.ts";
 
 /** The spending of several calls that are counted in the same rows. */
 export interface SumOfCalls extends Spending {
@@ -21,12 +21,12 @@ export interface Uncounted {
 
 /** Returns a function that counts sums, within a change. Of tenants and users, at most `maxNames` are kept. */
 export function createCounting(
-  turns: Pick<Turns, "ask" | "run">,
+  executor: Pick<TickExecutor, "ask" | "run">,
   { now, maxNames }: { readonly now: () => number; readonly maxNames: number },
 ): (sums: Iterable<Uncounted>) => void {
-  const run = (sql: string, ...values: Value[]) => turns.run({ sql, values });
-  const has = (sql: string, ...values: Value[]) => turns.ask({ sql, values }).length > 0;
-  const count = (sql: string, ...values: Value[]) => turns.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
+  const run = (sql: string, ...values: Value[]) => executor.run({ sql, values });
+  const has = (sql: string, ...values: Value[]) => executor.ask({ sql, values }).length > 0;
+  const count = (sql: string, ...values: Value[]) => executor.ask<{ n: number }>({ sql, values })[0]?.n ?? 0;
   /** The day on which old rows were last deleted. */
   let cleared = "";
   /** Tenants and users with the month in which they were last counted, oldest first. Empty when all of them are kept. */
@@ -72,7 +72,7 @@ export function createCounting(
     }
     // Several at once: finding them reads what every name has spent.
     const values = [month, name, Math.ceil(maxNames / FORGOTTEN_PART)];
-    const least = turns.ask<{ name: string }>({ sql: SQL.leastSpent, values });
+    const least = executor.ask<{ name: string }>({ sql: SQL.leastSpent, values });
     for (const each of least) forget(each.name);
   }
 

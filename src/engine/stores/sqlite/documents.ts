@@ -5,7 +5,7 @@ import type { CollectionKey } from "../row-keys.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { sqlDocuments } from "../sql/documents.ts";
 import type { Database } from "./database.ts";
-import { turnsOn } from "./executor.ts";
+import { tickExecutor } from "./executor.ts";
 import { Flights } from "./flights.ts";
 import type { Lifetime } from "./lifetime.ts";
 import type { SmallFile } from "./small-file.ts";
@@ -16,18 +16,18 @@ export function sqliteDocuments(
   clock: () => number,
   lifetime?: Pick<Lifetime, "visit">,
 ): Documents {
-  const turns = turnsOn(file);
+  const executor = tickExecutor(file);
   /** By the name of the collection. */
   const flights = new Flights();
 
   return sqlDocuments(SQLITE, (key) => ({
     clock,
-    read: (statement) => visited(key, () => turns.read(statement)),
+    read: (statement) => visited(key, () => executor.read(statement)),
 
     async change(asked, decide) {
       let hasWritten = false;
       const { result, flushed } = await visited(key, () => {
-        const result = turns.change(asked, (rows) => {
+        const result = executor.change(asked, (rows) => {
           const decided = decide(rows);
           hasWritten = decided.writes.length > 0;
           return decided;
@@ -41,7 +41,7 @@ export function sqliteDocuments(
     },
   }));
 
-  /** Works in the turn of the event loop in which nothing of the thread is left to be deleted. */
+  /** Works in the tick of the event loop in which nothing of the thread is left to be deleted. */
   async function visited<T>({ name, thread }: CollectionKey, work: () => T): Promise<T> {
     const visit = () => thread && lifetime?.visit(...thread);
     for (let rest = visit(); rest; rest = visit()) await rest;

@@ -79,7 +79,7 @@ export function sqliteEvents({ database, live, writer, lifetime, limits }: Store
     return { first, last, epochOf };
   }
 
-  /** Finds it in the turn of the event loop in which nothing of its thread is left to be deleted. */
+  /** Finds it in the tick of the event loop in which nothing of its thread is left to be deleted. */
   async function find(key: RunKey): Promise<FoundLog | undefined> {
     const visit = () => lifetime.visit(ownerText(key.owner), key.thread_id);
     for (let rest = visit(); rest; rest = visit()) await rest;

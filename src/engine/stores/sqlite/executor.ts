@@ -1,4 +1,4 @@
-// Carries out statements of `sql/` on a file, all of a change in one turn of the event loop.
+// Carries out statements of `sql/` on a file, all of a change in one tick of the event loop.
 
 import type { SQLInputValue } from "node:sqlite";
 import type { Decide, Executor, RowsOf, Statement, StatementBatch, Value } from "../sql/executor.ts";
@@ -6,7 +6,7 @@ import type { Query } from "./database.ts";
 import type { SmallFile } from "./small-file.ts";
 
 /** An `Executor` that does not wait. */
-export interface Turns {
+export interface TickExecutor {
   read<Row>(statement: Statement<Row>): Row[];
   write(statement: Statement): void;
   /** The same within a change of the file. */
@@ -16,7 +16,7 @@ export interface Turns {
 }
 
 /** Statements are prepared when they are needed first, and stay so. */
-export function turnsOn(file: Pick<SmallFile, "query" | "read" | "write">): Turns {
+export function tickExecutor(file: Pick<SmallFile, "query" | "read" | "write">): TickExecutor {
   const prepared = new Map<string, Query<unknown>>();
 
   return {
@@ -53,12 +53,12 @@ export function turnsOn(file: Pick<SmallFile, "query" | "read" | "write">): Turn
 }
 
 /** Every call is a turn of its own. */
-export function executorOf(turns: Turns, clock: () => number): Executor {
+export function executorOf(executor: TickExecutor, clock: () => number): Executor {
   return {
     clock,
-    read: async (statement) => turns.read(statement),
-    write: async (statement) => turns.write(statement),
-    change: async (asked, decide) => turns.change(asked, decide),
+    read: async (statement) => executor.read(statement),
+    write: async (statement) => executor.write(statement),
+    change: async (asked, decide) => executor.change(asked, decide),
   };
 }
 

@@ -18,7 +18,7 @@ import { createThreads } from "../threads.ts";
 import { createContext, type StoreContext } from "./context.ts";
 import { Database } from "./database.ts";
 import { sqliteDocuments } from "./documents.ts";
-import { executorOf, turnsOn } from "./executor.ts";
+import { executorOf, tickExecutor } from "./executor.ts";
 import { sqliteKernel } from "./kernel.ts";
 import { patient } from "./patience.ts";
 import { type OpenQuotas, openSqliteQuotas, usageIn } from "./quotas.ts";
@@ -62,7 +62,7 @@ function assemble(context: StoreContext, { quotas, close: closeQuotas }: OpenQuo
     documents: patient(documents, deadlines),
     deferredCalls: patient(createDeferredCalls(kernel), deadlines),
     items: patient(createItems(documents), deadlines),
-    owners: createOwners(sqlOwners(SQLITE, executorOf(turnsOn(database), limits.now))),
+    owners: createOwners(sqlOwners(SQLITE, executorOf(tickExecutor(database), limits.now))),
     quotas: patient(quotas, deadlines),
     bus,
     isDurable: true,

@@ -1,13 +1,13 @@
 // Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended.
 
-import { ownTurn } from "../../../lib/async.ts";
+import { ownTick } from "../../../lib/async.ts";
 import type { Limits } from "../options.ts";
 import { SLICE_ROWS } from "../page.ts";
 import type { ThreadKey } from "../row-keys.ts";
 import type { Database } from "./database.ts";
 import { type Removals, slice } from "./removals.ts";
 
-/** Number of threads or runs to look for in one turn of the event loop. */
+/** Number of threads or runs to look for in one tick of the event loop. */
 const CHUNK = 100;
 
 /** SQL: a thread's time is up. `a` and `b` are the numbers of the parameters that `Lifetime.ended()` gives. */
@@ -84,7 +84,7 @@ export function createLifetime(database: Database, removals: Removals, limits: L
   }
 
   async function sweepAll(): Promise<void> {
-    for (let isMore = true; isMore && !isStopped; await ownTurn()) {
+    for (let isMore = true; isMore && !isStopped; await ownTick()) {
       isMore = [dropSomeThreads(), dropSomeEvents()].some(Boolean);
       // No more are hidden before these are deleted: what waits is bounded.
       await removals.all();

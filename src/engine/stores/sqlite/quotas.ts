@@ -11,7 +11,7 @@ import type { QuotaStore } from "../../quotas/store.ts";
 import { namesOf, ownerOf } from "../row-keys.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { sqlHoldings } from "../sql/quotas.ts";
-import { executorOf, turnsOn } from "./executor.ts";
+import { executorOf, tickExecutor } from "./executor.ts";
 import { QUOTA_TABLES } from "./schema.ts";
 import { openSmallFile, type SmallFile } from "./small-file.ts";
 import { type SpendingOptions, sqliteSpending } from "./spending.ts";
@@ -62,15 +62,15 @@ function openQuotas(path: string, options: SpendingOptions): OpenQuotas {
 
 function quotasIn(file: SmallFile, options: SpendingOptions) {
   const { now } = options;
-  const turns = turnsOn(file);
+  const executor = tickExecutor(file);
   const take = requestRate(steadyClock(now));
   const { store: spending, stop } = sqliteSpending(file, options);
-  const holdings = sqlHoldings(SQLITE, () => executorOf(turns, now));
+  const holdings = sqlHoldings(SQLITE, () => executorOf(executor, now));
   const quotas: QuotaStore = {
     ...spending,
     ...holdings,
     async setStored(owner, stored, most) {
-      const [expired] = turns.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
+      const [expired] = executor.read<{ owner: string }>({ sql: EXPIRED, values: [now()] });
       // Its tenant may never come back.
       if (expired) await holdings.stored(ownerOf(expired.owner));
       return holdings.setStored(owner, stored, most);

@@ -3,7 +3,7 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
-import { isTurnSpent, sharedTurn } from "../../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../../lib/async.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, fitting, type Position, pageOf } from "../page.ts";
@@ -24,7 +24,7 @@ import { SQLITE } from "../sql/dialect.ts";
 import { readingTexts, sqlReads, threadColumns } from "../sql/reads.ts";
 import type { CallHead } from "../thread-head.ts";
 import type { StoreContext } from "./context.ts";
-import { turnsOn } from "./executor.ts";
+import { tickExecutor } from "./executor.ts";
 import { hasEnded } from "./lifetime.ts";
 
 const THREAD = "owner = ? AND thread_id = ?";
@@ -39,10 +39,10 @@ export interface Reads extends Pick<Kernel<ThreadKey>, "threads" | "deferredCall
 
 export function sqliteReads(context: StoreContext): Reads {
   const { database, changes, live, queue, lifetime, flights } = context;
-  const turns = turnsOn(database);
+  const executor = tickExecutor(database);
   const texts = readingTexts(SQLITE);
   const shared = sqlReads(SQLITE, (thread) => ({
-    read: (statement) => visited(thread, () => turns.read(statement)),
+    read: (statement) => visited(thread, () => executor.read(statement)),
   }));
   const listOf = (which: string) => {
     const listed = `
@@ -76,12 +76,12 @@ export function sqliteReads(context: StoreContext): Reads {
 
   const reads: Reads = {
     known([owner, id], key) {
-      const [row] = turns.ask<RecordRow>({ sql: texts.known, values: [owner, id, key] });
+      const [row] = executor.ask<RecordRow>({ sql: texts.known, values: [owner, id, key] });
       return row && toRecord(row);
     },
 
     call([owner, id], call) {
-      const [row] = turns.ask<RepliedRow>({ sql: texts.call, values: [owner, id, call] });
+      const [row] = executor.ask<RepliedRow>({ sql: texts.call, values: [owner, id, call] });
       return row && repliedOf(row);
     },
 
@@ -127,7 +127,7 @@ export function sqliteReads(context: StoreContext): Reads {
           if (rows.length > limit) break;
           const last = database.read(() => lastSearched.get(...from));
           start = last && placeOf(last);
-          if (isTurnSpent()) await sharedTurn(owner.tenant);
+          if (isTickSpent()) await sharedTick(owner.tenant);
         }
         await flights.all();
         database.assertOpen();
@@ -155,7 +155,7 @@ export function sqliteReads(context: StoreContext): Reads {
   };
   return reads;
 
-  /** Reads in the turn of the event loop in which nothing of the thread is left to be deleted. Everything read is on disk. */
+  /** Reads in the tick of the event loop in which nothing of the thread is left to be deleted. Everything read is on disk. */
   async function visited<T>(thread: ThreadKey, read: (thread: ThreadKey) => T): Promise<T> {
     for (let rest = lifetime.visit(...thread); rest; rest = lifetime.visit(...thread)) await rest;
     const result = database.read(() => read(thread));
@@ -166,7 +166,7 @@ export function sqliteReads(context: StoreContext): Reads {
   }
 }
 
-/** Number of rows of an owner's list to search in one turn of the event loop. */
+/** Number of rows of an owner's list to search in one tick of the event loop. */
 const SEARCHED_ROWS = 1000;
 
 /** Maximum number of messages in a page. */

@@ -1,12 +1,12 @@
 // Deletes what may be large: the rows of whole threads, and all messages of a thread from one on. Each transaction deletes a slice,
-// and others have turns of the event loop in between.
+// and others have ticks of the event loop in between.
 //
 // The transaction that decides marks what it cannot delete itself: it hides a thread from every query, or records the position from
 // which on its messages are forgotten. A request for such a thread waits until the deletion is complete. The next process deletes
 // what one leaves undone.
 
 import type { SQLInputValue } from "node:sqlite";
-import { ownTurn } from "../../../lib/async.ts";
+import { ownTick } from "../../../lib/async.ts";
 import { storeClosed } from "../errors.ts";
 import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";
@@ -138,7 +138,7 @@ export function createRemovals(database: Database): Removals {
 
   async function removeAll(): Promise<void> {
     for (let [first] = left.values(); first; [first] = left.values()) {
-      await ownTurn(ownerOf(first.thread[0]).tenant);
+      await ownTick(ownerOf(first.thread[0]).tenant);
       if (isStopped) return;
       for (const [text, { done }] of database.write(removeSome)) {
         left.delete(text);

@@ -9,7 +9,7 @@ import type { Spending, SpendingStore } from "../../quotas/store.ts";
 import { SQLITE } from "../sql/dialect.ts";
 import { COUNTING, sqlAccounting } from "../sql/spending.ts";
 import { createCounting, type SumOfCalls, type Uncounted } from "./counting.ts";
-import { executorOf, turnsOn } from "./executor.ts";
+import { executorOf, tickExecutor } from "./executor.ts";
 import type { SmallFile } from "./small-file.ts";
 
 interface Bounds {
@@ -45,8 +45,8 @@ export function sqliteSpending(
       countAll();
       return work();
     });
-  const turns = turnsOn({ query: file.query, read: counted, write: counted });
-  const countSums = createCounting(turns, { now, maxNames });
+  const executor = tickExecutor({ query: file.query, read: counted, write: counted });
+  const countSums = createCounting(executor, { now, maxNames });
   /** Spending that is not in the tables yet, by all that its rows are found by. */
   const uncounted = new Map<string, Uncounted>();
   /** True if the change in progress has put all of it into the tables. */
@@ -54,16 +54,16 @@ export function sqliteSpending(
   let timer: NodeJS.Timeout | undefined;
 
   const store: SpendingStore = {
-    ...sqlAccounting(SQLITE, () => executorOf(turns, now)),
+    ...sqlAccounting(SQLITE, () => executorOf(executor, now)),
 
     async settle(owner, id, spending) {
-      const isReserved = file.read(() => turns.ask({ sql: IS_RESERVED, values: [id] }).length > 0);
+      const isReserved = file.read(() => executor.ask({ sql: IS_RESERVED, values: [id] }).length > 0);
       const forget = spending && remembered(owner, spending);
       const isFull = uncounted.size > maxUncounted;
       try {
         if (isReserved || isFull)
           change(() => {
-            turns.run({ sql: COUNTING.unreserve, values: [id] });
+            executor.run({ sql: COUNTING.unreserve, values: [id] });
             // Reserved amounts are counted as soon as they are released.
             if (isFull || countMs !== undefined) countAll();
           });

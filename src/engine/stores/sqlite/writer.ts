@@ -1,6 +1,6 @@
 // Batches the appends to the file: what several runs emit at about the same time is written in one transaction.
 //
-// Progress events are written in the same turn of the event loop as well, unless the last write took long: then they wait for
+// Progress events are written in the same tick of the event loop as well, unless the last write took long: then they wait for
 // MAX_WAIT_MS or MAX_WAITING events. Every other event is written with all of its run that waits before it, and is on disk when
 // its append resolves and readers get it; readers get later events of its run after it. When much waits, one turn writes the
 // events of some runs, and the next one those of others.
@@ -28,7 +28,7 @@ const MAX_WAITING = 64;
 const SHORTEST_TIMER_MS = 1;
 /** Between two looks at whether the log has begun again. */
 const QUIET_MS = 1;
-/** Characters to write in one turn of the event loop; the run that passes the limit ends the turn. */
+/** Characters to write in one tick of the event loop; the run that passes the limit ends the turn. */
 const TURN_CHARS = 256 * 1024;
 /** Runs whose kept events are moved to their logs in one turn. */
 const MOVES = 16;

@@ -10,7 +10,7 @@ import { type SharedWrite, sqlWrites } from "../sql/writes.ts";
 import type { Staged, ThreadHead, Write } from "../thread-head.ts";
 import type { After } from "./commit-events.ts";
 import type { StoreContext } from "./context.ts";
-import { turnsOn } from "./executor.ts";
+import { tickExecutor } from "./executor.ts";
 import { slice } from "./removals.ts";
 
 const RUN = "owner = ? AND thread_id = ? AND id = ?";
@@ -24,7 +24,7 @@ interface Writes extends Pick<Kernel<ThreadKey>, "stage" | "unstage"> {
 
 export function sqliteWrites(context: StoreContext): Writes {
   const { database, live, queue, changes, commit, removals } = context;
-  const turns = turnsOn(database);
+  const executor = tickExecutor(database);
   const statementsOf = sqlWrites(SQLITE);
 
   const insertThread = database.query(`
@@ -188,7 +188,7 @@ export function sqliteWrites(context: StoreContext): Writes {
   }
 
   function runShared(thread: ThreadKey, head: ThreadHead | undefined, write: SharedWrite): void {
-    for (const statement of statementsOf(thread, head, write)) turns.run(statement);
+    for (const statement of statementsOf(thread, head, write)) executor.run(statement);
   }
 
   function createThread(thread: ThreadKey, write: CreateThread, at: number): void {

@@ -16,7 +16,7 @@ import {
   ThreadUsage,
   threadUsage,
 } from "../../../engine/runs/thread-actions.ts";
-import { freeTurn } from "../../../lib/async.ts";
+import { freeTick } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
@@ -75,7 +75,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       const { in: place, ...query } = request.query;
       const { q } = query;
       const owner = ownerOf(request);
-      await freeTurn(owner.tenant);
+      await freeTick(owner.tenant);
       if (place === "title" || !q)
         return sendPage(reply, await listThreads(threads, owner, omitUndefined(query)));
       const search = { ...omitUndefined(query), q };

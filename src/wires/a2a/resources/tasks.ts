@@ -6,7 +6,7 @@ import type { Stores } from "../../../agent/core/stores.ts";
 import { keyOf } from "../../../engine/runs/control.ts";
 import { readLogRange } from "../../../engine/runs/follow.ts";
 import { openOn } from "../../../engine/runs/start.ts";
-import { freeTurn, LARGE_BYTES } from "../../../lib/async.ts";
+import { freeTick, LARGE_BYTES } from "../../../lib/async.ts";
 import { failureOf, kindOfEnd } from "../../../protocol/end.ts";
 import type { StreamEvent } from "../../../protocol/event.ts";
 import { Id, type Owner } from "../../../protocol/ids.ts";
@@ -114,7 +114,7 @@ export function createTasks({ threads, runs, events }: Stores) {
       else
         for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
           if (event !== "on_message") continue;
-          if (json.length > LARGE_BYTES) await freeTurn(owner.tenant);
+          if (json.length > LARGE_BYTES) await freeTick(owner.tenant);
           messages.push(...messageIn(json));
         }
     }

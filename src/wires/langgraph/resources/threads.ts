@@ -11,7 +11,7 @@ import { notFound } from "../../../engine/runs/control.ts";
 import { openOn } from "../../../engine/runs/start.ts";
 import { deleteThreadTree, forkThread } from "../../../engine/runs/thread-actions.ts";
 import { createWithMessages } from "../../../engine/runs/thread-bytes.ts";
-import { freeTurn } from "../../../lib/async.ts";
+import { freeTick } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -289,7 +289,7 @@ async function* listedTexts(
 ): Lists {
   let bytes = 0;
   for (const thread of page) {
-    await freeTurn(owner.tenant);
+    await freeTick(owner.tenant);
     // What the answer has no room for can be read thread by thread.
     const text = JSON.stringify(
       await listed(threads, owner, { thread, select: bytes > LIST_BYTES ? [] : select }),

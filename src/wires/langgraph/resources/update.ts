@@ -10,7 +10,7 @@ import {
   toolMessages,
 } from "../../../agent/core/message.ts";
 import { awaitedCalls, replaceMessages, rewritten } from "../../../engine/runs/rewrite.ts";
-import { mapInTurns } from "../../../lib/async.ts";
+import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -69,7 +69,7 @@ async function written(
   const read = check(Update, update);
   if ("faults" in read) throw refused(read.faults.map((fault) => sentence(fault)).join(", "));
   const writing = held(before);
-  const made = await mapInTurns(tenant, read.value, (sent) => write(writing, sent));
+  const made = await mapInTicks(tenant, read.value, (sent) => write(writing, sent));
   const added = made.filter((each) => each !== undefined);
   if (refusesSystemMessages && added.some(({ role }) => role === "system"))
     throw refused("this server accepts no `system` messages from users.");

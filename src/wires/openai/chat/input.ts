@@ -13,7 +13,7 @@ import {
 } from "../../../agent/core/message.ts";
 import type { ModelSettings } from "../../../agent/core/model.ts";
 import { newMessageId } from "../../../agent/core/new-ids.ts";
-import { mapInTurns } from "../../../lib/async.ts";
+import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
@@ -123,14 +123,14 @@ function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part
   );
 }
 
-/** A client's history as messages of a thread. A long one takes several turns of the event loop. */
+/** A client's history as messages of a thread. A long one takes several ticks of the event loop. */
 export function historyOf(tenant: string, sent: readonly SentMessage[]): Promise<Message[]> {
   const names = new Map(
     sent.flatMap(({ tool_calls }) =>
       (tool_calls ?? []).map(({ id, function: { name } }) => [id, name] as const),
     ),
   );
-  return mapInTurns(tenant, sent, (message) => {
+  return mapInTicks(tenant, sent, (message) => {
     const content = contentOf(message);
     if (message.role === "user") return userMessage(content);
     if (message.role === "assistant") return assistantMessage(textOf(content), ...callsOf(message));

@@ -15,7 +15,7 @@ import {
 import type { ModelSettings } from "../../../agent/core/model.ts";
 import { newCallId } from "../../../agent/core/new-ids.ts";
 import { Metadata } from "../../../agent/core/records.ts";
-import { mapInTurns } from "../../../lib/async.ts";
+import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
@@ -178,7 +178,7 @@ interface Reading {
 
 /**
  * The items as messages of a thread, calls of the client's tools and their results among them: what the model said and called at once is
- * one message. Many of them take several turns of the event loop.
+ * one message. Many of them take several ticks of the event loop.
  */
 export async function messagesOf(
   tenant: string,
@@ -186,7 +186,7 @@ export async function messagesOf(
   { param = "input", isWhole = false }: Reading = {},
 ): Promise<Message[]> {
   const names = new Map(items.map(({ call_id, name }) => [call_id, name]));
-  const read = await mapInTurns(tenant, items, (item, index): readonly Message[] => {
+  const read = await mapInTicks(tenant, items, (item, index): readonly Message[] => {
     const type = typeOf(item);
     const { call_id = "", name = "" } = item;
     if (isMessage(item)) return [messageFrom(item, `${param}[${index}]`)];

@@ -18,7 +18,7 @@ import {
 } from "../../../../src/agent/hooks/permissions/stored-rules.ts";
 import { scriptedModel } from "../../../../src/agent/models/scripted.ts";
 import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
-import { sharedTurn } from "../../../../src/lib/async.ts";
+import { sharedTick } from "../../../../src/lib/async.ts";
 import type { Answer } from "../../../../src/protocol/interrupt.ts";
 import { type Play, type Played, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";
@@ -80,13 +80,13 @@ test("a person is asked before the agent's own instructions are written", async 
   expect(ran).not.toContain("AGENTS.md");
 });
 
-test("rules that take long to prepare leave turns of the event loop to others before the run begins", async () => {
+test("rules that take long to prepare leave ticks of the event loop to others before the run begins", async () => {
   let turns = 0;
   const busy: Hook = {
     name: "busy",
     async beforeAgent() {
       await turn();
-      await sharedTurn("acme");
+      await sharedTick("acme");
       for (const until = performance.now() + 20; performance.now() < until; );
       void turn().then(() => turns++);
     },
@@ -131,7 +131,7 @@ test("of parallel calls the allowed ones run, the denied ones are answered, the 
   expect(dataOf(events, "on_tool_end").filter((end) => end.interrupted)).toHaveLength(1);
 });
 
-test("the decisions about the calls of one message are made in as many turns of the event loop", async () => {
+test("the decisions about the calls of one message are made in as many ticks of the event loop", async () => {
   let turns = 0;
   let isOver = false;
   const count = () => {
