@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
 import { parse } from "yaml";
-import { long } from "../vitest.config.ts";
+import { longFiles } from "../test/support/groups.ts";
 import { ROOT } from "./mutant-trees.ts";
 
 /** Without `import type`, which is nothing at run time. */
@@ -26,7 +26,7 @@ export function createReach(): Reach {
   const textOf = (test: string) =>
     read.get(test) ?? read.set(test, readFileSync(join(ROOT, test), "utf8").toLowerCase()).get(test) ?? "";
   const named = namedTests();
-  const isLong = (test: string) => long.some((each) => posix.matchesGlob(test, each));
+  const long = new Set(longFiles());
   return (file) => {
     const weights = [...distancesFrom(file, importers)]
       .filter(([each]) => each.endsWith(".test.ts") && !isWithEngine(each))
@@ -34,7 +34,7 @@ export function createReach(): Reach {
         const own = (roomOf(test) === roomOf(file) ? 1 : 0) + (nameOf(test) === nameOf(file) ? 2 : 0);
         const isOf = named.get(file)?.has(test) ? NAMED.file : 0;
         const isNear = named.get(dirname(file))?.has(test) ? NAMED.folder : 0;
-        return { test, weight: distance - own - Math.max(isOf, isNear) + (isLong(test) ? LONG : 0) };
+        return { test, weight: distance - own - Math.max(isOf, isNear) + (long.has(test) ? LONG : 0) };
       });
     const words = file.split(/[/.-]/).slice(1, -1);
     const relevance = (test: string) => words.filter((word) => textOf(test).includes(word)).length;

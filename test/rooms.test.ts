@@ -190,34 +190,6 @@ test("every wire has the same files", () => {
   expect([...folders].filter((wire) => !(wire in WIRES))).toEqual([]);
 });
 
-const SKIP = /\.(?:skip|skipIf|runIf|todo|only)\b|\(\{[\w, ]*\bskip\b[\w, ]*\}|\b(?:skip|todo|only): true/;
-
-test("no test is skipped but by test/support/needing.ts", () => {
-  const files = globSync("{test,bench,examples}/**/*.ts").filter(
-    (file) => !["test/rooms.test.ts", "test/support/needing.ts"].includes(file),
-  );
-  expect(files.length).toBeGreaterThan(200);
-  expect(files.filter((file) => SKIP.test(readFileSync(file, "utf8")))).toEqual([]);
-});
-
-test("a skip is seen", () => {
-  const skips = [
-    ...[
-      "test.skip('x')",
-      "describe.skipIf(!redis)('x')",
-      "test.runIf(y)('x')",
-      "test.todo('x')",
-      "it.only('x')",
-    ],
-    ...[
-      "test('x', async ({ skip }) => {})",
-      "test('x', (context) => context.skip())",
-      "test('x', { skip: true })",
-    ],
-  ];
-  expect(skips.filter((line) => !SKIP.test(line))).toEqual([]);
-});
-
 test("docs/architecture.md has a row for every room", () => {
   const page = readFileSync("docs/architecture.md", "utf8");
   expect(Object.keys(ROOMS).filter((room) => !page.includes(`| \`${room}\` |`))).toEqual([]);

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
 import { startChromium } from "../support/chromium.ts";
 import { needing } from "../support/needing.ts";
+import { seedOr } from "../support/seed.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
@@ -165,7 +166,7 @@ describe("what a model, a tool or a web page has written", () => {
       ],
       ...[EVIL, "&#106;", "data:text/html,", "<svg onload=window.pwned=1>", "```", "](", "a", "\u202e"],
     );
-    const texts = fc.sample(fc.string({ unit: sign, maxLength: 20 }), { numRuns: 1_000, seed: 17 });
+    const texts = fc.sample(fc.string({ unit: sign, maxLength: 20 }), { numRuns: 1_000, seed: seedOr(17) });
     const { url } = await startServer({
       script: (_, call) => ({
         say: texts

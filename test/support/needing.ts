@@ -18,7 +18,7 @@ export interface Needing {
 export function needing(has: unknown, what: string): Needing {
   if (!has && process.env.CI)
     throw new Error(`The tests need ${what}. In CI no test is skipped: see script/test-tools.`);
-  const options = has ? {} : { skip: true, meta: { needs: what } };
+  const options = has ? {} : { skip: true, meta: { needs: `tests that need ${what}` } };
   return {
     describe: (name, tests) => void describe(name, options, tests),
     test: (name, body) => void test(name, options, body),

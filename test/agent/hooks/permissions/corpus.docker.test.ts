@@ -4,11 +4,12 @@ import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import { describeWithEngine, type Engine } from "../../../support/engine.ts";
+import { seedOr } from "../../../support/seed.ts";
 import { commandLine, type Payload, randomFrom } from "./corpus.ts";
 import { type Spec, verdictOn } from "./given.ts";
 
-/** Another one each time; PERMISSIONS_SEED makes the same lines again. */
-const seed = Number(process.env.PERMISSIONS_SEED ?? Math.floor(Math.random() * 2 ** 31));
+/** Another one each time; TEST_SEED makes the same lines again. */
+const seed = seedOr(Math.floor(Math.random() * 2 ** 31));
 const LINES = 1_500;
 
 /** Each line in a folder of its own, in a shell that is given it as the tool for commands gives it. Prints those that succeed. */
@@ -76,7 +77,7 @@ function parts(lines: readonly string[]): string[][] {
 /** How many of the lines must do what they are made for: together more than a thousand in `debian`. */
 const EFFECTIVE = { debian: 0.5, busybox: 0.2 } as const;
 
-describeWithEngine(`of ${LINES} lines (PERMISSIONS_SEED=${seed})`, (engine) => {
+describeWithEngine(`of ${LINES} lines (TEST_SEED=${seed})`, (engine) => {
   const cases = (["debian", "busybox"] as const).flatMap((image) =>
     parts(linesOf({ program: "rm", argument: "victim" })).map((lines, part) => ({ image, part, lines })),
   );

@@ -1,0 +1,91 @@
+// Which test files a run has. `npm test` has those that stay in one process, and a few that start programs.
+
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { posix } from "node:path";
+
+/** `npm run check` has them: they read sources and documents, or try the tests' own tools. */
+const ABOUT_SOURCES = [
+  "test/{functions,prose,release,rooms}.test.ts",
+  "test/bench/*.test.ts",
+  "test/support/{flaky,needing}.test.ts",
+];
+
+/** `npm test` has these of the files that start programs: a little of each kind. */
+const SMOKE = [
+  "test/skein/app/log-lines.test.ts",
+  "test/skein/cli/init.test.ts",
+  "test/skein/library/loading.test.ts",
+  "test/sandbox/shell/shell.test.ts",
+  "test/agent/agents/load.test.ts",
+  "test/e2e/sharing.test.ts",
+  "test/engine/runs/{executor,writing}.test.ts",
+  "test/engine/stores/schema.test.ts",
+  "test/deploy/proxies.test.ts",
+];
+
+/** Files that start nothing and take long: attacks, faults, random walks, large data, stock clients. `npm run test:all` has them. */
+const LONG = [
+  "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
+  "test/client/follow.test.ts",
+  "test/e2e/wires/cuts.test.ts",
+  "test/e2e/{interrupts-providers,odd-providers,overrides,poisonous-runs,subagent-crashes,subagent-moments,viewers}.test.ts",
+  "test/engine/stores/{sqlite,sqlite-checkpoints,sqlite-power-cut}.test.ts",
+  "test/hostile-text.test.ts",
+  "test/server/http/{bodies,crowd,fuzz,long-writes,openapi,slow-readers,slow-requests,tenancy,unread-answers}.test.ts",
+  "test/wires/folds.test.ts",
+  "test/wires/ag-ui/{conversation,copilotkit,history,interrupts,routes}.test.ts",
+  "test/wires/langgraph/{protocol,protocol-react,protocol-stream,use-stream}.test.ts",
+  "test/wires/{mcp/*,openai/clients}.test.ts",
+  "test/agent/tools/mcp/{hostile,published}.test.ts",
+];
+
+/** What a longer time tries more of: `npm run test:nightly` has them. */
+const NIGHTLY = [
+  "test/agent/hooks/permissions/corpus.docker.test.ts",
+  "test/engine/stores/redis-cluster.test.ts",
+];
+
+/** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
+export function passedOver(group: string | undefined): string[] {
+  if (group === undefined) return [];
+  const files = listed();
+  const isSource = isOneOf(ABOUT_SOURCES);
+  if (group === "sources") return files.filter((file) => !isSource(file));
+  const sources = files.filter(isSource);
+  if (group === "nightly") return sources;
+  const nightly = files.filter(isOneOf(NIGHTLY));
+  if (group === "all") return [...sources, ...nightly];
+  if (group === "short") return [...sources, ...nightly, ...longFiles()];
+  throw new Error(`TESTS is \`${group}\`; it can be sources, short, all or nightly.`);
+}
+
+/** What starts programs or takes long: `npm test` leaves it out. */
+export function longFiles(): string[] {
+  const [isSmoke, isLong, startsPrograms] = [isOneOf(SMOKE), isOneOf(LONG), createSearch()];
+  return listed().filter((file) => isLong(file) || (startsPrograms(file) && !isSmoke(file)));
+}
+
+const listed = () => globSync("test/**/*.test.ts").map((file) => file.replaceAll("\\", "/"));
+const isOneOf = (patterns: readonly string[]) => (file: string) =>
+  patterns.some((pattern) => posix.matchesGlob(file, pattern));
+
+const IMPORT = /(?:\bfrom|\bimport\(|^import) *["'](\.[^"']+|node:child_process)["']/gm;
+
+/** Whether a file of the tests, or one that it imports of them, can start a program. */
+function createSearch(): (file: string) => boolean {
+  const found = new Map<string, boolean>();
+  const search = (file: string): boolean => {
+    const known = found.get(file);
+    if (known !== undefined) return known;
+    found.set(file, false);
+    const imported = [...readFileSync(file, "utf8").matchAll(IMPORT)].map(([, path = ""]) => path);
+    const starts = imported.some((path) => {
+      if (path === "node:child_process") return true;
+      const target = posix.join(posix.dirname(file), path);
+      return target.startsWith("test/") && existsSync(target) && search(target);
+    });
+    found.set(file, starts);
+    return starts;
+  };
+  return search;
+}
