@@ -51,22 +51,24 @@ export function lifeContract(open: Open): void {
       inWorld(
         open,
         async ({ stores, advance }) => {
-          for (const id of ["idle", "read"]) await stores.threads.create(ADA, { id, metadata: {} });
+          const reads = readsOf(stores);
+          for (const id of ["idle", ...Object.keys(reads)])
+            await stores.threads.create(ADA, { id, metadata: {} });
           const asks = await claimed(stores, "asks");
           await stores.events.append(asks.lease, [message("may I?"), done("interrupted")]);
           const active = await claimed(stores, "active");
           await stores.runs.start(ADA, newRun("active"), "queue");
           while ((await listed(stores)).includes("idle")) {
-            await stores.threads.messages(ADA, "read");
+            for (const [id, read] of Object.entries(reads)) await read(id);
             advance(50);
           }
-          expect((await listed(stores)).sort()).toEqual(["active", "asks", "read"]);
+          expect((await listed(stores)).sort()).toEqual(["active", "asks", ...Object.keys(reads)].sort());
           expect(await stores.threads.messages(ADA, "asks")).toHaveLength(1);
 
           // Its time begins with the end of its last run.
           await stores.events.append(active.lease, [message("x"), done()]);
           const next = await stores.runs.claimNext(ADA, "active");
-          while ((await listed(stores)).includes("read")) advance(50);
+          while ((await listed(stores)).some((id) => id in reads)) advance(50);
           expect((await listed(stores)).sort()).toEqual(["active", "asks"]);
           if (next) await stores.events.append(next.lease, [done()]);
           expect(await stores.threads.messages(ADA, "active")).toHaveLength(1);
@@ -78,7 +80,18 @@ export function lifeContract(open: Open): void {
   });
 }
 
+/** Each way to read a thread, which uses it. */
+function readsOf({ threads, items }: Stores): Record<string, (id: string) => Promise<unknown>> {
+  return {
+    thread: (id) => threads.get(ADA, id),
+    messages: (id) => threads.messages(ADA, id),
+    message: (id) => threads.message(ADA, id),
+    state: (id) => threads.state(ADA, id),
+    items: (id) => items.list({ owner: ADA, of: { thread: id }, kind: "notes" }),
+  };
+}
+
 /** Listing uses no thread. */
 async function listed({ threads }: Stores): Promise<string[]> {
-  return (await threads.list(ADA, { limit: 10, children: true })).items.map(({ id }) => id);
+  return (await threads.list(ADA, { limit: 20, children: true })).items.map(({ id }) => id);
 }
