@@ -1,7 +1,7 @@
 // What every RunStore promises of runs that wait for a process with room: whose turn it is.
 
 import { describe, expect, test } from "vitest";
-import type { Stores, WhenBusy } from "../../src/agent/core/stores.ts";
+import type { NewRun, Stores, WhenBusy } from "../../src/agent/core/stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
@@ -169,6 +169,33 @@ export function waitingRunsContract(open: Open): void {
           expect(await stores.runs.enqueue(ADA, newRun("c"), "reject")).toMatchObject({ outcome: "queued" });
         },
         { tenantQueueLength: 3 },
+      ));
+
+    test("take no place among the busy threads when they are refused or known", () =>
+      inWorld(
+        open,
+        async ({ stores: { runs } }) => {
+          const enqueue = (thread: string, more: Partial<NewRun> = {}) =>
+            runs.enqueue(ADA, newRun(thread, more), "reject");
+          for (const _ of upTo(2)) {
+            for (const n of upTo(3))
+              await expect(enqueue(`t${n}`, { rewind_to: "msg_unknown" })).rejects.toMatchObject({
+                code: "invalid_request",
+              });
+            for (const thread of ["a", "b"])
+              expect(await enqueue(thread)).toMatchObject({ outcome: "queued" });
+            await expect(enqueue("c")).rejects.toMatchObject({ code: "limit_exceeded" });
+            for (const thread of ["a", "b"])
+              await runs.requestStop(
+                ADA,
+                thread,
+                (await runs.list(ADA, thread, { limit: 1 })).items[0]?.id ?? "",
+                "cancel",
+              );
+            for (const claim of await runs.claimAbandoned(10)) expect.fail(claim.run.id);
+          }
+        },
+        { tenantQueueLength: 2 },
       ));
 
     test("are taken by exactly one of those who look, as many as each has room for", () =>

@@ -80,14 +80,18 @@ export function createChanges(context: StoreContext): Changes {
     const { tag } = ref;
     const { after, isLikelyNew } = lookups;
     if (after) await writer.finish(after);
-    const busyThreads =
-      lookups.busyThreads && (await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag));
+    const { others: busyThreads, added } = lookups.busyThreads
+      ? await runSchedule.addWithin(limits.tenantQueueLength, tenantOf(ref), tag)
+      : {};
     const guess = isLikelyNew ? (latelySeen.get(tag) ?? NO_THREAD) : undefined;
     latelySeen.delete(tag);
     let tell: Decision<R>["tell"];
+    let mayWrite = false;
     const decideOnAll = (view: View) => {
+      mayWrite = false;
       const decision = decide({ ...view, busyThreads });
       tell = decision.tell;
+      mayWrite = decision.writes.length > 0;
       return decision;
     };
     let endTurn: (() => void) | undefined;
@@ -107,6 +111,8 @@ export function createChanges(context: StoreContext): Changes {
       return result;
     } finally {
       endTurn?.();
+      // A thread without a new run does not count as busy.
+      if (added && !mayWrite) await runSchedule.reschedule(added, undefined).catch(() => {});
       if (after) writer.forget(after);
     }
   }

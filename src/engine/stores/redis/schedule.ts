@@ -21,8 +21,15 @@ export interface ScheduleEntry {
 export interface Schedule {
   /** The thread must be checked in `wait` ms at the latest. */
   add(tenant: string, thread: string, wait: number): Promise<ScheduleEntry>;
-  /** The same in `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns how many it has. */
-  addWithin(limit: number, tenant: string, thread: string): Promise<number>;
+  /**
+   * The same in `holdMs`, if the tenant has less than `limit` other threads in the schedule. Returns how many it has, and the
+   * entry if the thread had none.
+   */
+  addWithin(
+    limit: number,
+    tenant: string,
+    thread: string,
+  ): Promise<{ others: number; added?: ScheduleEntry }>;
   /** Adds an entry for in `holdMs` if there is none. Waits for nothing. */
   ensure(owner: Owner, thread: string): void;
   /**
@@ -56,8 +63,8 @@ export function createSchedule(
 
     async addWithin(limit, tenant, thread) {
       const args = { tenant, thread, wait: holdMs, most: limit };
-      const [others] = await redis.run(addEntry, keysOf(tenant), args);
-      return others;
+      const [others, time = "", isNew] = await redis.run(addEntry, keysOf(tenant), args);
+      return isNew ? { others, added: { tenant, thread, time } } : { others };
     },
 
     ensure(owner, thread) {
@@ -94,11 +101,11 @@ export function createSchedule(
 
 /**
  * Input: `wait` in ms; `most`, how many threads the tenant may have including this one, or empty. Output: how many others it
- * has and, unless those are too many, the time of the entry. An existing entry stays, and keeps its time if that is earlier.
+ * has and, unless those are too many, the time of the entry and whether there was none before. An existing entry stays, and keeps its time if that is earlier.
  * The time always differs from the previous one, so that a concurrent `rescheduleEntry` does not remove the entry: a repeated
  * call makes it half a millisecond earlier.
  */
-const addEntry = script<[others: number, time?: string]>()({
+const addEntry = script<[others: number, time?: string, isNew?: number]>()({
   kind: "always",
   keys: ["tenants", "threads"],
   args: ["tenant", "thread", "wait", "most"],
@@ -112,7 +119,7 @@ if due == old then due = due - 0.5 end
 local noted = string.format('%.1f', due)
 redis.call('ZADD', threads, noted, thread)
 redis.call('ZADD', tenants, 'LT', noted, tenant)
-return { others, noted }`,
+return { others, noted, old and 0 or 1 }`,
 });
 
 /** Adds an entry if there is none: the schedule may have been lost while the run is alive. */
