@@ -3,12 +3,13 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import type { EventBus, UserEvent } from "../../src/agent/core/bus.ts";
-import { ADA, BOB, inWorld, NEIGHBOURS, type Open, upTo } from "../engine/stores/fixture.ts";
+import { ADA, BOB, inWorld, NEIGHBOURS, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 
 /** Events may wait for a subscriber up to here. */
 const MOST = 1000;
 
 export function busContract(open: Open): void {
+  const rule = ruleTest(open);
   const withBus = (body: (bus: EventBus, close: () => Promise<void>) => Promise<void>) =>
     inWorld(open, ({ stores }) => body(stores.bus, () => stores.close()));
 
@@ -27,7 +28,7 @@ export function busContract(open: Open): void {
         expect(await untilLast(late)).toEqual([started(4)]);
       }));
 
-    test("wakes who waits", () =>
+    rule("wakes who waits", () =>
       withBus(async (bus) => {
         const events = bus.subscribe(ADA, new AbortController().signal);
         for (const n of upTo(3)) {
@@ -35,7 +36,8 @@ export function busContract(open: Open): void {
           bus.publish(ADA, started(n));
           expect(await next).toEqual({ done: false, value: started(n) });
         }
-      }));
+      }),
+    );
 
     test.each(NEIGHBOURS)("is never heard by %s", (_, owner, neighbour) =>
       withBus(async (bus) => {
@@ -69,12 +71,13 @@ export function busContract(open: Open): void {
         bus.announce(CHANGED);
       }));
 
-    test("accepts events without a listener, and after it is closed", () =>
+    rule("accepts events without a listener, and after it is closed", () =>
       withBus(async (bus, close) => {
         bus.publish(ADA, started(1));
         await close();
         bus.publish(ADA, started(2));
-      }));
+      }),
+    );
   });
 
   describe("a subscription", () => {
@@ -96,7 +99,7 @@ export function busContract(open: Open): void {
         expect(getEventListeners(leaving.signal, "abort")).toEqual([]);
       }));
 
-    test("ends when it is returned, whether it was pulled before, or waits, or not", () =>
+    rule("ends when it is returned, whether it was pulled before, or waits, or not", () =>
       withBus(async (bus) => {
         const { signal } = new AbortController();
         const listens = bus.subscribe(ADA, signal);
@@ -112,7 +115,8 @@ export function busContract(open: Open): void {
         expect(await next).toEqual(OVER);
         expect(await waits.next()).toEqual(OVER);
         expect(getEventListeners(signal, "abort")).toEqual([]);
-      }));
+      }),
+    );
 
     test("ends with a reason when the store closes", () =>
       withBus(async (bus, close) => {
@@ -127,7 +131,7 @@ export function busContract(open: Open): void {
         expect(getEventListeners(signal, "abort")).toEqual([]);
       }));
 
-    test(`that falls more than ${MOST} events behind gets an error, and no other listener does`, () =>
+    rule(`that falls more than ${MOST} events behind gets an error, and no other listener does`, () =>
       withBus(async (bus) => {
         const [slow, quick] = [new AbortController(), new AbortController()];
         const behind = bus.subscribe(ADA, slow.signal);
@@ -143,9 +147,10 @@ export function busContract(open: Open): void {
         for (const event of [started(0), LAST]) bus.publish(ADA, event);
         expect(await untilLast(again)).toEqual([started(0)]);
         expect(await untilLast(follows)).toEqual([started(0)]);
-      }));
+      }),
+    );
 
-    test(`may be ${MOST} events behind`, () =>
+    rule(`may be ${MOST} events behind`, () =>
       withBus(async (bus) => {
         const events = bus.subscribe(ADA, new AbortController().signal);
         for (const n of upTo(MOST)) bus.publish(ADA, started(n));
@@ -154,7 +159,8 @@ export function busContract(open: Open): void {
         expect(await taken(events, MOST)).toEqual(upTo(MOST).map(started));
         bus.publish(ADA, LAST);
         expect(await untilLast(events)).toEqual([]);
-      }));
+      }),
+    );
   });
 }
 

@@ -3,10 +3,21 @@
 import { describe, expect, test } from "vitest";
 import type { DueCalls } from "../../src/agent/core/deferred-calls.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
-import { ADA, BOB, claimed, done, inWorld, newRun, type Open, upTo } from "../engine/stores/fixture.ts";
+import {
+  ADA,
+  BOB,
+  claimed,
+  done,
+  inWorld,
+  newRun,
+  type Open,
+  ruleTest,
+  upTo,
+} from "../engine/stores/fixture.ts";
 import { keyOf, LEASE_MS, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 
 export function dueCallsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("threads that can continue", () => {
     const due = (...call_ids: string[]): DueCalls => ({ owner: ADA, thread_id: "t", call_ids });
 
@@ -28,7 +39,7 @@ export function dueCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
-    test("are found once a call that was left has its result, or its time is up", () =>
+    rule("are found once a call that was left has its result, or its time is up", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [left, late] = [newCall("left"), newCall("late")];
         for (const call of [left, late]) {
@@ -41,7 +52,8 @@ export function dueCallsContract(open: Open): void {
         await calls.forget(keyOf(late));
         advance(30 * MINUTE);
         expect(await calls.due(10)).toEqual([due("left")]);
-      }));
+      }),
+    );
 
     test("are given to one process at a time, and again after each lease until the calls are forgotten", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {

@@ -3,11 +3,12 @@
 
 import { describe, expect, test } from "vitest";
 import { MAX_DEFERRED_CALLS, tokenHash } from "../../src/agent/core/deferred-calls.ts";
-import { ADA, inWorld, NEIGHBOURS, type Open, upTo } from "../engine/stores/fixture.ts";
+import { ADA, inWorld, NEIGHBOURS, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 import { keyOf, MINUTE, newCall, reply, withThread } from "../engine/stores/fixture-calls.ts";
 import { dueCallsContract } from "./deferred-calls-due.ts";
 
 export function deferredCallsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("a call whose result comes later", () => {
     test("is kept from before it is sent until it is forgotten", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
@@ -30,7 +31,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.deliver(call.token_hash, reply("late"))).toBeUndefined();
       }));
 
-    test("takes a result that is faster than the answer", () =>
+    rule("takes a result that is faster than the answer", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         await calls.open(call);
@@ -38,7 +39,8 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.deliver(call.token_hash, reply(1))).toEqual(delivered);
         expect(await calls.accept(keyOf(call))).toEqual(delivered);
         expect(await calls.get(keyOf(call))).toEqual(delivered);
-      }));
+      }),
+    );
 
     test("takes the first result and no other, however many come at once", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
@@ -52,7 +54,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.get(keyOf(call))).toEqual(taken);
       }));
 
-    test("loses no result to an answer that comes at the same time", () =>
+    rule("loses no result to an answer that comes at the same time", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const n of upTo(10)) {
           const call = newCall(`c${n}`);
@@ -62,7 +64,8 @@ export function deferredCallsContract(open: Open): void {
           await Promise.all(n % 2 ? [accepted(), delivered()] : [delivered(), accepted()]);
           expect(await calls.get(keyOf(call))).toMatchObject({ state: "delivered", reply: reply(n) });
         }
-      }));
+      }),
+    );
 
     test("is forgotten, also when other changes come at the same time", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
@@ -79,7 +82,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.due(10)).toEqual([]);
       }));
 
-    test("takes a result until its time is up, and none from then on", () =>
+    rule("takes a result until its time is up, and none from then on", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const [early, late, unanswered] = [newCall("early"), newCall("late"), newCall("unanswered")];
         for (const call of [early, late, unanswered]) await calls.open(call);
@@ -91,23 +94,27 @@ export function deferredCallsContract(open: Open): void {
           expect(await calls.deliver(call.token_hash, reply(2))).toBeUndefined();
         expect(await calls.get(keyOf(early))).toMatchObject({ reply: reply(1) });
         expect(await calls.get(keyOf(late))).toEqual({ ...late, state: "accepted" });
-      }));
+      }),
+    );
 
-    test("that is sent again is another one: what was known is dropped, and the old token is not accepted", () =>
-      withThread(open, async ({ stores: { deferredCalls: calls } }) => {
-        const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
-        await calls.open(first);
-        await calls.accept(keyOf(first));
-        await calls.open(second);
-        expect(await calls.get(keyOf(first))).toEqual({ ...second, state: "sent" });
-        expect(await calls.deliver(first.token_hash, reply("old"))).toBeUndefined();
-        expect(await calls.deliver(second.token_hash, reply("new"))).toMatchObject({ run_id: "run_2" });
-        await calls.open(third);
-        expect(await calls.get(keyOf(third))).toEqual({ ...third, state: "sent" });
-        expect(await calls.due(10)).toEqual([]);
-      }));
+    rule(
+      "that is sent again is another one: what was known is dropped, and the old token is not accepted",
+      () =>
+        withThread(open, async ({ stores: { deferredCalls: calls } }) => {
+          const [first, second, third] = [newCall("a"), newCall("a", { run_id: "run_2" }), newCall("a")];
+          await calls.open(first);
+          await calls.accept(keyOf(first));
+          await calls.open(second);
+          expect(await calls.get(keyOf(first))).toEqual({ ...second, state: "sent" });
+          expect(await calls.deliver(first.token_hash, reply("old"))).toBeUndefined();
+          expect(await calls.deliver(second.token_hash, reply("new"))).toMatchObject({ run_id: "run_2" });
+          await calls.open(third);
+          expect(await calls.get(keyOf(third))).toEqual({ ...third, state: "sent" });
+          expect(await calls.due(10)).toEqual([]);
+        }),
+    );
 
-    test("that is left takes its result late, once, however often it is left", () =>
+    rule("that is left takes its result late, once, however often it is left", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         for (const isAccepted of [false, true]) {
           const call = newCall(`c${isAccepted}`);
@@ -123,9 +130,10 @@ export function deferredCallsContract(open: Open): void {
           expect(await calls.get(keyOf(call))).toEqual(late);
         }
         expect(await calls.leave(keyOf(newCall("unknown")))).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("that is closed takes no result; a result that came before is returned", () =>
+    rule("that is closed takes no result; a result that came before is returned", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const [sent, accepted, left, delivered] = ["sent", "accepted", "left", "delivered"].map((id) =>
           newCall(id),
@@ -145,7 +153,8 @@ export function deferredCallsContract(open: Open): void {
           state: "delivered",
           reply: reply(1),
         });
-      }));
+      }),
+    );
 
     test.each(["leave", "close"] as const)("loses no result that is taken while it comes to: %s", (how) =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
@@ -165,12 +174,13 @@ export function deferredCallsContract(open: Open): void {
       }),
     );
 
-    test("refuses a token that was never issued", () =>
+    rule("refuses a token that was never issued", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         await calls.open(newCall("a"));
         for (const token of [tokenHash("guessed"), "", "*", "a", "__proto__"])
           expect(await calls.deliver(token, reply(1)), token).toBeUndefined();
-      }));
+      }),
+    );
 
     test("has its result as it came", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
@@ -189,7 +199,7 @@ export function deferredCallsContract(open: Open): void {
         }
       }));
 
-    test("does not change with what the caller does to its own", () =>
+    rule("does not change with what the caller does to its own", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a");
         const [mine, brought] = [structuredClone(call), { result: { list: [1] } }];
@@ -203,17 +213,19 @@ export function deferredCallsContract(open: Open): void {
           state: "delivered",
           reply: reply({ list: [1] }),
         });
-      }));
+      }),
+    );
   });
 
   describe("the calls of a thread", () => {
-    test("are its own: where there is no thread there is no call", () =>
+    rule("are its own: where there is no thread there is no call", () =>
       withThread(open, async ({ stores: { deferredCalls: calls } }) => {
         const call = newCall("a", { thread_id: "unknown" });
         await expect(calls.open(call)).rejects.toMatchObject({ code: "not_found" });
         expect(await calls.get(keyOf(call))).toBeUndefined();
         expect(await calls.deliver(call.token_hash, reply(1))).toBeUndefined();
-      }));
+      }),
+    );
 
     test.each(["delete", "clear"] as const)("go with it: %s", (how) =>
       withThread(open, async ({ stores: { deferredCalls: calls, threads }, advance }) => {
@@ -243,7 +255,7 @@ export function deferredCallsContract(open: Open): void {
         expect(await calls.deliver(there.token_hash, reply(1))).toMatchObject({ thread_id: "u" });
       }));
 
-    test("are a hundred at most; those go first that were never accepted and whose time is up", () =>
+    rule("are a hundred at most; those go first that were never accepted and whose time is up", () =>
       withThread(open, async ({ stores: { deferredCalls: calls }, advance }) => {
         const all = upTo(MAX_DEFERRED_CALLS + 5).map((n) => newCall(`c${n}`));
         const outcomes = await Promise.allSettled(all.map((call) => calls.open(call)));
@@ -262,9 +274,10 @@ export function deferredCallsContract(open: Open): void {
           await calls.open(newCall(`later${n}`, { expires_at: "2026-11-21T11:00:00Z" }));
         expect(await calls.get(keyOf(second))).toBeUndefined();
         await expect(calls.open(newCall("too many"))).rejects.toMatchObject({ code: "limit_exceeded" });
-      }));
+      }),
+    );
 
-    test.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { deferredCalls: calls, threads } }) => {
         await threads.create(owner, { id: "t", metadata: {} });
         const [mine, theirs] = [newCall("a", { owner }), newCall("a", { owner: neighbour })];

@@ -1,6 +1,5 @@
 // What every store promises of documents that are listed in order, are claimed when they are due, or are a log.
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type ClaimedDocument, claimDue, finish } from "../../src/agent/core/document-claims.ts";
 import { append, entriesOf } from "../../src/agent/core/document-log.ts";
@@ -14,8 +13,7 @@ import {
   retain,
   TRIMMED,
 } from "../../src/agent/core/documents.ts";
-import { createMemoryStores } from "../../src/engine/stores/memory/index.ts";
-import { ADA, BOB, inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
+import { ADA, BOB, inWorld, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 
 const PLANS = { kind: "plans", tenant: "acme" } as const;
 const AUDIT = { kind: "audit", tenant: "acme" } as const;
@@ -57,9 +55,12 @@ async function all(
 }
 const keysOf = (found: readonly { readonly key: string }[]) => found.map(({ key }) => key);
 
-export function documentListsContract(open: Open, numRuns = 15): void {
-  const withDocuments = (body: (documents: Documents, advance: (ms: number) => void) => Promise<void>) =>
+const documentsIn =
+  (open: Open) => (body: (documents: Documents, advance: (ms: number) => void) => Promise<void>) =>
     inWorld(open, ({ stores, advance }) => body(stores.documents, advance));
+
+function orderAndSearchContract(open: Open): void {
+  const withDocuments = documentsIn(open);
 
   describe("a list of documents", () => {
     test("is in the order of the keys, of all or of those that begin alike, and of one collection", () =>
@@ -141,45 +142,6 @@ export function documentListsContract(open: Open, numRuns = 15): void {
             message: expect.stringContaining(wrong),
           });
       }));
-  });
-
-  const Step = fc.record({
-    key: fc.constantFrom("a", "a/b", "a/c", "b", "c"),
-    what: fc.constantFrom("put", "put", "drop", "trim", "wait"),
-  });
-  test("any changes leave documents in the same orders as in memory", async () => {
-    const play = async (
-      documents: Documents,
-      advance: (ms: number) => void,
-      steps: readonly { key: string; what: string }[],
-    ) => {
-      const of = { kind: "plans", tenant: `t${++writes}` };
-      for (const { key, what } of steps) {
-        const [found] = (await documents.read(of, [key])).found;
-        if (what === "wait") advance(1);
-        else if (what === "trim") await documents.trim(of, { count: 3 });
-        else if (what === "put") await put(documents, key, { of });
-        else if (found) await drop(documents, key, of);
-      }
-      const orders = ["key", "created", "updated"] as const;
-      const lists = await Promise.all(orders.map((order) => all(documents, order, 2, { of })));
-      return [...lists, await all(documents, "key", 2, { of, prefix: "a/" })].map(keysOf);
-    };
-    await fc.assert(
-      fc.asyncProperty(fc.array(Step, { maxLength: 20 }), async (steps) => {
-        let expected: unknown;
-        await inWorld(
-          async (options) => createMemoryStores(options),
-          async ({ stores, advance }) => {
-            expected = await play(stores.documents, advance, steps);
-          },
-        );
-        await withDocuments(async (documents, advance) =>
-          expect(await play(documents, advance, steps)).toEqual(expected),
-        );
-      }),
-      { numRuns },
-    );
   });
 
   describe("a search in documents", () => {
@@ -275,9 +237,15 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(rest.next_cursor).toBeUndefined();
       }));
   });
+}
+
+export function documentListsContract(open: Open): void {
+  const rule = ruleTest(open);
+  const withDocuments = documentsIn(open);
+  if (open.rules) orderAndSearchContract(open);
 
   describe("a log of documents", () => {
-    test("has its entries newest first, in the order in which they were appended", () =>
+    rule("has its entries newest first, in the order in which they were appended", () =>
       withDocuments(async (documents, advance) => {
         for (const n of upTo(5)) {
           await append(documents, AUDIT, `${n}`);
@@ -287,14 +255,16 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         const rest = await entriesOf(documents, AUDIT, { limit: 3, cursor: first.next_cursor });
         expect([...first.items, ...rest.items].map(({ body }) => body)).toEqual(["5", "4", "3", "2", "1"]);
         expect(rest.next_cursor).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("knows how many entries and bytes it has", () =>
+    rule("knows how many entries and bytes it has", () =>
       withDocuments(async (documents) => {
         expect(await documents.size(AUDIT)).toEqual({ documents: 0, bytes: 0 });
         for (const body of ["a", "ä", ""]) await append(documents, AUDIT, body);
         expect(await documents.size(AUDIT)).toEqual({ documents: 3, bytes: 3 });
-      }));
+      }),
+    );
 
     test("loses its oldest entries first, of more than one call deletes", () =>
       withDocuments(async (documents) => {
@@ -309,7 +279,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(await documents.size(AUDIT)).toEqual({ documents: 5, bytes: 5 });
       }));
 
-    test("keeps the newest, and those that are not too old, and no other's", () =>
+    rule("keeps the newest, and those that are not too old, and no other's", () =>
       withDocuments(async (documents, advance) => {
         const other = { kind: "audit", tenant: "other" };
         for (const n of upTo(6)) {
@@ -325,9 +295,10 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(await left()).toEqual(["6", "5"]);
         expect(await retain(documents, AUDIT, { ms: 1_000, count: 2 }, NEVER)).toBe(0);
         expect(await documents.list(other)).toHaveLength(6);
-      }));
+      }),
+    );
 
-    test("that keeps its last entries keeps them as it grows, and is empty once nothing is kept", () =>
+    rule("that keeps its last entries keeps them as it grows, and is empty once nothing is kept", () =>
       withDocuments(async (documents) => {
         const list = { kind: "history", ...ADA };
         for (const n of upTo(4)) await append(documents, list, `${n}`, { count: 2 });
@@ -335,7 +306,8 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(entries.items.map(({ body }) => body)).toEqual(["4", "3"]);
         expect(await retain(documents, list, { count: 0 })).toBe(2);
         expect(await documents.size(list)).toEqual({ documents: 0, bytes: 0 });
-      }));
+      }),
+    );
   });
 
   describe("due documents of all tenants", () => {
@@ -364,7 +336,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(names(await claim(documents, 10))).toEqual(["a/later"]);
       }));
 
-    test("are due again when a lease ends, and a late write of its holder is refused", () =>
+    rule("are due again when a lease ends, and a late write of its holder is refused", () =>
       withDocuments(async (documents, advance) => {
         await put(documents, "k", { due: await nowOf(documents) });
         const [first] = await claim(documents, 1, 100);
@@ -380,7 +352,8 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(await claim(documents, 1, 100)).toEqual([]);
         advance(200);
         expect(names(await claim(documents, 1, 100))).toEqual(["acme/k"]);
-      }));
+      }),
+    );
 
     test("that a user changes or deletes while they are claimed are the user's", () =>
       withDocuments(async (documents, advance) => {
@@ -480,14 +453,15 @@ export function documentListsContract(open: Open, numRuns = 15): void {
         expect(names(await claim(documents, 10))).toEqual(["acme/part"]);
       }));
 
-    test("are those of one kind", () =>
+    rule("are those of one kind", () =>
       withDocuments(async (documents) => {
         const due = await nowOf(documents);
         await put(documents, "k", { of: { kind: "tools", tenant: "acme" }, due });
         expect(await claim(documents, 10)).toEqual([]);
         await put(documents, "k", { due });
         expect(names(await claim(documents, 10))).toEqual(["acme/k"]);
-      }));
+      }),
+    );
 
     test("are found under every name of a tenant and of a user", () =>
       withDocuments(async (documents) => {
@@ -563,7 +537,7 @@ export function documentListsContract(open: Open, numRuns = 15): void {
           expect(await documents.list(of)).toMatchObject([{ key: "k", body: kind }]);
     }));
 
-  test("listed documents are apart from a user's shelves", () =>
+  rule("listed documents are apart from a user's shelves", () =>
     withDocuments(async (documents) => {
       await documents.write(
         { kind: "notes", owner: ADA, of: { agent: "x" } },
@@ -575,5 +549,6 @@ export function documentListsContract(open: Open, numRuns = 15): void {
       expect(
         (await documents.page({ kind: "notes", tenant: ADA.tenant }, { order: "key", limit: 5 })).items,
       ).toEqual([]);
-    }));
+    }),
+  );
 }

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Collection, change, type Documents, remove } from "../../src/agent/core/documents.ts";
 import { refusalOf } from "../../src/engine/stores/document-rules.ts";
-import { ADA, BOB, inWorld, type Open, upTo } from "../engine/stores/fixture.ts";
+import { ADA, BOB, inWorld, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 
 const BOXES: Collection = { kind: "boxes" };
 
@@ -34,16 +34,20 @@ interface WriteStep {
 }
 
 export function documentsContract(open: Open): void {
+  const rule = ruleTest(open);
   const withDocuments = (body: (documents: Documents, advance: (ms: number) => void) => Promise<void>) =>
     inWorld(open, async ({ stores, advance }) => {
       await stores.threads.create(ADA, { id: "t", metadata: {} });
       await body(stores.documents, advance);
     });
 
-  describe.each<[string, Collection]>([
+  const others: [string, Collection][] = [
     ["of the deployment", BOXES],
-    ["of a tenant", { kind: "tools", tenant: "acme" }],
     ["of an agent", { kind: "notes", owner: ADA, of: { agent: "helper" } }],
+  ];
+  describe.each<[string, Collection]>([
+    ...(open.rules ? others : []),
+    ["of a tenant", { kind: "tools", tenant: "acme" }],
     ["of a thread", { kind: "notes", owner: ADA, of: { thread: "t" } }],
   ])("documents %s", (_, collection) => {
     test("lose no change of writers who change them at once", () =>
@@ -92,13 +96,16 @@ export function documentsContract(open: Open): void {
         expect(await put(first?.key ?? "", first?.version)).toBe("written");
       }));
 
-    test("that others were first to write are decided again, also by a writer who was too late for the last room", () =>
-      withDocuments(async (documents) => {
-        await count(documents, collection, ["a"]);
-        const late = [{ key: "a", seen: undefined, body: "too long" }];
-        const bounds = { version: "vlate", limit: 0, bytes: 1 };
-        expect(await documents.write(collection, late, bounds)).toBe("changed");
-      }));
+    rule(
+      "that others were first to write are decided again, also by a writer who was too late for the last room",
+      () =>
+        withDocuments(async (documents) => {
+          await count(documents, collection, ["a"]);
+          const late = [{ key: "a", seen: undefined, body: "too long" }];
+          const bounds = { version: "vlate", limit: 0, bytes: 1 };
+          expect(await documents.write(collection, late, bounds)).toBe("changed");
+        }),
+    );
 
     test("have at most so many bytes in all, also when several writers add or replace at once", () =>
       withDocuments(async (documents) => {
@@ -169,7 +176,7 @@ export function documentsContract(open: Open): void {
       );
     }));
 
-  test("documents are due from their time on, earliest first, until they are written without one", () =>
+  rule("documents are due from their time on, earliest first, until they are written without one", () =>
     withDocuments(async (documents, advance) => {
       const { now } = await documents.read(BOXES, []);
       const put = (key: string, due: number | null, seen?: string) =>
@@ -193,7 +200,8 @@ export function documentsContract(open: Open): void {
       expect(await due()).toEqual(["late"]);
       await remove(documents, BOXES, "late");
       expect(await due()).toEqual([]);
-    }));
+    }),
+  );
 
   test("documents that are due later than any can be are due, as the clock was set back", () =>
     withDocuments(async (documents, advance) => {
@@ -234,11 +242,12 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, each)).toEqual({ k: String(n + 1) });
     }));
 
-  test("documents of a thread that does not exist are neither found nor written", () =>
+  rule("documents of a thread that does not exist are neither found nor written", () =>
     inWorld(open, async ({ stores: { documents } }) => {
       const notes: Collection = { kind: "notes", owner: ADA, of: { thread: "none" } };
       expect(await documents.read(notes, ["k"])).toMatchObject({ found: [undefined], exists: false });
       const write = documents.write(notes, [{ key: "k", seen: undefined, body: "x" }], { version: "v1" });
       await expect(write).rejects.toMatchObject({ code: "not_found" });
-    }));
+    }),
+  );
 }

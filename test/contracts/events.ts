@@ -17,6 +17,7 @@ import {
   note,
   type Open,
   readAll,
+  ruleTest,
   seqsOf,
   state,
   upTo,
@@ -24,6 +25,7 @@ import {
 import { eventReadersContract } from "./events-readers.ts";
 
 export function eventsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("events", () => {
     test("are read as they were written, numbered from 1", () =>
       inWorld(open, async ({ stores }) => {
@@ -70,7 +72,7 @@ export function eventsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
       }));
 
-    test("add a message once, also when events are sent again", () =>
+    rule("add a message once, also when events are sent again", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         const event = message("x");
@@ -84,9 +86,10 @@ export function eventsContract(open: Open): void {
         const next = await claimed(stores, "t");
         await stores.events.append(next.lease, [event]);
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
-      }));
+      }),
+    );
 
-    test("with a path belong to another thread: they are only shown", () =>
+    rule("with a path belong to another thread: they are only shown", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const path = ["call_1"];
@@ -108,7 +111,8 @@ export function eventsContract(open: Open): void {
           "error",
           "done",
         ]);
-      }));
+      }),
+    );
 
     test("are refused once the run has ended", () =>
       inWorld(open, async ({ stores }) => {

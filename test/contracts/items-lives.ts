@@ -10,6 +10,7 @@ import {
   message,
   newRun,
   type Open,
+  ruleTest,
   state,
   upTo,
 } from "../engine/stores/fixture.ts";
@@ -19,8 +20,9 @@ const NOTES: Shelf = { owner: ADA, of: { thread: "t" }, kind: "notes" };
 const TASKS: Shelf = { ...NOTES, kind: "tasks" };
 
 export function itemLivesContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("a thread's items", () => {
-    test("need a thread", () =>
+    rule("need a thread", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
         for (const version of [undefined, 0, 1]) {
           const item = { key: "k", value: 1, ...(version === undefined ? {} : { version }) };
@@ -30,9 +32,10 @@ export function itemLivesContract(open: Open): void {
         expect(await items.list(NOTES)).toEqual([]);
         expect(await items.delete(NOTES, "k")).toBe(false);
         expect(await threads.get(ADA, "t")).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("are written whether or not a run is active, and change nothing else of the thread", () =>
+    rule("are written whether or not a run is active, and change nothing else of the thread", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         const before = await stores.threads.get(ADA, "t");
@@ -46,7 +49,8 @@ export function itemLivesContract(open: Open): void {
         await stores.events.append(lease, [message("x"), state("k", "slot"), done()]);
         expect(await stores.items.put(NOTES, { key: "k", value: 3 })).toMatchObject({ version: 3 });
         expect(await stores.threads.state(ADA, "t")).toEqual({ k: "slot" });
-      }));
+      }),
+    );
 
     test("leave with it, and do not come back with another one of its name", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
@@ -79,7 +83,7 @@ export function itemLivesContract(open: Open): void {
         }
       }));
 
-    test("stay when it goes back to an earlier message", () =>
+    rule("stay when it goes back to an earlier message", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const event = message("one");
@@ -88,7 +92,8 @@ export function itemLivesContract(open: Open): void {
         const rewind_to = event.data.message.id;
         await stores.runs.start(ADA, newRun("t", { rewind_to }), "reject");
         expect(await stores.items.list(NOTES)).toEqual([kept]);
-      }));
+      }),
+    );
 
     test("are written before it is deleted meanwhile, or not at all", () =>
       inWorld(open, async ({ stores: { items, threads } }) => {
@@ -111,18 +116,16 @@ export function itemLivesContract(open: Open): void {
       }));
   });
 
-  describe("the items that a user keeps with an agent", () => {
-    const settings: Shelf = { owner: ADA, of: { agent: "helper" }, kind: "settings" };
-
-    test("need no thread, and stay when threads go", () =>
-      inWorld(open, async ({ stores, advance }) => {
-        const kept = await stores.items.put(settings, { key: "k", value: "mine" });
-        const { lease } = await claimed(stores, "t");
-        await stores.events.append(lease, [message("x"), done()]);
-        await stores.threads.clear(ADA, "t");
-        await stores.threads.delete(ADA, "t");
-        advance(30 * 24 * 3_600_000);
-        expect(await stores.items.list(settings)).toEqual([kept]);
-      }));
-  });
+  rule("the items that a user keeps with an agent need no thread, and stay when threads go", () =>
+    inWorld(open, async ({ stores, advance }) => {
+      const settings: Shelf = { owner: ADA, of: { agent: "helper" }, kind: "settings" };
+      const kept = await stores.items.put(settings, { key: "k", value: "mine" });
+      const { lease } = await claimed(stores, "t");
+      await stores.events.append(lease, [message("x"), done()]);
+      await stores.threads.clear(ADA, "t");
+      await stores.threads.delete(ADA, "t");
+      advance(30 * 24 * 3_600_000);
+      expect(await stores.items.list(settings)).toEqual([kept]);
+    }),
+  );
 }

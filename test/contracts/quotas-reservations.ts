@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Budget, QuotaStore } from "../../src/engine/quotas/store.ts";
-import { ADA, BOB } from "../engine/stores/fixture.ts";
+import { ADA, BOB, ruleTest } from "../engine/stores/fixture.ts";
 import {
   amounts,
   CAROL,
@@ -16,6 +16,7 @@ import {
 const budgets = (tenant: Budget, user: Budget = {}) => ({ tenant, user });
 
 export function reservationsContract(open: OpenQuotas): void {
+  const rule = ruleTest(open);
   const inWorld = quotasIn(open);
 
   describe("a reservation", () => {
@@ -100,7 +101,7 @@ export function reservationsContract(open: OpenQuotas): void {
         expect((await reserve(quotas, 50, limit)).isGranted).toBe(true);
       }));
 
-    test.each([
+    rule.each([
       ["tokens_per_day", 100],
       ["tokens_per_month", 100],
       ["cost_per_day", 7],
@@ -154,12 +155,13 @@ export function reservationsContract(open: OpenQuotas): void {
         expect((await reserve(elsewhere, 90, limit, { ms: 1000 })).isGranted).toBe(true);
       }));
 
-    test("that is made before midnight is settled in the day after", () =>
+    rule("that is made before midnight is settled in the day after", () =>
       inWorld(async ({ quotas, advance }) => {
         const { id } = await reserve(quotas, 50, { tokens_per_day: 100 });
         advance(2);
         await quotas.settle(ADA, id, spending());
         expect(await quotas.usage(ADA, 2)).toMatchObject([{ day: "2026-11-22", calls: 1 }]);
-      }, Date.parse("2026-11-21T23:59:59.999Z")));
+      }, Date.parse("2026-11-21T23:59:59.999Z")),
+    );
   });
 }

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ADA, BOB } from "../engine/stores/fixture.ts";
+import { ADA, BOB, ruleTest } from "../engine/stores/fixture.ts";
 import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../engine/stores/fixture-quotas.ts";
 
 const NONE = { tenant: undefined, user: undefined };
@@ -10,10 +10,11 @@ const limits = (tenant?: number, user?: number) => ({ tenant, user });
 const thread = (id: string, bytes: number, ms = HOUR) => ({ id, bytes, ms });
 
 export function storedContract(open: OpenQuotas): void {
+  const rule = ruleTest(open);
   const inWorld = quotasIn(open);
 
   describe("what is stored", () => {
-    test("counts for the user and the tenant, and is refused beyond the limit of either", () =>
+    rule("counts for the user and the tenant, and is refused beyond the limit of either", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.setStored(ADA, thread("a", 60), limits(100, 80))).toBeUndefined();
         expect(await elsewhere.setStored(ADA, thread("b", 30), limits(100, 80))).toBe("user");
@@ -22,9 +23,10 @@ export function storedContract(open: OpenQuotas): void {
         expect(await quotas.setStored(CAROL, thread("a", 80), limits(100, 80))).toBeUndefined();
         expect(await quotas.stored(ADA)).toEqual({ tenant: 100, user: 60 });
         expect(await elsewhere.stored(BOB)).toEqual({ tenant: 100, user: 40 });
-      }));
+      }),
+    );
 
-    test("may always become less, also beyond the limit, and counts no longer than its time", () =>
+    rule("may always become less, also beyond the limit, and counts no longer than its time", () =>
       inWorld(async ({ quotas, advance }) => {
         await quotas.setStored(ADA, thread("a", 500), NONE);
         expect(await quotas.setStored(ADA, thread("a", 500), limits(100))).toBeUndefined();
@@ -35,7 +37,8 @@ export function storedContract(open: OpenQuotas): void {
         expect(await quotas.stored(ADA)).toEqual({ tenant: 7, user: 7 });
         advance(HOUR);
         expect(await quotas.stored(ADA)).toEqual({ tenant: 0, user: 0 });
-      }));
+      }),
+    );
 
     const Step = fc.record({
       owner: fc.constantFrom(ADA, BOB),

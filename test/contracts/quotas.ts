@@ -1,7 +1,7 @@
 // What a store of quotas promises: what is used, held and reserved is counted once, for the tenant and for the user.
 
 import { describe, expect, test } from "vitest";
-import { ADA, BOB, NEIGHBOURS } from "../engine/stores/fixture.ts";
+import { ADA, BOB, NEIGHBOURS, ruleTest } from "../engine/stores/fixture.ts";
 import { CAROL, HOUR, type OpenQuotas, quotasIn } from "../engine/stores/fixture-quotas.ts";
 import { reservationsContract } from "./quotas-reservations.ts";
 import { limitsContract } from "./quotas-rules.ts";
@@ -11,11 +11,12 @@ import { usedContract } from "./quotas-used.ts";
 const limits = (tenant?: number, user?: number) => ({ tenant, user });
 
 export function quotasContract(open: OpenQuotas): void {
+  const rule = ruleTest(open);
   const inWorld = quotasIn(open);
   storedContract(open);
 
   describe("the rate of requests", () => {
-    test("lets a minute's share come at once, then one after the other", () =>
+    rule("lets a minute's share come at once, then one after the other", () =>
       inWorld(async ({ quotas, elsewhere, advance }) => {
         const answers = [];
         for (let n = 0; n < 60; n++)
@@ -28,7 +29,8 @@ export function quotasContract(open: OpenQuotas): void {
         advance(HOUR);
         for (let n = 0; n < 60; n++) expect(await quotas.take(ADA, limits(undefined, 60))).toBeUndefined();
         expect(await quotas.take(ADA, limits(undefined, 60))).toBeDefined();
-      }));
+      }),
+    );
 
     test("is there again at once when the clock is set back", () =>
       inWorld(async ({ quotas, advance }) => {
@@ -39,21 +41,23 @@ export function quotasContract(open: OpenQuotas): void {
         expect(await quotas.take(ADA, limits(60, 60))).toBeUndefined();
       }));
 
-    test("of a tenant is that of all its users, and of no others", () =>
+    rule("of a tenant is that of all its users, and of no others", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(2, 2))).toBeUndefined();
         expect(await quotas.take(BOB, limits(2, 2))).toBeUndefined();
         expect(await quotas.take(BOB, limits(2, 2))).toMatchObject({ full: "tenant" });
         expect(await quotas.take(CAROL, limits(2, 2))).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("does not count what is refused", () =>
+    rule("does not count what is refused", () =>
       inWorld(async ({ quotas }) => {
         expect(await quotas.take(ADA, limits(3, 1))).toBeUndefined();
         for (let n = 0; n < 10; n++)
           expect(await quotas.take(ADA, limits(3, 1))).toMatchObject({ full: "user" });
         expect(await quotas.take(BOB, limits(3, 1))).toBeUndefined();
-      }));
+      }),
+    );
 
     test("takes no more of many that come at once", () =>
       inWorld(async ({ quotas, elsewhere }) => {
@@ -67,7 +71,7 @@ export function quotasContract(open: OpenQuotas): void {
   describe("what is held", () => {
     const run = (id: string, ms = HOUR) => ({ thing: "runs" as const, id, ms });
 
-    test("is as many as may be, of the user and of the tenant", () =>
+    rule("is as many as may be, of the user and of the tenant", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.hold(ADA, run("1"), limits(3, 2))).toBe("new");
         expect(await elsewhere.hold(ADA, run("2"), limits(3, 2))).toBe("new");
@@ -80,14 +84,16 @@ export function quotasContract(open: OpenQuotas): void {
           tenant: { runs: 3, streams: 1, threads: 0 },
           user: { runs: 2, streams: 1, threads: 0 },
         });
-      }));
+      }),
+    );
 
-    test("counts once, however often it is held again", () =>
+    rule("counts once, however often it is held again", () =>
       inWorld(async ({ quotas, elsewhere }) => {
         expect(await quotas.hold(ADA, run("1"), limits(1, 1))).toBe("new");
         expect(await elsewhere.hold(ADA, run("1"), limits(1, 1))).toBe("kept");
         expect((await quotas.held(ADA)).tenant.runs).toBe(1);
-      }));
+      }),
+    );
 
     test("makes room when it is released, by its own user only", () =>
       inWorld(async ({ quotas, elsewhere }) => {

@@ -14,6 +14,7 @@ import {
   note,
   type Open,
   readAll,
+  ruleTest,
   seqsOf,
   upTo,
 } from "../engine/stores/fixture.ts";
@@ -21,6 +22,7 @@ import {
 const LEASE_MS = 10_000;
 
 export function resumedRunsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("runs that resume another one", () => {
     test("name it in every read", () =>
       inWorld(open, async ({ stores }) => {
@@ -44,7 +46,7 @@ export function resumedRunsContract(open: Open): void {
         expect(items[2]).not.toHaveProperty("resumes");
       }));
 
-    test("name it after a take-over, and when they never began", () =>
+    rule("name it after a take-over, and when they never began", () =>
       inWorld(open, async ({ stores, advance }) => {
         await stores.runs.enqueue(ADA, newRun("t", { resumes: "run_1" }), "reject");
         for (const attempt of [1, 2]) {
@@ -56,7 +58,8 @@ export function resumedRunsContract(open: Open): void {
         await stores.runs.start(ADA, waiting, "queue");
         const stopped = await stores.runs.requestStop(ADA, "t", waiting.id, "cancel");
         expect(stopped).toMatchObject({ status: "cancelled", resumes: "run_2" });
-      }));
+      }),
+    );
   });
 
   describe("runs that are known by a key", () => {
@@ -79,7 +82,7 @@ export function resumedRunsContract(open: Open): void {
         expect(await runs.known(ADA, "t", "k")).toMatchObject({ id: run.id, status: "success" });
       }));
 
-    test("are found until their thread is deleted", () =>
+    rule("are found until their thread is deleted", () =>
       inWorld(open, async ({ stores }) => {
         const { runs, threads } = stores;
         const { lease, run } = await claimed(stores, "t", { idempotency_key: "k" });
@@ -90,9 +93,10 @@ export function resumedRunsContract(open: Open): void {
         expect(await runs.known(ADA, "t", "k")).toBeUndefined();
         await claimed(stores, "t");
         expect(await runs.known(ADA, "t", "k")).toBeUndefined();
-      }));
+      }),
+    );
 
-    test.each(NEIGHBOURS)("are found by their owner alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("are found by their owner alone: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { runs }, stores }) => {
         const { run } = await claimed(stores, "t", { owner, idempotency_key: "k" });
         expect(await runs.known(neighbour, "t", "k")).toBeUndefined();
@@ -104,36 +108,39 @@ export function resumedRunsContract(open: Open): void {
   });
 
   describe("the run of a thread that no process executes any more", () => {
-    test("is taken by a process that asks for the thread's next run once its process died, before those that wait", () =>
-      inWorld(open, async ({ stores, advance }) => {
-        const { runs, events } = stores;
-        const { lease, run, request } = await claimed(stores, "t");
-        const [left, waiting] = [userMessage("left"), newRun("t")];
-        await events.append(lease, [note("one")]);
-        await runs.steer(ADA, "t", run.id, left);
-        await runs.start(ADA, waiting, "queue");
-        advance(LEASE_MS - 1);
-        expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-        advance(2);
-        const claim = await runs.claimNext(ADA, "t");
-        expect(claim).toMatchObject({
-          lease: { ...lease, epoch: lease.epoch + 1 },
-          run: { id: run.id, status: "running", attempt: 2 },
-          request,
-        });
-        expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-        expect(await runs.claimAbandoned(10)).toEqual([]);
-        await expect(events.append(lease, [done()])).rejects.toMatchObject({ code: "lease_lost" });
-        if (!claim) return;
-        expect(await runs.inbox(claim.lease)).toEqual([left]);
-        await events.append(claim.lease, [note("two"), done()]);
-        const entries = await readAll(stores, lease);
-        expect(seqsOf(entries)).toEqual(upTo(4));
-        expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 1, 1, 1]);
-        expect((await runs.claimNext(ADA, "t"))?.run).toMatchObject({ id: waiting.id, attempt: 1 });
-      }));
+    rule(
+      "is taken by a process that asks for the thread's next run once its process died, before those that wait",
+      () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { runs, events } = stores;
+          const { lease, run, request } = await claimed(stores, "t");
+          const [left, waiting] = [userMessage("left"), newRun("t")];
+          await events.append(lease, [note("one")]);
+          await runs.steer(ADA, "t", run.id, left);
+          await runs.start(ADA, waiting, "queue");
+          advance(LEASE_MS - 1);
+          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+          advance(2);
+          const claim = await runs.claimNext(ADA, "t");
+          expect(claim).toMatchObject({
+            lease: { ...lease, epoch: lease.epoch + 1 },
+            run: { id: run.id, status: "running", attempt: 2 },
+            request,
+          });
+          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
+          expect(await runs.claimAbandoned(10)).toEqual([]);
+          await expect(events.append(lease, [done()])).rejects.toMatchObject({ code: "lease_lost" });
+          if (!claim) return;
+          expect(await runs.inbox(claim.lease)).toEqual([left]);
+          await events.append(claim.lease, [note("two"), done()]);
+          const entries = await readAll(stores, lease);
+          expect(seqsOf(entries)).toEqual(upTo(4));
+          expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 1, 1, 1]);
+          expect((await runs.claimNext(ADA, "t"))?.run).toMatchObject({ id: waiting.id, attempt: 1 });
+        }),
+    );
 
-    test("stays with a process that renews in time", () =>
+    rule("stays with a process that renews in time", () =>
       inWorld(open, async ({ stores: { runs }, stores, advance }) => {
         const { lease } = await claimed(stores, "t");
         for (let n = 0; n < 3; n++) {
@@ -141,9 +148,10 @@ export function resumedRunsContract(open: Open): void {
           await runs.renew(lease);
           expect(await runs.claimNext(ADA, "t")).toBeUndefined();
         }
-      }));
+      }),
+    );
 
-    test("is taken at once when it was given back, as often as that happens", () =>
+    rule("is taken at once when it was given back, as often as that happens", () =>
       inWorld(open, async ({ stores }) => {
         const { runs, events } = stores;
         let { lease } = await claimed(stores, "t");
@@ -157,7 +165,8 @@ export function resumedRunsContract(open: Open): void {
         expect(await runs.claimAbandoned(10)).toEqual([]);
         await events.append(lease, [done()]);
         expect(await runs.get(ADA, "t", lease.run_id)).toMatchObject({ status: "success", attempt: 6 });
-      }));
+      }),
+    );
 
     test("is taken by exactly one of those who look, wherever they look", () =>
       inWorld(open, async ({ stores: { runs }, stores, advance }) => {
@@ -171,7 +180,7 @@ export function resumedRunsContract(open: Open): void {
         expect(taken.map((claim) => [claim.run.id, claim.run.attempt])).toEqual([[run.id, 2]]);
       }));
 
-    test("is ended when it died too often, and the next one is taken in its place", () =>
+    rule("is ended when it died too often, and the next one is taken in its place", () =>
       inWorld(
         open,
         async ({ stores: { runs, threads }, stores, advance }) => {
@@ -195,9 +204,10 @@ export function resumedRunsContract(open: Open): void {
           expect(await runs.claimAbandoned(10)).toEqual([]);
         },
         { maxAttempts: 2 },
-      ));
+      ),
+    );
 
-    test.each(NEIGHBOURS)("is its owner's alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("is its owner's alone: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { runs }, stores }) => {
         const { lease } = await claimed(stores, "t", { owner });
         await runs.release(lease);

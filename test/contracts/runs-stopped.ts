@@ -12,12 +12,14 @@ import {
   newRun,
   type Open,
   readAll,
+  ruleTest,
   said,
   seqsOf,
   upTo,
 } from "../engine/stores/fixture.ts";
 
 export function stoppedRunsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("runs", () => {
     describe("that are to stop", () => {
       test("end at once while they wait, and their readers with them", () =>
@@ -48,7 +50,7 @@ export function stoppedRunsContract(open: Open): void {
           expect(await stores.threads.messages(ADA, "t")).toEqual([]);
         }));
 
-      test("are not executed when their turn comes", () =>
+      rule("are not executed when their turn comes", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const [a, b] = [newRun("t"), newRun("t")];
@@ -56,9 +58,10 @@ export function stoppedRunsContract(open: Open): void {
           await stores.runs.requestStop(ADA, "t", a.id, "cancel");
           await stores.events.append(lease, [done()]);
           expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(b.id);
-        }));
+        }),
+      );
 
-      test("learn it when they renew their lease, the harder wish winning", () =>
+      rule("learn it when they renew their lease, the harder wish winning", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const stop = (mode: "cancel" | "interrupt") =>
@@ -69,9 +72,10 @@ export function stoppedRunsContract(open: Open): void {
           await stop("cancel");
           await stop("interrupt");
           expect(await stores.runs.renew(lease)).toEqual({ stop: "cancel" });
-        }));
+        }),
+      );
 
-      test("are left as they are when they have ended", () =>
+      rule("are left as they are when they have ended", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           await stores.events.append(lease, [done()]);
@@ -80,7 +84,8 @@ export function stoppedRunsContract(open: Open): void {
           });
           expect(await readAll(stores, { ...lease })).toHaveLength(1);
           expect(await stores.runs.requestStop(ADA, "t", "run_unknown", "cancel")).toBeUndefined();
-        }));
+        }),
+      );
     });
 
     describe("are steered by messages that", () => {
@@ -97,7 +102,7 @@ export function stoppedRunsContract(open: Open): void {
           expect(await stores.threads.messages(ADA, "t")).toEqual([a]);
         }));
 
-      test("count once, however often they are sent", () =>
+      rule("count once, however often they are sent", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const left = userMessage("a");
@@ -107,9 +112,10 @@ export function stoppedRunsContract(open: Open): void {
           await stores.events.append(lease, [said(left)]);
           expect(await send()).toBe(true);
           expect(await stores.runs.inbox(lease)).toEqual([]);
-        }));
+        }),
+      );
 
-      test("are refused when too many wait", () =>
+      rule("are refused when too many wait", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const sent = Array.from({ length: 16 }, (_, n) => userMessage(`${n}`));
@@ -120,9 +126,10 @@ export function stoppedRunsContract(open: Open): void {
           expect(await stores.runs.inbox(lease)).toEqual(sent);
           if (sent[0]) await stores.events.append(lease, [said(sent[0])]);
           expect(await stores.runs.steer(ADA, "t", lease.run_id, userMessage("x"))).toBe(true);
-        }));
+        }),
+      );
 
-      test("reach only a run that is running", () =>
+      rule("reach only a run that is running", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const waiting = newRun("t");
@@ -133,7 +140,8 @@ export function stoppedRunsContract(open: Open): void {
           await stores.events.append(lease, [done()]);
           expect(await steer(lease.run_id)).toBe(false);
           expect(await stores.threads.messages(ADA, "t")).toEqual([]);
-        }));
+        }),
+      );
 
       test("are never lost: what a run no longer takes in joins the thread at its end", () =>
         inWorld(open, async ({ stores }) => {

@@ -17,6 +17,7 @@ import {
   note,
   type Open,
   readAll,
+  ruleTest,
   seqsOf,
   upTo,
 } from "../engine/stores/fixture.ts";
@@ -24,6 +25,7 @@ import {
 const LEASE_MS = 10_000;
 
 export function takenOverRunsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("runs", () => {
     describe("whose process died", () => {
       test("are taken over one attempt later, once the lease was not renewed in time", () =>
@@ -167,47 +169,50 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
-      test("too often keep the words of the answer that the last attempt was writing, as a message that is incomplete", () =>
-        inWorld(open, async ({ stores, advance }) => {
-          const { lease, request } = await claimed(stores, "t");
-          const begin = (message_id: string): StreamEvent => ({
-            event: "on_chat_model_start",
-            name: "m:x",
-            data: { message_id, model: "m:x" },
-          });
-          const asked = request.input.map(
-            (each): StreamEvent => ({ event: "on_message", data: { message: each } }),
-          );
-          await stores.events.append(lease, [
-            { event: "run_start", data: { agent: "helper", model: "m:x", attempt: 1 } },
-            ...[...asked, begin("msg_1"), delta("gone")],
-          ]);
-          advance(LEASE_MS + 1);
-          const [again] = await stores.runs.claimAbandoned(100);
-          if (!again) throw new Error("It was not taken over.");
-          await stores.events.append(again.lease, [
-            { event: "message_discard", data: { message_id: "msg_1" } },
-            ...[begin("msg_2"), delta("Once upon "), delta("a time")],
-          ]);
-          for (let died = 2; died <= 5; died++) {
+      rule(
+        "too often keep the words of the answer that the last attempt was writing, as a message that is incomplete",
+        () =>
+          inWorld(open, async ({ stores, advance }) => {
+            const { lease, request } = await claimed(stores, "t");
+            const begin = (message_id: string): StreamEvent => ({
+              event: "on_chat_model_start",
+              name: "m:x",
+              data: { message_id, model: "m:x" },
+            });
+            const asked = request.input.map(
+              (each): StreamEvent => ({ event: "on_message", data: { message: each } }),
+            );
+            await stores.events.append(lease, [
+              { event: "run_start", data: { agent: "helper", model: "m:x", attempt: 1 } },
+              ...[...asked, begin("msg_1"), delta("gone")],
+            ]);
             advance(LEASE_MS + 1);
-            await stores.runs.claimAbandoned(100);
-          }
-          const events = eventsOf(await readAll(stores, { ...lease }));
-          expect(events.at(-1)).toMatchObject({ event: "error", data: { code: "crashed_too_often" } });
-          expect(checkGrammar(events)).toEqual([]);
-          expect((await stores.threads.messages(ADA, "t")).slice(1)).toMatchObject([
-            {
-              id: "msg_2",
-              role: "assistant",
-              content: "Once upon a time",
-              model: "m:x",
-              incomplete: "failed",
-            },
-          ]);
-        }));
+            const [again] = await stores.runs.claimAbandoned(100);
+            if (!again) throw new Error("It was not taken over.");
+            await stores.events.append(again.lease, [
+              { event: "message_discard", data: { message_id: "msg_1" } },
+              ...[begin("msg_2"), delta("Once upon "), delta("a time")],
+            ]);
+            for (let died = 2; died <= 5; died++) {
+              advance(LEASE_MS + 1);
+              await stores.runs.claimAbandoned(100);
+            }
+            const events = eventsOf(await readAll(stores, { ...lease }));
+            expect(events.at(-1)).toMatchObject({ event: "error", data: { code: "crashed_too_often" } });
+            expect(checkGrammar(events)).toEqual([]);
+            expect((await stores.threads.messages(ADA, "t")).slice(1)).toMatchObject([
+              {
+                id: "msg_2",
+                role: "assistant",
+                content: "Once upon a time",
+                model: "m:x",
+                incomplete: "failed",
+              },
+            ]);
+          }),
+      );
 
-      test("too often leave no call open that a user started them with", () =>
+      rule("too often leave no call open that a user started them with", () =>
         inWorld(open, async ({ stores, advance }) => {
           const call = { id: "call_1", name: "pay", args: {} };
           const given = { ...assistantMessage("", call), by_user: true as const };
@@ -221,7 +226,8 @@ export function takenOverRunsContract(open: Open): void {
             { id: given.id, by_user: true },
             { role: "tool", tool_call_id: "call_1", error: expect.stringMatching(/^Not run/) },
           ]);
-        }));
+        }),
+      );
 
       test("twice are claimed one at a time, and beside none that ever died", () =>
         inWorld(open, async ({ stores, advance }) => {
@@ -257,7 +263,7 @@ export function takenOverRunsContract(open: Open): void {
           }
         }));
 
-      test("and lived for long then are not held to have died in that attempt, until the eleventh", () =>
+      rule("and lived for long then are not held to have died in that attempt, until the eleventh", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { run } = await claimed(stores, "t");
           const deaths: unknown[] = [];
@@ -272,9 +278,10 @@ export function takenOverRunsContract(open: Open): void {
           expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({
             error: { code: "crashed_too_often", details: { attempts: 5 } },
           });
-        }));
+        }),
+      );
 
-      test("and was only stopped have not died once it says so", () =>
+      rule("and was only stopped have not died once it says so", () =>
         inWorld(open, async ({ stores, advance }) => {
           const { lease, run } = await claimed(stores, "t");
           const leases = [lease];
@@ -299,9 +306,10 @@ export function takenOverRunsContract(open: Open): void {
           await stores.events.append(last, [done()]);
           await stores.runs.excuse(lease);
           expect(await stores.runs.get(ADA, "t", run.id)).toMatchObject({ status: "success", attempt: 7 });
-        }));
+        }),
+      );
 
-      test("make no difference to a run that waits: it is taken when its thread is free", () =>
+      rule("make no difference to a run that waits: it is taken when its thread is free", () =>
         inWorld(open, async ({ stores }) => {
           const { lease } = await claimed(stores, "t");
           const [a, b] = [newRun("t"), newRun("t")];
@@ -311,7 +319,8 @@ export function takenOverRunsContract(open: Open): void {
           await stores.events.append(lease, [failure("x")]);
           const claims = await stores.runs.claimAbandoned(100);
           expect(claims.map(({ run: { id, attempt } }) => [id, attempt])).toEqual([[a.id, 1]]);
-        }));
+        }),
+      );
     });
   });
 }

@@ -12,6 +12,7 @@ import {
   message,
   newRun,
   type Open,
+  ruleTest,
   upTo,
 } from "../engine/stores/fixture.ts";
 
@@ -21,6 +22,7 @@ const OTHER: Owner = { tenant: "other", user: "eve" };
 const THIRD: Owner = { tenant: "third", user: "ada" };
 
 export function waitingRunsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("runs that wait for a process with room", () => {
     test("are claimed by no process although their thread is free, until one looks for them", () =>
       inWorld(open, async ({ stores }) => {
@@ -47,7 +49,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await stores.runs.claimAbandoned(10)).toEqual([]);
       }));
 
-    test("are the next of their thread, and are not overtaken", () =>
+    rule("are the next of their thread, and are not overtaken", () =>
       inWorld(open, async ({ stores }) => {
         const [a, b] = [newRun("t"), newRun("t")];
         await stores.runs.enqueue(ADA, a, "reject");
@@ -58,9 +60,10 @@ export function waitingRunsContract(open: Open): void {
         expect(await stores.runs.start(ADA, b, "queue")).toMatchObject({ outcome: "queued" });
         expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(a.id);
         expect(await stores.runs.claimAbandoned(10)).toEqual([]);
-      }));
+      }),
+    );
 
-    test("wait for a busy thread as all others do", () =>
+    rule("wait for a busy thread as all others do", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -82,9 +85,10 @@ export function waitingRunsContract(open: Open): void {
           expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(a.id);
         },
         { queueLength: 2 },
-      ));
+      ),
+    );
 
-    test("leave room for one that goes before them all, however many wait", () =>
+    rule("leave room for one that goes before them all, however many wait", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -104,9 +108,10 @@ export function waitingRunsContract(open: Open): void {
           }
         },
         { queueLength: 2 },
-      ));
+      ),
+    );
 
-    test("are accepted once for each idempotency key of a thread, and have an id of their own", () =>
+    rule("are accepted once for each idempotency key of a thread, and have an id of their own", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -127,9 +132,10 @@ export function waitingRunsContract(open: Open): void {
           expect(await again()).toMatchObject({ outcome: "known", run: { status: "success" } });
         },
         { tenantQueueLength: 1 },
-      ));
+      ),
+    );
 
-    test("may be cancelled meanwhile, and free their thread with that", () =>
+    rule("may be cancelled meanwhile, and free their thread with that", () =>
       inWorld(open, async ({ stores }) => {
         const news = newRun("t");
         await stores.runs.enqueue(ADA, news, "reject");
@@ -139,7 +145,8 @@ export function waitingRunsContract(open: Open): void {
         expect(await stores.runs.claimAbandoned(10)).toEqual([]);
         expect(await stores.threads.get(ADA, "t")).toMatchObject({ status: "idle" });
         expect(await stores.threads.delete(ADA, "t")).toBe(true);
-      }));
+      }),
+    );
 
     test("are refused on more threads of one tenant than may be busy, and on no other tenant's", () =>
       inWorld(
@@ -284,7 +291,7 @@ export function waitingRunsContract(open: Open): void {
         expect(await waiting()).toEqual({ threads: 0, oldestMs: 0 });
       }));
 
-    test("are taken in place of those that died too often", () =>
+    rule("are taken in place of those that died too often", () =>
       inWorld(
         open,
         async ({ stores, advance }) => {
@@ -299,7 +306,8 @@ export function waitingRunsContract(open: Open): void {
           expect(await stores.runs.claimAbandoned(1)).toEqual([]);
         },
         { maxAttempts: 1 },
-      ));
+      ),
+    );
   });
 }
 

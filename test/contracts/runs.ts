@@ -3,7 +3,16 @@
 import { describe, expect, test } from "vitest";
 import { NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
 import type { AllStores } from "../../src/engine/stores/all-stores.ts";
-import { ADA, claimed, done, inWorld, message, newRun, type Open } from "../engine/stores/fixture.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  inWorld,
+  message,
+  newRun,
+  type Open,
+  ruleTest,
+} from "../engine/stores/fixture.ts";
 import { branchContract } from "./branches.ts";
 import { clockSetBackContract } from "./clock-set-back.ts";
 import { releasedRunsContract } from "./runs-released.ts";
@@ -14,6 +23,7 @@ import { takenOverRunsContract } from "./runs-taken-over.ts";
 import { waitingRunsContract } from "./runs-waiting.ts";
 
 export function runsContract(open: Open): void {
+  const rule = ruleTest(open);
   waitingRunsContract(open);
   releasedRunsContract(open);
   stoppedRunsContract(open);
@@ -21,7 +31,7 @@ export function runsContract(open: Open): void {
   clockSetBackContract(open);
   resumedRunsContract(open);
   rewindContract(open);
-  branchContract(open);
+  if (open.rules) branchContract(open);
   describe("runs", () => {
     test("are claimed when their thread is free, and make the thread", () =>
       inWorld(open, async ({ stores }) => {
@@ -56,15 +66,16 @@ export function runsContract(open: Open): void {
         expect((await stores.runs.list(ADA, "t", { limit: 100 })).items).toHaveLength(1);
       }));
 
-    test("are executed side by side on different threads", () =>
+    rule("are executed side by side on different threads", () =>
       inWorld(open, async ({ stores }) => {
         const claims = await Promise.all(Array.from({ length: 20 }, (_, n) => claimed(stores, `t${n}`)));
         await Promise.all(claims.map(({ lease }) => stores.events.append(lease, [message("x"), done()])));
         for (const { lease } of claims)
           expect((await stores.runs.get(ADA, lease.thread_id, lease.run_id))?.status).toBe("success");
-      }));
+      }),
+    );
 
-    test("wait for a busy thread, and take their turn in order", () =>
+    rule("wait for a busy thread, and take their turn in order", () =>
       inWorld(open, async ({ stores }) => {
         const first = await claimed(stores, "t");
         const [a, b, c] = [newRun("t"), newRun("t"), newRun("t")];
@@ -87,9 +98,10 @@ export function runsContract(open: Open): void {
         expect(await stores.runs.claimNext(ADA, "t")).toBeUndefined();
         expect(await stores.runs.claimNext(ADA, "unknown")).toBeUndefined();
         expect(await stores.runs.active(ADA, "t")).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("do not overtake those who wait when the thread has just become free", () =>
+    rule("do not overtake those who wait when the thread has just become free", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const waiting = newRun("t");
@@ -100,7 +112,8 @@ export function runsContract(open: Open): void {
         });
         expect(await stores.runs.start(ADA, newRun("t"), "queue")).toMatchObject({ outcome: "queued" });
         expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(waiting.id);
-      }));
+      }),
+    );
 
     test("are taken by exactly one of those who reach for the next", () =>
       inWorld(open, async ({ stores }) => {
@@ -111,7 +124,7 @@ export function runsContract(open: Open): void {
         expect(taken.filter((claim) => claim !== undefined)).toHaveLength(1);
       }));
 
-    test("are refused when too many wait", () =>
+    rule("are refused when too many wait", () =>
       inWorld(
         open,
         async ({ stores }) => {
@@ -126,16 +139,18 @@ export function runsContract(open: Open): void {
           expect(await stores.runs.start(ADA, newRun("t"), "queue")).toMatchObject({ outcome: "queued" });
         },
         { queueLength: 3 },
-      ));
+      ),
+    );
 
-    test("wait sixteen to a thread unless told otherwise", () =>
+    rule("wait sixteen to a thread unless told otherwise", () =>
       inWorld(open, async ({ stores }) => {
         await claimed(stores, "t");
         for (let n = 0; n < 16; n++) await stores.runs.start(ADA, newRun("t"), "queue");
         await expect(stores.runs.start(ADA, newRun("t"), "queue")).rejects.toMatchObject({
           code: "queue_full",
         });
-      }));
+      }),
+    );
 
     test("are started once for each idempotency key of a thread", () =>
       inWorld(open, async ({ stores }) => {
@@ -164,7 +179,7 @@ export function runsContract(open: Open): void {
         });
       }));
 
-    test("have an id of their own", () =>
+    rule("have an id of their own", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");
         await stores.events.append(lease, [done()]);
@@ -173,7 +188,8 @@ export function runsContract(open: Open): void {
         });
         expect((await stores.runs.get(ADA, "t", run.id))?.status).toBe("success");
         expect((await stores.threads.get(ADA, "t"))?.status).toBe("idle");
-      }));
+      }),
+    );
 
     test("are listed newest first, page by page", () =>
       inWorld(open, async ({ stores }) => {

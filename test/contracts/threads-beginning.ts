@@ -10,12 +10,14 @@ import {
   message,
   type Open,
   patch,
+  ruleTest,
   said,
   state,
   upTo,
 } from "../engine/stores/fixture.ts";
 
 export function beginningContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("threads that begin with something", () => {
     test("have it from the first moment, and continue from there", () =>
       inWorld(open, async ({ stores }) => {
@@ -49,15 +51,16 @@ export function beginningContract(open: Open): void {
         expect(await threads.state(ADA, "t")).toEqual({});
       }));
 
-    test("have an agent before their first run, if they begin with one", () =>
+    rule("have an agent before their first run, if they begin with one", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const created = await threads.create(ADA, { id: "t", agent: "coder", metadata: {} });
         expect(created).toMatchObject({ agent: "coder" });
         expect(await threads.get(ADA, "t")).toEqual(created);
         expect((await threads.list(ADA, { limit: 10, agent: "coder" })).items).toEqual([created]);
-      }));
+      }),
+    );
 
-    test("have a message once that is given twice", () =>
+    rule("have a message once that is given twice", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const [one, two] = [userMessage("one"), userMessage("two")];
         const messages = [one, two, { ...userMessage("again"), id: one.id }];
@@ -65,7 +68,8 @@ export function beginningContract(open: Open): void {
           message_count: 2,
         });
         expect(await threads.messages(ADA, "t")).toEqual([one, two]);
-      }));
+      }),
+    );
 
     test("keep copies of it, of any content", () =>
       inWorld(open, async ({ stores: { threads } }) => {
@@ -111,7 +115,7 @@ export function beginningContract(open: Open): void {
         expect(await threads.state(ADA, "t")).toEqual({ [`s${n}`]: n });
       }));
 
-    test("leave one that is there already as it is", () =>
+    rule("leave one that is there already as it is", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const { lease } = await claimed(stores, "t");
@@ -128,9 +132,10 @@ export function beginningContract(open: Open): void {
           code: "already_exists",
         });
         expect(await look()).toEqual(before);
-      }));
+      }),
+    );
 
-    test("go back to one of their messages as all others do", () =>
+    rule("go back to one of their messages as all others do", () =>
       inWorld(open, async ({ stores }) => {
         const [one, two] = [userMessage("one"), userMessage("two")];
         await stores.threads.create(ADA, { id: "t", metadata: {}, messages: [one, two] });
@@ -138,7 +143,8 @@ export function beginningContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toEqual([one]);
         await stores.events.append(lease, [said(two), done()]);
         expect(await stores.threads.messages(ADA, "t")).toEqual([one, two]);
-      }));
+      }),
+    );
 
     test("may begin with any number of messages", () =>
       inWorld(open, async ({ stores: { threads } }) => {

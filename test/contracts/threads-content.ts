@@ -2,11 +2,22 @@
 
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/agent/core/message.ts";
-import { ADA, claimed, done, inWorld, message, type Open, patch, state } from "../engine/stores/fixture.ts";
+import {
+  ADA,
+  claimed,
+  done,
+  inWorld,
+  message,
+  type Open,
+  patch,
+  ruleTest,
+  state,
+} from "../engine/stores/fixture.ts";
 
 export function threadContentContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("threads", () => {
-    test("give all readers messages that none of them can change, however deep", () =>
+    rule("give all readers messages that none of them can change, however deep", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const parts = [{ type: "text" as const, text: "hello" }];
@@ -27,7 +38,8 @@ export function threadContentContract(open: Open): void {
         // A list is its reader's own.
         (await threads.messages(ADA, "t")).pop();
         expect((await threads.messages(ADA, "t")).map(({ content }) => content)).toEqual([parts, parts]);
-      }));
+      }),
+    );
 
     test("return their messages oldest first, from anywhere on", () =>
       inWorld(open, async ({ stores }) => {
@@ -100,7 +112,7 @@ export function threadContentContract(open: Open): void {
         expect(({} as { polluted?: boolean }).polluted).toBeUndefined();
       }));
 
-    test("keep their state in slots: replaced, merged key by key, removed", () =>
+    rule("keep their state in slots: replaced, merged key by key, removed", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const slots = async () => stores.threads.state(ADA, "t");
@@ -117,7 +129,8 @@ export function threadContentContract(open: Open): void {
         expect(await slots()).toEqual({ todos: [], files: { "b.txt": 2, "c.txt": { bytes: 3 } } });
         await stores.events.append(lease, [state("todos", undefined), state("title", null), done()]);
         expect(await slots()).toEqual({ title: null, files: { "b.txt": 2, "c.txt": { bytes: 3 } } });
-      }));
+      }),
+    );
 
     test("may have any number of messages", () =>
       inWorld(open, async ({ stores }) => {

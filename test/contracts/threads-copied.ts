@@ -12,6 +12,7 @@ import {
   message,
   newRun,
   type Open,
+  ruleTest,
   state,
   upTo,
 } from "../engine/stores/fixture.ts";
@@ -31,6 +32,7 @@ async function told(stores: Stores, thread: string, count: number) {
 const copy = (id: string) => ({ id, title: "Copy", metadata: { a: 1 }, state: { files: { "a.txt": "x" } } });
 
 export function copiedThreadsContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("threads that are copied", () => {
     test("have the messages up to one of them, and continue by themselves", () =>
       inWorld(open, async ({ stores }) => {
@@ -58,33 +60,37 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.messages(ADA, "whole")).toEqual(all);
       }));
 
-    test("may be copies of nothing", () =>
+    rule("may be copies of nothing", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         await threads.create(ADA, { id: "t", metadata: {} });
         expect(await threads.fork(ADA, "t", copy("c"))).toMatchObject({
           ...{ message_count: 0, forked_from: { thread_id: "t" } },
         });
         expect(await threads.messages(ADA, "c")).toEqual([]);
-      }));
+      }),
+    );
 
-    test("are refused where there is no such message or owner, or such a thread already; nothing is left of them", () =>
-      inWorld(open, async ({ stores }) => {
-        const { threads } = stores;
-        const [first] = await told(stores, "t", 2);
-        await threads.create(ADA, { id: "taken", metadata: {} });
-        const refused = async (code: string, work: Promise<unknown>) =>
-          expect(work).rejects.toMatchObject({ code });
-        await refused("not_found", threads.fork(ADA, "t", copy("c"), "msg_unknown"));
-        await refused("not_found", threads.fork(BOB, "t", copy("c"), first?.id));
-        await refused("already_exists", threads.fork(ADA, "t", copy("taken")));
-        expect(await threads.get(ADA, "c")).toBeUndefined();
-        expect(await threads.get(ADA, "taken")).toMatchObject({ message_count: 0 });
-        expect(await threads.messages(ADA, "taken")).toEqual([]);
-        expect((await threads.list(ADA, { limit: 10 })).items.map(({ id }) => id).sort()).toEqual([
-          "t",
-          "taken",
-        ]);
-      }));
+    rule(
+      "are refused where there is no such message or owner, or such a thread already; nothing is left of them",
+      () =>
+        inWorld(open, async ({ stores }) => {
+          const { threads } = stores;
+          const [first] = await told(stores, "t", 2);
+          await threads.create(ADA, { id: "taken", metadata: {} });
+          const refused = async (code: string, work: Promise<unknown>) =>
+            expect(work).rejects.toMatchObject({ code });
+          await refused("not_found", threads.fork(ADA, "t", copy("c"), "msg_unknown"));
+          await refused("not_found", threads.fork(BOB, "t", copy("c"), first?.id));
+          await refused("already_exists", threads.fork(ADA, "t", copy("taken")));
+          expect(await threads.get(ADA, "c")).toBeUndefined();
+          expect(await threads.get(ADA, "taken")).toMatchObject({ message_count: 0 });
+          expect(await threads.messages(ADA, "taken")).toEqual([]);
+          expect((await threads.list(ADA, { limit: 10 })).items.map(({ id }) => id).sort()).toEqual([
+            "t",
+            "taken",
+          ]);
+        }),
+    );
 
     test("are not to be seen before they are whole, and one of those that try at once is made", () =>
       inWorld(open, async ({ stores }) => {
@@ -126,7 +132,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.messages(ADA, "c")).toEqual([own.data.message]);
       }));
 
-    test("show one of their messages by its id", () =>
+    rule("show one of their messages by its id", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const [first, second] = await told(stores, "t", 2);
@@ -134,9 +140,10 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.message(ADA, "t", "msg_unknown")).toBeUndefined();
         expect(await threads.message(BOB, "t", first?.id ?? "")).toBeUndefined();
         expect(await threads.message(ADA, "unknown", first?.id ?? "")).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("show their last message", () =>
+    rule("show their last message", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const all = await told(stores, "t", 3);
@@ -145,6 +152,7 @@ export function copiedThreadsContract(open: Open): void {
         expect(await threads.message(ADA, "t")).toBeUndefined();
         expect(await threads.message(ADA, "unknown")).toBeUndefined();
         expect(await threads.message(BOB, "t")).toBeUndefined();
-      }));
+      }),
+    );
   });
 }

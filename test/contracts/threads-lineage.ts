@@ -15,6 +15,7 @@ import {
   newRun,
   type Open,
   patch,
+  ruleTest,
   state,
   upTo,
 } from "../engine/stores/fixture.ts";
@@ -27,6 +28,7 @@ const child = (id: string, of: string, more: Partial<NewThread> = {}): NewThread
 });
 
 export function lineageContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("threads that work for others", () => {
     test("are not counted among those that wait for an answer, unless their parent does not wait with them", () =>
       inWorld(open, async ({ stores }) => {
@@ -52,7 +54,7 @@ export function lineageContract(open: Open): void {
         expect(await threads.interrupted()).toBe(1);
       }));
 
-    test("say for which call, through all that happens to them", () =>
+    rule("say for which call, through all that happens to them", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const parent = parentOf("p", true);
@@ -68,7 +70,8 @@ export function lineageContract(open: Open): void {
         // A thread that a run has made has no parent.
         await claimed(stores, "t");
         expect(await threads.get(ADA, "t")).not.toHaveProperty("parent");
-      }));
+      }),
+    );
 
     test("are listed when they are asked for", () =>
       inWorld(open, async ({ stores }) => {
@@ -130,7 +133,7 @@ export function lineageContract(open: Open): void {
         expect(await pages({ parent: "root18" })).toEqual([[]]);
       }));
 
-    test.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
+    rule.each(NEIGHBOURS)("are their owner's alone: %s", (_, owner, neighbour) =>
       inWorld(open, async ({ stores: { threads } }) => {
         await threads.create(owner, { id: "p", metadata: {} });
         const more = { messages: [userMessage("mine")], state: { todos: ["mine"] } };
@@ -149,53 +152,54 @@ export function lineageContract(open: Open): void {
     );
   });
 
-  describe("values that are to be forgotten", () => {
-    test("go, and nothing else does", () =>
-      inWorld(open, async ({ stores, advance }) => {
-        const { threads } = stores;
-        const { lease } = await claimed(stores, "t");
-        await stores.events.append(lease, [
-          ...[message("x"), state("todos", ["a"]), patch("files", { "a.txt": 1 }), state("__proto__", 1)],
-          ...[state("kept", { a: 1 }), done("interrupted")],
-        ]);
-        advance(1000);
-        const forget = ["todos", "files", "__proto__", "nothing"];
-        expect(await threads.update(ADA, "t", { title: "Lighter", forget })).toMatchObject({
-          ...{ title: "Lighter", status: "interrupted", message_count: 1 },
-          updated_at: "2026-11-21T10:00:01.000Z",
-        });
-        expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 } });
-        expect(await threads.messages(ADA, "t")).toHaveLength(1);
-        const next = await claimed(stores, "t");
-        await stores.events.append(next.lease, [patch("files", { "b.txt": 2 })]);
-        expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 }, files: { "b.txt": 2 } });
-        expect(await threads.update(ADA, "unknown", { forget: ["a"] })).toBeUndefined();
-        expect(await threads.get(ADA, "unknown")).toBeUndefined();
-      }));
-
-    test("stay, as everything of that change does, while a run is active or waits", () =>
-      inWorld(open, async ({ stores }) => {
-        const { threads, events } = stores;
-        const { lease, run } = await claimed(stores, "t");
-        await events.append(lease, [state("todos", ["a"])]);
-        const waiting = newRun("t");
-        await stores.runs.start(ADA, waiting, "queue");
-        const change = { title: "Lighter", metadata: { a: 1 }, forget: ["todos"] };
-        for (const run_id of [run.id, waiting.id]) {
-          const before = await threads.get(ADA, "t");
-          await expect(threads.update(ADA, "t", change)).rejects.toMatchObject({
-            ...{ code: "thread_busy", details: { run_id } },
+  if (open.rules)
+    describe("values that are to be forgotten", () => {
+      test("go, and nothing else does", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { threads } = stores;
+          const { lease } = await claimed(stores, "t");
+          await stores.events.append(lease, [
+            ...[message("x"), state("todos", ["a"]), patch("files", { "a.txt": 1 }), state("__proto__", 1)],
+            ...[state("kept", { a: 1 }), done("interrupted")],
+          ]);
+          advance(1000);
+          const forget = ["todos", "files", "__proto__", "nothing"];
+          expect(await threads.update(ADA, "t", { title: "Lighter", forget })).toMatchObject({
+            ...{ title: "Lighter", status: "interrupted", message_count: 1 },
+            updated_at: "2026-11-21T10:00:01.000Z",
           });
-          expect(await threads.get(ADA, "t")).toEqual(before);
-          expect(await threads.state(ADA, "t")).toEqual({ todos: ["a"] });
-          if (run_id === run.id) await events.append(lease, [done()]);
-        }
-        const next = await stores.runs.claimNext(ADA, "t");
-        expect(await threads.update(ADA, "t", { title: "Busy" })).toMatchObject({ title: "Busy" });
-        if (next) await events.append(next.lease, [done()]);
-        expect(await threads.update(ADA, "t", change)).toMatchObject({ title: "Lighter" });
-        expect(await threads.state(ADA, "t")).toEqual({});
-        expect(await threads.get(BOB, "t")).toBeUndefined();
-      }));
-  });
+          expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 } });
+          expect(await threads.messages(ADA, "t")).toHaveLength(1);
+          const next = await claimed(stores, "t");
+          await stores.events.append(next.lease, [patch("files", { "b.txt": 2 })]);
+          expect(await threads.state(ADA, "t")).toEqual({ kept: { a: 1 }, files: { "b.txt": 2 } });
+          expect(await threads.update(ADA, "unknown", { forget: ["a"] })).toBeUndefined();
+          expect(await threads.get(ADA, "unknown")).toBeUndefined();
+        }));
+
+      test("stay, as everything of that change does, while a run is active or waits", () =>
+        inWorld(open, async ({ stores }) => {
+          const { threads, events } = stores;
+          const { lease, run } = await claimed(stores, "t");
+          await events.append(lease, [state("todos", ["a"])]);
+          const waiting = newRun("t");
+          await stores.runs.start(ADA, waiting, "queue");
+          const change = { title: "Lighter", metadata: { a: 1 }, forget: ["todos"] };
+          for (const run_id of [run.id, waiting.id]) {
+            const before = await threads.get(ADA, "t");
+            await expect(threads.update(ADA, "t", change)).rejects.toMatchObject({
+              ...{ code: "thread_busy", details: { run_id } },
+            });
+            expect(await threads.get(ADA, "t")).toEqual(before);
+            expect(await threads.state(ADA, "t")).toEqual({ todos: ["a"] });
+            if (run_id === run.id) await events.append(lease, [done()]);
+          }
+          const next = await stores.runs.claimNext(ADA, "t");
+          expect(await threads.update(ADA, "t", { title: "Busy" })).toMatchObject({ title: "Busy" });
+          if (next) await events.append(next.lease, [done()]);
+          expect(await threads.update(ADA, "t", change)).toMatchObject({ title: "Lighter" });
+          expect(await threads.state(ADA, "t")).toEqual({});
+          expect(await threads.get(BOB, "t")).toBeUndefined();
+        }));
+    });
 }

@@ -2,11 +2,12 @@
 
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../src/agent/core/message.ts";
-import { ADA, claimed, done, inWorld, newRun, type Open, said } from "../engine/stores/fixture.ts";
+import { ADA, claimed, done, inWorld, newRun, type Open, ruleTest, said } from "../engine/stores/fixture.ts";
 
 const asking = (text: string) => ({ request: { settings: {}, input: [userMessage(text)] } });
 
 export function titlesContract(open: Open): void {
+  const rule = ruleTest(open);
   describe("titles", () => {
     test("are the first words with which a run starts", () =>
       inWorld(open, async ({ stores }) => {
@@ -24,16 +25,17 @@ export function titlesContract(open: Open): void {
         expect(await threads.get(ADA, "made before")).toMatchObject({ title: "Wait" });
       }));
 
-    test("wait for words: a run without any gives none", () =>
+    rule("wait for words: a run without any gives none", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t", asking(" \n"));
         expect(await stores.threads.get(ADA, "t")).not.toHaveProperty("title");
         await stores.events.append(lease, [said(userMessage("Left for the run")), done()]);
         await claimed(stores, "t", asking("Now then"));
         expect(await stores.threads.get(ADA, "t")).toMatchObject({ title: "Now then" });
-      }));
+      }),
+    );
 
-    test("are the first words that a thread begins with", () =>
+    rule("are the first words that a thread begins with", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const messages = [userMessage("Once"), userMessage("Twice")];
         const made = await threads.create(ADA, { id: "t", metadata: {}, messages });
@@ -41,9 +43,10 @@ export function titlesContract(open: Open): void {
         expect(await threads.get(ADA, "t")).toEqual(made);
         const named = { id: "named", title: "Mine", metadata: {}, messages };
         expect(await threads.create(ADA, named)).toMatchObject({ title: "Mine" });
-      }));
+      }),
+    );
 
-    test("of a user stay, and so does an empty one", () =>
+    rule("of a user stay, and so does an empty one", () =>
       inWorld(open, async ({ stores }) => {
         const { threads, events } = stores;
         await threads.create(ADA, { id: "named", title: "Mine", metadata: {} });
@@ -60,6 +63,7 @@ export function titlesContract(open: Open): void {
         await claimed(stores, "cleared", asking("Hello again"));
         expect(await threads.get(ADA, "cleared")).toMatchObject({ title: "" });
         expect((await threads.list(ADA, { limit: 10, q: "hello" })).items).toEqual([]);
-      }));
+      }),
+    );
   });
 }

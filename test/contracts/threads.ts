@@ -13,6 +13,7 @@ import {
   message,
   newRun,
   type Open,
+  ruleTest,
   said,
   state,
 } from "../engine/stores/fixture.ts";
@@ -25,8 +26,9 @@ import { lineageContract } from "./threads-lineage.ts";
 import { titlesContract } from "./threads-titles.ts";
 
 export function threadsContract(open: Open): void {
+  const rule = ruleTest(open);
   beginningContract(open);
-  threadBytesContract(open);
+  if (open.rules) threadBytesContract(open);
   copiedThreadsContract(open);
   threadContentContract(open);
   lineageContract(open);
@@ -59,34 +61,37 @@ export function threadsContract(open: Open): void {
         expect(results.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       }));
 
-    test("and their runs, however many are read one after the other, leave ticks of the event loop to others", () =>
-      inWorld(open, async ({ stores }) => {
-        const { threads, runs, events } = stores;
-        const { lease } = await claimed(stores, "t");
-        await events.append(lease, [state("todos", [])]);
-        const log = () => readLogRange(events, lease, { after: 0, last: 1 }).next();
-        for (const read of [
-          () => threads.list(ADA, { limit: 10 }),
-          () => threads.state(ADA, "t"),
-          () => threads.messages(ADA, "t"),
-          () => runs.list(ADA, "t", { limit: 10 }),
-          log,
-        ]) {
-          // Turns that were asked for before are over.
-          for (let waited = 0; waited < 2; waited++) await turn();
-          await read();
-          let turns = 0;
-          void turn().then(() => turns++);
-          // A slow machine has made the first read ask for a turn, which then comes before this one: the next read waits for both.
-          for (let reads = 0; reads < 2; reads++) {
-            for (const until = performance.now() + 20; performance.now() < until; );
+    rule(
+      "and their runs, however many are read one after the other, leave ticks of the event loop to others",
+      () =>
+        inWorld(open, async ({ stores }) => {
+          const { threads, runs, events } = stores;
+          const { lease } = await claimed(stores, "t");
+          await events.append(lease, [state("todos", [])]);
+          const log = () => readLogRange(events, lease, { after: 0, last: 1 }).next();
+          for (const read of [
+            () => threads.list(ADA, { limit: 10 }),
+            () => threads.state(ADA, "t"),
+            () => threads.messages(ADA, "t"),
+            () => runs.list(ADA, "t", { limit: 10 }),
+            log,
+          ]) {
+            // Turns that were asked for before are over.
+            for (let waited = 0; waited < 2; waited++) await turn();
             await read();
+            let turns = 0;
+            void turn().then(() => turns++);
+            // A slow machine has made the first read ask for a turn, which then comes before this one: the next read waits for both.
+            for (let reads = 0; reads < 2; reads++) {
+              for (const until = performance.now() + 20; performance.now() < until; );
+              await read();
+            }
+            expect(turns).toBeGreaterThan(0);
           }
-          expect(turns).toBeGreaterThan(0);
-        }
-      }));
+        }),
+    );
 
-    test("are renamed and annotated, each without the other", () =>
+    rule("are renamed and annotated, each without the other", () =>
       inWorld(open, async ({ stores: { threads }, advance }) => {
         await threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1, b: true } });
         advance(1000);
@@ -102,9 +107,10 @@ export function threadsContract(open: Open): void {
         });
         expect(await threads.get(ADA, "t")).toMatchObject({ title: "Journey", metadata: { c: "x" } });
         expect(await threads.update(ADA, "unknown", { title: "x" })).toBeUndefined();
-      }));
+      }),
+    );
 
-    test("hand out copies", () =>
+    rule("hand out copies", () =>
       inWorld(open, async ({ stores }) => {
         const { threads } = stores;
         const metadata = { a: 1 };
@@ -120,7 +126,8 @@ export function threadsContract(open: Open): void {
         expect((await threads.get(ADA, "t"))?.metadata).toEqual({ a: 1 });
         expect((await threads.messages(ADA, "t"))[0]?.content).toBe("hello");
         expect(await threads.state(ADA, "t")).toEqual({ todos: [{ text: "one" }] });
-      }));
+      }),
+    );
 
     test("are what their newest run is at", () =>
       inWorld(open, async ({ stores }) => {
@@ -147,7 +154,7 @@ export function threadsContract(open: Open): void {
         expect((await threads.list(ADA, { limit: 10, status: "busy" })).items).toHaveLength(1);
       }));
 
-    test("that wait for an answer still do when a run that waited behind is cancelled", () =>
+    rule("that wait for an answer still do when a run that waited behind is cancelled", () =>
       inWorld(open, async ({ stores }) => {
         const { lease } = await claimed(stores, "t");
         const waiting = newRun("t");
@@ -155,9 +162,10 @@ export function threadsContract(open: Open): void {
         await stores.events.append(lease, [done("interrupted")]);
         await stores.runs.requestStop(ADA, "t", waiting.id, "cancel");
         expect((await stores.threads.get(ADA, "t"))?.status).toBe("interrupted");
-      }));
+      }),
+    );
 
-    test("know the agent of their newest run and the number of their messages", () =>
+    rule("know the agent of their newest run and the number of their messages", () =>
       inWorld(open, async ({ stores, advance }) => {
         const { lease } = await claimed(stores, "t", { agent: "coder" });
         advance(500);
@@ -168,7 +176,8 @@ export function threadsContract(open: Open): void {
           created_at: "2026-11-21T10:00:00.000Z",
           updated_at: "2026-11-21T10:00:00.500Z",
         });
-      }));
+      }),
+    );
 
     test("are listed newest change first, page by page, none twice and none left out", () =>
       inWorld(open, async ({ stores: { threads }, advance }) => {
@@ -201,7 +210,7 @@ export function threadsContract(open: Open): void {
         expect(await threads.list(BOB, { limit: 2 })).toEqual({ items: [] });
       }));
 
-    test("refuse a cursor that is none", () =>
+    rule("refuse a cursor that is none", () =>
       inWorld(open, async ({ stores }) => {
         await claimed(stores, "t");
         const forged = ["NaN t", `${"9".repeat(30)} t`, "1 t\u0000", "-1 t", "1e9 t"].map((text) =>
@@ -215,7 +224,8 @@ export function threadsContract(open: Open): void {
             code: "invalid_request",
           });
         }
-      }));
+      }),
+    );
 
     test("are found by agent, status and a part of the title in any case", () =>
       inWorld(open, async ({ stores }) => {
@@ -275,7 +285,7 @@ export function threadsContract(open: Open): void {
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
       }));
 
-    test("are neither deleted nor cleared while a run is active or waits", () =>
+    rule("are neither deleted nor cleared while a run is active or waits", () =>
       inWorld(open, async ({ stores }) => {
         const { lease, run } = await claimed(stores, "t");
         await stores.events.append(lease, [message("one")]);
@@ -290,6 +300,7 @@ export function threadsContract(open: Open): void {
         await stores.events.append(lease, [done()]);
         await refused(waiting.id);
         expect(await stores.threads.messages(ADA, "t")).toHaveLength(1);
-      }));
+      }),
+    );
   });
 }

@@ -33,7 +33,7 @@ function titlesIn(file: string): string[] {
 }
 
 /** After `test(`, `describe(`, or what `test.each` returns; and what rows of its table begin with. */
-const TITLE = /(?:(?:\b(?:test|describe)\w*|[\])>`])\(|\[)\s*["'`](.*?[^\\])["'`],/g;
+const TITLE = /(?:(?:\b(?:test|rule|describe)\w*|[\])>`])\(|\[)\s*["'`](.*?[^\\])["'`],/g;
 
 test("every capability has one row", () => {
   const all = Object.entries(KINDS).flatMap(([kind, count]) =>

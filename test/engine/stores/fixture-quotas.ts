@@ -21,7 +21,11 @@ interface Opened {
 }
 
 /** Opens an empty store, twice where it is shared; `now` is its clock. */
-export type OpenQuotas = (now: () => number) => Promise<Opened & { readonly elsewhere?: Opened }>;
+export interface OpenQuotas {
+  (now: () => number): Promise<Opened & { readonly elsewhere?: Opened }>;
+  /** As in `Open`. */
+  readonly rules?: true;
+}
 
 export const spending = (more: Partial<Spending> = {}): Spending => ({
   ...{ agent: "helper", model: "scripted:test", cost: 7 },

@@ -1,5 +1,6 @@
 // What the contract suites start from: stores with a clock that tests move, runs, and readers.
 
+import { test } from "vitest";
 import { NO_USAGE, type UserMessage, userMessage } from "../../../src/agent/core/message.ts";
 import { newRunId } from "../../../src/agent/core/new-ids.ts";
 import type { Claim, LogEntry, NewRun, RunKey, Stores } from "../../../src/agent/core/stores.ts";
@@ -9,7 +10,33 @@ import type { EventData, StreamEvent } from "../../../src/protocol/event.ts";
 import type { Owner } from "../../../src/protocol/ids.ts";
 
 /** Opens empty stores of their own. */
-export type Open = (options?: StoreOptions) => Promise<AllStores>;
+export interface Open {
+  (options?: StoreOptions): Promise<AllStores>;
+  /** With these stores the suites test as well what is decided above all stores. */
+  readonly rules?: true;
+  /** Opens those that were opened last once more. Absent where nothing outlasts them. */
+  readonly again?: (options?: StoreOptions) => Promise<AllStores>;
+}
+
+/** Opens empty stores at another place each time. */
+export function openingAgain<Place>(
+  newPlace: () => Place | Promise<Place>,
+  openAt: (place: Place, options?: StoreOptions) => Promise<AllStores>,
+): Open {
+  let last = newPlace;
+  return Object.assign(
+    async (options?: StoreOptions) => {
+      const place = await newPlace();
+      last = () => place;
+      return openAt(place, options);
+    },
+    { again: async (options?: StoreOptions) => openAt(await last(), options) },
+  );
+}
+
+/** `test` for a decision that no store makes itself. The others only have to carry out the same: see contracts/any-commands.ts. */
+export const ruleTest = ({ rules }: { readonly rules?: true }): typeof test =>
+  rules ? test : (Object.assign(() => {}, { each: () => () => {} }) as unknown as typeof test);
 
 export const ADA: Owner = { tenant: "acme", user: "ada" };
 export const BOB: Owner = { tenant: "acme", user: "bob" };

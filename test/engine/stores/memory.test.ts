@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
+import type { StoreOptions } from "../../../src/engine/stores/options.ts";
 import { busContract } from "../../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
@@ -31,7 +32,9 @@ import {
   upTo,
 } from "./fixture.ts";
 
-const open: Open = async (options) => createMemoryStores(options);
+const open: Open = Object.assign(async (options?: StoreOptions) => createMemoryStores(options), {
+  rules: true as const,
+});
 
 const compressed: Open = async (options) => createMemoryStores({ ...options, uncompressedBytes: 0 });
 

@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { createPostgresStores, openPostgresKeys } from "../../../src/engine/stores/postgres/index.ts";
 import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts";
-import { apiKeysContract } from "../../contracts/api-keys.ts";
 import { quotasContract } from "../../contracts/quotas.ts";
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
@@ -29,7 +28,6 @@ needing(postgres, "postgres").describe("in PostgreSQL", () => {
       elsewhere: await createPostgresStores({ url, now }),
     };
   });
-  apiKeysContract(async (now) => openKeys(await empty(), now));
 
   test("time is PostgreSQL's own", async () => {
     const { quotas, close } = await createPostgresStores({ url: await empty() });

@@ -1,25 +1,23 @@
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import { createPostgresStores } from "../../../src/engine/stores/postgres/index.ts";
+import { anyCommandsContract } from "../../contracts/any-commands.ts";
 import { busContract } from "../../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
 import { documentsContract } from "../../contracts/documents.ts";
 import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
-import { eventWritesContract } from "../../contracts/event-writes.ts";
 import { eventsContract } from "../../contracts/events.ts";
-import { itemsContract } from "../../contracts/items.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
-import { sentRequestsContract } from "../../contracts/sent-requests.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
 import { startPostgres } from "../../support/postgres.ts";
 import { checkedAfter } from "../../support/store-check.ts";
-import { ADA, type Open } from "./fixture.ts";
+import { ADA, openingAgain } from "./fixture.ts";
 import { tablesOf } from "./postgres-tables.ts";
 
 const postgres = await startPostgres();
@@ -29,28 +27,26 @@ afterAll(async () => {
   await postgres?.close();
 });
 
-const open: Open = async (options) => {
-  if (!tables) throw new Error("There is no PostgreSQL.");
-  return createPostgresStores({ url: await tables.empty(), pool: 4, ...options });
-};
+const open = openingAgain(
+  () => tables?.empty() ?? expect.fail("There is no PostgreSQL."),
+  (url, options) => createPostgresStores({ url, pool: 4, ...options }),
+);
 
 needing(postgres, "postgres").describe("postgres stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
-  eventWritesContract(
-    checkedAfter(open, () => ({ postgres: postgres?.url ?? "" })),
+  anyCommandsContract(
+    checkedAfter(open, () => ({ postgres: postgres?.url ?? "" }), "call_without_message"),
     40,
   );
   documentsContract(open);
   documentListsContract(open);
   documentStepsContract(open);
   itemLivesContract(open);
-  itemsContract(open);
   deferredCallsContract(open);
   resultsAfterClockSetBackContract(open);
   busContract(open);
-  sentRequestsContract(open);
   storesContract(open);
   ownersContract(open);
 

@@ -16,10 +16,11 @@ const SPENT = { agent: "a", model: "m", cost: 5, usage: { ...NO_USAGE, input_tok
 const UNLIMITED = { tenant: undefined, user: undefined };
 
 describe("in memory", () => {
-  quotasContract(async (now) => {
+  const open = async (now: () => number) => {
     const { quotas, close } = createMemoryStores({ now });
     return { quotas, close: () => void close() };
-  });
+  };
+  quotasContract(Object.assign(open, { rules: true as const }));
 
   describe("of more names than it may keep", () => {
     const owners = ["ada", "bob", "carol", "dan"].map((user) => ({ tenant: user, user }));

@@ -1,7 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { openRedisKeys } from "../../../src/engine/stores/redis/index.ts";
 import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts";
-import { apiKeysContract } from "../../contracts/api-keys.ts";
 import { needing } from "../../support/needing.ts";
 import { startRedis } from "../../support/redis.ts";
 
@@ -17,8 +16,6 @@ const openKeys = async (url: string, now?: () => number) => {
 };
 
 needing(redis, "redis-server").describe("in Redis", () => {
-  apiKeysContract((now) => openKeys(emptyDatabase(), now));
-
   test("keys are made and revoked by one process while another one checks them", async () => {
     const url = emptyDatabase();
     const [server, console] = [await openKeys(url), await openKeys(url)];

@@ -1,23 +1,21 @@
 import { afterAll, expect } from "vitest";
 import { createRedisStores } from "../../../src/engine/stores/redis/index.ts";
+import { anyCommandsContract } from "../../contracts/any-commands.ts";
 import { busContract } from "../../contracts/bus.ts";
 import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
 import { documentsContract } from "../../contracts/documents.ts";
 import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
-import { eventWritesContract } from "../../contracts/event-writes.ts";
 import { eventsContract } from "../../contracts/events.ts";
-import { itemsContract } from "../../contracts/items.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
-import { sentRequestsContract } from "../../contracts/sent-requests.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import { needing } from "../../support/needing.ts";
 import { startRedis } from "../../support/redis.ts";
 import { checkedAfter } from "../../support/store-check.ts";
-import type { Open } from "./fixture.ts";
+import { openingAgain } from "./fixture.ts";
 import { audit } from "./redis-audit.ts";
 
 const redis = await startRedis("--databases", "1000");
@@ -26,35 +24,35 @@ afterAll(() => redis?.close());
 let databases = 0;
 
 /** After each use, everything that is left must have its place and its time. */
-const open: Open = async (options) => {
-  if (!redis) throw new Error("There is no Redis.");
-  const database = databases++;
-  const stores = await createRedisStores({ url: `${redis.url}/${database}`, ...options });
-  return {
-    ...stores,
-    async close() {
-      await stores.close();
-      expect(audit(redis, database)).toEqual([]);
-    },
-  };
-};
+const open = openingAgain(
+  () => databases++,
+  async (database, options) => {
+    if (!redis) throw new Error("There is no Redis.");
+    const stores = await createRedisStores({ url: `${redis.url}/${database}`, ...options });
+    return {
+      ...stores,
+      async close() {
+        await stores.close();
+        expect(audit(redis, database)).toEqual([]);
+      },
+    };
+  },
+);
 
 needing(redis, "redis-server").describe("redis stores", () => {
   threadsContract(open);
   runsContract(open);
   eventsContract(open);
-  eventWritesContract(
-    checkedAfter(open, () => ({ redis: `${redis?.url}/${databases - 1}` })),
+  anyCommandsContract(
+    checkedAfter(open, () => ({ redis: `${redis?.url}/${databases - 1}` }), "call_without_message"),
     60,
   );
   documentsContract(open);
   documentListsContract(open);
   documentStepsContract(open);
   itemLivesContract(open);
-  itemsContract(open);
   deferredCallsContract(open);
   busContract(open);
-  sentRequestsContract(open);
   ownersContract(open);
   storesContract(open);
 });

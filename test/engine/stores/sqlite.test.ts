@@ -1,19 +1,20 @@
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import type { StoreOptions } from "../../../src/engine/stores/options.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
+import { anyCommandsContract } from "../../contracts/any-commands.ts";
 import { busContract } from "../../contracts/bus.ts";
 import { resultsAfterClockSetBackContract } from "../../contracts/clock-set-back.ts";
 import { deferredCallsContract } from "../../contracts/deferred-calls.ts";
 import { documentsContract } from "../../contracts/documents.ts";
 import { documentListsContract } from "../../contracts/documents-lists.ts";
 import { documentStepsContract } from "../../contracts/documents-steps.ts";
-import { eventWritesContract } from "../../contracts/event-writes.ts";
 import { eventsContract } from "../../contracts/events.ts";
 import { itemLivesContract } from "../../contracts/items-lives.ts";
 import { ownersContract } from "../../contracts/owners.ts";
 import { runsContract } from "../../contracts/runs.ts";
-import { sentRequestsContract } from "../../contracts/sent-requests.ts";
 import { storesContract } from "../../contracts/stores.ts";
 import { threadsContract } from "../../contracts/threads.ts";
 import {
@@ -29,6 +30,7 @@ import {
   newRun,
   note,
   type Open,
+  openingAgain,
   patch,
   readAll,
   seqsOf,
@@ -44,7 +46,13 @@ const open: Open = async (options) => createSqliteStores({ dataDir: dataDir(), .
 threadsContract(open);
 runsContract(open);
 eventsContract(open);
-eventWritesContract(open, 60);
+anyCommandsContract(
+  openingAgain(
+    () => mkdtempSync(join(dataDir(), "one-")),
+    async (dir, options) => createSqliteStores({ dataDir: dir, ...options }),
+  ),
+  60,
+);
 deferredCallsContract(open);
 resultsAfterClockSetBackContract(open);
 documentsContract(open);
@@ -52,7 +60,6 @@ documentListsContract(open);
 documentStepsContract(open);
 itemLivesContract(open);
 busContract(open);
-sentRequestsContract(open);
 ownersContract(open);
 storesContract(open);
 
