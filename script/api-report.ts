@@ -1,4 +1,4 @@
-// Writes docs/api: the public types of what packages export, as the compiler declares them, without comments and sorted by name, so that
+// Writes docs/reference/api: the public types of what packages export, as the compiler declares them, without comments and sorted by name, so that
 // a change of a public signature is a line of a commit. `--check` compares only.
 // Each entry of `exports` in package.json has a page; used.api.md has the types that those name and that no entry exports.
 
@@ -8,7 +8,7 @@ import { join, resolve } from "node:path";
 import { type Node, SyntaxKind } from "typescript/unstable/ast";
 import { API, type Project, type Symbol as Sign, SymbolFlags } from "typescript/unstable/sync";
 
-const REPORTS = "docs/api";
+const REPORTS = "docs/reference/api";
 /** The declarations are compiled to this folder, from which the types of packages are found. */
 const DECLARATIONS = resolve("node_modules/.cache/skein-api");
 /** Comes from openapi.yaml, which script/openapi.ts compares. */

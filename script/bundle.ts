@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
 import { copyLicences } from "./licences.ts";
 
-/** Packages that operators install themselves (docs/models.md): few use them, and they bring a hundred others. All others are bundled. */
+/** Packages that operators install themselves (docs/reference/models.md): few use them, and they bring a hundred others. All others are bundled. */
 const OWN_CHOICE = [
   ...["@anthropic-ai/bedrock-sdk", "@anthropic-ai/vertex-sdk", "@azure/identity", "google-auth-library"],
 ];

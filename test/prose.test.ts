@@ -1,4 +1,4 @@
-// Plain English and one name per idea, in code, comments, messages, test titles and docs. docs/glossary.md has the
+// Plain English and one name per idea, in code, comments, messages, test titles and docs. docs/reference/glossary.md has the
 // words to use. The check covers all of SWEPT but this file.
 
 import { globSync, readFileSync } from "node:fs";

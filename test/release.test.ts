@@ -206,7 +206,7 @@ export const unused = (it: Unused) => it;
   test("has each exported declaration without comments, and the types that those use", () => {
     const { script, read } = project(files);
     expect(script("api-report.ts")).toEqual({ code: 0, output: "" });
-    const [, exported] = read("docs/api/skein.api.md").split("```");
+    const [, exported] = read("docs/reference/api/skein.api.md").split("```");
     expect(exported).toBe(`ts
 export { Options as HelloOptions };
 export interface Options {
@@ -219,7 +219,7 @@ export declare const hello: (name: string) => number;
 export { inner as outer };
 export declare const inner: (options: Options) => number;
 `);
-    const [, used] = read("docs/api/used.api.md").split("```");
+    const [, used] = read("docs/reference/api/used.api.md").split("```");
     expect(used).toBe("ts\ninterface Part {\n    size: number;\n}\n");
   });
 
@@ -235,7 +235,7 @@ export declare const inner: (options: Options) => number;
     expect(script("api-report.ts", "--check")).toMatchObject({
       code: 1,
       output:
-        "docs/api/used.api.md is not up to date: a public type has changed. Run `npm run api`, and look at the diff.\n",
+        "docs/reference/api/used.api.md is not up to date: a public type has changed. Run `npm run api`, and look at the diff.\n",
     });
   });
 });

@@ -190,8 +190,8 @@ test("every wire has the same files", () => {
   expect([...folders].filter((wire) => !(wire in WIRES))).toEqual([]);
 });
 
-test("docs/architecture.md has a row for every room", () => {
-  const page = readFileSync("docs/architecture.md", "utf8");
+test("docs/contributing/architecture.md has a row for every room", () => {
+  const page = readFileSync("docs/contributing/architecture.md", "utf8");
   expect(Object.keys(ROOMS).filter((room) => !page.includes(`| \`${room}\` |`))).toEqual([]);
 });
 

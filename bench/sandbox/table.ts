@@ -1,4 +1,4 @@
-// The table, in Markdown, so that a run can be put into docs/performance.md: one line per figure, printed as soon as
+// The table, in Markdown, so that a run can be put into docs/concepts/performance.md: one line per figure, printed as soon as
 // it is known.
 
 import { median, quantile } from "../stats.ts";

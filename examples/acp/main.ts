@@ -1,5 +1,5 @@
 // An editor in twenty lines: starts `skein acp` as Zed and others do, says one thing, and prints what the agent says and does.
-// The settings of real editors are in docs/wires/acp.md.
+// The settings of real editors are in docs/reference/wires/acp.md.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/acp/main.ts "Hello, what can you do?"

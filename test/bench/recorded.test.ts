@@ -43,8 +43,8 @@ test("ratios are recorded for each store that the short bench measures", () => {
   expect(Object.fromEntries(figures)).toEqual({ memory: measured, sqlite: measured });
 });
 
-test("docs/performance.md has the recorded ratios", () => {
-  const docs = readFileSync("docs/performance.md", "utf8");
+test("docs/concepts/performance.md has the recorded ratios", () => {
+  const docs = readFileSync("docs/concepts/performance.md", "utf8");
   for (const [store, ratios] of Object.entries(readRecorded())) {
     const row = [store, ...Object.values(ratios).map((ratio) => `${ratio}×`)].join(" | ");
     expect(docs).toContain(`| ${row} |`);

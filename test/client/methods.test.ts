@@ -40,8 +40,8 @@ test("every route of the native API has a method", () => {
   expect(native.filter((name) => !source.includes(`"${name}"`))).toEqual([]);
 });
 
-test("docs/client.md names every method", () => {
-  const page = readFileSync("docs/client.md", "utf8");
+test("docs/reference/client.md names every method", () => {
+  const page = readFileSync("docs/reference/client.md", "utf8");
   const client = createClient({ baseUrl: "http://127.0.0.1" });
   for (const [name, what] of Object.entries(client)) {
     expect(page, name).toMatch(new RegExp(`^\\| .*\`${name}[\`(]`, "m"));

@@ -42,7 +42,7 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
 }
 
 test("the hooks that users may change are those that say so", () => {
-  const [disabled, switched, configured] = rows("docs/configuration.md", "## User overrides")
+  const [disabled, switched, configured] = rows("docs/reference/configuration.md", "## User overrides")
     .slice(2)
     .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
   const named = (how: UserMay) => hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
@@ -52,7 +52,7 @@ test("the hooks that users may change are those that say so", () => {
 });
 
 test("hooks.md lists all hooks in the order in which they surround an agent", () => {
-  const [, , ...listed] = rows("docs/hooks.md", "## Built-in hooks");
+  const [, , ...listed] = rows("docs/reference/hooks.md", "## Built-in hooks");
   expect(listed.map(([cell = ""]) => /^\[`(\w+)`\]/.exec(cell)?.[1])).toEqual(hooks.map(({ name }) => name));
 });
 
@@ -107,7 +107,7 @@ function hasTest(file: string, title: string): boolean {
 }
 
 test("each promise of security.md names tests that exist", () => {
-  const [, guarantees = ""] = read("docs/security.md").split("\n## Guarantees\n");
+  const [, guarantees = ""] = read("docs/concepts/security.md").split("\n## Guarantees\n");
   const promises = guarantees.split(/^- /m).slice(1);
   expect(promises.length).toBeGreaterThan(25);
   const unheld = promises.flatMap((promise) => {
@@ -120,7 +120,7 @@ test("each promise of security.md names tests that exist", () => {
 
 test("each attack in sandbox-security.md names tests that exist", () => {
   const cells = ["## Resource exhaustion", "## Attacks on the host", "## Escapes"]
-    .flatMap((heading) => rows("docs/sandbox-security.md", heading).slice(2))
+    .flatMap((heading) => rows("docs/concepts/sandbox-security.md", heading).slice(2))
     .map((row) => row.at(-1) ?? "");
   expect(cells.length).toBeGreaterThan(30);
   const titles = cells.flatMap((cell) => {
@@ -137,7 +137,7 @@ test("each attack in sandbox-security.md names tests that exist", () => {
 test("http-api.md lists every code with its status", () => {
   const [, table = ""] = /const STATUS.*?\{(.*?)\};/s.exec(read("src/server/http/errors.ts")) ?? [];
   const statuses = [...table.matchAll(/(\w+): (\d+)/g)].map(([, code, status]) => [code, status]);
-  const told = rows("docs/http-api.md", "## Errors").flatMap(([code = "", status]) =>
+  const told = rows("docs/reference/http-api.md", "## Errors").flatMap(([code = "", status]) =>
     /^`\w+`$/.test(code) ? [[code.slice(1, -1), status]] : [],
   );
   expect(statuses.length).toBeGreaterThan(20);
@@ -150,7 +150,9 @@ const routesOfOpenApi = () =>
   );
 
 test("http-api.md shows every route, and only existing ones", () => {
-  const shown = [...read("docs/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(([, path = ""]) => path);
+  const shown = [...read("docs/reference/http-api.md").matchAll(/\$SKEIN(\/[^\s"'?]*)/g)].map(
+    ([, path = ""]) => path,
+  );
   const fits = (path: string, route: string) =>
     new RegExp(`^${route.replace(/\{(?!path)\w+\}/g, "[^/]+").replace("{path}", ".+")}$`).test(path);
   const routes = routesOfOpenApi().filter((route) => !isWirePath(route));
@@ -158,8 +160,8 @@ test("http-api.md shows every route, and only existing ones", () => {
   expect(routes.filter((route) => !shown.some((path) => fits(path, route)))).toEqual([]);
 });
 
-test("the pages of docs/wires list every route of the wires, and only existing ones", () => {
-  const pages = globSync("docs/wires/*.md").map(read).join("\n");
+test("the pages of docs/reference/wires list every route of the wires, and only existing ones", () => {
+  const pages = globSync("docs/reference/wires/*.md").map(read).join("\n");
   const told = [...pages.matchAll(/^\| `(?:GET|POST|PUT|PATCH|DELETE) (\/[^\s`]*)`/gm)].map(
     ([, path = ""]) => path,
   );
@@ -176,7 +178,7 @@ test("configuration.md lists every setting of the server with its default", () =
       return [[path + key, each] as [string, unknown]];
     });
   const told = new Map(
-    rows("docs/configuration.md", "## The server").map(([key = "", , value = ""]) => [key, value]),
+    rows("docs/reference/configuration.md", "## The server").map(([key = "", , value = ""]) => [key, value]),
   );
   for (const [key, value] of leaves(ServerConfig.parse({}), "")) {
     const written = told.get(`\`${key}\``);
@@ -193,7 +195,7 @@ test("configuration.md lists every key of an agent", () => {
     tools: () => [],
     mcpServers: z.unknown(),
   });
-  const told = firstNames(rows("docs/configuration.md", "## Agents"));
+  const told = firstNames(rows("docs/reference/configuration.md", "## Agents"));
   expect(told.toSorted()).toEqual(
     [
       "agents",
@@ -208,16 +210,18 @@ test("configuration.md lists every key of an agent", () => {
 });
 
 test("models.md lists every key of a model, and of a script's turn", () => {
-  const told = firstNames(rows("docs/models.md", "## Choosing a model"));
+  const told = firstNames(rows("docs/reference/models.md", "## Choosing a model"));
   expect(told.toSorted()).toEqual(["fallback", ...Object.keys(ModelConfig.shape)].toSorted());
-  const script = firstNames(rows("docs/models.md", "## The scripted model"));
+  const script = firstNames(rows("docs/reference/models.md", "## The scripted model"));
   for (const key of Object.keys(Turn.shape)) expect(script).toContain(key);
 });
 
 test.each(hooks.map((hook) => [hook.name, hook] as const))(
   "hooks.md lists every option of %s with its default",
   (name, { options }) => {
-    const told = rows("docs/hooks.md", `### ${name}`).map(([option, value]) => `${option} ${value}`);
+    const told = rows("docs/reference/hooks.md", `### ${name}`).map(
+      ([option, value]) => `${option} ${value}`,
+    );
     const written = (value: unknown) => {
       if (value === undefined) return "–";
       return Array.isArray(value) && value.length === 0 ? "none" : String(value);
@@ -230,7 +234,9 @@ test.each(hooks.map((hook) => [hook.name, hook] as const))(
 test.each(backends.map((backend) => [backend.type, backend] as const))(
   "backends.md lists every option of %s with its default",
   (_, { options }) => {
-    const tables = ["# Backends", "## Docker"].flatMap((heading) => rows("docs/backends.md", heading));
+    const tables = ["# Backends", "## Docker"].flatMap((heading) =>
+      rows("docs/reference/backends.md", heading),
+    );
     const told = new Map(tables.map(([option, value]) => [option, value]));
     for (const [option, value] of defaultsOf(options)) {
       if (option === "type") continue;

@@ -1,4 +1,4 @@
-// A2A over JSON-RPC, 1.0 and older: agents for other agents. docs/wires/a2a.md has the lines that connect one.
+// A2A over JSON-RPC, 1.0 and older: agents for other agents. docs/reference/wires/a2a.md has the lines that connect one.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -42,7 +42,8 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an A2A request",
-        description: "One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See docs/wires/a2a.md.",
+        description:
+          "One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See docs/reference/wires/a2a.md.",
         tags,
         params: AgentParams,
         headers: z.looseObject({ "a2a-version": z.string().max(64).optional() }),

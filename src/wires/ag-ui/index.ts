@@ -1,4 +1,4 @@
-// AG-UI: what its HttpAgent sends and reads, and what CopilotKit asks of its runtime. docs/wires/ag-ui.md has the lines that
+// AG-UI: what its HttpAgent sends and reads, and what CopilotKit asks of its runtime. docs/reference/wires/ag-ui.md has the lines that
 // connect one.
 
 import { z } from "zod";
@@ -69,7 +69,8 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a thread, or answers, and follow the run",
-        description: "What AG-UI's HttpAgent and CopilotKit send and read. See docs/wires/ag-ui.md.",
+        description:
+          "What AG-UI's HttpAgent and CopilotKit send and read. See docs/reference/wires/ag-ui.md.",
         tags,
         params: AgentParams,
         querystring: Versioned,

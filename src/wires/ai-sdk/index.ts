@@ -1,4 +1,4 @@
-// The AI SDK's UI message stream: what `useChat` sends and reads. docs/wires/ai-sdk.md has the lines that connect a page.
+// The AI SDK's UI message stream: what `useChat` sends and reads. docs/reference/wires/ai-sdk.md has the lines that connect a page.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -44,7 +44,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a chat, or the answers in it, and follow the turn",
-        description: "What `useChat` of the AI SDK sends and reads. See docs/wires/ai-sdk.md.",
+        description: "What `useChat` of the AI SDK sends and reads. See docs/reference/wires/ai-sdk.md.",
         tags,
         params: AgentParams,
         querystring: StreamQuery,

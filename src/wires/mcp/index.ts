@@ -1,4 +1,4 @@
-// MCP over streamable HTTP: agents as tools of other programs. docs/wires/mcp.md has the lines that connect one. The messages are
+// MCP over streamable HTTP: agents as tools of other programs. docs/reference/wires/mcp.md has the lines that connect one. The messages are
 // few and nothing of a session is kept, so that any process answers any of them.
 
 import { z } from "zod";
@@ -77,7 +77,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Send an MCP message",
         description:
-          "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/wires/mcp.md.",
+          "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/reference/wires/mcp.md.",
         tags,
         headers: SessionHeaders,
         body: z.union([Message, Batch]),

@@ -1,4 +1,4 @@
-// OpenAI's API: agents as models, for every client of chat completions and of responses. docs/wires/openai.md has the lines
+// OpenAI's API: agents as models, for every client of chat completions and of responses. docs/reference/wires/openai.md has the lines
 // that connect one.
 
 import type { RouteServices } from "../../server/http/services.ts";

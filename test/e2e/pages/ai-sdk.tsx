@@ -1,4 +1,4 @@
-// A chat around `useChat`, as docs/wires/ai-sdk.md tells to write one. Its address says which server it talks to
+// A chat around `useChat`, as docs/reference/wires/ai-sdk.md tells to write one. Its address says which server it talks to
 // (`?server=`) and with which key (`?key=`); the chat is in its hash, so that a reload finds it.
 
 import { useChat } from "@ai-sdk/react";

@@ -1,4 +1,4 @@
-// The recipe docs/recipes/add-a-store.md, followed: a store in few lines keeps every promise.
+// The recipe docs/contributing/recipes/add-a-store.md, followed: a store in few lines keeps every promise.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";

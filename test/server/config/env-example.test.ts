@@ -17,7 +17,7 @@ test(".env.example lists every variable that the server reads or that models.md 
       [keyEnv, baseUrlEnv, credentialsEnv].flat(),
     ),
     // What the SDKs of providers read by themselves.
-    ...namesIn(readFileSync("docs/models.md", "utf8"), /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)/g),
+    ...namesIn(readFileSync("docs/reference/models.md", "utf8"), /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)/g),
   ]);
   const listed = namesIn(readFileSync(".env.example", "utf8"), /^# ([A-Z0-9_]+)=/gm);
   expect(listed.toSorted()).toEqual([...read].filter((name) => !SYSTEM.includes(name)).toSorted());

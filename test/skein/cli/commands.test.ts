@@ -32,8 +32,8 @@ describe("help", () => {
     expect(text).not.toContain("serve");
   });
 
-  test("and docs/cli.md name the same commands and options", async () => {
-    const page = await readFile("docs/cli.md", "utf8");
+  test("and docs/reference/cli.md name the same commands and options", async () => {
+    const page = await readFile("docs/reference/cli.md", "utf8");
     const sections = page.split(/^## /m).slice(1);
     const told = sections.flatMap((section) => {
       const [, name] = /^`skein ([a-z ]+?)(?: [[A-Z\]]+)?`/.exec(section) ?? [];

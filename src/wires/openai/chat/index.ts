@@ -46,7 +46,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
       sse: "manual",
       schema: {
         summary: "Send a chat and read the agent's answer",
-        description: "What OpenAI's SDKs and chat front ends send. See docs/wires/openai.md.",
+        description: "What OpenAI's SDKs and chat front ends send. See docs/reference/wires/openai.md.",
         tags: ["openai"],
         body: ChatCompletionBody,
         response: {

@@ -62,7 +62,7 @@ function createRoute(app: App, services: RouteServices, conversations: Conversat
       sse: "manual",
       schema: {
         summary: "Run an agent and read its response: streamed, whole or in the background",
-        description: "What OpenAI's SDKs send. See docs/wires/openai.md.",
+        description: "What OpenAI's SDKs send. See docs/reference/wires/openai.md.",
         tags,
         body: ResponseBody,
         response: {

@@ -1,4 +1,4 @@
-// A toy store, written from docs/recipes/add-a-store.md alone: everything is JSON texts in one map, which one process has for itself.
+// A toy store, written from docs/contributing/recipes/add-a-store.md alone: everything is JSON texts in one map, which one process has for itself.
 
 import type { AllStores } from "../../../../src/engine/stores/all-stores.ts";
 import { createDeferredCalls } from "../../../../src/engine/stores/deferred-calls.ts";
