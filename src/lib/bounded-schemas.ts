@@ -2,7 +2,7 @@
 // a list may also pause, as thousands of valid entries take time as well.
 
 import { z } from "zod";
-import { isTickSpent, sharedTick } from "./async.ts";
+import { isTickSpent, sharedTick } from "./ticks.ts";
 
 /** `z.record(key, value)` which is refused for more than `most` keys before any of them is checked. */
 export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(

@@ -13,11 +13,11 @@ export interface EventLoopWatch {
   close(): void;
 }
 
-/** In which a process loads what it needs first, in ms, and how long a turn may take then. */
+/** In which a process loads what it needs first, in ms, and how long a tick may take then. */
 const STARTING_MS = 5000;
 const WHILE_STARTING_MS = 1000;
 
-/** `warnAfterMs`: how long a turn may take; longer while the process starts, if `isStarting`. The caller closes it. */
+/** `warnAfterMs`: how long a tick may take; longer while the process starts, if `isStarting`. The caller closes it. */
 export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting = false): EventLoopWatch {
   const started = isStarting ? performance.now() + STARTING_MS : 0;
   const mostAt = (time: number) => (time < started ? Math.max(warnAfterMs, WHILE_STARTING_MS) : warnAfterMs);

@@ -3,10 +3,10 @@
 
 import type { Backend, GrepMatch, SearchMatches } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
-import { type TimeSlices, timeSlices } from "../lib/async.ts";
 import { globMatcher } from "../lib/glob.ts";
 import { type SafeRegex, safeRegex } from "../lib/regex.ts";
 import { firstChars, lastChars } from "../lib/text.ts";
+import { type TimeSlices, timeSlices } from "../lib/ticks.ts";
 import { utf16Of } from "../lib/utf16.ts";
 import { toRelative } from "./paths.ts";
 

@@ -4,11 +4,12 @@
 import { hasCode } from "../agent/core/errors.ts";
 import { type Message, NO_USAGE } from "../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../agent/core/records.ts";
+import { storedEvent } from "../agent/core/stored-json.ts";
 import type { LogEntry, Stores } from "../agent/core/stores.ts";
 import { keyOf } from "../engine/runs/control.ts";
 import { followThread, readLogRange } from "../engine/runs/follow.ts";
 import { trackTurn } from "../engine/runs/turn.ts";
-import { sharedTick } from "../lib/async.ts";
+import { sharedTick } from "../lib/ticks.ts";
 import { doneEvent } from "../protocol/end.ts";
 import { DoneStatus, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
@@ -58,7 +59,7 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
       const framesOf = (batch: readonly LogEntry[], known: ReadonlySet<string> = NONE) => {
         const frames: (Frame | LongFrame)[] = [];
         for (const entry of batch) {
-          const event = eventIn(entry);
+          const event = storedEvent(entry);
           over ||= !isBefore && isOver(event);
           if (event.event !== "on_message" || !known.has(event.data.message.id))
             frames.push(...fold(event, run));
@@ -107,7 +108,7 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
     let over = false;
     if (first === 1) {
       for await (const entry of readLogRange(stores.events, key, { after: 0, last })) {
-        const event = eventIn(entry);
+        const event = storedEvent(entry);
         over ||= isOver(event);
         fold(event, run);
       }
@@ -127,22 +128,6 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
 const SUPERSEDED = doneEvent({ status: "cancelled", stop_reason: "superseded", usage: NO_USAGE });
 
 const NONE: ReadonlySet<string> = new Set();
-
-/** How a run's own deltas of text begin and end in the log; those of a subagent end with their path. */
-const DELTA = { begin: '{"event":"on_chat_model_stream","data":{"delta":"', end: '"}}' };
-
-/**
- * The event of an entry. The log holds exactly what was appended, which was checked then. Nearly all events are deltas,
- * which are cut out of their line in a quarter of the time of `JSON.parse`.
- */
-export function eventIn({ json }: Pick<LogEntry, "json">): StreamEvent {
-  const { begin, end } = DELTA;
-  if (!json.startsWith(begin) || !json.endsWith(end)) return JSON.parse(json) as StreamEvent;
-  const delta = json.slice(begin.length, -end.length);
-  // A backslash escapes something.
-  if (delta.includes("\\")) return JSON.parse(json) as StreamEvent;
-  return { event: "on_chat_model_stream", data: { delta } };
-}
 
 const isEnd = ({ event, path }: StreamEvent) => !path && isTerminal(event);
 

@@ -11,6 +11,7 @@ import { ResponseStream } from "openai/lib/responses/ResponseStream";
 import type { ResponseStreamEvent } from "openai/resources/responses/responses";
 import { describe, expect, test } from "vitest";
 import { type Message, NO_USAGE, userMessage } from "../../src/agent/core/message.ts";
+import { storedEvent } from "../../src/agent/core/stored-json.ts";
 import { align } from "../../src/engine/runs/align.ts";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
@@ -20,7 +21,6 @@ import { project as taskUpdates } from "../../src/wires/a2a/table.ts";
 import { messagesOf } from "../../src/wires/ag-ui/history.ts";
 import { project as aguiEvents } from "../../src/wires/ag-ui/table.ts";
 import { project } from "../../src/wires/ai-sdk/table.ts";
-import { eventIn } from "../../src/wires/fold.ts";
 import { type Asking, project as projectCall } from "../../src/wires/mcp/table.ts";
 import { messageOf, readDataUrl, threadIdOf } from "../../src/wires/messages.ts";
 import { project as chatChunks } from "../../src/wires/openai/chat/table.ts";
@@ -41,11 +41,11 @@ test("an event is read from the log as it was written, for any text and any path
     fc.property(fc.string({ unit: "binary" }), path, (delta, from) => {
       const event = { event: "on_chat_model_stream", data: { delta }, ...(from ? { path: from } : {}) };
       const json = JSON.stringify(event);
-      expect(eventIn({ json })).toEqual(JSON.parse(json));
+      expect(storedEvent({ json })).toEqual(JSON.parse(json));
     }),
   );
   const quoted = JSON.stringify({ event: "on_chat_model_stream", data: { delta: 'a "b" \\ c\n"}}' } });
-  expect(eventIn({ json: quoted })).toEqual(JSON.parse(quoted));
+  expect(storedEvent({ json: quoted })).toEqual(JSON.parse(quoted));
 });
 
 describe("the AI SDK's chunks of any run", () => {

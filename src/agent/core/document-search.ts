@@ -1,8 +1,8 @@
 // Search in short texts of documents, such as the names of prompts. It reads documents page by page, so it is the same in every
 // store, and a call reads a bounded number of them.
 
-import { sharedTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
 import { compatibleForm } from "../../lib/unicode.ts";
 import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
 import type { Page } from "./stores.ts";
@@ -62,12 +62,9 @@ export async function searchDocuments(
 
   /** In as many ticks of the event loop as it takes: some characters become many. */
   async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
-    const matches: ListedDocument[] = [];
-    for (const document of listed) {
-      await sharedTick(collection.tenant ?? "");
-      if (hasWords(textOf(document), wanted)) matches.push(document);
-    }
-    return matches;
+    const isMatch = (document: ListedDocument) => hasWords(textOf(document), wanted);
+    const matches = await mapInTicks(collection.tenant ?? "", listed, isMatch);
+    return listed.filter((_, at) => matches[at]);
   }
 }
 

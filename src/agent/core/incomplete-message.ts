@@ -13,6 +13,7 @@ import {
   type Usage,
   userMessage,
 } from "./message.ts";
+import { storedEvent } from "./stored-json.ts";
 import type { LogEntry } from "./stores.ts";
 
 /** The message that is being written, as far as it was shown. */
@@ -74,16 +75,14 @@ export interface LoggedWords {
 export function loggedWords(): LoggedWords {
   // Only the last model call's: the words of the others are in the thread.
   let texts: string[] = [];
-  // Every entry was written from a StreamEvent.
-  const eventOf = (json: string) => JSON.parse(json) as StreamEvent;
   return {
     add({ event, json }) {
-      if (event === SPAN_STARTS.model && !eventOf(json).path?.length) texts = [json];
+      if (event === SPAN_STARTS.model && !storedEvent({ json }).path?.length) texts = [json];
       else if (WORDS.some((name) => name === event)) texts.push(json);
     },
     partial() {
       const partial = trackPartial();
-      for (const json of texts) partial.see(eventOf(json));
+      for (const json of texts) partial.see(storedEvent({ json }));
       return partial;
     },
   };

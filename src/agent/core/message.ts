@@ -1,7 +1,7 @@
 // How messages, and lists of them, are built, filtered, checked, measured and printed.
 
-import { LARGE_BYTES } from "../../lib/async.ts";
 import { isoTime } from "../../lib/iso-time.ts";
+import { LARGE_BYTES } from "../../lib/ticks.ts";
 import {
   type AssistantMessage,
   type Content,

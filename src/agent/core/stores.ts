@@ -91,6 +91,12 @@ export interface ThreadQuery {
   readonly children?: true;
 }
 
+interface PageQuery {
+  readonly after?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly bytes: number;
+}
+
 export interface MessagePage {
   /** The messages as JSON, oldest first. */
   readonly texts: readonly string[];
@@ -130,13 +136,9 @@ export interface ThreadStore {
   messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
   /**
    * The next messages after `after`, up to `limit` of them and up to `bytes` of text, but at least one if there is one.
-   * Throws `not_found` when there is no message `after`.
+   * May be parsed in the tick of the event loop in which they arrive. Throws `not_found` when there is no message `after`.
    */
-  messagePage(
-    owner: Owner,
-    id: string,
-    page: { after?: string | undefined; limit?: number | undefined; bytes: number },
-  ): Promise<MessagePage>;
+  messagePage(owner: Owner, id: string, page: PageQuery): Promise<MessagePage>;
   /** Of its messages as JSON; 0 without the thread. */
   bytes(owner: Owner, id: string): Promise<number>;
   /** The thread and its bytes, read at once. */

@@ -1,7 +1,7 @@
 // The closed turns of long threads as they stand in model requests: written once, and kept as text. A later request of the
 // thread adds the turns that were closed since, and writes only its newest turn itself.
 
-import { ownTick } from "../../lib/async.ts";
+import { ownTick } from "../../lib/ticks.ts";
 import { areLong, type Message } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import { losers } from "../core/shares.ts";

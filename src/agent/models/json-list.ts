@@ -1,6 +1,6 @@
 // Writes a long list of values as JSON, in several ticks of the event loop.
 
-import { ownTick } from "../../lib/async.ts";
+import { ownTick } from "../../lib/ticks.ts";
 
 /** Of values that are written in one turn; one turn ends with the value that passes it. */
 const SLICE_CHARS = 256 * 1024;

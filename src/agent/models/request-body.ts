@@ -1,7 +1,7 @@
 // The body of a model request. That of a long thread is written in ticks of the event loop of its own, and its closed turns
 // once.
 
-import { ownTick } from "../../lib/async.ts";
+import { ownTick } from "../../lib/ticks.ts";
 import { areLong } from "../core/message.ts";
 import type { ModelRequest } from "../core/model.ts";
 import type { LeftOut } from "./closed-turns.ts";

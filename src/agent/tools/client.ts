@@ -1,6 +1,5 @@
 // Tools that a front end carries out: it defines them with the run, and brings each call's result with `resume`.
 
-import { ownTick } from "../../lib/async.ts";
 import {
   type JsonSchema,
   loadSchemaEngine,
@@ -31,8 +30,7 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
         `tools: two have the name \`${definition.name}\`; names must be unique.`,
       );
     names.add(definition.name);
-    await ownTick(tenant);
-    parts += partsOf(definition, engine);
+    parts += await partsOf(definition, engine, tenant);
     if (parts > MAX_PARTS)
       throw new AppError(
         "invalid_request",
@@ -42,8 +40,8 @@ export async function checkClientTools(tenant: string, definitions: readonly Cli
 }
 
 /** The parts of its schema; 0 for a tool that cannot be used, which the run leaves out. */
-function partsOf({ parameters }: ClientTool, engine: SchemaEngine): number {
-  const checked = checkedBy(engine, parameters);
+async function partsOf({ parameters }: ClientTool, engine: SchemaEngine, tenant: string): Promise<number> {
+  const checked = await checkedBy(engine, parameters, tenant);
   return "fault" in checked ? 0 : checked.parts;
 }
 
@@ -55,7 +53,11 @@ interface Checked {
 }
 
 /** `fault` completes "its parameters …". */
-function checkedBy({ validate }: SchemaEngine, described: JsonSchema): Checked | { readonly fault: string } {
+async function checkedBy(
+  { validate }: SchemaEngine,
+  described: JsonSchema,
+  tenant?: string,
+): Promise<Checked | { readonly fault: string }> {
   const usable = usableParameters(described);
   if ("fault" in usable) return usable;
   const { parameters, schema } = usable;
@@ -63,7 +65,7 @@ function checkedBy({ validate }: SchemaEngine, described: JsonSchema): Checked |
   const faults: string[] = [];
   for (const candidate of [schema, withoutExpressions(schema)])
     try {
-      return { parameters, schema: candidate, parts: validate(candidate) };
+      return { parameters, schema: candidate, parts: await validate(candidate, tenant) };
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
       faults.push(error.message);
@@ -82,8 +84,7 @@ export async function createClientTools(definitions: readonly ClientTool[]): Pro
   const engine = await loadSchemaEngine();
   const tools: Tool[] = [];
   for (const definition of definitions) {
-    await ownTick();
-    const checked = checkedBy(engine, definition.parameters);
+    const checked = await checkedBy(engine, definition.parameters);
     tools.push(
       "fault" in checked
         ? { ...clientTool({ ...definition, parameters: { type: "object" } }), fault: checked.fault }

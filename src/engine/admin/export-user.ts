@@ -3,8 +3,8 @@
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { RunRecord, Thread } from "../../agent/core/records.ts";
+import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { Page } from "../../agent/core/stores.ts";
-import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { USAGE_DAYS } from "../quotas/store.ts";
@@ -34,7 +34,7 @@ async function* linesOf(services: AdminServices, owner: Owner): AsyncGenerator<s
     threads.list(owner, { limit: PAGE, children: true, ...omitUndefined({ cursor }) });
   // All ids first: a thread that changes meanwhile moves in the list.
   const ids: string[] = [];
-  for await (const { id } of each(owner, list)) ids.push(id);
+  for await (const { id } of each(list)) ids.push(id);
   for (const id of ids) {
     const thread = await threads.get(owner, id);
     if (thread) yield* threadLines(services, owner, thread);
@@ -59,7 +59,7 @@ async function* threadLines(
   yield JSON.stringify({ type: "state", thread_id, state: await stores.threads.state(owner, thread_id) });
   const list = (cursor: string | undefined) =>
     stores.runs.list(owner, thread_id, { limit: PAGE, ...omitUndefined({ cursor }) });
-  for await (const run of each<RunRecord>(owner, list)) yield JSON.stringify({ type: "run", ...run });
+  for await (const run of each<RunRecord>(list)) yield JSON.stringify({ type: "run", ...run });
   for (const kind of ITEM_KINDS)
     for (const item of await stores.items.list({ owner, of: { thread: thread_id }, kind }))
       yield JSON.stringify({ type: "item", kind, thread: thread_id, ...item });
@@ -71,14 +71,12 @@ async function* messagesOf(
   id: string,
 ): AsyncGenerator<string, void, void> {
   for (let after: string | undefined; ; ) {
-    await ownTick(owner.tenant);
     try {
       const { texts, isLast } = await threads.messagePage(owner, id, { after, bytes: PAGE_BYTES });
       yield* texts;
       const last = texts.at(-1);
       if (isLast || last === undefined) return;
-      // Every text was written from a message.
-      after = (JSON.parse(last) as { id: string }).id;
+      after = storedMessage(last).id;
     } catch (error) {
       // The thread has lost messages meanwhile.
       if (hasCode(error, "not_found")) return;
@@ -88,12 +86,10 @@ async function* messagesOf(
 }
 
 async function* each<T>(
-  owner: Owner,
   list: (cursor: string | undefined) => Promise<Page<T>>,
 ): AsyncGenerator<T, void, void> {
   let cursor: string | undefined;
   do {
-    await ownTick(owner.tenant);
     const page = await list(cursor);
     yield* page.items;
     cursor = page.next_cursor;

@@ -7,7 +7,6 @@ import { NOT_RUN } from "../../agent/core/delivered-result.ts";
 import { AppError, type ErrorInfo, hasCode, SERVER_FAILED } from "../../agent/core/errors.ts";
 import { runAgent } from "../../agent/core/loop.ts";
 import {
-  areLong,
   callsByUsers,
   type Message,
   type ToolCall,
@@ -22,8 +21,8 @@ import type { Failure, ModelCallInfo, RunInput, StandIn } from "../../agent/core
 import type { Claim, EventLog, Lease } from "../../agent/core/stores.ts";
 import type { DeltaSink } from "../../agent/core/stream.ts";
 import { failed, resultMessage } from "../../agent/core/tool.ts";
-import { freeTick, isTickSpent, ownTick, sharedTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { freeTick, isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import { doneEvent } from "../../protocol/end.ts";
 import { isProgress, isTerminal, type StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -47,6 +46,7 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
   const { stores, quotas } = services;
   const { run, lease } = claim;
   const { owner } = lease;
+  await sharedTick(owner.tenant);
   const listeners = (services.listeners ?? []).map((listen) => listen(claim));
   const writer = createWriter(stores.events, lease, (ms) => {
     for (const each of listeners) each.onStored?.(ms);
@@ -60,7 +60,6 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
     const previous = run.attempt > 1 ? await previousAttempt(stores.events, lease) : firstAttempt();
     const prepared = await prepareRun(claim, services, control, previous);
     const { agent, input, bytes } = prepared;
-    if (areLong(input.input)) await ownTick(owner.tenant);
     if (run.attempt > 1)
       for (const event of await missingStart(claim, stores.events, agent.model.name))
         await writer.write(event);

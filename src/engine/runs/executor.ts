@@ -5,7 +5,6 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { sharedPlaces } from "../../agent/core/shares.ts";
 import type { Claim, Lease, StopMode } from "../../agent/core/stores.ts";
-import { sharedTick } from "../../lib/async.ts";
 import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { ActiveRuns, type Sender } from "./active-runs.ts";
@@ -176,7 +175,7 @@ export class Executor {
     claim: Claim,
     enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
   ): Promise<void> {
-    const { lease, run } = claim;
+    const { run } = claim;
     const active = this.#active.add(claim);
     const { abort, handOver } = active;
     // A stop may have been requested before the previous process died.
@@ -189,7 +188,6 @@ export class Executor {
     const stopWatching = await this.#cancelWithKey(claim, abort);
     const leaveTree = this.#subagentPlaces.join(treeOf(claim));
     const leave = await enter(abort.signal);
-    await sharedTick(lease.owner.tenant);
     try {
       await this.#options.stores.inRun(() => drive(claim, this.#options, control));
     } catch (err) {

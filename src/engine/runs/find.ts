@@ -4,11 +4,12 @@ import { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { type Message, textOf } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord, Thread } from "../../agent/core/records.ts";
+import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { Page, RunStore, Stores, ThreadQuery, ThreadStore } from "../../agent/core/stores.ts";
-import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { indexIn, isIn } from "../../lib/search.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
+import { ownTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import { isBranch } from "./branches.ts";
@@ -194,12 +195,10 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
   let after: string | undefined;
   try {
     for (;;) {
-      await ownTick(owner.tenant);
       const { texts, isLast } = await threads.messagePage(owner, thread, { after, bytes: SEARCHED_PAGE });
       for (const json of texts) {
         budget.bytes -= json.length;
-        // Every text was written from a message.
-        const message = JSON.parse(json) as Message;
+        const message = storedMessage(json);
         after = message.id;
         match = (await matchIn(message, q, owner.tenant)) ?? match;
       }

@@ -2,12 +2,13 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../../agent/core/errors.ts";
+import type { Message } from "../../agent/core/message.ts";
 import type { Output } from "../../agent/core/output.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { Cursor, EventLog, LogEntry, RunKey, Stores } from "../../agent/core/stores.ts";
-import { sharedTick } from "../../lib/async.ts";
 import { backoff } from "../../lib/backoff.ts";
-import type { StreamEvent } from "../../protocol/event.ts";
+import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Phase, trackPhase } from "../../protocol/phase.ts";
 
@@ -122,9 +123,10 @@ export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Prom
   const { last } = await log.bounds(key);
   if (last === 0) return undefined;
   try {
-    // Events were checked when they were appended.
-    for await (const { event, json } of readLogRange(log, key, { after: last - 1, last }))
-      if (event === "done") return (JSON.parse(json) as Extract<StreamEvent, { event: "done" }>).data.output;
+    for await (const entry of readLogRange(log, key, { after: last - 1, last })) {
+      const event = storedEvent(entry);
+      if (event.event === "done") return event.data.output;
+    }
     return undefined;
   } catch (error) {
     if (hasCode(error, "events_expired")) return undefined;
@@ -141,16 +143,27 @@ export async function* readLogRange(
   if (after >= last) return;
   const reading = new AbortController();
   try {
-    for await (const batch of log.read(run, after, reading.signal)) {
-      await sharedTick(run.owner.tenant);
+    for await (const batch of log.read(run, after, reading.signal))
       for (const entry of batch) {
+        if (isTickSpent()) await sharedTick(run.owner.tenant);
         if (entry.seq <= last) yield entry;
         if (entry.seq >= last) return;
       }
-    }
   } finally {
     reading.abort();
   }
+}
+
+/** The messages among the entries. Those of subagents belong to their own threads. */
+export async function messagesIn(entries: readonly LogEntry[], tenant: string): Promise<Message[]> {
+  const messages: Message[] = [];
+  for (const entry of entries) {
+    if (entry.event !== "on_message") continue;
+    if (isTickSpent()) await sharedTick(tenant);
+    const event = storedEvent(entry);
+    if (event.event === "on_message" && !event.path) messages.push(event.data.message);
+  }
+  return messages;
 }
 
 /** The phase is read off this many events at the end of the log. */
@@ -164,9 +177,8 @@ export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): 
   const track = trackPhase();
   let phase: Phase = { name: "processing" };
   try {
-    // Events were checked when they were appended.
-    for await (const { json } of readLogRange(log, key, { after: Math.max(first - 1, last - TAIL), last }))
-      phase = track(JSON.parse(json) as StreamEvent);
+    for await (const entry of readLogRange(log, key, { after: Math.max(first - 1, last - TAIL), last }))
+      phase = track(storedEvent(entry));
     return phase;
   } catch (error) {
     // The run said so much meanwhile that these entries were dropped.

@@ -6,7 +6,6 @@ import { AppError } from "../../agent/core/errors.ts";
 import { type AssistantMessage, assistantMessage, type ToolCall } from "../../agent/core/message.ts";
 import { newCallId } from "../../agent/core/new-ids.ts";
 import { type ClientTool, Lineage } from "../../agent/core/records.ts";
-import { ownTick } from "../../lib/async.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { offerOf } from "./offered-tools.ts";
 import { withBackend } from "./prepare.ts";
@@ -40,7 +39,6 @@ export async function checkCalls(
   { owner, thread_id, agent, tools }: CallContext,
   calls: readonly GivenCall[],
 ): Promise<void> {
-  await ownTick(owner.tenant);
   checkArguments(calls);
   const { lineage } = await services.stores.threads.state(owner, thread_id);
   const definition = withBackend(services.agents, agent, Lineage.safeParse(lineage).data);

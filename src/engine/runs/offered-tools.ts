@@ -9,8 +9,8 @@ import { OPEN_ENDED } from "../../agent/core/open-interrupts.ts";
 import { unrecordedRun } from "../../agent/core/run.ts";
 import { type Agent, toolsOffered } from "../../agent/core/runnable-agent.ts";
 import type { Tool } from "../../agent/core/tool.ts";
-import { freeTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { freeTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { RunServices } from "./services.ts";
 

@@ -2,8 +2,9 @@
 
 import { loggedWords, type PartialMessage, trackPartial } from "../../agent/core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../agent/core/message.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { EventLog, Lease } from "../../agent/core/stores.ts";
-import type { EventName, StreamEvent } from "../../protocol/event.ts";
+import type { EventName } from "../../protocol/event.ts";
 import { type InnerSpan, innerSpans } from "../../protocol/open-spans.ts";
 import { readSpans, SPAN_EVENTS, type SpanEnd } from "../../protocol/span-reader.ts";
 
@@ -45,8 +46,7 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
     for (const entry of batch) {
       words.add(entry);
       if (!RELEVANT.has(entry.event)) continue;
-      // Events were checked when they were appended.
-      const event = JSON.parse(entry.json) as StreamEvent;
+      const event = storedEvent(entry);
       all.see(event);
       if (!event.path) own.see(event);
     }

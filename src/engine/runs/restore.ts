@@ -1,9 +1,7 @@
 // Brings a branch back into its thread: one run takes the rest of the thread away and puts in what the branch has.
 
 import { AppError } from "../../agent/core/errors.ts";
-import { areLong } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
-import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { isBranch } from "./branches.ts";
@@ -33,8 +31,7 @@ export async function restoreBranch(
     throw new AppError("not_found", `Thread \`${thread_id}\` has no branch \`${branch_id}\`.`);
   const ours = await threads.messages(owner, thread_id);
   const theirs = await threads.messages(owner, branch_id);
-  if (areLong(ours) || areLong(theirs)) await ownTick(owner.tenant);
-  const shared = sharedBeginning(ours, theirs);
+  const shared = await sharedBeginning(owner.tenant, ours, theirs);
   const input = theirs.slice(shared);
   if (input.length === 0)
     throw new AppError(

@@ -2,12 +2,12 @@
 // so that a crash leaves the thread as it was, or a run that continues. It costs no quota but that of stored bytes.
 
 import { AppError } from "../../agent/core/errors.ts";
-import { areLong, type Message, unanswered } from "../../agent/core/message.ts";
+import { type Message, unanswered } from "../../agent/core/message.ts";
 import { newRunId } from "../../agent/core/new-ids.ts";
 import type { RunRecord, Thread } from "../../agent/core/records.ts";
 import type { NewRun } from "../../agent/core/stores.ts";
-import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import { assertNoBranch, isSame } from "./branches.ts";
@@ -54,8 +54,7 @@ export async function replaceMessages(
   thread: Thread,
   { ours, theirs }: { readonly ours: readonly Message[]; readonly theirs: readonly Message[] },
 ): Promise<RunRecord | undefined> {
-  if (areLong(ours) || areLong(theirs)) await ownTick(owner.tenant);
-  const shared = sharedBeginning(ours, theirs);
+  const shared = await sharedBeginning(owner.tenant, ours, theirs);
   const [input, replaced] = [theirs.slice(shared), ours[shared]];
   if (!replaced) return input.length === 0 ? undefined : appendMessages(runs, owner, thread, input);
   const place = { owner, thread_id: thread.id };
@@ -101,10 +100,15 @@ export async function rewritten(
 }
 
 /** The number of messages with which both begin. */
-export function sharedBeginning(ours: readonly Message[], theirs: readonly Message[]): number {
-  const at = theirs.findIndex((message, index) => {
-    const other = ours[index];
-    return !other || !isSame(other, message);
-  });
-  return at < 0 ? theirs.length : at;
+export async function sharedBeginning(
+  tenant: string,
+  ours: readonly Message[],
+  theirs: readonly Message[],
+): Promise<number> {
+  for (const [at, message] of theirs.entries()) {
+    if (isTickSpent()) await sharedTick(tenant);
+    const other = ours[at];
+    if (!other || !isSame(other, message)) return at;
+  }
+  return theirs.length;
 }

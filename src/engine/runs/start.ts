@@ -2,7 +2,7 @@
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { isIncomplete } from "../../agent/core/incomplete-message.ts";
-import { areLong, estimateTokens, type Message, unanswered } from "../../agent/core/message.ts";
+import { estimateTokens, type Message, unanswered } from "../../agent/core/message.ts";
 import { newRunId } from "../../agent/core/new-ids.ts";
 import { inCallOrder, openInterrupts } from "../../agent/core/open-interrupts.ts";
 import {
@@ -23,7 +23,6 @@ import type {
 } from "../../agent/core/stores.ts";
 import { withMargin } from "../../agent/core/usage-meter.ts";
 import { checkClientTools } from "../../agent/tools/client.ts";
-import { ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { loadSchemaEngine } from "../../lib/untrusted-schema/index.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -143,10 +142,9 @@ async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: 
 /** Checks what a request of a tenant brings. Throws `invalid_request`. */
 async function checkOutputSchema(tenant: string, schema: Record<string, unknown>): Promise<void> {
   const { validate } = await loadSchemaEngine();
-  await ownTick(tenant);
   try {
     if (schema.type !== "object") throw new SyntaxError('needs `"type": "object"`');
-    validate(schema);
+    await validate(schema, tenant);
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error;
     throw new AppError("invalid_request", `output_schema: the schema ${error.message}.`);
@@ -223,7 +221,6 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
     // Last, as it takes long: a run that is refused anyway costs nothing.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
-    if (areLong(request.input)) await ownTick(owner.tenant);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
   };
   const counted = { threads: stores.threads, quotas };

@@ -5,9 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { AgentSummary, NewChild, Subagents } from "../../agent/core/hook.ts";
 import { isSettled, type Lineage, type RunRequest } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { RunKey, Stores } from "../../agent/core/stores.ts";
-import { freeTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { freeTick } from "../../lib/ticks.ts";
 import { isTerminal, type StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { withHold } from "../quotas/holds.ts";
@@ -158,9 +159,7 @@ async function* eventsOf(
   for (let [cursor, endsOnly] = [0, false]; !signal.aborted; ) {
     try {
       for await (const batch of events.read(key, cursor, signal)) {
-        // Events were checked when they were appended.
-        for (const { event, json } of batch)
-          if (!endsOnly || isTerminal(event)) yield JSON.parse(json) as StreamEvent;
+        for (const entry of batch) if (!endsOnly || isTerminal(entry.event)) yield storedEvent(entry);
         cursor = batch.at(-1)?.seq ?? cursor;
       }
       return;

@@ -2,10 +2,10 @@
 // one of them is refused; a run that reaches one ends.
 
 import { AppError } from "../../agent/core/errors.ts";
-import { areLong, type Message } from "../../agent/core/message.ts";
+import type { Message } from "../../agent/core/message.ts";
 import type { Thread } from "../../agent/core/records.ts";
 import type { NewThread, ThreadStore } from "../../agent/core/stores.ts";
-import { isTickSpent, ownTick, sharedTick } from "../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import { isTerminal } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { withHold } from "../quotas/holds.ts";
@@ -29,7 +29,6 @@ export async function bytesWith(
 ): Promise<number | undefined> {
   if (messages.length === 0) return undefined;
   let bytes = before;
-  if (areLong(messages)) await ownTick(owner.tenant);
   for (const message of messages) {
     if (isTickSpent()) await sharedTick(owner.tenant);
     bytes += sizeOf(message);

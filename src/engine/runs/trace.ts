@@ -2,8 +2,8 @@
 
 import { z } from "zod";
 import { type Message, Usage } from "../../agent/core/message.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { EventLog, RunKey } from "../../agent/core/stores.ts";
-import { freeTick, ownTick } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { firstChars } from "../../lib/text.ts";
 import { ErrorShape, type EventName, type StreamEvent } from "../../protocol/event.ts";
@@ -14,8 +14,6 @@ import { readLogRange } from "./follow.ts";
 /** A trace is no second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
-/** Of events that are read in one tick of the event loop. */
-const SLICE_CHARS = 256 * 1024;
 
 const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters.`);
 
@@ -66,17 +64,9 @@ export async function traceOf(
   { costOf }: Pick<Quotas, "costOf">,
 ): Promise<Trace> {
   const { last } = await log.bounds(run);
-  await freeTick(run.owner.tenant);
-  let left = SLICE_CHARS;
   const tracer = createTracer(costOf);
-  // Events were checked when they were appended.
-  for await (const { event, json } of readLogRange(log, run, { after: 0, last })) {
-    if (TRACED.has(event)) tracer.see(JSON.parse(json) as StreamEvent);
-    left -= json.length;
-    if (left > 0) continue;
-    await ownTick(run.owner.tenant);
-    left = SLICE_CHARS;
-  }
+  for await (const entry of readLogRange(log, run, { after: 0, last }))
+    if (TRACED.has(entry.event)) tracer.see(storedEvent(entry));
   return tracer.trace();
 }
 

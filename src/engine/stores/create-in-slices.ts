@@ -4,10 +4,11 @@
 import { hasCode } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
 import type { Thread } from "../../agent/core/records.ts";
+import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { MessagePage, NewThread } from "../../agent/core/stores.ts";
-import { ownTick } from "../../lib/async.ts";
 import { jsonCopy } from "../../lib/json.ts";
 import { randomId } from "../../lib/random-id.ts";
+import { ownTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { changedMeanwhile, noSuchMessage, threadExists } from "./errors.ts";
 import type { Kernel } from "./kernel.ts";
@@ -121,7 +122,7 @@ export async function* slicesOfThread<Ref>(
 }
 
 /** Every text was written from a message, and most begin with its id. */
-const idIn = (text: string) => /^\{"id":"([\w-]+)"/.exec(text)?.[1] ?? (JSON.parse(text) as Message).id;
+const idIn = (text: string) => /^\{"id":"([\w-]+)"/.exec(text)?.[1] ?? storedMessage(text).id;
 
 async function nextPage<Ref>(
   kernel: Kernel<Ref>,

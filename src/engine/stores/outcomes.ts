@@ -12,6 +12,7 @@ import {
   type UserMessage,
 } from "../../agent/core/message.ts";
 import type { RunRecord, RunRequest, ThreadStatus } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { LogEntry, RunKey } from "../../agent/core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { doneEvent } from "../../protocol/end.ts";
@@ -176,7 +177,7 @@ function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why
   for (const { event, json } of entries) {
     if (!TELLS_OF_CALLS.some((name) => name === event)) continue;
     // Every entry was written from a StreamEvent.
-    const said = JSON.parse(json) as StreamEvent;
+    const said = storedEvent({ json });
     if (!isOwn(said)) continue;
     if (said.event === "on_tool_start")
       open.set(said.data.call_id, { name: said.name, text: `Outcome unknown: ${why}` });
@@ -205,6 +206,6 @@ function endsOf(
 function* spanEvents(entries: Iterable<LogEntry>): Generator<StreamEvent> {
   for (const { event, json } of entries) {
     // Every entry was written from a StreamEvent.
-    if (IS_SPAN_EVENT.has(event)) yield JSON.parse(json) as StreamEvent;
+    if (IS_SPAN_EVENT.has(event)) yield storedEvent({ json });
   }
 }

@@ -1,9 +1,10 @@
 // The run port over a kernel: every command is one decision of rules.ts.
 
+import { areLong } from "../../agent/core/message.ts";
 import { isSettled } from "../../agent/core/records.ts";
 import type { Claim, ControlMessage, RunStore } from "../../agent/core/stores.ts";
 import { mostDeathsBeside } from "../../agent/core/trials.ts";
-import { sharedTick } from "../../lib/async.ts";
+import { ownTick, sharedTick } from "../../lib/ticks.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
@@ -38,9 +39,11 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
         calls: isLikelyNew ? undefined : (true as const),
         isLikelyNew,
       };
-      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
-        rules.start(view, { owner, run, whenBusy, limits }),
-      );
+      const write = () =>
+        kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+          rules.start(view, { owner, run, whenBusy, limits }),
+        );
+      return areLong(run.request.input) ? ownTick(owner.tenant).then(write) : write();
     },
 
     enqueue(owner, run, whenBusy) {

@@ -3,11 +3,12 @@
 import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
-import type { ThreadStore } from "../../agent/core/stores.ts";
+import { storedMessage } from "../../agent/core/stored-json.ts";
+import type { MessagePage, ThreadStore } from "../../agent/core/stores.ts";
 import { titleFrom } from "../../agent/core/title.ts";
-import { areLong, freeTick, ownTick, sharedTick } from "../../lib/async.ts";
 import { deepFreeze, jsonCopy } from "../../lib/json.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { areLong, freeTick, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { createInSlices, isOneSlice, slicesOf, slicesOfThread } from "./create-in-slices.ts";
 import type { Kernel } from "./kernel.ts";
@@ -40,6 +41,8 @@ export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus
       await sharedTick(owner.tenant);
       return kernel.threads.messages(owner, id, omitUndefined({ after, limit }));
     },
+
+    messagePage: (owner, id, page) => readPage(kernel, owner, id, page),
 
     async fork(owner, from, thread, until) {
       const fork = await createInSlices(kernel, owner, {
@@ -116,19 +119,27 @@ async function parsed<Thread>(kernel: Kernel<Thread>, owner: Owner, window: Wind
   }
 }
 
+/** A page that the caller may parse at once: a store may serve many readers in one tick of the event loop. */
+async function readPage<Thread>(
+  kernel: Kernel<Thread>,
+  owner: Owner,
+  ...[id, page]: [id: string, page: Parameters<ThreadStore["messagePage"]>[2]]
+): Promise<MessagePage> {
+  const read = await kernel.threads.messagePage(owner, id, page);
+  await (areLong(read.texts) ? freeTick(owner.tenant) : sharedTick(owner.tenant));
+  return read;
+}
+
 async function* pages<Thread>(
   kernel: Kernel<Thread>,
   owner: Owner,
   { id, after, limit }: Window,
 ): AsyncGenerator<Message[], void, void> {
   let from = after;
-  for (let left = limit; left !== 0; await ownTick(owner.tenant)) {
+  for (let left = limit; left !== 0; ) {
     const page = { after: from, limit: left, bytes: PAGE_BYTES };
-    const { texts, isLast } = await kernel.threads.messagePage(owner, id, page);
-    // A store may answer many readers in one turn.
-    await (areLong(texts) ? freeTick(owner.tenant) : sharedTick(owner.tenant));
-    // Every text was written from a message.
-    const messages = texts.map((text) => deepFreeze(JSON.parse(text) as Message));
+    const { texts, isLast } = await readPage(kernel, owner, id, page);
+    const messages = texts.map((text) => deepFreeze(storedMessage(text)));
     yield messages;
     if (isLast) return;
     from = messages.at(-1)?.id;

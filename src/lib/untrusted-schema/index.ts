@@ -8,11 +8,11 @@ import { createHash } from "node:crypto";
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
-import { ownTick } from "../async.ts";
 import { isObject } from "../json.ts";
 import { stepsOf } from "../json-pointer.ts";
 import { type SafeRegex, safeRegex } from "../regex.ts";
 import { firstChars } from "../text.ts";
+import { ownTick } from "../ticks.ts";
 import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
 /** A schema as it is written. */
@@ -39,10 +39,10 @@ const TOO_MUCH = "It is too large or too deeply nested to be checked against its
 
 export interface SchemaEngine {
   /**
-   * Checks that a schema can be used as far as that is known without compiling it. Returns the number of its parts. Throws
-   * a `SyntaxError` whose message completes "The schema …".
+   * Checks that a schema can be used as far as that is known without compiling it, in a tick of the event loop of the tenant's own.
+   * Returns the number of its parts. Throws a `SyntaxError` whose message completes "The schema …".
    */
-  validate(schema: unknown): number;
+  validate(schema: unknown, tenant?: string): Promise<number>;
   /** Compiles a schema, in ticks of the event loop of their own. Throws as `validate` does. */
   compile(schema: JsonSchema): Promise<void>;
   /** Compiles nothing yet. Equal schemas share what is compiled of them. */
@@ -64,8 +64,7 @@ export function loadSchemaEngine(): Promise<SchemaEngine> {
 export async function warmUpSchemaEngine(): Promise<void> {
   const { validate, checker } = await loadSchemaEngine();
   const schema = { type: "object", properties: { text: { type: "string", pattern: "^x" } } };
-  await ownTick();
-  validate(schema);
+  await validate(schema);
   const { prepare, check } = checker(schema);
   await prepare();
   await ownTick();
@@ -94,7 +93,10 @@ async function load(): Promise<SchemaEngine> {
   };
 
   return {
-    validate: (schema) => usable(schema).parts,
+    async validate(schema, tenant) {
+      await ownTick(tenant);
+      return usable(schema).parts;
+    },
     async compile(schema) {
       await ownTick();
       const compiled = compiledOnce(schema);

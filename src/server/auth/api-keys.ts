@@ -14,8 +14,8 @@ import {
   remove,
 } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
-import { mapInTicks } from "../../lib/async.ts";
 import { randomId } from "../../lib/random-id.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
 /** What people see of a key. */

@@ -5,7 +5,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { Origin } from "../../agent/core/records.ts";
 import { parseTraceparent } from "../../agent/core/trace-context.ts";
 import type { Quotas } from "../../engine/quotas/index.ts";
-import { isTickSpent, sharedTick } from "../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Credentials } from "./credential-end.ts";
 import { type Authenticate, unauthorized } from "./credentials.ts";

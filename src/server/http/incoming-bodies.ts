@@ -4,7 +4,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
 import { Shares, sharedPlaces, type Verdict } from "../../agent/core/shares.ts";
-import { LARGE_BYTES } from "../../lib/async.ts";
+import { LARGE_BYTES } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
 /** Room is shared out in places of this size. A shorter body needs none. */

@@ -3,8 +3,8 @@
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
-import { LARGE_BYTES, ownTick } from "../../lib/async.ts";
 import { jsonSize } from "../../lib/json.ts";
+import { LARGE_BYTES, ownTick } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
 /** Nested lists and maps. Recursive code must not overflow the stack on them. */

@@ -4,7 +4,7 @@
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Page } from "../../agent/core/stores.ts";
-import { freeTick, LARGE_BYTES } from "../../lib/async.ts";
+import { freeTick, LARGE_BYTES, ownTick } from "../../lib/ticks.ts";
 import type { Credentials } from "../auth/credential-end.ts";
 import { hasPrincipal, ownerOf } from "../auth/guard.ts";
 import { counted, isLong, piecesOf } from "./client-disconnect.ts";
@@ -12,7 +12,7 @@ import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
-/** Of what is written in one tick of the event loop; a turn ends with the text that passes it. */
+/** Of what is written in one tick of the event loop; a slice ends with the text that passes it. */
 const SLICE_CHARS = 128 * 1024;
 
 /** Lists of JSON texts that follow each other; what they return says what stands behind them. */
@@ -27,22 +27,30 @@ export interface LongAnswer<T> {
 
 export type Parts = AsyncGenerator<string, void, void>;
 
-/** `items` as JSON. What is short waits for no turn. */
+/** `items` as JSON. What is short waits for no tick. */
 export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
   let texts: string[] = [];
   let left = LARGE_BYTES;
-  let hasTurn = false;
+  let hasTick = false;
   for (const item of items) {
-    if (hasTurn ? left <= 0 : charsOf(item, left) > left) {
+    if (hasTick ? left <= 0 : charsOf(item, left) > left) {
       if (texts.length > 0) yield texts;
       await freeTick(tenant);
-      [texts, left, hasTurn] = [[], SLICE_CHARS, true];
+      [texts, left, hasTick] = [[], SLICE_CHARS, true];
     }
     const text = toJson(item);
     texts.push(text);
     left -= text.length;
   }
   yield texts;
+}
+
+/** A client that reads fast would take all pieces in one tick of the event loop. */
+export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts {
+  for (const piece of pieces) {
+    await ownTick(tenant);
+    yield piece;
+  }
 }
 
 /** An object whose member `name` is the list, and which has the members of `restOf` behind it. */

@@ -3,8 +3,8 @@
 
 import type { Readable } from "node:stream";
 import type { Message } from "../../agent/core/message.ts";
+import { storedMessage } from "../../agent/core/stored-json.ts";
 import type { ThreadStore } from "../../agent/core/stores.ts";
-import { areLong, freeTick, ownTick } from "../../lib/async.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
 import type { Unread } from "./unread-answers.ts";
@@ -52,14 +52,9 @@ interface Window {
 async function* read({ threads, toJson, owner, id }: Source, window: Window): Lists<string | undefined> {
   let { after, limit, bytes } = window;
   for (;;) {
-    // Several answers at once take turns, too.
-    await freeTick(owner.tenant);
     const page = { after, bytes: READ_BYTES, ...(limit === Number.POSITIVE_INFINITY ? {} : { limit }) };
     const { texts, isLast } = await threads.messagePage(owner, id, page);
-    // A store may answer many readers in one turn.
-    if (areLong(texts)) await ownTick(owner.tenant);
-    // Every text was written from a message.
-    const messages = texts.map((text) => ({ message: JSON.parse(text) as Message, text }));
+    const messages = texts.map((text) => ({ message: storedMessage(text), text }));
     yield messages.map(({ message, text }) => toJson(message, text));
     if (isLast) return undefined;
     after = messages.at(-1)?.message.id;

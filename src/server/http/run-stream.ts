@@ -8,11 +8,9 @@ import type { Output } from "../../agent/core/output.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Cursor, LogEntry, RunKey, Stores } from "../../agent/core/stores.ts";
 import { getRun, keyOf, stopRun } from "../../engine/runs/control.ts";
-import { followThread, outputOf, type ThreadCursor } from "../../engine/runs/follow.ts";
+import { followThread, messagesIn, outputOf, type ThreadCursor } from "../../engine/runs/follow.ts";
 import { endRun } from "../../engine/runs/start.ts";
-import { freeTick, LARGE_BYTES } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { isRevoked } from "../auth/credential-end.ts";
 import { clientDisconnect } from "./client-disconnect.ts";
@@ -121,13 +119,10 @@ async function finishedRun(
   const left = clientDisconnect(reply);
   const messages: Message[] = [];
   let bytes = 0;
-  for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over])))
-    for (const { event, json } of batch) {
-      if (event !== "on_message") continue;
-      if (json.length > LARGE_BYTES) await freeTick(key.owner.tenant);
-      messages.push(...messageIn(json));
-      bytes += json.length;
-    }
+  for await (const batch of stores.events.read(key, 0, AbortSignal.any([left, closing, over]))) {
+    messages.push(...(await messagesIn(batch, key.owner.tenant)));
+    for (const { event, json } of batch) if (event === "on_message") bytes += json.length;
+  }
   if (left.aborted || isRevoked(over)) await onLeft();
   if (over.aborted) throw over.reason;
   if (!left.aborted && closing.aborted)
@@ -135,12 +130,6 @@ async function finishedRun(
   const run = await getRun({ stores }, key);
   const output = await outputOf(stores.events, key, run);
   return { run: { ...run, ...omitUndefined({ output }) }, messages, bytes };
-}
-
-/** Events were checked when they were appended. A subagent's message belongs to its own thread. */
-function messageIn(json: string): Message[] {
-  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
-  return event.path ? [] : [event.data.message];
 }
 
 /** The entries after `after`. If entries were dropped, a reset frame comes first, then the entries that are left. */

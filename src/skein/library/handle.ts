@@ -5,6 +5,7 @@ import type { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
 import type { Metadata, RunRecord, RunRequest, RunStatus, Thread } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import { isBranch } from "../../engine/runs/branches.ts";
 import { getRun, keyOf, settledRun } from "../../engine/runs/control.ts";
 import type { Runs } from "../../engine/runs/executor.ts";
@@ -18,7 +19,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
 import type { Phase } from "../../protocol/phase.ts";
 import { type Input, messagesOf, userMessagesOf } from "./input.ts";
-import { eventOf, type ResultServices, type RunResult, resultOf } from "./result.ts";
+import { type ResultServices, type RunResult, resultOf } from "./result.ts";
 
 export interface AgentHandle<Output = unknown> {
   /** Id of the thread, for `runtime.get`. */
@@ -179,7 +180,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       try {
         const signal = AbortSignal.any([leaving.signal, closing]);
         for await (const batch of stores.events.read(keyOf(owner, run), after, signal))
-          for (const entry of batch) yield eventOf(entry);
+          for (const entry of batch) yield storedEvent(entry);
       } finally {
         leaving.abort();
       }
@@ -239,7 +240,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
         for (const entry of batch) {
           if (signal.aborted) return;
           // An async listener is not awaited; its rejection is caught here.
-          (async () => listener(eventOf(entry)))().catch((err: unknown) =>
+          (async () => listener(storedEvent(entry)))().catch((err: unknown) =>
             logger.error({ err, thread_id: id }, "a subscriber threw an error"),
           );
         }

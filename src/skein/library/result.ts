@@ -3,11 +3,11 @@
 import { AppError, type ErrorInfo } from "../../agent/core/errors.ts";
 import type { AssistantMessage, Message, Usage } from "../../agent/core/message.ts";
 import type { RunRecord, RunStatus } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { LogEntry, Stores } from "../../agent/core/stores.ts";
 import { getRun, keyOf } from "../../engine/runs/control.ts";
 import { openOn } from "../../engine/runs/start.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
-import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 
@@ -30,9 +30,6 @@ export interface RunResult<Output = unknown> {
   /** The open interrupts of an `interrupted` run. */
   readonly interrupts: readonly Interrupt[];
 }
-
-/** Safe: events are validated before they are stored. */
-export const eventOf = ({ json }: LogEntry) => JSON.parse(json) as StreamEvent;
 
 export interface ResultServices {
   readonly stores: Stores;
@@ -81,12 +78,12 @@ export async function resultOf(
 }
 
 const outputIn = (entry: LogEntry): unknown => {
-  const event = eventOf(entry);
+  const event = storedEvent(entry);
   return event.event === "done" && !event.path ? event.data.output : undefined;
 };
 
 /** Leaves out messages of subagents, which belong to their own threads. */
 function messageIn(entry: LogEntry): Message[] {
-  const event = eventOf(entry);
+  const event = storedEvent(entry);
   return event.event === "on_message" && !event.path ? [event.data.message] : [];
 }

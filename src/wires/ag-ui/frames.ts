@@ -5,9 +5,8 @@ import type { Message } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import { keyOf, newestRun } from "../../engine/runs/control.ts";
-import { readLogRange } from "../../engine/runs/follow.ts";
+import { messagesIn, readLogRange } from "../../engine/runs/follow.ts";
 import { openOn } from "../../engine/runs/start.ts";
-import type { StreamEvent } from "../../protocol/event.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { SPAN_STARTS } from "../../protocol/span-reader.ts";
 import type { Frames } from "../../server/http/sse.ts";
@@ -82,13 +81,10 @@ async function addedBy(
   let hasSpoken = false;
   try {
     const { last } = await events.bounds(key);
-    for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
-      hasSpoken ||= event === SPAN_STARTS.model;
-      if (event !== "on_message") continue;
-      // Events were checked when they were appended.
-      const { path, data } = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
-      const isInput = !hasSpoken && data.message.role !== "tool";
-      if (!path && !isInput) added.add(data.message.id);
+    for await (const entry of readLogRange(events, key, { after: 0, last })) {
+      hasSpoken ||= entry.event === SPAN_STARTS.model;
+      for (const { role, id } of await messagesIn([entry], owner.tenant))
+        if (hasSpoken || role === "tool") added.add(id);
     }
     return added;
   } catch (error) {

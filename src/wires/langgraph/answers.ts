@@ -3,10 +3,9 @@
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import { areLong, lengthOfAll, type Message } from "../../agent/core/message.ts";
-import { ownTick } from "../../lib/async.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { clientDisconnect } from "../../server/http/client-disconnect.ts";
-import { inSlices } from "../../server/http/long-answers.ts";
+import { inSlices, oneATick } from "../../server/http/long-answers.ts";
 import type { Unread, UnreadAnswers } from "../../server/http/unread-answers.ts";
 import { messageShape } from "./history.ts";
 
@@ -53,7 +52,7 @@ export function sendText(
   const first = pieces.next().value ?? "";
   const second = pieces.next().value;
   const { tenant } = ownerOf(reply.request);
-  const all = () => inTurns(tenant, chain(first, second ?? "", pieces));
+  const all = () => oneATick(tenant, chain(first, second ?? "", pieces));
   const payload =
     second === undefined
       ? first
@@ -66,14 +65,6 @@ function* chain(first: string, second: string, others: Iterable<string>): Genera
   yield first;
   yield second;
   yield* others;
-}
-
-/** A client that reads fast would take all of them in one tick of the event loop. */
-async function* inTurns(tenant: string, pieces: Iterable<string>): AsyncGenerator<string, void, void> {
-  for (const piece of pieces) {
-    await ownTick(tenant);
-    yield piece;
-  }
 }
 
 async function* counted(

@@ -13,8 +13,8 @@ import {
 } from "../../engine/runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
-import { mapInTicks } from "../../lib/async.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import { cancelIfActive } from "../../server/http/run-stream.ts";

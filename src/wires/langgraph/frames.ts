@@ -4,13 +4,13 @@
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { unanswered } from "../../agent/core/message.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import { keyOf } from "../../engine/runs/control.ts";
 import { openOn } from "../../engine/runs/start.ts";
-import { mapInTicks } from "../../lib/async.ts";
+import { mapInTicks } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
-import { eventIn } from "../fold.ts";
 import type { StreamModes } from "./modes.ts";
 import { asItIs, endOf, type History, type LangGraphFrame, project, textOf } from "./table.ts";
 
@@ -60,7 +60,7 @@ export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reade
           fold ??= project(modes, await historyOf(stores, owner, run, modes));
           for (const entry of batch) {
             const { epoch, seq } = entry;
-            const frames = framesOf(fold(eventIn(entry), run), epoch, seq);
+            const frames = framesOf(fold(storedEvent(entry), run), epoch, seq);
             if (frames.length > 0) yield frames;
             from = seq;
           }

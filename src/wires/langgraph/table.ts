@@ -3,7 +3,7 @@
 import type { Message, ToolCall } from "../../agent/core/message.ts";
 import { inCallOrder } from "../../agent/core/open-interrupts.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
-import { LARGE_BYTES } from "../../lib/async.ts";
+import { LARGE_BYTES } from "../../lib/ticks.ts";
 import { type AgentHandlers, type AgentReader, readSubagent } from "../../protocol/agent-reader.ts";
 import { type End, failureOf } from "../../protocol/end.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";

@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ownTick } from "../../../src/lib/async.ts";
+import { ownTick } from "../../../src/lib/ticks.ts";
 import { inSlices, type Lists, listOf, objectOf, payloadOf } from "../../../src/server/http/long-answers.ts";
 
 const CHARS = 100_000;

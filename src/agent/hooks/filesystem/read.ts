@@ -2,8 +2,8 @@
 
 import { TextDecoder } from "node:util";
 import { z } from "zod";
-import { timeSlices } from "../../../lib/async.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { timeSlices } from "../../../lib/ticks.ts";
 import { hasLongRowOfMarks } from "../../../lib/unicode.ts";
 import { utf16Of } from "../../../lib/utf16.ts";
 import type { Backend } from "../../core/backend.ts";

@@ -2,10 +2,10 @@
 // from the model. Every decision is a span of the trace.
 
 import { z } from "zod";
-import { ownTick, sharedTick } from "../../../lib/async.ts";
 import type { Fault } from "../../../lib/check.ts";
 import { sharedRegex } from "../../../lib/regex.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { ownTick, sharedTick } from "../../../lib/ticks.ts";
 import { warning } from "../../../protocol/event.ts";
 import type { Answer } from "../../../protocol/interrupt.ts";
 import { COMMAND_ENVIRONMENT } from "../../core/command-environment.ts";

@@ -3,9 +3,9 @@
 import { posix } from "node:path";
 import { parse } from "yaml";
 import { z } from "zod";
-import { timeSlices } from "../../../lib/async.ts";
 import { globMatcher } from "../../../lib/glob.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { timeSlices } from "../../../lib/ticks.ts";
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { Backend } from "../../core/backend.ts";
 import { AppError } from "../../core/errors.ts";

@@ -2,7 +2,6 @@
 // check_tasks, wait_tasks, cancel_task), where the work outlasts the run. A background task's id is its thread's.
 
 import { z } from "zod";
-import { freeTick } from "../../../lib/async.ts";
 import { AppError } from "../../core/errors.ts";
 import { failureText } from "../../core/failures.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -149,8 +148,6 @@ async function* delegateTasks(
   { call, tasks }: { call: ToolCall; tasks: readonly Task[] },
   run: Run,
 ): Stream<ToolResult> {
-  // A message may hold several such calls.
-  await freeTick(run.owner.tenant);
   const registered = yield* registerChildren(config, { call, tasks, background: false }, run);
   const works = registered.map((each, index) =>
     delegateOne(config, { call, each, id: pathId(call, index, tasks.length) }, run),

@@ -1,10 +1,10 @@
 // From the answer of a tool's server to the result of the call.
 
-import { isTickSpent, sharedTick } from "../../../lib/async.ts";
 import { jsonSize } from "../../../lib/json.ts";
 import { FetchError } from "../../../lib/ssrf-safe-fetch/dial.ts";
 import type { PublicResponse } from "../../../lib/ssrf-safe-fetch/index.ts";
 import { firstChars } from "../../../lib/text.ts";
+import { isTickSpent, sharedTick } from "../../../lib/ticks.ts";
 import { replyResult, replyText } from "../../core/delivered-result.ts";
 import type { ToolCall } from "../../core/message.ts";
 import type { Stream } from "../../core/stream.ts";

@@ -1,8 +1,8 @@
 // The HTTP tools of each tenant, kept as documents, and which of them an agent is given.
 
 import { LRUCache } from "lru-cache";
-import { ownTick } from "../../../lib/async.ts";
 import { globMatcher } from "../../../lib/glob.ts";
+import { mapInTicks } from "../../../lib/ticks.ts";
 import {
   change,
   type Document,
@@ -52,11 +52,8 @@ const MAX_READY_BYTES = 64 * 1024 * 1024;
 export function createHttpToolStore(documents: Documents, maxBytes: number): HttpToolStore {
   const ready = new LRUCache<string, ReadyTool>({ maxSize: MAX_READY_BYTES });
 
-  /** Parsing and compiling take a tick of the event loop of their own. */
-  const readyOf = async (tenant: string, { key, body, version }: Document): Promise<ReadyTool> => {
+  const readyOf = (tenant: string, { key, body, version }: Document): ReadyTool => {
     const id = JSON.stringify([tenant, key, version]);
-    if (!ready.has(id)) await ownTick(tenant);
-    // Another run may have made it meanwhile.
     const tool = ready.get(id) ?? readyTool(body);
     ready.set(id, tool, { size: body.length });
     return tool;
@@ -93,18 +90,15 @@ export function createHttpToolStore(documents: Documents, maxBytes: number): Htt
       return found && toolOf(found.body);
     },
     async list(tenant, { after, limit = MAX_HTTP_TOOLS } = {}) {
-      const tools: HttpTool[] = [];
       const { items } = await documents.page(toolsOf(tenant), { order: "key", after, limit });
-      for (const document of items) tools.push((await readyOf(tenant, document)).tool);
-      return tools;
+      return mapInTicks(tenant, items, (document) => readyOf(tenant, document).tool);
     },
     async listFor(tenant, agent) {
-      const tools: HttpTool[] = [];
-      for (const document of await sorted(documents, tenant)) {
-        const { tool, isFor } = await readyOf(tenant, document);
-        if (isFor(agent)) tools.push(tool);
-      }
-      return tools;
+      const all = await mapInTicks(tenant, await sorted(documents, tenant), (document) => {
+        const { tool, isFor } = readyOf(tenant, document);
+        return isFor(agent) ? [tool] : [];
+      });
+      return all.flat();
     },
     delete: (tenant, name) => remove(documents, toolsOf(tenant), name),
   };

@@ -1,6 +1,7 @@
 // Writes events of a run and what they mean: messages, state, and the end of the run. Every change is weighed.
 
 import type { Message, UserMessage } from "../../../agent/core/message.ts";
+import { storedMessage } from "../../../agent/core/stored-json.ts";
 import type { NewThread } from "../../../agent/core/stores.ts";
 import { deepFreeze } from "../../../lib/json.ts";
 import { merge } from "../../../protocol/patch.ts";
@@ -142,8 +143,7 @@ function takeIn(memory: MemoryThreads, run: LiveRun, { id, text }: MessageText):
       run,
       inbox.filter((left) => left.id !== id),
     );
-  // The text was written from a message.
-  addMessage(memory, run.thread, JSON.parse(text) as Message, Buffer.byteLength(text));
+  addMessage(memory, run.thread, storedMessage(text), Buffer.byteLength(text));
 }
 
 export function setInbox(memory: MemoryThreads, { thread, work }: LiveRun, inbox: UserMessage[]): void {

@@ -2,8 +2,8 @@
 
 import type { Thread } from "../../../agent/core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../../agent/core/stores.ts";
-import { isTickSpent, sharedTick } from "../../../lib/async.ts";
 import { isIn } from "../../../lib/search.ts";
+import { isTickSpent, sharedTick } from "../../../lib/ticks.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { decodePosition, encodePosition, type Position, pageOf } from "../page.ts";
 import { sizeOf } from "./commit-events.ts";

@@ -1,6 +1,7 @@
 // Carries out the writes of a decision, and keeps staged messages.
 
 import { type Message, NO_USAGE } from "../../../agent/core/message.ts";
+import { storedMessage } from "../../../agent/core/stored-json.ts";
 import type { NewRun } from "../../../agent/core/stores.ts";
 import { deepFreeze, jsonCopy } from "../../../lib/json.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -31,8 +32,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
     async stage(_, token, messages) {
       const list = staged.get(token) ?? [];
       staged.set(token, list);
-      // Every text was written from a message.
-      for (const { text } of messages) list.push(deepFreeze(JSON.parse(text) as Message));
+      for (const { text } of messages) list.push(deepFreeze(storedMessage(text)));
     },
 
     async unstage(_, token) {

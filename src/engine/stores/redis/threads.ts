@@ -1,7 +1,7 @@
 // Reads of threads.
 
-import type { Message } from "../../../agent/core/message.ts";
 import type { Thread } from "../../../agent/core/records.ts";
+import { storedMessage } from "../../../agent/core/stored-json.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
@@ -53,8 +53,7 @@ export function redisThreads(
         last: messageId === undefined ? 1 : "",
       });
       lifetime.used(owner, id, life);
-      // Only messages are put into this list.
-      return text === null ? undefined : (JSON.parse(text) as Message);
+      return text === null ? undefined : storedMessage(text);
     },
 
     async messagePage(owner, id, { after = "", limit, bytes }) {

@@ -2,8 +2,9 @@
 // number of followers. The store is the truth: what was missed, or is no longer here, is read from there.
 
 import type { AppError } from "../../../agent/core/errors.ts";
+import { storedEvent } from "../../../agent/core/stored-json.ts";
 import type { Lease, LogEntry, RunKey } from "../../../agent/core/stores.ts";
-import { isTerminal, type StreamEvent } from "../../../protocol/event.ts";
+import { isTerminal } from "../../../protocol/event.ts";
 import { eventsExpired, storeClosed } from "../errors.ts";
 import { Log } from "../log.ts";
 import { entriesOfPending } from "../log-rows.ts";
@@ -180,7 +181,6 @@ const place = ({ thread_id, run_id }: RunKey) => `${thread_id}/${run_id}`;
 /** True if it is the run's own last event, and not that of a thread further down. */
 function isEnd({ event, json }: LogEntry): boolean {
   if (!isTerminal(event)) return false;
-  // Every entry was written from a StreamEvent.
-  const { path } = JSON.parse(json) as StreamEvent;
+  const { path } = storedEvent({ json });
   return !path?.length;
 }

@@ -1,7 +1,7 @@
 // Reads of one thread, its runs and its deferred calls. Its lists of threads and pages of messages are each store's own.
 
-import type { Message } from "../../../agent/core/message.ts";
 import type { RunRecord, Thread } from "../../../agent/core/records.ts";
+import { storedMessage } from "../../../agent/core/stored-json.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Kernel } from "../kernel.ts";
 import { badCursor, pageOf } from "../page.ts";
@@ -69,7 +69,7 @@ export function sqlReads(dialect: Dialect, at: (thread: ThreadKey) => Pick<Execu
           ? rowsOf<{ body: string }>(sql.lastMessage, owner, thread)
           : rowsOf<{ body: string }>(sql.message, owner, thread, chosen(id)));
         // Only messages are put into this column.
-        return row && (JSON.parse(row.body) as Message);
+        return row && storedMessage(row.body);
       },
 
       async state(owner, thread) {

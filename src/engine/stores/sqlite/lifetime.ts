@@ -1,6 +1,6 @@
 // Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended.
 
-import { ownTick } from "../../../lib/async.ts";
+import { ownTick } from "../../../lib/ticks.ts";
 import type { Limits } from "../options.ts";
 import { SLICE_ROWS } from "../page.ts";
 import type { ThreadKey } from "../row-keys.ts";

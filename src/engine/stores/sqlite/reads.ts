@@ -3,7 +3,7 @@
 import type { SQLInputValue } from "node:sqlite";
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
-import { isTickSpent, sharedTick } from "../../../lib/async.ts";
+import { isTickSpent, sharedTick } from "../../../lib/ticks.ts";
 import { noSuchMessage } from "../errors.ts";
 import type { Kernel } from "../kernel.ts";
 import { decodePosition, encodePosition, fitting, type Position, pageOf } from "../page.ts";

@@ -6,7 +6,7 @@
 // what one leaves undone.
 
 import type { SQLInputValue } from "node:sqlite";
-import { ownTick } from "../../../lib/async.ts";
+import { ownTick } from "../../../lib/ticks.ts";
 import { storeClosed } from "../errors.ts";
 import { fitting, SLICE_ROWS } from "../page.ts";
 import { ownerOf, type ThreadKey, threadText } from "../row-keys.ts";

@@ -16,7 +16,6 @@ import {
   ThreadUsage,
   threadUsage,
 } from "../../../engine/runs/thread-actions.ts";
-import { freeTick } from "../../../lib/async.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { ownerOf } from "../../auth/guard.ts";
 import { clientDisconnect } from "../client-disconnect.ts";
@@ -75,7 +74,6 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       const { in: place, ...query } = request.query;
       const { q } = query;
       const owner = ownerOf(request);
-      await freeTick(owner.tenant);
       if (place === "title" || !q)
         return sendPage(reply, await listThreads(threads, owner, omitUndefined(query)));
       const search = { ...omitUndefined(query), q };

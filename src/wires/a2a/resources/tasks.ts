@@ -4,11 +4,9 @@ import type { Message } from "../../../agent/core/message.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { Stores } from "../../../agent/core/stores.ts";
 import { keyOf } from "../../../engine/runs/control.ts";
-import { readLogRange } from "../../../engine/runs/follow.ts";
+import { messagesIn, readLogRange } from "../../../engine/runs/follow.ts";
 import { openOn } from "../../../engine/runs/start.ts";
-import { freeTick, LARGE_BYTES } from "../../../lib/async.ts";
 import { failureOf, kindOfEnd } from "../../../protocol/end.ts";
-import type { StreamEvent } from "../../../protocol/event.ts";
 import { Id, type Owner } from "../../../protocol/ids.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { A2A, RpcError } from "../errors.ts";
@@ -112,11 +110,8 @@ export function createTasks({ threads, runs, events }: Stores) {
       const { first, last } = await events.bounds(key);
       if (first > 1 || last === 0) messages.push(...(await byTime(owner, run)));
       else
-        for await (const { event, json } of readLogRange(events, key, { after: 0, last })) {
-          if (event !== "on_message") continue;
-          if (json.length > LARGE_BYTES) await freeTick(owner.tenant);
-          messages.push(...messageIn(json));
-        }
+        for await (const entry of readLogRange(events, key, { after: 0, last }))
+          messages.push(...(await messagesIn([entry], owner.tenant)));
     }
     return messages;
   }
@@ -129,12 +124,6 @@ export function createTasks({ threads, runs, events }: Stores) {
   }
 
   return { find, list, shown, messagesOf };
-}
-
-/** Events were checked when they were appended. A subagent's message belongs to its own thread. */
-function messageIn(json: string): Message[] {
-  const event = JSON.parse(json) as Extract<StreamEvent, { event: "on_message" }>;
-  return event.path ? [] : [event.data.message];
 }
 
 /** The turns of a thread, from its runs, oldest first. */

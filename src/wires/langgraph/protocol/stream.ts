@@ -3,10 +3,10 @@
 
 import { hasCode } from "../../../agent/core/errors.ts";
 import { isSettled, type RunRecord } from "../../../agent/core/records.ts";
+import { storedEvent } from "../../../agent/core/stored-json.ts";
 import type { LogEntry, Stores } from "../../../agent/core/stores.ts";
 import { keyOf, newestRun } from "../../../engine/runs/control.ts";
 import { runsAfter, untilThread } from "../../../engine/runs/follow.ts";
-import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { Frame, Frames } from "../../../server/http/sse.ts";
 import { matches, type StreamFilter } from "./filter.ts";
@@ -102,7 +102,7 @@ function eventsOf(
 ): LangGraphEvent[] {
   if (event === "on_chat_model_stream" && !filter.channels.includes("messages")) return [];
   // The log holds exactly what was appended, which was checked then.
-  return fold(JSON.parse(json) as StreamEvent, { epoch, seq }, run).filter((told) => matches(filter, told));
+  return fold(storedEvent({ json }), { epoch, seq }, run).filter((told) => matches(filter, told));
 }
 
 /** Each snapshot has all of the one before it: of those that come at once, the last counts. */

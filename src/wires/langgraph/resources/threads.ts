@@ -2,16 +2,15 @@
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../../agent/core/errors.ts";
-import type { Message } from "../../../agent/core/message.ts";
 import { newThreadId } from "../../../agent/core/new-ids.ts";
 import type { Thread } from "../../../agent/core/records.ts";
+import { storedMessage } from "../../../agent/core/stored-json.ts";
 import type { NewThread, ThreadStore } from "../../../agent/core/stores.ts";
 import { assertNoBranch } from "../../../engine/runs/branches.ts";
 import { notFound } from "../../../engine/runs/control.ts";
 import { openOn } from "../../../engine/runs/start.ts";
 import { deleteThreadTree, forkThread } from "../../../engine/runs/thread-actions.ts";
 import { createWithMessages } from "../../../engine/runs/thread-bytes.ts";
-import { freeTick } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -289,7 +288,6 @@ async function* listedTexts(
 ): Lists {
   let bytes = 0;
   for (const thread of page) {
-    await freeTick(owner.tenant);
     // What the answer has no room for can be read thread by thread.
     const text = JSON.stringify(
       await listed(threads, owner, { thread, select: bytes > LIST_BYTES ? [] : select }),
@@ -312,8 +310,7 @@ async function listed(threads: ThreadStore, owner: Owner, { thread, select }: En
   if (!wantsValues) return { ...head, values: null };
   const { texts } = await threads.messagePage(owner, id, { limit: FIRST, bytes: FIRST_BYTES });
   const state = await threads.state(owner, id);
-  // Every text was written from a message.
-  const messages = texts.map((text) => JSON.parse(text) as Message);
+  const messages = texts.map(storedMessage);
   const shown = ["user", "assistant"].flatMap((role) => messages.find((each) => each.role === role) ?? []);
   const values = { messages: shown.map(messageShape), ...stateShape(state) };
   return { ...head, values };

@@ -10,9 +10,9 @@ import {
   toolMessages,
 } from "../../../agent/core/message.ts";
 import { awaitedCalls, replaceMessages, rewritten } from "../../../engine/runs/rewrite.ts";
-import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { check, sentence } from "../../../lib/check.ts";
+import { mapInTicks } from "../../../lib/ticks.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { RouteServices } from "../../../server/http/services.ts";
 import { messageIn, Pair, SentMessage, sentMessages } from "../input.ts";

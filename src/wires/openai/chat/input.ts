@@ -13,9 +13,9 @@ import {
 } from "../../../agent/core/message.ts";
 import type { ModelSettings } from "../../../agent/core/model.ts";
 import { newMessageId } from "../../../agent/core/new-ids.ts";
-import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList, boundedMap } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { mapInTicks } from "../../../lib/ticks.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import { argumentsOf, contentFrom, outputSchema, partFrom, refused, thinkingOf } from "../given.ts";

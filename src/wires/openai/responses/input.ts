@@ -15,9 +15,9 @@ import {
 import type { ModelSettings } from "../../../agent/core/model.ts";
 import { newCallId } from "../../../agent/core/new-ids.ts";
 import { Metadata } from "../../../agent/core/records.ts";
-import { mapInTicks } from "../../../lib/async.ts";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
+import { mapInTicks } from "../../../lib/ticks.ts";
 import type { Answer, Interrupt } from "../../../protocol/interrupt.ts";
 import { readDataUrl } from "../../messages.ts";
 import {

@@ -18,7 +18,7 @@ import {
 } from "../../../../src/agent/hooks/permissions/stored-rules.ts";
 import { scriptedModel } from "../../../../src/agent/models/scripted.ts";
 import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
-import { sharedTick } from "../../../../src/lib/async.ts";
+import { sharedTick } from "../../../../src/lib/ticks.ts";
 import type { Answer } from "../../../../src/protocol/interrupt.ts";
 import { type Play, type Played, play } from "../../../support/agent.ts";
 import { dataOf } from "../../../support/drain.ts";

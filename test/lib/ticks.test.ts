@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { freeTick, mapInTicks, ownTick, sharedTick } from "../../src/lib/async.ts";
+import { freeTick, mapInTicks, ownTick, sharedTick } from "../../src/lib/ticks.ts";
 import { keepBusy } from "../support/busy.ts";
 
 /** Notes each of `waits` when it is over, and every tick of the event loop until then. */
