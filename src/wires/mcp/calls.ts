@@ -6,6 +6,7 @@ import { AppError, type ErrorCode } from "../../agent/core/errors.ts";
 import { userMessage } from "../../agent/core/message.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
+import type { Stores } from "../../agent/core/stores.ts";
 import { beginTurn, type Caller } from "../../engine/runs/begin-turn.ts";
 import { keyOf, newestRun, notFound, settledRun } from "../../engine/runs/control.ts";
 import { endRun, openOn } from "../../engine/runs/start.ts";
@@ -50,226 +51,252 @@ export interface Exchange {
   readonly reply: FastifyReply;
 }
 
-export function createCalls(services: RouteServices) {
-  const { runs, stores, agents } = services;
-  const { threads } = stores;
+/** The run that a call has started is found by this again. */
+const keyOfCall = (session: string, id: RpcId) => `mcp:${session}:${JSON.stringify(id)}`;
 
-  /** The run that a call has started is found by this again. */
-  const keyOfCall = (session: string, id: RpcId) => `mcp:${session}:${JSON.stringify(id)}`;
-
-  /** Answers a call of a tool, by a stream where an agent works. The client's model reads what was wrong with a call. */
-  async function call(
-    id: RpcId,
-    params: unknown,
-    { client, request, reply }: Exchange & { readonly client: ClientOfCall },
-  ) {
-    const { name, read } = namedCall(params);
-    const answered = (result: object) =>
-      reply.send(rpcResult(id, client.namesType ? { resultType: "complete", ...result } : result));
-    try {
-      if (name === "run_agent" || name === "answer") {
-        const start = await toStart(name, read, { id, client, request });
-        return await streamed(start, {
-          id,
-          progressToken: read._meta?.progressToken,
-          client,
-          request,
-          reply,
-        });
-      }
-      return answered(toolResult(await atOnce(name, read.arguments, request)));
-    } catch (error) {
-      if (reply.raw.headersSent || !isForTheModel(error)) throw error;
-      return answered(toolError(error.message));
+/** Answers a call of a tool, by a stream where an agent works. The client's model reads what was wrong with a call. */
+export async function call(
+  services: RouteServices,
+  id: RpcId,
+  params: unknown,
+  { client, request, reply }: Exchange & { readonly client: ClientOfCall },
+) {
+  const { name, read } = namedCall(params);
+  const answered = (result: object) =>
+    reply.send(rpcResult(id, client.namesType ? { resultType: "complete", ...result } : result));
+  try {
+    if (name === "run_agent" || name === "answer") {
+      const start = await toStart(services, name, read, { id, client, request });
+      return await streamed(services, start, {
+        id,
+        progressToken: read._meta?.progressToken,
+        client,
+        request,
+        reply,
+      });
     }
+    return answered(toolResult(await atOnce(services, name, read.arguments, request)));
+  } catch (error) {
+    if (reply.raw.headersSent || !isForTheModel(error)) throw error;
+    return answered(toolError(error.message));
   }
+}
 
-  /** The result of a call in one piece, once its agent has ended or asks: for a batch, whose answers come together. */
-  async function whole(id: RpcId, params: unknown, { request, reply }: Exchange): Promise<object> {
-    const { name, read } = namedCall(params);
-    const client = { session: undefined, asking: "never", comesBack: false, namesType: false } as const;
-    try {
-      if (name !== "run_agent" && name !== "answer")
-        return rpcResult(id, toolResult(await atOnce(name, read.arguments, request)));
-      const start = await toStart(name, read, { id, client, request });
-      const projection = projected({ id, progressToken: undefined, ...client });
-      const owner = ownerOf(request);
-      let last: Frame | LongFrame | undefined;
-      const framesOfRun = (from: RunRecord): Frames =>
-        async function* (signal) {
-          for await (const batch of framesOf(owner, from, projection)(signal)) {
-            last = batch.at(-1) ?? last;
-            yield batch;
-          }
-        };
-      await readRun(services, reply, { owner, start, framesOf: framesOfRun, cancelsOnLeave: true });
-      return JSON.parse(String(last?.data)) as object;
-    } catch (error) {
-      if (!isForTheModel(error)) throw error;
-      return rpcResult(id, toolError(error.message));
-    }
-  }
-
-  type Start = (stream?: string) => Promise<RunRecord>;
-
-  async function toStart(
-    name: "run_agent" | "answer",
-    params: CallParams,
-    { id, client, request }: { id: RpcId; client: ClientOfCall; request: FastifyRequest },
-  ): Promise<Start> {
-    requireScope(principalOf(request), "run");
-    const { session } = client;
-    const sent = callerOf(request);
-    const key = sent.idempotency_key ?? (session && keyOfCall(session, id));
-    const caller = { ...sent, ...omitUndefined({ idempotency_key: key }) };
-    const { requestState, inputResponses = {} } = params;
-    if (requestState !== undefined)
-      return answering(caller, requestState, (open) =>
-        open.flatMap((each) => {
-          const filled = inputResponses[each.id];
-          return filled === undefined ? [] : [answerIn(filled, each)];
-        }),
-      );
-    if (name === "answer") {
-      const { thread_id, ...answer } = readParams(AnswerQuestion, params.arguments);
-      return answering(caller, thread_id, (open) => [answerTo(open, answer)]);
-    }
-    const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
-    const { start } = await beginTurn(runs, caller, {
-      // A request that is sent twice names the same thread twice.
-      thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
-      agent: agents.find(agent).name,
-      says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
-    });
-    return start;
-  }
-
-  /** Throws `not_found`, `interrupt_closed`. */
-  async function answering(
-    caller: Caller,
-    thread_id: string,
-    answersTo: (open: readonly Interrupt[]) => Answer[],
-  ): Promise<Start> {
-    if (!(await threads.get(caller.owner, thread_id))) throw notFound("thread", thread_id);
-    const answers = (open: readonly Interrupt[]) => {
-      if (open.length > 0) return answersTo(open);
-      throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
-    };
-    return (await beginTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
-  }
-
-  interface Streamed extends Exchange {
-    readonly id: RpcId;
-    readonly progressToken: RpcId | undefined;
-    readonly client: ClientOfCall;
-  }
-
-  async function streamed(start: Start, { id, progressToken, client, request, reply }: Streamed) {
+/** The result of a call in one piece, once its agent has ended or asks: for a batch, whose answers come together. */
+export async function whole(
+  services: RouteServices,
+  id: RpcId,
+  params: unknown,
+  { request, reply }: Exchange,
+): Promise<object> {
+  const { name, read } = namedCall(params);
+  const client = { session: undefined, asking: "never", comesBack: false, namesType: false } as const;
+  try {
+    if (name !== "run_agent" && name !== "answer")
+      return rpcResult(id, toolResult(await atOnce(services, name, read.arguments, request)));
+    const start = await toStart(services, name, read, { id, client, request });
+    const projection = projected({ id, progressToken: undefined, ...client });
     const owner = ownerOf(request);
-    const { asking, namesType, comesBack, session } = client;
-    const projection = projected({ id, progressToken, asking, namesType, comesBack });
-    await streamRun(services, reply, {
-      owner,
-      start,
-      framesOf: (from) => framesOf(owner, from, projection),
-      cancelsOnLeave: session === undefined,
-      ...omitUndefined({ heartbeat: projection.beat }),
-    });
-    return undefined;
-  }
-
-  const projected = ({
-    comesBack,
-    ...options
-  }: Omit<ProjectOptions, "cursorOf"> & { readonly comesBack: boolean }) =>
-    project({
-      ...options,
-      cursorOf: comesBack
-        ? ({ id: run_id, thread_id }) =>
-            cursorOf({ thread_id, run_id, id: options.id, progressToken: options.progressToken })
-        : undefined,
-    });
-
-  function framesOf(owner: Owner, from: RunRecord, { fold, end }: ReturnType<typeof project>) {
-    const messages = async () =>
-      [await threads.message(owner, from.thread_id)].filter((last) => last !== undefined);
-    return foldedFrames(stores, { owner, from, fold, unit: end, messages });
-  }
-
-  async function atOnce(
-    name: Exclude<ToolName, "run_agent" | "answer">,
-    args: unknown,
-    request: FastifyRequest,
-  ): Promise<object> {
-    const owner = ownerOf(request);
-    if (name === "list_agents")
-      return {
-        agents: agents
-          .list()
-          .map((agent) => omitUndefined({ name: agent.name, description: agent.description })),
+    let last: Frame | LongFrame | undefined;
+    const framesOfRun = (from: RunRecord): Frames =>
+      async function* (signal) {
+        for await (const batch of framesOf(services, owner, from, projection)(signal)) {
+          last = batch.at(-1) ?? last;
+          yield batch;
+        }
       };
-    const { thread_id } = readParams(OneThread, args);
-    if (name === "get_run") return told(owner, await newestOf(owner, thread_id));
-    requireScope(principalOf(request), "run");
-    const ended = await endRun(runs, keyOf(owner, await newestOf(owner, thread_id)), "cancel");
-    return told(owner, await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS)));
+    await readRun(services, reply, { owner, start, framesOf: framesOfRun, cancelsOnLeave: true });
+    return JSON.parse(String(last?.data)) as object;
+  } catch (error) {
+    if (!isForTheModel(error)) throw error;
+    return rpcResult(id, toolError(error.message));
   }
+}
 
-  async function told(owner: Owner, run: RunRecord) {
-    const [messages, open] = await Promise.all([
-      threads.messages(owner, run.thread_id),
-      openOn(threads, owner, run.thread_id),
-    ]);
-    const said = messages.findLast(({ role, content }) => role === "assistant" && content !== "");
-    const text = said?.role === "assistant" ? said.content : "";
-    return outcomeOf(run, {
-      status: run.status,
-      text,
-      open: isSettled(run.status) ? open : [],
-      ...omitUndefined({ error: failureOf(run) }),
-    });
+type Start = (stream?: string) => Promise<RunRecord>;
+
+async function toStart(
+  services: RouteServices,
+  name: "run_agent" | "answer",
+  params: CallParams,
+  { id, client, request }: { id: RpcId; client: ClientOfCall; request: FastifyRequest },
+): Promise<Start> {
+  requireScope(principalOf(request), "run");
+  const { session } = client;
+  const sent = callerOf(request);
+  const key = sent.idempotency_key ?? (session && keyOfCall(session, id));
+  const caller = { ...sent, ...omitUndefined({ idempotency_key: key }) };
+  const { requestState, inputResponses = {} } = params;
+  if (requestState !== undefined)
+    return answering(services, caller, requestState, (open) =>
+      open.flatMap((each) => {
+        const filled = inputResponses[each.id];
+        return filled === undefined ? [] : [answerIn(filled, each)];
+      }),
+    );
+  if (name === "answer") {
+    const { thread_id, ...answer } = readParams(AnswerQuestion, params.arguments);
+    return answering(services, caller, thread_id, (open) => [answerTo(open, answer)]);
   }
+  const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
+  const { start } = await beginTurn(services.runs, caller, {
+    // A request that is sent twice names the same thread twice.
+    thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
+    agent: services.agents.find(agent).name,
+    says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
+  });
+  return start;
+}
 
-  /** Throws `not_found`. */
-  async function newestOf(owner: Owner, thread_id: string): Promise<RunRecord> {
-    const newest = await newestRun(stores.runs, owner, thread_id);
-    if (!newest) throw notFound("thread", thread_id);
-    return newest;
-  }
+/** Throws `not_found`, `interrupt_closed`. */
+async function answering(
+  { runs, stores: { threads } }: RouteServices,
+  caller: Caller,
+  thread_id: string,
+  answersTo: (open: readonly Interrupt[]) => Answer[],
+): Promise<Start> {
+  if (!(await threads.get(caller.owner, thread_id))) throw notFound("thread", thread_id);
+  const answers = (open: readonly Interrupt[]) => {
+    if (open.length > 0) return answersTo(open);
+    throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
+  };
+  return (await beginTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
+}
 
-  /** A client has filled in the form that a call in progress has sent to it. A closed question is passed over. */
-  async function takeForm(
-    { id, result }: { readonly id?: unknown; readonly result?: unknown },
-    request: FastifyRequest,
-  ): Promise<void> {
-    const question = questionOf(id);
-    if (!question) return;
-    const { thread_id, interrupt_id } = question;
-    const caller = callerOf(request);
-    const interrupt = (await openOn(threads, caller.owner, thread_id)).find(({ id }) => id === interrupt_id);
-    if (!interrupt) return;
-    const { start } = await beginTurn(runs, caller, {
-      thread_id,
-      answers: () => [answerIn(result, interrupt)],
-    });
-    await start();
-  }
+interface Streamed extends Exchange {
+  readonly id: RpcId;
+  readonly progressToken: RpcId | undefined;
+  readonly client: ClientOfCall;
+}
 
-  /** Cancels the run that a call of the session has started, also one that waits for an answer. */
-  async function cancel(owner: Owner, session: string, id: RpcId): Promise<void> {
-    for (const status of ["busy", "interrupted"] as const) {
-      const { items } = await threads.list(owner, { limit: MAX_THREADS, status });
-      for (const thread of items) {
-        const first = await stores.runs.known(owner, thread.id, keyOfCall(session, id));
-        if (!first) continue;
-        const run = await turnNow({ stores }, owner, first);
-        await cancelTurnAt(runs, keyOf(owner, run));
-        return;
-      }
+async function streamed(
+  services: RouteServices,
+  start: Start,
+  { id, progressToken, client, request, reply }: Streamed,
+) {
+  const owner = ownerOf(request);
+  const { asking, namesType, comesBack, session } = client;
+  const projection = projected({ id, progressToken, asking, namesType, comesBack });
+  await streamRun(services, reply, {
+    owner,
+    start,
+    framesOf: (from) => framesOf(services, owner, from, projection),
+    cancelsOnLeave: session === undefined,
+    ...omitUndefined({ heartbeat: projection.beat }),
+  });
+  return undefined;
+}
+
+export const projected = ({
+  comesBack,
+  ...options
+}: Omit<ProjectOptions, "cursorOf"> & { readonly comesBack: boolean }) =>
+  project({
+    ...options,
+    cursorOf: comesBack
+      ? ({ id: run_id, thread_id }) =>
+          cursorOf({ thread_id, run_id, id: options.id, progressToken: options.progressToken })
+      : undefined,
+  });
+
+export function framesOf(
+  { stores }: RouteServices,
+  owner: Owner,
+  from: RunRecord,
+  { fold, end }: ReturnType<typeof project>,
+) {
+  const messages = async () =>
+    [await stores.threads.message(owner, from.thread_id)].filter((last) => last !== undefined);
+  return foldedFrames(stores, { owner, from, fold, unit: end, messages });
+}
+
+async function atOnce(
+  services: RouteServices,
+  name: Exclude<ToolName, "run_agent" | "answer">,
+  args: unknown,
+  request: FastifyRequest,
+): Promise<object> {
+  const owner = ownerOf(request);
+  if (name === "list_agents")
+    return {
+      agents: services.agents
+        .list()
+        .map((agent) => omitUndefined({ name: agent.name, description: agent.description })),
+    };
+  const { thread_id } = readParams(OneThread, args);
+  if (name === "get_run")
+    return told(services.stores.threads, owner, await newestOf(services.stores, owner, thread_id));
+  requireScope(principalOf(request), "run");
+  const ended = await endRun(
+    services.runs,
+    keyOf(owner, await newestOf(services.stores, owner, thread_id)),
+    "cancel",
+  );
+  return told(
+    services.stores.threads,
+    owner,
+    await settledRun(services.runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS)),
+  );
+}
+
+async function told(threads: Stores["threads"], owner: Owner, run: RunRecord) {
+  const [messages, open] = await Promise.all([
+    threads.messages(owner, run.thread_id),
+    openOn(threads, owner, run.thread_id),
+  ]);
+  const said = messages.findLast(({ role, content }) => role === "assistant" && content !== "");
+  const text = said?.role === "assistant" ? said.content : "";
+  return outcomeOf(run, {
+    status: run.status,
+    text,
+    open: isSettled(run.status) ? open : [],
+    ...omitUndefined({ error: failureOf(run) }),
+  });
+}
+
+/** Throws `not_found`. */
+async function newestOf({ runs }: Stores, owner: Owner, thread_id: string): Promise<RunRecord> {
+  const newest = await newestRun(runs, owner, thread_id);
+  if (!newest) throw notFound("thread", thread_id);
+  return newest;
+}
+
+/** A client has filled in the form that a call in progress has sent to it. A closed question is passed over. */
+export async function takeForm(
+  { runs, stores: { threads } }: RouteServices,
+  { id, result }: { readonly id?: unknown; readonly result?: unknown },
+  request: FastifyRequest,
+): Promise<void> {
+  const question = questionOf(id);
+  if (!question) return;
+  const { thread_id, interrupt_id } = question;
+  const caller = callerOf(request);
+  const interrupt = (await openOn(threads, caller.owner, thread_id)).find(({ id }) => id === interrupt_id);
+  if (!interrupt) return;
+  const { start } = await beginTurn(runs, caller, {
+    thread_id,
+    answers: () => [answerIn(result, interrupt)],
+  });
+  await start();
+}
+
+/** Cancels the run that a call of the session has started, also one that waits for an answer. */
+export async function cancel(
+  { runs, stores }: RouteServices,
+  owner: Owner,
+  session: string,
+  id: RpcId,
+): Promise<void> {
+  for (const status of ["busy", "interrupted"] as const) {
+    const { items } = await stores.threads.list(owner, { limit: MAX_THREADS, status });
+    for (const thread of items) {
+      const first = await stores.runs.known(owner, thread.id, keyOfCall(session, id));
+      if (!first) continue;
+      const run = await turnNow({ stores }, owner, first);
+      await cancelTurnAt(runs, keyOf(owner, run));
+      return;
     }
   }
-
-  return { call, whole, takeForm, cancel, projected, framesOf };
 }
 
 /** What a client's model can do something about. Other refusals are errors of the protocol. */

@@ -22,7 +22,7 @@ import {
   rpcResult,
   unknownMethod,
 } from "../json-rpc.ts";
-import { createCalls, type Exchange } from "./calls.ts";
+import { call, cancel, type Exchange, framesOf, projected, takeForm, whole } from "./calls.ts";
 import { sendMcpError } from "./errors.ts";
 import { toolList } from "./input.ts";
 import {
@@ -65,8 +65,6 @@ const INSTRUCTIONS =
   "Agents that work by themselves. `list_agents` tells what each is for, `run_agent` gives it a task.";
 
 export function mcpRoutes(app: App, services: RouteServices): void {
-  const { stores, streams, agents, version } = services;
-  const calls = createCalls(services);
   const tags = ["mcp"];
   app.setErrorHandler<Error>(sendMcpError);
 
@@ -94,9 +92,9 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     },
     async (request, reply) => {
       const { body } = request;
-      if (Array.isArray(body)) return answerBatch(body, { request, reply });
-      const call = await taken(body, request);
-      return call ? answer(call, { request, reply }) : reply.code(202).send(null);
+      if (Array.isArray(body)) return answerBatch(services, body, { request, reply });
+      const call = await taken(services, body, request);
+      return call ? answer(services, call, { request, reply }) : reply.code(202).send(null);
     },
   );
 
@@ -122,11 +120,11 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       }
       const { call, seen } = readCursor(eventId);
       const owner = ownerOf(request);
-      const run = await getRun({ stores }, { owner, thread_id: call.thread_id, run_id: call.run_id });
+      const run = await getRun(services, { owner, thread_id: call.thread_id, run_id: call.run_id });
       const { asking, namesType } = clientOf(request, undefined);
-      const projection = calls.projected({ ...call, asking, namesType, comesBack: true });
-      const frames = after(seen, calls.framesOf(owner, run, projection));
-      await streams.send(reply, frames, projection.beat ?? "comment", "cut");
+      const projection = projected({ ...call, asking, namesType, comesBack: true });
+      const frames = after(seen, framesOf(services, owner, run, projection));
+      await services.streams.send(reply, frames, projection.beat ?? "comment", "cut");
       return undefined;
     },
   );
@@ -144,98 +142,115 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     },
     async (_request, reply) => reply.code(204).send(null),
   );
+}
 
-  interface Call {
-    readonly id: RpcId;
-    readonly method: string;
-    readonly params: unknown;
-  }
+interface Call {
+  readonly id: RpcId;
+  readonly method: string;
+  readonly params: unknown;
+}
 
-  /** Carries out what wants no answer. Undefined then. */
-  async function taken(
-    body: z.infer<typeof Message>,
-    request: Exchange["request"],
-  ): Promise<Call | undefined> {
-    if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
-      requireScope(principalOf(request), "run");
-      await calls.takeForm(body, request);
-      return undefined;
-    }
-    const { id, method, params } = readRequest(body);
-    if (id !== undefined) return { id, method, params };
-    if (method === "notifications/cancelled") await cancel(params, request);
+/** Carries out what wants no answer. Undefined then. */
+async function taken(
+  services: RouteServices,
+  body: z.infer<typeof Message>,
+  request: Exchange["request"],
+): Promise<Call | undefined> {
+  if (body.method === undefined && (body.result !== undefined || body.error !== undefined)) {
+    requireScope(principalOf(request), "run");
+    await takeForm(services, body, request);
     return undefined;
   }
+  const { id, method, params } = readRequest(body);
+  if (id !== undefined) return { id, method, params };
+  if (method === "notifications/cancelled") await cancelCall(services, params, request);
+  return undefined;
+}
 
-  /** One after the other, so that a batch starts no more runs at once than a call does. */
-  async function answerBatch(batch: readonly z.infer<typeof Message>[], { request, reply }: Exchange) {
-    const spoken = request.headers["mcp-protocol-version"] ?? BATCHES;
-    if (spoken !== BATCHES)
-      throw new RpcError(RPC.invalidRequest, `Revision ${spoken} has no batches. Send one message.`);
-    const answers: object[] = [];
-    for (const each of batch) {
-      const call = await taken(each, request);
-      if (call) answers.push(await answerInBatch(call, { request, reply }));
-    }
-    return answers.length > 0 ? reply.send(answers) : reply.code(202).send(null);
+/** One after the other, so that a batch starts no more runs at once than a call does. */
+async function answerBatch(
+  services: RouteServices,
+  batch: readonly z.infer<typeof Message>[],
+  { request, reply }: Exchange,
+) {
+  const spoken = request.headers["mcp-protocol-version"] ?? BATCHES;
+  if (spoken !== BATCHES)
+    throw new RpcError(RPC.invalidRequest, `Revision ${spoken} has no batches. Send one message.`);
+  const answers: object[] = [];
+  for (const each of batch) {
+    const call = await taken(services, each, request);
+    if (call) answers.push(await answerInBatch(services, call, { request, reply }));
   }
+  return answers.length > 0 ? reply.send(answers) : reply.code(202).send(null);
+}
 
-  async function answerInBatch({ id, method, params }: Call, exchange: Exchange): Promise<object> {
-    try {
-      if (method === "tools/call") return await calls.whole(id, params, exchange);
-      return rpcResult(id, plainAnswer(method, { namesType: false }));
-    } catch (error) {
-      if (!(error instanceof AppError) || isBeforeCalls(error)) throw error;
-      return rpcFailure(id, error);
-    }
+async function answerInBatch(
+  services: RouteServices,
+  { id, method, params }: Call,
+  exchange: Exchange,
+): Promise<object> {
+  try {
+    if (method === "tools/call") return await whole(services, id, params, exchange);
+    return rpcResult(id, plainAnswer(services, method, { namesType: false }));
+  } catch (error) {
+    if (!(error instanceof AppError) || isBeforeCalls(error)) throw error;
+    return rpcFailure(id, error);
   }
+}
 
-  async function answer({ id, method, params }: Call, { request, reply }: Exchange) {
-    if (method === "initialize") {
-      const { protocolVersion, capabilities } = readParams(InitializeParams, params);
-      return reply.header("mcp-session-id", newSession(capabilities)).send(
-        rpcResult(id, {
-          protocolVersion: versionFor(protocolVersion),
-          capabilities: { tools: {} },
-          serverInfo,
-          instructions: INSTRUCTIONS,
-        }),
-      );
-    }
-    const client = clientOf(request, { method, params });
-    if (method === "tools/call") return calls.call(id, params, { client, request, reply });
-    const result = plainAnswer(method, client);
-    const told = client.namesType
-      ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
-      : result;
-    return reply.send(rpcResult(id, told));
-  }
-
-  const serverInfo = { name: "skein", version };
-
-  function plainAnswer(method: string, { namesType }: Pick<ClientOfCall, "namesType">): object {
-    if (method === "ping") return {};
-    if (method === "tools/list") return { tools: toolList(agents.list().map(({ name }) => name)) };
-    if (method === "server/discover")
-      return {
-        supportedVersions: VERSIONS,
+async function answer(services: RouteServices, { id, method, params }: Call, { request, reply }: Exchange) {
+  if (method === "initialize") {
+    const { protocolVersion, capabilities } = readParams(InitializeParams, params);
+    return reply.header("mcp-session-id", newSession(capabilities)).send(
+      rpcResult(id, {
+        protocolVersion: versionFor(protocolVersion),
         capabilities: { tools: {} },
+        serverInfo: serverInfo(services),
         instructions: INSTRUCTIONS,
-        _meta: { "io.modelcontextprotocol/serverInfo": serverInfo },
-      };
-    // Its older revisions say nothing of a status.
-    throw unknownMethod(method, METHODS, namesType ? { status: 404 } : {});
+      }),
+    );
   }
+  const client = clientOf(request, { method, params });
+  if (method === "tools/call") return call(services, id, params, { client, request, reply });
+  const result = plainAnswer(services, method, client);
+  const told = client.namesType
+    ? { resultType: "complete", ttlMs: 0, cacheScope: "private", ...result }
+    : result;
+  return reply.send(rpcResult(id, told));
+}
 
-  const Cancelled = z.looseObject({ requestId: RpcId });
+const serverInfo = ({ version }: RouteServices) => ({ name: "skein", version });
 
-  async function cancel(params: unknown, request: Exchange["request"]): Promise<void> {
-    requireScope(principalOf(request), "run");
-    const session = sessionOf(request);
-    const { requestId } = Cancelled.safeParse(params).data ?? {};
-    if (session !== undefined && requestId !== undefined)
-      await calls.cancel(ownerOf(request), session, requestId);
-  }
+function plainAnswer(
+  services: RouteServices,
+  method: string,
+  { namesType }: Pick<ClientOfCall, "namesType">,
+): object {
+  if (method === "ping") return {};
+  if (method === "tools/list") return { tools: toolList(services.agents.list().map(({ name }) => name)) };
+  if (method === "server/discover")
+    return {
+      supportedVersions: VERSIONS,
+      capabilities: { tools: {} },
+      instructions: INSTRUCTIONS,
+      _meta: { "io.modelcontextprotocol/serverInfo": serverInfo(services) },
+    };
+  // Its older revisions say nothing of a status.
+  throw unknownMethod(method, METHODS, namesType ? { status: 404 } : {});
+}
+
+const Cancelled = z.looseObject({ requestId: RpcId });
+
+async function cancelCall(
+  services: RouteServices,
+  params: unknown,
+  request: Exchange["request"],
+): Promise<void> {
+  requireScope(principalOf(request), "run");
+  const session = sessionOf(request);
+  const { requestId } = Cancelled.safeParse(params).data ?? {};
+  if (session !== undefined && requestId !== undefined)
+    await cancel(services, ownerOf(request), session, requestId);
 }
 
 /** The frames but for the first `seen`, which the client has. */
