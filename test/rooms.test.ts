@@ -134,6 +134,26 @@ test("every room imports only what it may", () => {
   expect(trespasses(SRC)).toEqual([]);
 });
 
+/** What few need: loaded when an agent, or the machine, needs it. */
+const ON_DEMAND = ["agent/hooks/extra"];
+
+function loadedAtOnce(sources: Sources): string[] {
+  return Object.entries(sources).flatMap(([file, text]) =>
+    importsOf(file, text.replaceAll(/\bimport\("[^"]+"\)/g, ""))
+      .filter(({ target }) => ON_DEMAND.some((folder) => lies(target, [folder]) && !lies(file, [folder])))
+      .map(({ target }) => `${file} → ${target}`),
+  );
+}
+
+test("what few need is imported on demand only", () => {
+  expect(loadedAtOnce(SRC)).toEqual([]);
+  const sources = {
+    "agent/hooks/a.ts": 'import { b } from "./extra/b.ts";\nawait import("./extra/c.ts");',
+    "agent/hooks/extra/b.ts": 'import "./c.ts";',
+  };
+  expect(loadedAtOnce(sources)).toEqual(["agent/hooks/a.ts → agent/hooks/extra/b.ts"]);
+});
+
 test("no import goes round in a circle", () => expect(cycle(SRC)).toEqual([]));
 
 test("a trespass and a circle are seen", () => {

@@ -23,8 +23,9 @@ const SMOKE = [
   "test/deploy/proxies.test.ts",
 ];
 
-/** Files that start nothing and take long: attacks, faults, random walks, large data, stock clients. `npm run test:all` has them. */
+/** Files that start nothing: what few use, and what takes long (attacks, faults, random walks, large data, stock clients). `npm run test:all` has them. */
 const LONG = [
+  "test/agent/hooks/extra/*.test.ts",
   "test/wires/acp/{acp,acp-questions,acp-turns}.test.ts",
   "test/client/follow.test.ts",
   "test/e2e/wires/cuts.test.ts",

@@ -35,13 +35,19 @@ export interface BuildOptions {
 }
 
 /** Throws `invalid_request` for an unknown model. */
-export function buildAgent(described: AgentDefinition, catalogue: Catalogue, options: BuildOptions): Agent {
+export async function buildAgent(
+  described: AgentDefinition,
+  catalogue: Catalogue,
+  options: BuildOptions,
+): Promise<Agent> {
   const { model, user, tools = [], ...parts } = options;
   const { definition, faults } = overridden(described, user, catalogue);
   const services = { agent: definition, createModel: catalogue.createModel, ...parts };
   const choice = definition.tools ?? [];
   const servers = serverToolsOf(choice, catalogue);
   const spec = model === undefined ? definition.model : requestedModel(model, described.model, catalogue);
+  const active = activeHooks(definition, catalogue.hooks);
+  await loadHooks(active);
   return {
     name: definition.name,
     description: definition.description,
@@ -53,7 +59,7 @@ export function buildAgent(described: AgentDefinition, catalogue: Catalogue, opt
     hooks: [
       ...(faults.length > 0 ? [ignoring(told(issuesOf(faults)))] : []),
       ...(servers?.hooks ?? []),
-      ...activeHooks(definition, catalogue.hooks).map((hook) => created(hook, definition, services)),
+      ...active.map((hook) => created(hook, definition, services)),
     ],
     maxIterations: definition.max_iterations,
     ...(definition.interrupts ? { interrupts: policyOf(definition.interrupts) } : {}),
@@ -75,6 +81,14 @@ const withoutOf = oncePer(({ tools }: AgentDefinition) =>
 const parsedOptions = oncePer((definition: AgentDefinition) =>
   oncePer((hook: HookDefinition) => Object.freeze(hook.options.parse(optionsOf(definition, hook)))),
 );
+
+async function loadHooks(hooks: readonly HookDefinition[]): Promise<void> {
+  for (const hook of hooks)
+    if (hook.load)
+      await hook.load().catch((error: unknown) => {
+        throw hookFailed(hook.name, error);
+      });
+}
 
 function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {
   try {

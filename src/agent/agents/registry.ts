@@ -79,7 +79,7 @@ export interface AgentRegistry {
     definition: AgentDefinition,
     services: Omit<BuildOptions, "model" | "user">,
     overrides: Pick<BuildOptions, "model" | "user">,
-  ): Agent;
+  ): Promise<Agent>;
   /** The file's `mcp_servers`, parsed. */
   mcpServers(): unknown;
   /** Problems that fail only in use; one line each, with its place in the file. */

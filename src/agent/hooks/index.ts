@@ -3,25 +3,31 @@
 import type { HookDefinition } from "../core/hook.ts";
 import { context } from "./context.ts";
 import { eviction } from "./eviction.ts";
+import {
+  failureReflection,
+  notes,
+  progressReminder,
+  reflections,
+  slidingWindow,
+  stallDetection,
+  tasks,
+} from "./extra-hooks.ts";
 import { filesystem } from "./filesystem/index.ts";
 import { guardrails } from "./guardrails/index.ts";
+import { loopDetection } from "./loop-detection.ts";
 import { memory } from "./memory.ts";
-import { notes } from "./notes.ts";
 import { permissions } from "./permissions/index.ts";
 import { metering } from "./quota-enforcement.ts";
-import { reflections } from "./reflections.ts";
 import { refusedFiles } from "./refused-files.ts";
 import { retry } from "./retry.ts";
 import { budgets } from "./run-limits.ts";
-import { failureReflection, loopDetection, progressReminder, stallDetection } from "./self-control.ts";
 import { skills } from "./skills/index.ts";
 import { subagents } from "./subagents/index.ts";
 import { summarization } from "./summarization/index.ts";
-import { tasks } from "./tasks.ts";
 import { timeout } from "./timeout.ts";
 import { todos } from "./todos.ts";
 import { tracing } from "./tracing.ts";
-import { slidingWindow, trimming } from "./trimming.ts";
+import { trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
   // Spans include everything inside.

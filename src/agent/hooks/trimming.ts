@@ -1,10 +1,10 @@
-// Old tool results are shortened (trimming) and old turns left out (sliding_window) in what the model is shown; the thread
-// keeps them whole. Both move in steps, so that most requests start like the previous one and hit the prompt cache.
+// Shortens old tool results in what the model is shown; the thread keeps them whole. It moves in steps, so that most requests
+// start like the previous one and hit the prompt cache.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
 import { defineHook } from "../core/hook.ts";
-import { type Message, systemMessages, type ToolMessage, textOf } from "../core/message.ts";
+import { type ToolMessage, textOf } from "../core/message.ts";
 
 export const trimming = defineHook({
   name: "trimming",
@@ -38,52 +38,4 @@ function trimmed(message: ToolMessage, limit: number): ToolMessage {
   if (head === text) return typeof content === "string" ? message : { ...message, content: text };
   const short = `${head}\n[… ${text.length - head.length} characters of this old result are left out]`;
   return { ...message, content: short.length < text.length ? short : text };
-}
-
-/** Shows the newest turns only, each whole or not at all, so that no call loses its result. */
-export const slidingWindow = defineHook({
-  name: "sliding_window",
-  userMay: "configure",
-  options: z.strictObject({
-    max_messages: z
-      .int()
-      .min(2)
-      .max(100_000)
-      .default(100)
-      .describe("Messages that a request may hold; the newest turn and system messages may exceed it."),
-    keep: z.number().gt(0).max(1).default(0.5).describe("Part of them that stays when the window slides."),
-  }),
-  activeByDefault: () => false,
-  create: ({ max_messages, keep }) => ({
-    name: "sliding_window",
-    modifyRequest(request) {
-      const { messages } = request;
-      const start = windowStart(messages, max_messages, keep * max_messages);
-      if (start === 0) return request;
-      return {
-        ...request,
-        messages: [...systemMessages(messages.slice(0, start)), ...messages.slice(start)],
-      };
-    },
-  }),
-});
-
-/**
- * Where the window begins. It is moved as if the thread were said again from its beginning, so it depends on
- * nothing but the messages, and never moves back.
- */
-function windowStart(messages: readonly Message[], max: number, kept: number): number {
-  let start = 0;
-  let turns: number[] = [];
-  let open = new Set<string>();
-  for (const [at, message] of messages.entries()) {
-    if (message.role === "assistant") open = new Set(message.tool_calls?.map(({ id }) => id));
-    if (message.role === "tool") open.delete(message.tool_call_id);
-    const isTurn = message.role === "user" && messages[at - 1]?.role !== "user" && open.size === 0;
-    if (isTurn) turns.push(at);
-    if (at + 1 - start <= max) continue;
-    start = turns.find((turn) => at + 1 - turn <= kept) ?? turns.at(-1) ?? start;
-    turns = turns.filter((turn) => turn >= start);
-  }
-  return start;
 }

@@ -33,7 +33,7 @@ export async function offerOf(
   // They are asked for of every agent at once.
   await freeTick(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
-  const agent = agents.build(definition, { tools, items, backend, subagents }, { user });
+  const agent = await agents.build(definition, { tools, items, backend, subagents }, { user });
   const place = { owner, threadId: newThreadId(), signal: new AbortController().signal };
   const run = unrecordedRun(place, { interrupts: OPEN_ENDED, ...agent });
   return { tools: toolsOffered(agent, run), ...omitUndefined({ absence: agent.absence }) };

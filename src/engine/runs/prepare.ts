@@ -72,7 +72,7 @@ export async function prepareRun(
 
   const options = optionsOf(agents, definition, claim, state);
   const parts = { tools, items: stores.items, backend, recorder, quotas, subagents, tasks };
-  const built = agents.build(definition, parts, { user, model: options.model });
+  const built = await agents.build(definition, parts, { user, model: options.model });
   const agent = {
     ...built,
     ...omitUndefined({ output: await outputOf(options.output_schema, definition, built) }),

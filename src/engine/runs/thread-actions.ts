@@ -102,7 +102,7 @@ export async function nameThread(
   await quotas.assertFunds(owner);
   const definition = agents.find(thread.agent);
   const user = await keptOverrides(items, owner, definition.name);
-  const agent = agents.build(definition, { quotas, items }, { user });
+  const agent = await agents.build(definition, { quotas, items }, { user });
   const title = titleOf(await ask(agent, { owner, threadId, text }, signal));
   if (!title) throw new AppError("model_rejected", "The model gave no title.");
   const named = await threads.update(owner, threadId, { title });

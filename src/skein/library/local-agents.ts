@@ -58,10 +58,10 @@ export function localAgents(): LocalAgents {
       requestedModel(model, definition.model, named(definition.name).catalogue);
     },
     isReserved: (name) => agents.values().some(({ catalogue }) => isReserved(name, catalogue)),
-    build(definition, services, overrides) {
+    async build(definition, services, overrides) {
       const { catalogue, loop, output } = named(definition.name);
       return {
-        ...buildAgent(definition, catalogue, { ...services, ...overrides }),
+        ...(await buildAgent(definition, catalogue, { ...services, ...overrides })),
         ...omitUndefined({ loop, output }),
       };
     },

@@ -74,10 +74,10 @@ export function localRegistry(
     checkModel(definition, model) {
       requestedModel(model, definition.model, known(definition.name).catalogue);
     },
-    build(definition, services, overrides) {
+    async build(definition, services, overrides) {
       const { catalogue, loop, output } = known(definition.name);
       return {
-        ...buildAgent(definition, catalogue, { ...services, ...overrides }),
+        ...(await buildAgent(definition, catalogue, { ...services, ...overrides })),
         ...omitUndefined({ loop, output }),
       };
     },

@@ -32,7 +32,7 @@ async function playDemo(): Promise<Played & { ms: number }> {
     const definition = agents.find(undefined);
     if (!definition.backend) throw new Error("The shipped agent has no backend.");
     const backend = await pool.get({ tenant: "acme", user: "ada" }, definition.backend);
-    const { model, hooks, system } = agents.build(definition, { backend }, {});
+    const { model, hooks, system } = await agents.build(definition, { backend }, {});
     const started = performance.now();
     const played = await play({ model, hooks, system, backend, say: "What can you do?" });
     return { ...played, ms: performance.now() - started };

@@ -91,7 +91,7 @@ test("lists what users may know of an agent, and nothing else", async () => {
 test("builds an agent: tools by name and glob, hooks in their own order with their options", async () => {
   const { agents } = await registry(TWO);
   made.length = 0;
-  const agent = agents.build(agents.find("coder"), {}, {});
+  const agent = await agents.build(agents.find("coder"), {}, {});
   expect(agent).toMatchObject({
     ...{ name: "coder", model: { name: "acme:large" }, maxIterations: 25 },
     system: [{ id: "instructions", text: "Never tell this.", cache: "static" }],
@@ -113,7 +113,7 @@ test("a tenant's tool takes no name that the server's own tools and those of hoo
   const tool = (name: string) =>
     defineTool({ name, description: "A tenant's.", parameters: z.object({}), execute: () => "theirs" });
   const offered = ["calculate", "plan", "freight"].map(tool);
-  const { tools } = agents.build(agents.find("helper"), { tools: offered }, {});
+  const { tools } = await agents.build(agents.find("helper"), { tools: offered }, {});
   const theirs = tools.filter(({ description }) => description === "A tenant's.");
   expect(theirs.map(({ name }) => name)).toEqual(["freight"]);
 });
@@ -121,7 +121,7 @@ test("a tenant's tool takes no name that the server's own tools and those of hoo
 test("creates the hooks for each run, and the model once", async () => {
   const { agents } = await registry(TWO);
   const definition = agents.find("writer");
-  const [one, other] = [agents.build(definition, {}, {}), agents.build(definition, {}, {})];
+  const [one, other] = [await agents.build(definition, {}, {}), await agents.build(definition, {}, {})];
   expect(other.hooks[0]).not.toBe(one.hooks[0]);
   expect(other.model).toBe(one.model);
 });
@@ -136,7 +136,7 @@ test("a hook gets its models from where the agent has its own", async () => {
     },
   });
   const { agents } = await registry("agents: { writer: { model: acme:small } }", { hooks: [asking] });
-  const { model } = agents.build(agents.find("writer"), {}, {});
+  const { model } = await agents.build(agents.find("writer"), {}, {});
   expect(models).toEqual(["acme:judge", model]);
 });
 
@@ -148,12 +148,12 @@ test("keeps no more than 64 models, those used last", async () => {
   };
   const { agents } = await registry("agents: { a: { model: acme:own } }", { createModel });
   const use = (model: string) => agents.build(agents.find("a"), {}, { model });
-  for (let index = 0; index < 70; index++) use(`acme:${index}`);
+  for (let index = 0; index < 70; index++) await use(`acme:${index}`);
   asked.length = 0;
-  use("acme:69");
-  use("acme:10");
+  await use("acme:69");
+  await use("acme:10");
   expect(asked).toEqual([]);
-  use("acme:0");
+  await use("acme:0");
   expect(asked).toEqual(["acme:0"]);
 });
 
@@ -165,20 +165,20 @@ test("a run may ask for another model; of the same provider it keeps the address
   };
   const { agents } = await registry(TWO, { createModel });
   const coder = agents.find("coder");
-  expect(agents.build(coder, {}, { model: "acme:tiny:v2" }).model.name).toBe("acme:tiny:v2");
+  expect((await agents.build(coder, {}, { model: "acme:tiny:v2" })).model.name).toBe("acme:tiny:v2");
   expect(asked.at(-1)).toEqual({
     ...{ provider: "acme", model: "tiny:v2", base_url: "http://llm.internal/v1", api_key: "sk-hidden" },
   });
-  expect(agents.build(coder, {}, { model: "openai:gpt-5" }).model.name).toBe("openai:gpt-5");
+  expect((await agents.build(coder, {}, { model: "openai:gpt-5" })).model.name).toBe("openai:gpt-5");
   expect(asked.at(-1)).toBe("openai:gpt-5");
-  expect(agents.build(coder, {}, { model: "scripted:demo" }).model.name).toBe("scripted:demo");
+  expect((await agents.build(coder, {}, { model: "scripted:demo" })).model.name).toBe("scripted:demo");
 });
 
 test.each(["large", "", "unknown:large", "scripted:/etc/passwd", "scripted:../x.yaml", "scripted:x\n"])(
   "a run may not ask for the model %j",
   async (model) => {
     const { agents } = await registry(TWO);
-    expect(() => agents.build(agents.find("coder"), {}, { model })).toThrow(
+    await expect(agents.build(agents.find("coder"), {}, { model })).rejects.toThrow(
       expect.objectContaining({ name: "AppError", code: "invalid_request" }),
     );
   },
@@ -196,17 +196,17 @@ test("a user's own changes are in what is built, and the operator's model stays 
   const { agents } = await registry(TWO, { createModel, hooks });
   const coder = agents.find("coder");
   const user = { hooks: { middle: false, outer: false }, model: "openai:gpt-5" };
-  const own = agents.build(coder, {}, { user });
+  const own = await agents.build(coder, {}, { user });
   expect(own.model.name).toBe("openai:gpt-5");
   // `outer` is not for users: it stays, and the run says so.
   expect(own.hooks.map(({ name }) => name)).toEqual(["overrides", "outer"]);
-  expect(agents.build(coder, {}, { user, model: "acme:tiny" }).model.name).toBe("acme:tiny");
+  expect((await agents.build(coder, {}, { user, model: "acme:tiny" })).model.name).toBe("acme:tiny");
   expect(asked.at(-1)).toMatchObject({ base_url: "http://llm.internal/v1", model: "tiny" });
   expect(agents.seenWith("coder", user)).toMatchObject({
     agent: { model: "openai:gpt-5", hooks: ["outer"] },
     ignored: [{ path: "hooks.outer" }],
   });
-  expect(agents.build(coder, {}, { user: "nonsense" }).model.name).toBe("acme:large");
+  expect((await agents.build(coder, {}, { user: "nonsense" })).model.name).toBe("acme:large");
   expect(agents.find("coder")).toBe(coder);
 });
 
@@ -218,7 +218,7 @@ test("a reload brings what the file says now, and leaves a run what it began wit
   expect(agents.find("writer").model).toBe("acme:huge");
   expect(() => agents.find("coder")).toThrow("There is no agent `coder`");
   expect(agents.list()).toHaveLength(1);
-  expect(agents.build(before, {}, {}).model.name).toBe("acme:small");
+  expect((await agents.build(before, {}, {})).model.name).toBe("acme:small");
 });
 
 test("a reload of a broken file changes nothing", async () => {

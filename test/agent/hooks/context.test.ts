@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { userMessage } from "../../../src/agent/core/message.ts";
 import { context } from "../../../src/agent/hooks/context.ts";
 import { summarization } from "../../../src/agent/hooks/summarization/index.ts";
-import { slidingWindow } from "../../../src/agent/hooks/trimming.ts";
 import { type Played, play } from "../../support/agent.ts";
 import { listening, sharedStart, textsIn } from "./listening.ts";
 import { made } from "./made.ts";
@@ -23,17 +22,13 @@ test("every request begins with the text, which the thread does not hold", async
   expect(JSON.stringify(messages)).not.toContain(TEXT);
 });
 
-test("no window leaves it out, and no summary takes it in", async () => {
+test("no summary takes it in", async () => {
   const { model, asked } = listening(({ system }) =>
     system[0]?.id === "summarization" ? { say: "SUMMARY" } : { say: "word ".repeat(300) },
   );
   let last: Played | undefined;
   for (let nth = 0; nth < 12; nth++) {
-    const hooks = [
-      made(slidingWindow, { options: { max_messages: 12 } }),
-      made(summarization, { agent: { context_window: 2000 } }),
-      hook(),
-    ];
+    const hooks = [made(summarization, { agent: { context_window: 2000 } }), hook()];
     const before = last ? { messages: last.messages, state: last.state } : {};
     last = await play({ model, hooks, say: null, input: { input: [userMessage(`No. ${nth}`)], ...before } });
   }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { conversation, toolMessages, unanswered } from "../../../src/agent/core/message.ts";
 import { defineTool, done, failed, interrupted } from "../../../src/agent/core/tool.ts";
-import { loopDetection } from "../../../src/agent/hooks/self-control.ts";
+import { loopDetection } from "../../../src/agent/hooks/loop-detection.ts";
 import type { Turn } from "../../../src/agent/models/scripted.ts";
 import { type Play, play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";

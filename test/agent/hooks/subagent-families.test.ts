@@ -5,7 +5,7 @@ import { z } from "zod";
 import { textOf } from "../../../src/agent/core/message.ts";
 import { defineTool } from "../../../src/agent/core/tool.ts";
 import { dataOf } from "../../support/drain.ts";
-import { cast, completing, delegating, json, own, played, results, TEAM } from "../../support/team.ts";
+import { cast, delegating, json, own, played, results, TEAM } from "../../support/team.ts";
 
 /** A tool that waits until `count` calls are in it; reports how many ran at once. */
 function meeting(count: number) {
@@ -136,71 +136,5 @@ agents:
   test("is a place of its own where that is configured", async () => {
     const { events } = await played({ agents: agents("own"), script });
     expect(results(events).at(-1)).toContain("nothing there");
-  });
-});
-
-describe("what a family has in common", () => {
-  const agents = `
-defaults: { model: "scripted:test", hooks: { tasks: true, reflections: true } }
-agents:
-  lead: { system_prompt: I am lead, subagents: [coder] }
-  coder: { system_prompt: I am coder }
-`;
-  const create = (...ids: string[]) => ({
-    call: [{ tool: "create_tasks", args: { tasks: ids.map((id) => ({ id, title: id })) } }],
-  });
-  const list = { call: [{ tool: "list_tasks" }] };
-
-  test("a task of the board is claimed for the child that gets it, and ended with it", async () => {
-    const seen: string[] = [];
-    const { events } = await played({
-      agents,
-      script: cast({
-        lead: [
-          create("parse", "print", "mine"),
-          { call: [{ tool: "claim_task", args: { id: "mine" } }] },
-          delegating(
-            { agent: "coder", task: "Parse", task_id: "parse" },
-            { agent: "coder", task: "No", task_id: "none" },
-            { agent: "coder", task: "Mine", task_id: "mine" },
-          ),
-          list,
-          { say: "ok" },
-        ],
-        coder: (request, turn) => {
-          if (turn === 0) return list;
-          seen.push(textOf(request.messages.at(-1)?.content ?? ""));
-          return completing("Parsed.");
-        },
-      }),
-    });
-    expect(seen).toEqual([expect.stringContaining("[in_progress] parse: parse (claimed by coder-parse-1)")]);
-    const [, , reports, board] = results(events);
-    expect(reports).toMatch(/\[coder-task-2\] agent coder: failed\nThere is no task `none`/);
-    expect(reports).toMatch(/\[coder-mine-3\] agent coder: failed\nTask `mine` is taken by `lead`/);
-    expect(board).toContain("[completed] parse");
-    expect(board).toContain("[in_progress] mine: mine (claimed by lead)");
-    expect(board).toContain("[pending] print");
-  });
-
-  test("the next agent with a similar task reads what went wrong", async () => {
-    const told: string[] = [];
-    const task = { agent: "coder", task: "Translate the German manual" };
-    await played({
-      agents,
-      script: cast({
-        lead: [delegating(task), delegating(task), { say: "ok" }],
-        coder: (request) => {
-          told.push(request.messages.map(({ content }) => textOf(content)).join("\n"));
-          return {
-            call: [{ tool: "task_complete", args: { status: "failed", summary: "It is in Dutch." } }],
-          };
-        },
-      }),
-    });
-    expect(told[0]).not.toContain("It is in Dutch.");
-    expect(told[1]).toMatch(
-      /<prior_reflections>[\s\S]*It is in Dutch\.[\s\S]*<\/prior_reflections>\nTranslate/,
-    );
   });
 });

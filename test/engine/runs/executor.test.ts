@@ -433,9 +433,9 @@ test("a run whose agent cannot be built answers the calls that it was given", as
   const { runs, agents } = managed(stores);
   let built = 0;
   const failing = {
-    build: (...args: Parameters<typeof agents.build>) => {
+    build: async (...args: Parameters<typeof agents.build>) => {
       // For the check of the calls first.
-      if (built++ === 0) return { ...agents.build(...args), absence: () => "Not there now." };
+      if (built++ === 0) return { ...(await agents.build(...args)), absence: () => "Not there now." };
       throw new AppError("invalid_request", "There is no such agent.");
     },
   };

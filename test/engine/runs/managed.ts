@@ -64,7 +64,7 @@ export function managed(stores: Stores, options: ManagedOptions = {}): Managed {
     maxIterations: 25,
     ...omitUndefined({ interrupts }),
   };
-  const build: Agents["build"] = (_definition, _services, { model: name }) =>
+  const build: Agents["build"] = async (_definition, _services, { model: name }) =>
     name === undefined ? agent : { ...agent, model: { ...model, name } };
   const errors: string[] = [];
   const agents: Agents = {

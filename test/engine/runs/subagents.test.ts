@@ -51,7 +51,7 @@ async function fullHouse(stores: Stores, quotas?: object) {
     ...{ stores, maxActive: 1, backends: newPool({ dataDir: "/nonexistent" }) },
     agents: {
       ...{ find: () => definition, checkModel() {}, isReserved: () => false },
-      build(_, services) {
+      async build(_, services) {
         subagents = services.subagents;
         return agent;
       },

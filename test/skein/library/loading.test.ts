@@ -2,14 +2,14 @@ import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { WireName } from "../../../src/server/config/wire-names.ts";
 
-/** Prints what a program loads with a module: packages, wires, and of Node's own SQLite and `fetch`. */
+/** Prints what a program loads with a module: packages, wires, hooks that few agents have, and of Node's own SQLite and `fetch`. */
 const programThatLoads = (module: string, next: string) => `
 import { registerHooks } from "node:module";
 const loaded = new Set();
 registerHooks({
   resolve(name, context, next) {
     const found = next(name, context);
-    const [name_] = /(?<=node_modules\\/)(?:@[^/]+\\/)?[^/]+|wires\\/[^/]+(?=\\/)/.exec(found.url) ?? [];
+    const [name_] = /(?<=node_modules\\/)(?:@[^/]+\\/)?[^/]+|wires\\/[^/]+(?=\\/)|hooks\\/extra\\/[\\w-]+/.exec(found.url) ?? [];
     if (name_ ?? found.url.startsWith("node:sqlite")) loaded.add(name_ ?? found.url);
     return found;
   },
@@ -56,4 +56,17 @@ test("after its start the server loads the SDKs of its agents' models, and no ot
   const loaded = loadedWith("agent/models/index.ts", next);
   expect(loaded).toContain("openai");
   expect(loaded).not.toContain("@anthropic-ai/sdk");
+});
+
+const running = (settings: string) => `
+const agent = module.createAgent({ model: module.scriptedModel([{ say: "ok" }]), hook_settings: ${settings} });
+await agent.run("Hello.").result;
+await agent.close();`;
+const extras = (loaded: string[]) => loaded.filter((name) => name.startsWith("hooks/extra/"));
+
+test("the code of a hook that few agents have is loaded by an agent that has it", () => {
+  expect(extras(loadedWith("app.ts"))).toEqual([]);
+  expect(extras(loadedWith("index.ts", running("{ trimming: true, todos: true }")))).toEqual([]);
+  const loaded = loadedWith("index.ts", running("{ notes: true, sliding_window: { max_messages: 9 } }"));
+  expect(extras(loaded).toSorted()).toEqual(["hooks/extra/notes", "hooks/extra/sliding-window"]);
 });

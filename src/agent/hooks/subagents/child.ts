@@ -10,7 +10,6 @@ import type { Lineage, RunRecord } from "../../core/records.ts";
 import { patchState, rootOf } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
-import { priorReflections } from "../reflections.ts";
 import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.ts";
 
 /** The key of the thread's state that holds the children, by thread id. */
@@ -198,11 +197,13 @@ async function initialMessages(
   run: Run,
 ): Promise<Message[]> {
   const why = `\`${run.lineage?.name ?? caller.name}\` gives you a task.\n\n${cut(context, MAX_CONTEXT_CHARS)}`;
-  const place = { owner: run.owner, agent };
-  const prior = items && caller.hooks.reflections && (await priorReflections(items, place, task));
-  return [xmlTag("delegation_context", why), ...(prior ? [prior] : []), task].map((text) =>
-    userMessage(text),
-  );
+  const texts = [xmlTag("delegation_context", why), task];
+  if (items && caller.hooks.reflections) {
+    const { priorReflections } = await import("../extra/reflections.ts");
+    const prior = await priorReflections(items, { owner: run.owner, agent }, task);
+    if (prior) texts.splice(1, 0, prior);
+  }
+  return texts.map((text) => userMessage(text));
 }
 
 export function cut(text: string, length: number): string {

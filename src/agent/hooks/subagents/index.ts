@@ -8,7 +8,7 @@ import { defineHook } from "../../core/hook.ts";
 import { unanswered } from "../../core/message.ts";
 import type { SystemBlock } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
-import { boardFor } from "../tasks.ts";
+import { boardFor } from "./board.ts";
 import { type Child, childrenOf, hasEnded } from "./child.ts";
 import { CANCELLED, completionProtocol, recordResult, taskComplete } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";

@@ -11,7 +11,6 @@ import type { RunStatus } from "../../core/records.ts";
 import { reportFailure, rootOf, setState } from "../../core/run.ts";
 import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
-import { recordFailure } from "../reflections.ts";
 import { type Child, cut, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
@@ -114,6 +113,7 @@ export async function* recordResult(
   }
   if (items && status === "failed" && config.agent.hooks.reflections) {
     const place = { owner, agent: child.agent };
+    const { recordFailure } = await import("../extra/reflections.ts");
     await recordFailure(items, place, { task: child.task, summary }).catch(ignoreRefusal);
   }
   const settled = { ...child, status, summary: cut(summary, MAX_STORED_SUMMARY_CHARS) };

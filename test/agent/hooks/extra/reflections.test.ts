@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { priorReflections, recordFailure } from "../../../src/agent/hooks/reflections.ts";
-import { createMemoryStores } from "../../../src/engine/stores/memory/index.ts";
-import { ADA, family } from "./family.ts";
+import { priorReflections, recordFailure } from "../../../../src/agent/hooks/extra/reflections.ts";
+import { createMemoryStores } from "../../../../src/engine/stores/memory/index.ts";
+import { ADA, family } from "../family.ts";
 
 const place = { owner: ADA, agent: "coder" };
 const TASK = "Refactor the parser module";

@@ -2,36 +2,28 @@
 // compare-and-set, so that only one of two agents gets it.
 
 import { z } from "zod";
-import type { Owner } from "../../protocol/ids.ts";
-import type { AgentDefinition } from "../core/agent.ts";
-import { AppError, messageOf } from "../core/errors.ts";
-import { defineHook, type HookServices } from "../core/hook.ts";
-import { type ItemStore, MAX_ITEMS, type Shelf } from "../core/items.ts";
-import { rootOf } from "../core/run.ts";
-import type { TaskBoard } from "../core/task-board.ts";
-import { defineTool, type Run, type Tool } from "../core/tool.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { AgentDefinition } from "../../core/agent.ts";
+import { AppError } from "../../core/errors.ts";
+import type { Hook, HookServices } from "../../core/hook.ts";
+import { type ItemStore, MAX_ITEMS, type Shelf } from "../../core/items.ts";
+import { rootOf } from "../../core/run.ts";
+import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 
-export const tasks = defineHook({
-  name: "tasks",
-  userMay: "switch",
-  tools: ["create_tasks", "list_tasks", "claim_task", "update_task"],
-  options: z.strictObject({}),
-  activeByDefault: () => false,
-  create(_, { agent, items }) {
-    if (!items) return { name: "tasks" };
-    return {
-      name: "tasks",
-      tools: () => [create(items), list(items), claim(items, agent), update(items, agent)],
-    };
-  },
-});
+export function create(_: unknown, { agent, items }: Pick<HookServices, "agent" | "items">): Hook {
+  if (!items) return { name: "tasks" };
+  return {
+    name: "tasks",
+    tools: () => [createTool(items), list(items), claim(items, agent), update(items, agent)],
+  };
+}
 
 const placeOf = (run: Run): BoardKey => ({ owner: run.owner, root: rootOf(run) });
 const nameOf = (run: Run, agent: AgentDefinition) => run.lineage?.name ?? agent.name;
 
 const harmless = { idempotent: true, category: "plan", requiresPermission: false } as const;
 
-function create(items: ItemStore): Tool {
+function createTool(items: ItemStore): Tool {
   return defineTool({
     name: "create_tasks",
     description: `Adds tasks to the board that all agents on this work share. Use it for work that several \
@@ -216,30 +208,6 @@ export async function changeStatus(
     return { ...rest, ...(status !== "pending" && claimed_by ? { claimed_by } : {}), status };
   });
   if (!isThere) throw unknown(id);
-}
-
-/** The board of a plugin or a program, else the built-in one, which the tools above show. */
-export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">): TaskBoard | undefined {
-  if (tasks) return withRefusals(tasks);
-  return (
-    items && {
-      claim: ({ id, ...place }, agent) => claimTask(items, place, id, agent),
-      settle: ({ id, ...place }, by, status) => settleTask(items, place, { id, status, by }),
-    }
-  );
-}
-
-/** What own code throws is a refusal in its own words, as with a tool. */
-function withRefusals(board: TaskBoard): TaskBoard {
-  const refusing = (error: unknown) => {
-    throw error instanceof AppError
-      ? error
-      : new AppError("invalid_request", messageOf(error), { cause: error });
-  };
-  return {
-    claim: async (...args) => board.claim(...args).catch(refusing),
-    settle: async (...args) => board.settle(...args).catch(refusing),
-  };
 }
 
 export interface Settlement {

@@ -2,19 +2,24 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool, failed } from "../../../src/agent/core/tool.ts";
+import { defineTool, failed } from "../../../../src/agent/core/tool.ts";
 import {
   failureReflection,
   progressReminder,
+  slidingWindow,
   stallDetection,
-} from "../../../src/agent/hooks/self-control.ts";
-import { todos } from "../../../src/agent/hooks/todos.ts";
-import { slidingWindow } from "../../../src/agent/hooks/trimming.ts";
-import type { Turn } from "../../../src/agent/models/scripted.ts";
-import { type Play, play } from "../../support/agent.ts";
-import { dataOf } from "../../support/drain.ts";
-import { listening, remindersIn, sharedStart } from "./listening.ts";
-import { made } from "./made.ts";
+} from "../../../../src/agent/hooks/extra-hooks.ts";
+import { todos } from "../../../../src/agent/hooks/todos.ts";
+import type { Turn } from "../../../../src/agent/models/scripted.ts";
+import { type Play, play } from "../../../support/agent.ts";
+import { dataOf } from "../../../support/drain.ts";
+import { listening, remindersIn, sharedStart } from "../listening.ts";
+import { made } from "../made.ts";
+
+await stallDetection.load?.();
+await failureReflection.load?.();
+await progressReminder.load?.();
+await slidingWindow.load?.();
 
 describe("stall_detection", () => {
   let calls = 0;

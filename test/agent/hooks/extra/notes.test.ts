@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
-import type { ItemStore } from "../../../src/agent/core/items.ts";
-import { textOf, toolMessages } from "../../../src/agent/core/message.ts";
-import type { RunInput } from "../../../src/agent/core/run.ts";
-import { notes } from "../../../src/agent/hooks/notes.ts";
-import { play } from "../../support/agent.ts";
-import { ADA, family, lead, ROOT, worker } from "./family.ts";
-import { listening } from "./listening.ts";
-import { made } from "./made.ts";
+import type { ItemStore } from "../../../../src/agent/core/items.ts";
+import { textOf, toolMessages } from "../../../../src/agent/core/message.ts";
+import type { RunInput } from "../../../../src/agent/core/run.ts";
+import { notes } from "../../../../src/agent/hooks/extra-hooks.ts";
+import { play } from "../../../support/agent.ts";
+import { ADA, family, lead, ROOT, worker } from "../family.ts";
+import { listening } from "../listening.ts";
+import { made } from "../made.ts";
+
+await notes.load?.();
 
 interface Call {
   tool: string;

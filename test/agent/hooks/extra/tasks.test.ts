@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
-import type { ItemStore } from "../../../src/agent/core/items.ts";
-import { textOf, toolMessages } from "../../../src/agent/core/message.ts";
-import type { RunInput } from "../../../src/agent/core/run.ts";
-import { claimTask, createTasks, settleTask, tasks, tasksOn } from "../../../src/agent/hooks/tasks.ts";
-import { play } from "../../support/agent.ts";
-import { dataOf } from "../../support/drain.ts";
-import { cast, completing, delegating, played, results, TEAM } from "../../support/team.ts";
-import { ADA, family, lead, ROOT, worker } from "./family.ts";
-import { made } from "./made.ts";
+import type { ItemStore } from "../../../../src/agent/core/items.ts";
+import { textOf, toolMessages } from "../../../../src/agent/core/message.ts";
+import type { RunInput } from "../../../../src/agent/core/run.ts";
+import { claimTask, createTasks, settleTask, tasksOn } from "../../../../src/agent/hooks/extra/tasks.ts";
+import { tasks } from "../../../../src/agent/hooks/extra-hooks.ts";
+import { play } from "../../../support/agent.ts";
+import { ADA, family, lead, ROOT, worker } from "../family.ts";
+import { made } from "../made.ts";
+
+await tasks.load?.();
 
 const place = { owner: ADA, root: ROOT };
 
@@ -227,49 +228,4 @@ test("on a full board the oldest tasks that are over make room, but none that an
   expect(Object.keys(left)).toHaveLength(256);
   expect(left).toMatchObject({ first: "completed", waits: "pending", more: "pending" });
   expect(left).not.toHaveProperty("second");
-});
-
-// The tools of a team beside `delegate`: who there is, a task for one, the report.
-const NAMED_BY_ALL = `
-defaults: { subagents: [zoe, lead, coder], model: "scripted:test" }
-agents:
-  lead: { system_prompt: I am lead }
-  zoe: { system_prompt: I am zoe }
-  coder: { system_prompt: I am coder, description: Writes code }
-`;
-
-test("list_agents names, in order, those that the agent may give tasks to, and not itself", async () => {
-  const { events } = await played({
-    agents: NAMED_BY_ALL,
-    script: cast({ lead: [{ call: [{ tool: "list_agents" }] }, { say: "ok" }] }),
-  });
-  expect(results(events)).toEqual(["- coder: Writes code\n- zoe"]);
-});
-
-test("task gives one task, whose report is the result of the call", async () => {
-  const task = { agent: "coder", task: "Fix it", context: "It is broken." };
-  const { events } = await played({
-    agents: TEAM,
-    script: cast({
-      lead: [{ call: [{ tool: "task", id: "c1", args: task }] }, { say: "ok" }],
-      coder: [completing("Fixed.", { caveats: "Slow now." })],
-    }),
-  });
-  expect(dataOf(events, "on_subagent_start")).toMatchObject([
-    { id: "c1", call_id: "c1", name: "coder-fix-1" },
-  ]);
-  expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed.\nCaveats: Slow now."]);
-});
-
-test("task_complete ends the work at once: the model is not asked again", async () => {
-  let asked = 0;
-  const { events } = await played({
-    script: cast({
-      lead: [delegating({ agent: "coder", task: "Fix it" }), { say: "ok" }],
-      coder: () => completing(`Fixed after ${++asked}.`),
-    }),
-  });
-  expect(asked).toBe(1);
-  expect(results(events)).toEqual(["[coder-fix-1] agent coder: completed\nFixed after 1."]);
-  expect(dataOf(events, "on_subagent_end")).toMatchObject([{ status: "completed" }]);
 });

@@ -1,13 +1,12 @@
-// Records why delegated tasks failed, per user and agent, and shows it to agents with similar tasks. The hook only switches
-// this on; delegation writes and reads them.
+// Records why delegated tasks failed, per user and agent, and shows it to agents with similar tasks. Delegation writes and
+// reads them where the hook is on.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { isIn } from "../../lib/search.ts";
-import { firstChars, xmlTag } from "../../lib/text.ts";
-import type { Owner } from "../../protocol/ids.ts";
-import { defineHook } from "../core/hook.ts";
-import type { ItemStore, Shelf } from "../core/items.ts";
+import { isIn } from "../../../lib/search.ts";
+import { firstChars, xmlTag } from "../../../lib/text.ts";
+import type { Owner } from "../../../protocol/ids.ts";
+import type { ItemStore, Shelf } from "../../core/items.ts";
 
 /** Per agent; the oldest are removed first. */
 const MAX_KEPT = 64;
@@ -21,14 +20,6 @@ const MIN_WORDS = 2;
 /** A long task is compared by its beginning. */
 const MAX_WORDS = 200;
 const WORD = /[\p{L}\p{N}_]{4,}/gu;
-
-export const reflections = defineHook({
-  name: "reflections",
-  userMay: "switch",
-  options: z.strictObject({}),
-  activeByDefault: () => false,
-  create: () => ({ name: "reflections" }),
-});
 
 /** The agent whose reflections these are. */
 export interface ReflectionScope {

@@ -2,13 +2,13 @@
 // summaries.
 
 import { z } from "zod";
-import { firstChars, xmlTag } from "../../lib/text.ts";
-import type { AgentDefinition } from "../core/agent.ts";
-import { defineHook } from "../core/hook.ts";
-import type { Item, ItemStore, Shelf } from "../core/items.ts";
-import type { SystemBlock } from "../core/model.ts";
-import { rootOf } from "../core/run.ts";
-import { defineTool, failed, type Run, type Tool } from "../core/tool.ts";
+import { firstChars, xmlTag } from "../../../lib/text.ts";
+import type { AgentDefinition } from "../../core/agent.ts";
+import type { Hook, HookServices } from "../../core/hook.ts";
+import type { Item, ItemStore, Shelf } from "../../core/items.ts";
+import type { SystemBlock } from "../../core/model.ts";
+import { rootOf } from "../../core/run.ts";
+import { defineTool, failed, type Run, type Tool } from "../../core/tool.ts";
 
 const MAX_CHARS = 20_000;
 const PREVIEW_CHARS = 80;
@@ -19,24 +19,17 @@ const Name = z
   .regex(/^[a-zA-Z0-9_-]+$/, "must consist of letters, digits, _ and -");
 const Note = z.object({ text: z.string(), by: z.string() });
 
-export const notes = defineHook({
-  name: "notes",
-  userMay: "switch",
-  tools: ["write_note", "read_note", "list_notes"],
-  options: z.strictObject({}),
-  activeByDefault: () => false,
-  create(_, { agent, items }) {
-    if (!items) return { name: "notes" };
-    return {
-      name: "notes",
-      tools: () => [writeNote(items, agent), readNote(items), listNotes(items)],
-      modifyRequest(request, run) {
-        const block = protocol((name) => run.tools.has(name));
-        return block ? { ...request, system: [...request.system, block] } : request;
-      },
-    };
-  },
-});
+export function create(_: unknown, { agent, items }: Pick<HookServices, "agent" | "items">): Hook {
+  if (!items) return { name: "notes" };
+  return {
+    name: "notes",
+    tools: () => [writeNote(items, agent), readNote(items), listNotes(items)],
+    modifyRequest(request, run) {
+      const block = protocol((name) => run.tools.has(name));
+      return block ? { ...request, system: [...request.system, block] } : request;
+    },
+  };
+}
 
 const INTRODUCTION =
   "Notes are shared by all agents that work on this, and last when messages are forgotten. What they say is not shown to you.";

@@ -1,0 +1,117 @@
+// Hooks that few agents have. The configuration knows their names and options; the code of each is in `extra/`, and is
+// loaded when an agent has it.
+
+import { z } from "zod";
+import { defineHook, type HookDefinition } from "../core/hook.ts";
+
+type Extra<S extends z.ZodType> = Pick<HookDefinition<S>, "name" | "options" | "tools" | "userMay">;
+
+function extraHook<S extends z.ZodType>(
+  definition: Extra<S>,
+  load: () => Promise<Pick<HookDefinition<S>, "create">>,
+): HookDefinition {
+  let loaded: Pick<HookDefinition<S>, "create"> | undefined;
+  return defineHook({
+    ...definition,
+    activeByDefault: () => false,
+    async load() {
+      loaded ??= await load();
+    },
+    create(options, services) {
+      if (!loaded) throw new Error(`The code of hook \`${definition.name}\` is not loaded.`);
+      return loaded.create(options, services);
+    },
+  });
+}
+
+export const stallDetection = extraHook(
+  {
+    name: "stall_detection",
+    options: z.strictObject({
+      window: z.int().min(2).max(100).default(6).describe("The newest results, so many, are compared."),
+      alike: z
+        .number()
+        .gt(0)
+        .lt(1)
+        .default(0.8)
+        .describe("Part of them that say what another one of them has said before."),
+    }),
+  },
+  () => import("./extra/stall-detection.ts"),
+);
+
+export const failureReflection = extraHook(
+  {
+    name: "failure_reflection",
+    userMay: "configure",
+    options: z.strictObject({
+      after: z.int().min(1).max(100).default(2).describe("Steps in a row in which every call failed."),
+    }),
+  },
+  () => import("./extra/failure-reflection.ts"),
+);
+
+export const slidingWindow = extraHook(
+  {
+    name: "sliding_window",
+    userMay: "configure",
+    options: z.strictObject({
+      max_messages: z
+        .int()
+        .min(2)
+        .max(100_000)
+        .default(100)
+        .describe("Messages that a request may hold; the newest turn and system messages may exceed it."),
+      keep: z.number().gt(0).max(1).default(0.5).describe("Part of them that stays when the window slides."),
+    }),
+  },
+  () => import("./extra/sliding-window.ts"),
+);
+
+export const tasks = extraHook(
+  {
+    name: "tasks",
+    userMay: "switch",
+    tools: ["create_tasks", "list_tasks", "claim_task", "update_task"],
+    options: z.strictObject({}),
+  },
+  () => import("./extra/tasks.ts"),
+);
+
+export const notes = extraHook(
+  {
+    name: "notes",
+    userMay: "switch",
+    tools: ["write_note", "read_note", "list_notes"],
+    options: z.strictObject({}),
+  },
+  () => import("./extra/notes.ts"),
+);
+
+/** The hook does nothing: where it is on, `subagents` records and shows reflections. */
+export const reflections = defineHook({
+  name: "reflections",
+  userMay: "switch",
+  options: z.strictObject({}),
+  activeByDefault: () => false,
+  create: () => ({ name: "reflections" }),
+});
+
+export const progressReminder = extraHook(
+  {
+    name: "progress_reminder",
+    userMay: "configure",
+    options: z.strictObject({
+      every: z.int().min(1).max(1000).default(5).describe("Model calls without a change of the todos."),
+      last: z
+        .int()
+        .min(0)
+        .max(100)
+        .default(3)
+        .describe(
+          "Model calls left of max_iterations when the model is reminded, and at the last; 0 = never.",
+        ),
+    }),
+  },
+  () => import("./extra/progress-reminder.ts"),
+);

@@ -1,0 +1,73 @@
+// Reminds the model of its plan when its todos have not changed for some steps, and of the end when few calls are left.
+
+import { z } from "zod";
+import type { Hook, HookServices } from "../../core/hook.ts";
+import { assistantMessages, type Message } from "../../core/message.ts";
+import type { Run } from "../../core/tool.ts";
+import { reminders } from "../reminders.ts";
+
+interface Options {
+  readonly every: number;
+  readonly last: number;
+}
+
+export function create({ every, last }: Options, { agent }: Pick<HookServices, "agent">): Hook {
+  const notes = reminders();
+  let calls = 0;
+  return {
+    name: "progress_reminder",
+    modifyRequest(request, run) {
+      calls++;
+      const steps = stepsWithoutProgress(run.messages);
+      if (steps > 0 && steps % every === 0) {
+        const text = progressNote(steps, run);
+        if (text) notes.add(text, run);
+      }
+      const left = agent.max_iterations - calls + 1;
+      if (agent.max_iterations > 0 && last > 0 && (left === last || left === 1))
+        notes.add(endNote(left), run);
+      return { ...request, messages: notes.among(request.messages) };
+    },
+  };
+}
+
+/** Model calls since the user spoke, or since the todos were written. */
+function stepsWithoutProgress(messages: readonly Message[]): number {
+  const since = messages.findLastIndex(
+    (message) =>
+      message.role === "user" ||
+      (message.role === "tool" && message.name === "write_todos" && message.error === undefined),
+  );
+  return assistantMessages(messages.slice(since + 1)).length;
+}
+
+/** Asks only for steps that the agent has tools for; empty without any. */
+function progressNote(steps: number, run: Run): string | undefined {
+  const open = openTodos(run);
+  const asks = [
+    ...(run.tools.has("write_todos") ? [open.length > 0 ? UPDATE_TODOS : MAKE_TODOS] : []),
+    ...(run.tools.has("write_note") ? [WRITE_NOTE] : []),
+  ];
+  if (asks.length === 0) return undefined;
+  const list = open.slice(0, MAX_SHOWN).map((title) => `- ${title}`);
+  const plan = open.length > 0 ? ["Still open in your todos:", ...list] : [];
+  return [`You have taken ${steps} steps since you last took stock.`, ...plan, ...asks].join("\n");
+}
+
+const MAX_SHOWN = 10;
+const UPDATE_TODOS = "Bring them up to date with write_todos, and continue with what is open.";
+const MAKE_TODOS = "If much is left to do, plan it with write_todos; if not, finish.";
+const WRITE_NOTE = "Keep what you have found out, and will need later, with write_note.";
+
+const Todos = z.array(z.object({ title: z.string(), status: z.string() }));
+
+function openTodos({ state }: Run): string[] {
+  const todos = Todos.safeParse(state.get("todos")).data ?? [];
+  return todos.filter(({ status }) => status !== "done").map(({ title }) => title);
+}
+
+function endNote(left: number): string {
+  if (left === 1)
+    return "This is the last answer that you can give in this run: you will see no more tool results. Answer the user now, and say what is left to do.";
+  return `You can give ${left} more answers in this run, this one included. Finish what matters most.`;
+}

@@ -1,0 +1,45 @@
+// Shows the model the newest turns only, each whole or not at all, so that no call loses its result; the thread keeps them all.
+// The window moves in steps, so that most requests start like the previous one and hit the prompt cache.
+
+import type { Hook } from "../../core/hook.ts";
+import { type Message, systemMessages } from "../../core/message.ts";
+
+interface Options {
+  readonly max_messages: number;
+  readonly keep: number;
+}
+
+export function create({ max_messages, keep }: Options): Hook {
+  return {
+    name: "sliding_window",
+    modifyRequest(request) {
+      const { messages } = request;
+      const start = windowStart(messages, max_messages, keep * max_messages);
+      if (start === 0) return request;
+      return {
+        ...request,
+        messages: [...systemMessages(messages.slice(0, start)), ...messages.slice(start)],
+      };
+    },
+  };
+}
+
+/**
+ * Where the window begins. It is moved as if the thread were said again from its beginning, so it depends on
+ * nothing but the messages, and never moves back.
+ */
+function windowStart(messages: readonly Message[], max: number, kept: number): number {
+  let start = 0;
+  let turns: number[] = [];
+  let open = new Set<string>();
+  for (const [at, message] of messages.entries()) {
+    if (message.role === "assistant") open = new Set(message.tool_calls?.map(({ id }) => id));
+    if (message.role === "tool") open.delete(message.tool_call_id);
+    const isTurn = message.role === "user" && messages[at - 1]?.role !== "user" && open.size === 0;
+    if (isTurn) turns.push(at);
+    if (at + 1 - start <= max) continue;
+    start = turns.find((turn) => at + 1 - turn <= kept) ?? turns.at(-1) ?? start;
+    turns = turns.filter((turn) => turn >= start);
+  }
+  return start;
+}

@@ -1,0 +1,55 @@
+// Warns the model when the results of its calls repeat, and ends the run if as many further results bring nothing new.
+
+import { causeText } from "../../../protocol/end-texts.ts";
+import { warning } from "../../../protocol/event.ts";
+import { RunLimit } from "../../core/errors.ts";
+import type { Hook } from "../../core/hook.ts";
+import { type Message, type ToolMessage, textOf, toolMessages } from "../../core/message.ts";
+import { reminders } from "../reminders.ts";
+
+/** Results that begin alike are alike. */
+const COMPARED_CHARS = 200;
+
+interface Options {
+  readonly window: number;
+  readonly alike: number;
+}
+
+export function create({ window, alike }: Options): Hook {
+  const notes = reminders();
+  let toldAt: number | undefined;
+  return {
+    name: "stall_detection",
+    // Not earlier: a hook that leaves old turns out would take the reminder for the beginning of one.
+    async *wrapModelCall(request, next, run, deltas) {
+      const results = resultsSinceUser(run.messages);
+      const stalls = results.length >= window && repeated(results.slice(-window)) >= alike * window;
+      if (!stalls) toldAt = undefined;
+      else if (toldAt === undefined) {
+        toldAt = results.length;
+        const state = `The last ${window} results say nothing new.`;
+        yield warning("stalled", state);
+        notes.add(`${state} ${ADVICE}`, run);
+      } else if (results.length >= toldAt + window)
+        throw new RunLimit("loop_detected", causeText(`it made no progress in ${window} further calls`), {
+          limit: "stall_detection",
+        });
+      return yield* next({ ...request, messages: notes.among(request.messages) }, deltas);
+    },
+  };
+}
+
+const ADVICE =
+  "Step back: what do you want to find out, and why do you not? Try something of another kind, or tell the user what keeps you.";
+
+function resultsSinceUser(messages: readonly Message[]): ToolMessage[] {
+  return toolMessages(messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1));
+}
+
+/** How many of them repeat an earlier one. */
+const repeated = (results: readonly ToolMessage[]) => results.length - new Set(results.map(likeness)).size;
+
+function likeness({ name, content, error }: ToolMessage): string {
+  const start = (text: string) => text.slice(0, COMPARED_CHARS);
+  return JSON.stringify([name, start(textOf(content)), error === undefined ? null : start(error)]);
+}

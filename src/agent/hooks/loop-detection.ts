@@ -1,0 +1,78 @@
+// Keeps a model from repeating a call. It reads the thread since the user's newest message, so an approval or a crash in
+// between changes nothing.
+
+import { z } from "zod";
+import { isObject } from "../../lib/json.ts";
+import { causeText } from "../../protocol/end-texts.ts";
+import { RunLimit } from "../core/errors.ts";
+import { defineHook } from "../core/hook.ts";
+import { assistantMessages, type Content, type Message, type ToolCall } from "../core/message.ts";
+import { failed } from "../core/tool.ts";
+
+const times = z.int().min(2).max(100);
+
+export const loopDetection = defineHook({
+  name: "loop_detection",
+  options: z
+    .strictObject({
+      window: times.default(10).describe("The newest calls, so many, are compared."),
+      warn_at: times.default(3).describe("So many equal ones among them: the model is warned."),
+      end_at: times.default(5).describe("So many equal ones among them: the run ends."),
+      except: z.array(z.string().min(1)).default([]).describe("Tools that may be called repeatedly."),
+    })
+    .refine(
+      ({ window, warn_at, end_at }) => warn_at < end_at && end_at <= window,
+      "warn_at must be less than end_at, and end_at no more than window",
+    ),
+  activeByDefault: () => false,
+  create({ window, warn_at, end_at, except }) {
+    const free = new Set(except);
+    let looping: string | undefined;
+    return {
+      name: "loop_detection",
+
+      modifyRequest(request) {
+        if (looping !== undefined)
+          throw new RunLimit("loop_detected", causeText(looping), { limit: "loop_detection" });
+        return request;
+      },
+
+      async *wrapToolCall(request, next, run) {
+        const { call } = request;
+        const count = free.has(call.name) ? 0 : timesCalled(call, run.messages, window);
+        if (count >= end_at) {
+          looping = `\`${call.name}\` was called ${count} times with the same arguments`;
+          return failed(`Not run: ${looping}.`);
+        }
+        const result = yield* next(request);
+        if (count < warn_at || result.status !== "done") return result;
+        return { ...result, output: withNote(result.output, loopNote(call, count)) };
+      },
+    };
+  },
+});
+
+/** How often the call was made among the newest `window` calls up to it, itself included. */
+function timesCalled({ id }: ToolCall, messages: readonly Message[], window: number): number {
+  const since = messages.findLastIndex(({ role }) => role === "user");
+  const calls = assistantMessages(messages.slice(since + 1)).flatMap(({ tool_calls = [] }) => tool_calls);
+  const at = calls.findLastIndex((call) => call.id === id);
+  const recent = calls.slice(Math.max(0, at + 1 - window), at + 1).map(identity);
+  return recent.filter((each) => each === recent.at(-1)).length;
+}
+
+/** The order of the arguments does not matter. */
+function identity({ name, args, malformed }: ToolCall): string {
+  return JSON.stringify([name, malformed ?? args], (_, value: unknown) =>
+    isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  );
+}
+
+function loopNote({ name }: ToolCall, count: number): string {
+  return `[You have called \`${name}\` ${count} times with the same arguments. Doing it again will not help: try another way, or tell the user what keeps you.]`;
+}
+
+function withNote(output: Content, note: string): Content {
+  if (typeof output === "string") return output ? `${output}\n\n${note}` : note;
+  return [...output, { type: "text", text: note }];
+}

@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { hooks } from "../../../../src/agent/hooks/index.ts";
+import { conversation, expectPrefixes, WIRES } from "../prompt-prefix.ts";
+
+for (const hook of hooks) await hook.load?.();
+const ON = ["notes", "tasks", "context", "loop_detection", "stall_detection", "failure_reflection"];
+
+test.each(Object.entries(WIRES))(
+  "to %s each request begins as the one before did, with the hooks that few agents have as well",
+  async (_, toWire) => expectPrefixes(await conversation(ON), toWire),
+);
+
+test("how to use notes stands with what never changes", async () => {
+  const [request] = await conversation(ON);
+  expect(request?.system.slice(0, 4).map(({ id, cache }) => `${cache} ${id}`)).toEqual([
+    ...["static identity", "static notes_protocol", "static instructions", "static behavioral_constraints"],
+  ]);
+});
