@@ -154,15 +154,22 @@ const call = (thread_id: string, n: number) => ({
   ...{ token_hash: tokenHash(`${thread_id} ${n}`), expires_at: "2026-11-21T10:00:03.000Z" },
 });
 
+/** A lease is its process's own. */
+interface Held {
+  readonly lease: Lease;
+  readonly by: AllStores;
+}
+
+const NO_LEASE = { owner: ADA, thread_id: "a", run_id: "none", epoch: 1 };
+
 /** Answers each step; a refusal is its code. */
-function player({ threads, runs, events, deferredCalls, items }: AllStores) {
-  const leases: Lease[] = [];
+function player(stores: AllStores, leases: Held[]) {
+  const { threads, runs, deferredCalls, items } = stores;
   const claimed = <C extends { readonly lease: Lease }>(claim: C): C => {
-    leases.push(claim.lease);
+    leases.push({ lease: claim.lease, by: stores });
     return claim;
   };
-  const leaseAt = (n: number) =>
-    leases.at(-1 - n) ?? { owner: ADA, thread_id: "a", run_id: "none", epoch: 1 };
+  const heldAt = (n: number): Held => leases.at(-1 - n) ?? { lease: NO_LEASE, by: stores };
 
   async function answer(step: Step): Promise<unknown> {
     switch (step.what) {
@@ -181,14 +188,13 @@ function player({ threads, runs, events, deferredCalls, items }: AllStores) {
       }
       case "append": {
         const end = step.end && (step.end === "failure" ? failure("It broke.") : done(step.end));
-        return events.append(leaseAt(step.lease), [
-          ...step.events.map(eventOf),
-          note("x"),
-          ...(end ? [end] : []),
-        ]);
+        const { lease, by } = heldAt(step.lease);
+        return by.events.append(lease, [...step.events.map(eventOf), note("x"), ...(end ? [end] : [])]);
       }
-      case "renew":
-        return runs[step.what](leaseAt(step.lease));
+      case "renew": {
+        const { lease, by } = heldAt(step.lease);
+        return by.runs[step.what](lease);
+      }
       case "next": {
         const claim = await runs.claimNext(ADA, step.thread);
         return claim && claimed(claim);
@@ -314,31 +320,37 @@ function comparable(value: unknown): unknown {
   );
 }
 
-/** With `die` the process that executes all runs dies, and the next one takes them over. Memory outlives that. */
+/**
+ * What each step was answered, and what is there in the end. The processes on a shared store take the steps in turn, and each acts
+ * under its own leases. With `die` one of them dies after all leases are over, and another one takes all runs. Memory outlives that.
+ */
 async function played(open: Open, steps: readonly Step[]): Promise<unknown[]> {
   let time = Date.parse("2026-11-21T10:00:00.000Z");
   const options = { ...LIMITS, now: () => time };
-  let stores = await open(options);
-  let answer = player(stores);
+  const first = await open(options);
+  const processes = open.isShared && open.again ? [first, await open.again(options)] : [first];
+  const leases: Held[] = [];
   const answers: unknown[] = [];
+  const atTurn = () => processes[answers.length % processes.length] ?? first;
   const die = async () => {
     time += LIMITS.leaseMs + 1;
     if (open.again) {
-      await stores.close();
-      stores = await open.again(options);
+      const dead = atTurn();
+      await dead.close();
+      processes[processes.indexOf(dead)] = await open.again(options);
     }
-    answer = player(stores);
-    return answer({ what: "look" });
+    leases.length = 0;
+    return player(atTurn(), leases)({ what: "look" });
   };
   try {
     for (const step of steps) {
-      answers.push([step.what, step.what === "die" ? await die() : await answer(step)]);
+      answers.push([step.what, step.what === "die" ? await die() : await player(atTurn(), leases)(step)]);
       // What happens in one millisecond has no order.
       time += step.what === "wait" ? step.ms : 1;
     }
-    for (const id of THREADS) answers.push(await everything(stores, id));
+    for (const id of THREADS) answers.push(await everything(atTurn(), id));
   } finally {
-    await stores.close();
+    await Promise.all(processes.map((each) => each.close()));
   }
   return answers.map(comparable);
 }

@@ -169,48 +169,45 @@ export function takenOverRunsContract(open: Open): void {
           ]);
         }));
 
-      rule(
-        "too often keep the words of the answer that the last attempt was writing, as a message that is incomplete",
-        () =>
-          inWorld(open, async ({ stores, advance }) => {
-            const { lease, request } = await claimed(stores, "t");
-            const begin = (message_id: string): StreamEvent => ({
-              event: "on_chat_model_start",
-              name: "m:x",
-              data: { message_id, model: "m:x" },
-            });
-            const asked = request.input.map(
-              (each): StreamEvent => ({ event: "on_message", data: { message: each } }),
-            );
-            await stores.events.append(lease, [
-              { event: "run_start", data: { agent: "helper", model: "m:x", attempt: 1 } },
-              ...[...asked, begin("msg_1"), delta("gone")],
-            ]);
+      test("too often keep the words of the answer that the last attempt was writing, as a message that is incomplete", () =>
+        inWorld(open, async ({ stores, advance }) => {
+          const { lease, request } = await claimed(stores, "t");
+          const begin = (message_id: string): StreamEvent => ({
+            event: "on_chat_model_start",
+            name: "m:x",
+            data: { message_id, model: "m:x" },
+          });
+          const asked = request.input.map(
+            (each): StreamEvent => ({ event: "on_message", data: { message: each } }),
+          );
+          await stores.events.append(lease, [
+            { event: "run_start", data: { agent: "helper", model: "m:x", attempt: 1 } },
+            ...[...asked, begin("msg_1"), delta("gone")],
+          ]);
+          advance(LEASE_MS + 1);
+          const [again] = await stores.runs.claimAbandoned(100);
+          if (!again) throw new Error("It was not taken over.");
+          await stores.events.append(again.lease, [
+            { event: "message_discard", data: { message_id: "msg_1" } },
+            ...[begin("msg_2"), delta("Once upon "), delta("a time")],
+          ]);
+          for (let died = 2; died <= 5; died++) {
             advance(LEASE_MS + 1);
-            const [again] = await stores.runs.claimAbandoned(100);
-            if (!again) throw new Error("It was not taken over.");
-            await stores.events.append(again.lease, [
-              { event: "message_discard", data: { message_id: "msg_1" } },
-              ...[begin("msg_2"), delta("Once upon "), delta("a time")],
-            ]);
-            for (let died = 2; died <= 5; died++) {
-              advance(LEASE_MS + 1);
-              await stores.runs.claimAbandoned(100);
-            }
-            const events = eventsOf(await readAll(stores, { ...lease }));
-            expect(events.at(-1)).toMatchObject({ event: "error", data: { code: "crashed_too_often" } });
-            expect(checkGrammar(events)).toEqual([]);
-            expect((await stores.threads.messages(ADA, "t")).slice(1)).toMatchObject([
-              {
-                id: "msg_2",
-                role: "assistant",
-                content: "Once upon a time",
-                model: "m:x",
-                incomplete: "failed",
-              },
-            ]);
-          }),
-      );
+            await stores.runs.claimAbandoned(100);
+          }
+          const events = eventsOf(await readAll(stores, { ...lease }));
+          expect(events.at(-1)).toMatchObject({ event: "error", data: { code: "crashed_too_often" } });
+          expect(checkGrammar(events)).toEqual([]);
+          expect((await stores.threads.messages(ADA, "t")).slice(1)).toMatchObject([
+            {
+              id: "msg_2",
+              role: "assistant",
+              content: "Once upon a time",
+              model: "m:x",
+              incomplete: "failed",
+            },
+          ]);
+        }));
 
       rule("too often leave no call open that a user started them with", () =>
         inWorld(open, async ({ stores, advance }) => {

@@ -38,151 +38,131 @@ const AGENTS = {
   speaking: { script: IN_WORDS },
 };
 
-for (const { start, program } of SHARED_STORES) {
-  const shared = await start();
-  const replicas = replicasOn(shared, AGENTS, { shutdown: { grace: "0.1s" } });
-  afterAll(async () => {
-    await replicas.close();
-    await shared?.close();
-  });
-  /** One that a test may kill. */
-  const ownStore = async () => {
-    const own = await start();
-    onTestFinished(() => own?.close());
-    return own;
-  };
+// Above a store it does not matter which.
+const [{ start, program }] = SHARED_STORES;
+const shared = await start();
+const replicas = replicasOn(shared, AGENTS, { shutdown: { grace: "0.1s" } });
+afterAll(async () => {
+  await replicas.close();
+  await shared?.close();
+});
+/** One that a test may kill. */
+const ownStore = async () => {
+  const own = await start();
+  onTestFinished(() => own?.close());
+  return own;
+};
 
-  needing(shared, program).describe(`${program}: a replica that is killed`, () => {
-    test("during a command: another continues, and the command is not run twice", async () => {
-      const { one, other } = await replicas.two();
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go", agent: "commanding" });
-      await viewer.until(({ event }) => event === "on_tool_progress");
-      await killed(one);
-      await viewer.ended().catch(() => {});
-      const events = await seenOn(viewer, other);
-      expect(dataOf(events, "run_resumed")).toEqual([{ attempt: 2 }]);
-      const results = dataOf(events, "on_tool_end").map(({ output, error }) => error ?? output);
-      expect(results).toEqual([
-        undefined,
-        expect.stringMatching(/^Outcome unknown/),
-        "begun\n[exit_code: 0]",
-      ]);
-      expect(textSeen(events)).toContain("It is over.");
-    });
-
-    test("during a model call: the call is repeated, and the viewer is notified", async () => {
-      const { one, other } = await replicas.two();
-      const viewer = await post(`${one.url}/threads/t2/runs`, { input: "go", agent: "speaking" });
-      await viewer.until(isDelta);
-      await killed(one);
-      await viewer.ended().catch(() => {});
-      const events = await seenOn(viewer, other);
-      expect(names(events)).toContain("message_discard");
-      expect(dataOf(events, "done")[0]?.status).toBe("success");
-    });
+needing(shared, program).describe(`a replica that is killed`, () => {
+  test("during a command: another continues, and the command is not run twice", async () => {
+    const { one, other } = await replicas.two();
+    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go", agent: "commanding" });
+    await viewer.until(({ event }) => event === "on_tool_progress");
+    await killed(one);
+    await viewer.ended().catch(() => {});
+    const events = await seenOn(viewer, other);
+    expect(dataOf(events, "run_resumed")).toEqual([{ attempt: 2 }]);
+    const results = dataOf(events, "on_tool_end").map(({ output, error }) => error ?? output);
+    expect(results).toEqual([undefined, expect.stringMatching(/^Outcome unknown/), "begun\n[exit_code: 0]"]);
+    expect(textSeen(events)).toContain("It is over.");
   });
 
-  needing(shared, program).describe(`${program}: a replica that is stopped for longer than its lease`, () => {
-    test("can write nothing when it wakes up, and drops the run by itself", async () => {
-      const { one, other } = await replicas.two();
-      const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
-      await viewer.until(isDelta);
-      one.child.kill("SIGSTOP");
-      const elsewhere = await view(other.url + viewer.headers.get("location"));
-      await elsewhere.until(({ event }) => event === "run_resumed");
-      one.child.kill("SIGCONT");
-      const events = await elsewhere.ended();
-      expect(numbers(elsewhere.seen)).toEqual(elsewhere.seen.map((_, index) => index + 1));
-      expect(checkGrammar(events)).toEqual([]);
-      expect(dataOf(events, "run_resumed")).toHaveLength(1);
-      // Its own viewers see what the other wrote.
-      expect(await viewer.ended()).toEqual(events);
-      await expect.poll(() => one.output()).toContain("lease_lost");
-    });
+  test("during a model call: the call is repeated, and the viewer is notified", async () => {
+    const { one, other } = await replicas.two();
+    const viewer = await post(`${one.url}/threads/t2/runs`, { input: "go", agent: "speaking" });
+    await viewer.until(isDelta);
+    await killed(one);
+    await viewer.ended().catch(() => {});
+    const events = await seenOn(viewer, other);
+    expect(names(events)).toContain("message_discard");
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+  });
+});
 
-    test("is not taken for one that died, however often that happens to a run", async () => {
-      const { one, other } = await replicas.two();
-      const body = { input: "go", agent: "lasting" };
-      const viewer = await post(`${one.url}/threads/t6/runs`, body);
-      await viewer.until(isDelta);
-      let [holder, next] = [one, other];
-      for (const attempt of [2, 3, 4, 5]) {
-        const said = holder.output().length;
-        holder.child.kill("SIGSTOP");
-        const elsewhere = await view(next.url + viewer.headers.get("location"));
-        await elsewhere.until((event) => event.event === "run_resumed" && event.data.attempt === attempt);
-        const stopped = holder;
-        stopped.child.kill("SIGCONT");
-        await expect.poll(() => stopped.output().slice(said)).toContain("lease_lost");
-        [holder, next] = [next, holder];
-      }
-      const [run] = ((await (await fetch(`${holder.url}/threads/t6/runs`)).json()) as { items: RunRecord[] })
-        .items;
-      expect(run).toMatchObject({ status: "running", attempt: 5 });
-      await fetch(`${holder.url}/threads/t6/runs/${run?.id}/cancel`, { method: "POST" });
-    });
+needing(shared, program).describe(`a replica that is stopped for longer than its lease`, () => {
+  test("can write nothing when it wakes up, and drops the run by itself", async () => {
+    const { one, other } = await replicas.two();
+    const viewer = await post(`${one.url}/threads/t3/runs`, { input: "go", agent: "speaking" });
+    await viewer.until(isDelta);
+    one.child.kill("SIGSTOP");
+    const elsewhere = await view(other.url + viewer.headers.get("location"));
+    await elsewhere.until(({ event }) => event === "run_resumed");
+    one.child.kill("SIGCONT");
+    const events = await elsewhere.ended();
+    expect(numbers(elsewhere.seen)).toEqual(elsewhere.seen.map((_, index) => index + 1));
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "run_resumed")).toHaveLength(1);
+    // Its own viewers see what the other wrote.
+    expect(await viewer.ended()).toEqual(events);
+    await expect.poll(() => one.output()).toContain("lease_lost");
   });
 
-  needing(shared, program).describe(`${program}: a replica that is asked to end`, () => {
-    test("hands its run over at once, and its viewers continue elsewhere", async () => {
-      const { one, other } = await replicas.two();
-      const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
-      await viewer.until(isDelta);
-      const waiting = fetch(`${one.url}/threads/t5/runs`, {
-        method: "POST",
-        headers: json,
-        body: '{"input":"and wait","agent":"speaking"}',
-      });
-      one.child.kill("SIGTERM");
-      await viewer.ended();
-      expect(viewer.others.at(-1)).toContain("server_shutdown");
-      expect(await one.exited).toBe(0);
-      const events = await seenOn(viewer, other);
-      expect(dataOf(events, "done")[0]?.status).toBe("success");
-      expect((await waiting).status).toBe(503);
-    });
+  test("is not taken for one that died, however often that happens to a run", async () => {
+    const { one, other } = await replicas.two();
+    const body = { input: "go", agent: "lasting" };
+    const viewer = await post(`${one.url}/threads/t6/runs`, body);
+    await viewer.until(isDelta);
+    let [holder, next] = [one, other];
+    for (const attempt of [2, 3, 4, 5]) {
+      const said = holder.output().length;
+      holder.child.kill("SIGSTOP");
+      const elsewhere = await view(next.url + viewer.headers.get("location"));
+      await elsewhere.until((event) => event.event === "run_resumed" && event.data.attempt === attempt);
+      const stopped = holder;
+      stopped.child.kill("SIGCONT");
+      await expect.poll(() => stopped.output().slice(said)).toContain("lease_lost");
+      [holder, next] = [next, holder];
+    }
+    const [run] = ((await (await fetch(`${holder.url}/threads/t6/runs`)).json()) as { items: RunRecord[] })
+      .items;
+    expect(run).toMatchObject({ status: "running", attempt: 5 });
+    await fetch(`${holder.url}/threads/t6/runs/${run?.id}/cancel`, { method: "POST" });
   });
+});
 
-  needing(shared, program).describe(`${program}: while it is away`, () => {
-    test("a run waits, and continues when it is back in time", async () => {
-      const own = await ownStore();
-      // A store that starts on a busy machine takes its time.
-      const start = await processesOn(own, IN_WORDS, "10s");
-      const [one] = [await start(), await start()];
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until(isDelta);
-      await own?.kill();
-      await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(503);
-      await own?.start();
-      const events = await viewer.ended();
-      expect(numbers(viewer.seen)).toEqual(viewer.seen.map((_, index) => index + 1));
-      expect(checkGrammar(events)).toEqual([]);
-      expect(dataOf(events, "done")[0]?.status).toBe("success");
+needing(shared, program).describe(`a replica that is asked to end`, () => {
+  test("hands its run over at once, and its viewers continue elsewhere", async () => {
+    const { one, other } = await replicas.two();
+    const viewer = await post(`${one.url}/threads/t4/runs`, { input: "go", agent: "speaking" });
+    await viewer.until(isDelta);
+    const waiting = fetch(`${one.url}/threads/t5/runs`, {
+      method: "POST",
+      headers: json,
+      body: '{"input":"and wait","agent":"speaking"}',
     });
-
-    test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
-      const own = await ownStore();
-      const one = await (await processesOn(own, IN_WORDS))();
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until(isDelta);
-      await own?.kill();
-      const run = () =>
-        fetch(`${one.url}/threads/t2/runs`, { method: "POST", headers: json, body: '{"input":"Hi"}' });
-      // Each answer takes as long as the run waits, which begins while the first is awaited.
-      for (const refused of [await run(), await run()]) {
-        expect(refused.status).toBe(503);
-        expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-      }
-      await own?.start();
-      // The stream may have ended before the end of the run could be stored.
-      await viewer.ended();
-      const events = await seenOn(viewer, one);
-      expect(checkGrammar(events)).toEqual([]);
-      expect(dataOf(events, "error")[0]?.code).toBe("unavailable");
-      await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(200);
-      expect(await (await run()).json()).toMatchObject({ status: "success" });
-    });
+    one.child.kill("SIGTERM");
+    await viewer.ended();
+    expect(viewer.others.at(-1)).toContain("server_shutdown");
+    expect(await one.exited).toBe(0);
+    const events = await seenOn(viewer, other);
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    expect((await waiting).status).toBe(503);
   });
-}
+});
+
+needing(shared, program).describe(`while it is away`, () => {
+  test("for longer than that, a run fails and new ones are refused; afterwards all works without a restart", async () => {
+    const own = await ownStore();
+    const one = await (await processesOn(own, IN_WORDS))();
+    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(isDelta);
+    await own?.kill();
+    const run = () =>
+      fetch(`${one.url}/threads/t2/runs`, { method: "POST", headers: json, body: '{"input":"Hi"}' });
+    // Each answer takes as long as the run waits, which begins while the first is awaited.
+    for (const refused of [await run(), await run()]) {
+      expect(refused.status).toBe(503);
+      expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+    }
+    await own?.start();
+    // The stream may have ended before the end of the run could be stored.
+    await viewer.ended();
+    const events = await seenOn(viewer, one);
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "error")[0]?.code).toBe("unavailable");
+    await expect.poll(() => statusOf(`${one.url}/ready`)).toBe(200);
+    expect(await (await run()).json()).toMatchObject({ status: "success" });
+  });
+});
 
 const statusOf = async (url: string) => (await fetch(url)).status;

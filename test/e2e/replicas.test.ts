@@ -33,8 +33,9 @@ for (const { start, program } of SHARED_STORES) {
   afterAll(() => shared?.close());
 
   needing(shared, program).describe(`replicas on one ${program}`, () => {
-    test("show each other's runs, while they run and afterwards", async () => {
+    test("show each other's runs, while they run and afterwards, and tell their user the same", async () => {
       const [one, other] = await twoReplicasOn(shared, { script: [{ say: "a b c d e f", delay_ms: 20 }] });
+      const users = [await view(`${one.url}/events`), await view(`${other.url}/events`)];
       const started = await post(`${one.url}/threads/t1/runs`, { input: "Hi" });
       await started.until(isDelta);
       const location = started.headers.get("location");
@@ -45,6 +46,21 @@ for (const { start, program } of SHARED_STORES) {
       expect((await view(other.url + location)).status).toBe(200);
       expect(textSeen(events)).toBe("a b c d e f");
       expect(await getJson(`${other.url}/threads/t1`)).toMatchObject({ status: "idle", message_count: 2 });
+      // Nothing comes twice, or after it.
+      await send(`${other.url}/threads`, { id: "last" });
+      const told = users.map(
+        ({ others }) =>
+          () =>
+            others.filter((frame) => frame.startsWith("event: ")),
+      );
+      for (const frames of told) await expect.poll(() => frames().at(-1)).toContain('"last"');
+      expect(told[0]?.()).toEqual(told[1]?.());
+      expect(told[0]?.().map((frame) => /^event: (\w+)/.exec(frame)?.[1])).toEqual([
+        "run_started",
+        "run_ended",
+        "thread_changed",
+      ]);
+      for (const user of users) user.leave();
     });
 
     test("cancel and steer each other's runs at once", async () => {

@@ -306,23 +306,6 @@ for (const { start, program } of SHARED_STORES) {
         expect(textSeen(await next.ended())).toBe("again");
         expectOneCause(lines(), cause);
       });
-
-      test(`${how}, while nothing runs: says so, and serves again without a restart`, async () => {
-        const { logger, lines } = listening();
-        const { url, proxy } = await behindProxy(present(), {
-          script: [{ say: "one" }, { say: "two" }],
-          logger,
-        });
-        await (await post(`${url}/threads/t/runs`, { input: "1" })).ended();
-        await begin(present(), proxy);
-        await refused(url);
-        await end(present(), proxy);
-        await expect.poll(readiness(url)).toBe(200);
-        const viewer = await post(`${url}/threads/t/runs`, { input: "2" });
-        expect(textSeen(await viewer.ended())).toBe("two");
-        expect(await (await fetch(`${url}/threads/t`)).json()).toMatchObject({ message_count: 4 });
-        expectOneCause(lines(), cause);
-      });
     }
 
     for (const { how, begin, end } of STORE_REFUSALS[shared?.kind ?? "redis"]) {

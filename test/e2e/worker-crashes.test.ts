@@ -11,83 +11,79 @@ import { ask, logOf, pidsOf, serveTwo, workerWithRun } from "../support/workers.
 
 const IN_WORDS = `- { say: a b c d e f g h i j k l m n o p q r s t, delay_ms: 100 }`;
 
-for (const { start, program } of SHARED_STORES) {
-  const shared = await start();
-  afterAll(() => shared?.close());
+// Above a store it does not matter which.
+const [{ start, program }] = SHARED_STORES;
+const shared = await start();
+afterAll(() => shared?.close());
 
-  needing(shared, program).describe(`${program}: kill -9 of a worker`, () => {
-    test("another continues its run, whose viewer loses nothing, and a new worker takes its place", async () => {
-      const server = await serveTwo(shared, { script: IN_WORDS });
-      const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until(({ event }) => event === "on_chat_model_stream");
-      const worker = await workerWithRun(server);
-      const before = pidsOf(server).get(worker) ?? 0;
-      process.kill(before, "SIGKILL");
-      // Its viewers are cut off if they were its own.
-      await viewer.ended().catch(() => {});
-      const seen = await reconnect(viewer, server.url);
-      expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
-      const events = seen.map(({ event }) => event);
-      expect(checkGrammar(events)).toEqual([]);
-      expect(names(events)).toContain("run_resumed");
-      expect(dataOf(events, "done")[0]?.status).toBe("success");
-      await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
-      server.child.kill("SIGTERM");
-      expect(await server.exited).toBe(0);
-      expect(await contradictionsIn(server.store)).toEqual([]);
-    });
+needing(shared, program).describe(`kill -9 of a worker`, () => {
+  test("another continues its run, whose viewer loses nothing, and a new worker takes its place", async () => {
+    const server = await serveTwo(shared, { script: IN_WORDS });
+    const viewer = await post(`${server.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(({ event }) => event === "on_chat_model_stream");
+    const worker = await workerWithRun(server);
+    const before = pidsOf(server).get(worker) ?? 0;
+    process.kill(before, "SIGKILL");
+    // Its viewers are cut off if they were its own.
+    await viewer.ended().catch(() => {});
+    const seen = await reconnect(viewer, server.url);
+    expect(numbers(seen)).toEqual(seen.map((_, index) => index + 1));
+    const events = seen.map(({ event }) => event);
+    expect(checkGrammar(events)).toEqual([]);
+    expect(names(events)).toContain("run_resumed");
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    await expect.poll(() => pidsOf(server).get(worker)).not.toBe(before);
+    server.child.kill("SIGTERM");
+    expect(await server.exited).toBe(0);
+    expect(await contradictionsIn(server.store)).toEqual([]);
   });
+});
 
-  needing(shared, program).describe(`${program}: SIGTERM of a server with workers`, () => {
-    test("hands its runs over within the grace, and the next server continues them", async () => {
-      const config = { shutdown: { grace: "0.1s" } };
-      const port = String(await freePort());
-      const database = await shared?.database();
-      const again = {
-        ...shared,
-        kind: shared?.kind ?? "redis",
-        database: async () => database ?? "",
-      } as typeof shared;
-      const one = await serveTwo(again, { script: IN_WORDS, config, env: { PORT: port } });
-      const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
-      await viewer.until(({ event }) => event === "on_chat_model_stream");
-      one.child.kill("SIGTERM");
-      await viewer.ended();
-      expect(viewer.others.at(-1)).toContain("server_shutdown");
-      expect(await one.exited).toBe(0);
-      const next = await serveTwo(again, { dir: one.dir, script: IN_WORDS, config, env: { PORT: port } });
-      const events = (await reconnect(viewer, next.url)).map(({ event }) => event);
-      expect(checkGrammar(events)).toEqual([]);
-      expect(dataOf(events, "done")[0]?.status).toBe("success");
-      expect(await contradictionsIn(next.store)).toEqual([]);
-    });
+needing(shared, program).describe(`SIGTERM of a server with workers`, () => {
+  test("hands its runs over within the grace, and the next server continues them", async () => {
+    const config = { shutdown: { grace: "0.1s" } };
+    const port = String(await freePort());
+    const database = await shared?.database();
+    const again = {
+      ...shared,
+      kind: shared?.kind ?? "redis",
+      database: async () => database ?? "",
+    } as typeof shared;
+    const one = await serveTwo(again, { script: IN_WORDS, config, env: { PORT: port } });
+    const viewer = await post(`${one.url}/threads/t1/runs`, { input: "go" });
+    await viewer.until(({ event }) => event === "on_chat_model_stream");
+    one.child.kill("SIGTERM");
+    await viewer.ended();
+    expect(viewer.others.at(-1)).toContain("server_shutdown");
+    expect(await one.exited).toBe(0);
+    const next = await serveTwo(again, { dir: one.dir, script: IN_WORDS, config, env: { PORT: port } });
+    const events = (await reconnect(viewer, next.url)).map(({ event }) => event);
+    expect(checkGrammar(events)).toEqual([]);
+    expect(dataOf(events, "done")[0]?.status).toBe("success");
+    expect(await contradictionsIn(next.store)).toEqual([]);
   });
+});
 
-  needing(shared, program).describe(`${program}: without its store`, () => {
-    test("workers that were killed are back once the store is", async () => {
-      const own = await start();
-      onTestFinished(() => own?.close());
-      const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
-      await own?.kill();
-      process.kill(pidsOf(server).get(1) ?? 0, "SIGKILL");
-      await expect
-        .poll(() => logOf(server).filter(({ msg }) => msg.startsWith("a worker ended")).length)
-        .toBe(2);
-      await own?.start();
-      const before = new Set(pidsOf(server).values());
-      await expect.poll(() => new Set([...before, ...pidsOf(server).values()]).size).toBe(3);
-      expect((await ask(`${server.url}/health`)).status).toBe(200);
-    });
+needing(shared, program).describe(`without its store`, () => {
+  test("workers that were killed are back once the store is", async () => {
+    const own = await start();
+    onTestFinished(() => own?.close());
+    const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
+    await own?.kill();
+    process.kill(pidsOf(server).get(1) ?? 0, "SIGKILL");
+    await expect
+      .poll(() => logOf(server).filter(({ msg }) => msg.startsWith("a worker ended")).length)
+      .toBe(2);
+    await own?.start();
+    const before = new Set(pidsOf(server).values());
+    await expect.poll(() => new Set([...before, ...pidsOf(server).values()]).size).toBe(3);
+    expect((await ask(`${server.url}/health`)).status).toBe(200);
   });
-}
+});
 
-const [{ start: startRedis, program }] = SHARED_STORES;
-const redis = await startRedis();
-afterAll(() => redis?.close());
-
-needing(redis, program).describe("a server whose workers are all killed", () => {
+needing(shared, program).describe("a server whose workers are all killed", () => {
   test("answers 503 until one serves again, however often that happens, and refuses no connection, on a port that the system chose", async () => {
-    const server = await serveTwo(redis);
+    const server = await serveTwo(shared);
     const results = new Set<string>();
     let isOver = false;
     const client = async () => {
@@ -124,9 +120,9 @@ async function resultOf(url: string): Promise<string> {
 }
 
 // The process counts how often its workers end, not what they miss.
-needing(redis, program).describe("without its store", () => {
+needing(shared, program).describe("without its store", () => {
   test("a server whose workers all ended and cannot start ends, after a few attempts", async () => {
-    const own = await startRedis();
+    const own = await start();
     onTestFinished(() => own?.close());
     const server = await serveTwo(own, { env: { PORT: String(await freePort()) } });
     await own?.kill();
@@ -138,9 +134,9 @@ needing(redis, program).describe("without its store", () => {
   });
 });
 
-needing(redis, program).describe("a worker that hangs", () => {
+needing(shared, program).describe("a worker that hangs", () => {
   test("gets no more than one new connection, which the other answers once the worker has ended, as it does the rest", async () => {
-    const server = await serveTwo(redis);
+    const server = await serveTwo(shared);
     const pid = pidsOf(server).get(1) ?? 0;
     process.kill(pid, "SIGSTOP");
     const clients = Array.from({ length: 8 }, () => clientOf(server.url));
@@ -152,7 +148,7 @@ needing(redis, program).describe("a worker that hangs", () => {
   });
 
   test("is killed some time after the others have ended, when the server is asked twice to stop", async () => {
-    const server = await serveTwo(redis);
+    const server = await serveTwo(shared);
     process.kill(pidsOf(server).get(1) ?? 0, "SIGSTOP");
     server.child.kill("SIGTERM");
     await expect

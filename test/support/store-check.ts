@@ -65,7 +65,7 @@ export function checkedAfter(
         },
       };
     };
-  return Object.assign(checking(open), open.again && { again: checking(open.again) });
+  return Object.assign(checking(open), { ...open }, open.again && { again: checking(open.again) });
 }
 
 /** What contradicts itself, one a line; nothing in a store that is whole. */

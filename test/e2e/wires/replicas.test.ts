@@ -5,14 +5,12 @@ import { onReplicas, unlessStored } from "../../support/deployments.ts";
 import { needing } from "../../support/needing.ts";
 import { deployAs } from "../../support/server.ts";
 import { sharedRedis } from "../../support/shared-stores.ts";
-import { WIRES } from "./wires.ts";
+import { oneWire } from "./wires.ts";
 
 const redis = await sharedRedis();
 afterAll(() => redis?.close());
 if (redis) deployAs(unlessStored(onReplicas(redis)));
 
-for (const [wire, load] of Object.entries(WIRES)) {
-  needing(redis, "redis-server").describe(`${wire} on two replicas`, async () => {
-    await load();
-  });
-}
+needing(redis, "redis-server").describe("langgraph on two replicas", async () => {
+  await oneWire();
+});

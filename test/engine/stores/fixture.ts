@@ -16,12 +16,15 @@ export interface Open {
   readonly rules?: true;
   /** Opens those that were opened last once more. Absent where nothing outlasts them. */
   readonly again?: (options?: StoreOptions) => Promise<AllStores>;
+  /** Several processes may have them open at once. */
+  readonly isShared?: boolean;
 }
 
 /** Opens empty stores at another place each time. */
 export function openingAgain<Place>(
   newPlace: () => Place | Promise<Place>,
   openAt: (place: Place, options?: StoreOptions) => Promise<AllStores>,
+  isShared = false,
 ): Open {
   let last = newPlace;
   return Object.assign(
@@ -30,7 +33,7 @@ export function openingAgain<Place>(
       last = () => place;
       return openAt(place, options);
     },
-    { again: async (options?: StoreOptions) => openAt(await last(), options) },
+    { again: async (options?: StoreOptions) => openAt(await last(), options), isShared },
   );
 }
 

@@ -36,7 +36,6 @@ afterAll(() => postgres?.close());
 /** Short, so that a lease is over while a test looks. */
 const LEASE_MS = 500;
 const unavailable = { code: "unavailable" };
-const lost = { code: "lease_lost" };
 
 let url = "";
 let opened: AllStores[] = [];
@@ -51,13 +50,6 @@ async function open(more: Partial<PostgresStoreOptions> = {}): Promise<AllStores
   const stores = await createPostgresStores({ url, leaseMs: LEASE_MS, pool: 4, ...more });
   opened.push(stores);
   return stores;
-}
-
-/** Looks for abandoned runs until there are `count`, or more. */
-async function recovered(by: AllStores, count = 1) {
-  const claims = await by.runs.claimAbandoned(100);
-  while (claims.length < count) claims.push(...(await by.runs.claimAbandoned(100)));
-  return claims;
 }
 
 needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => {
@@ -93,14 +85,6 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     await writer.query("COMMIT");
     const keys = [...(await picked), ...(await one.documents.pick("plans", options))].map(({ key }) => key);
     expect(keys.toSorted()).toEqual(["first", "second"]);
-  });
-
-  test("start one run for an idempotency key", async () => {
-    const again = (by: AllStores) => by.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "queue");
-    const results = await Promise.all(upTo(20).map((n) => again(n % 2 ? one : two)));
-    const ids = results.map((each) => (each.outcome === "claimed" ? each.claim.run.id : each.run.id));
-    expect(results.filter(({ outcome }) => outcome === "claimed")).toHaveLength(1);
-    expect(new Set(ids).size).toBe(1);
   });
 
   test("show each other what a run says, while it says it", async () => {
@@ -164,17 +148,6 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
     expect(seqsOf(await readAll(one, lease))).toEqual(upTo(5));
   });
 
-  test("finish the run of one that died: the next attempt continues where the last one stopped", async () => {
-    const claim = await claimed(one, "t");
-    const reading = readAll(two, keyOf(claim));
-    await one.events.append(claim.lease, [note("one"), message("kept")]);
-    await one.close();
-    const [taken] = await recovered(two);
-    expect(taken).toMatchObject({ lease: { ...claim.lease, epoch: 2 }, request: claim.request });
-    if (taken) await two.events.append(taken.lease, [note("two"), done()]);
-    expect(seqsOf(await reading)).toEqual(upTo(4));
-  });
-
   test("leave no run of one that died, and take each once", async () => {
     for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
     await one.close();
@@ -188,36 +161,6 @@ needing(postgres, "postgres").describe("two processes on one PostgreSQL", () => 
       }
     }
     expect(new Set(found).size).toBe(70);
-  });
-
-  test("let one that was asleep past its lease write nothing any more", async () => {
-    const { lease } = await claimed(one, "t");
-    await one.events.append(lease, [note("one")]);
-    const [taken] = await recovered(two);
-    for (const event of [note("late"), delta("late"), message("late"), state("todos", ["late"]), done()])
-      for (const by of [one, two]) await expect(by.events.append(lease, [event])).rejects.toMatchObject(lost);
-    await expect(one.runs.renew(lease)).rejects.toMatchObject(lost);
-    await expect(one.runs.inbox(lease)).rejects.toMatchObject(lost);
-    if (taken) await two.events.append(taken.lease, [done()]);
-    expect(seqsOf(await readAll(one, lease))).toEqual([1, 2]);
-    expect(await two.threads.messages(ADA, "t")).toEqual([]);
-  });
-
-  test("take what waits tenant by tenant, as many as they ask for", async () => {
-    let time = 1;
-    // What cannot be looked at within a part of the lease is left for later.
-    const leaseMs = 60_000;
-    const slow = await open({ now: () => time, leaseMs });
-    for (const [tenant, count] of Object.entries({ big: 30, other: 2, small: 1 }))
-      for (const n of upTo(count)) await claimed(slow, `${tenant}${n}`, { owner: { tenant, user: "ada" } });
-    time += leaseMs;
-    const taken = async (limit: number) =>
-      (await slow.runs.claimAbandoned(limit)).map(({ lease }) => lease.owner.tenant).sort();
-    expect(await taken(3)).toEqual(["big", "other", "small"]);
-    expect(await taken(2)).toEqual(["big", "other"]);
-    expect(await taken(5)).toEqual(Array(5).fill("big"));
-    expect(await taken(100)).toHaveLength(23);
-    expect(await taken(100)).toEqual([]);
   });
 
   test("make one schema when they start at once", async () => {

@@ -30,6 +30,7 @@ afterAll(async () => {
 const open = openingAgain(
   () => tables?.empty() ?? expect.fail("There is no PostgreSQL."),
   (url, options) => createPostgresStores({ url, pool: 4, ...options }),
+  true,
 );
 
 needing(postgres, "postgres").describe("postgres stores", () => {
@@ -38,7 +39,7 @@ needing(postgres, "postgres").describe("postgres stores", () => {
   eventsContract(open);
   anyCommandsContract(
     checkedAfter(open, () => ({ postgres: postgres?.url ?? "" }), "call_without_message"),
-    40,
+    25,
   );
   documentsContract(open);
   documentListsContract(open);

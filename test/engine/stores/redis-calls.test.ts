@@ -4,7 +4,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import type { ControlMessage, Stores } from "../../../src/agent/core/stores.ts";
 import { needing } from "../../support/needing.ts";
 import { startRedis } from "../../support/redis.ts";
-import { ADA, claimed, done, message, newRun, upTo } from "./fixture.ts";
+import { ADA, claimed, done, newRun, upTo } from "./fixture.ts";
 import { processesOn } from "./redis-processes.ts";
 
 const redis = await startRedis();
@@ -32,16 +32,6 @@ needing(redis, "redis-server").describe("two processes", () => {
     await expect.poll(() => redis?.ask("PUBSUB", "NUMSUB", ...channels())).toMatch(`\n${by.length}`);
     return heard;
   }
-
-  /** Fifty at a time: a busy machine answers a thousand at once too late. */
-  const enqueued = async (by: Stores, tenant: string, count: number) => {
-    const enqueue = (n: number) =>
-      by.runs.enqueue({ tenant, user: "ada" }, newRun(`${tenant}${n}`), "reject");
-    for (let begun = 0; begun < count; begun += 50)
-      await Promise.all(upTo(Math.min(50, count - begun)).map((n) => enqueue(begun + n)));
-  };
-  const tenantsOf = async (by: Stores, limit: number) =>
-    (await by.runs.claimAbandoned(limit)).map(({ lease }) => lease.owner.tenant);
 
   test("hear at once that a run is to stop, in any process, and a cancel wins over an interrupt", async () => {
     const [mine, theirs] = await hearing(one, two);
@@ -99,79 +89,12 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await next).value).toEqual(told);
   });
 
-  test("claim each other's runs from the queue before any process has begun them", async () => {
-    const run = newRun("t", { idempotency_key: "k" });
-    expect(await one.runs.enqueue(ADA, run, "reject")).toMatchObject({
-      ...{ outcome: "queued", run: { id: run.id, status: "pending", attempt: 1 } },
-    });
-    expect(await two.runs.enqueue(ADA, { ...run, id: "run_2" }, "reject")).toMatchObject({
-      ...{ outcome: "known", run: { id: run.id } },
-    });
-    await expect(two.runs.enqueue(ADA, newRun("t"), "reject")).rejects.toMatchObject({ code: "thread_busy" });
-    expect(await one.runs.active(ADA, "t")).toBeUndefined();
-    const taken = await Promise.all([one.runs.claimAbandoned(5), two.runs.claimAbandoned(5)]);
-    expect(taken.flat()).toMatchObject([
-      { lease: { epoch: 1 }, run: { id: run.id, status: "running", attempt: 1 }, request: run.request },
-    ]);
-  });
-
-  test("let no tenant's thousand runs delay the first of another", async () => {
-    // What is claimed stays claimed, however long a busy machine takes for all of them.
-    [one, two] = [await open({ leaseMs: 600_000 }), await open({ leaseMs: 600_000 })];
-    await enqueued(one, "big", 1000);
-    expect(await tenantsOf(two, 2)).toEqual(["big", "big"]);
-    await enqueued(two, "small", 1);
-    expect(await tenantsOf(one, 2)).toContain("small");
-    expect(await tenantsOf(one, 2000)).toHaveLength(1001 - 4);
-  });
-
-  test("let only so many threads of a tenant wait for room", async () => {
-    const small = await open({ tenantQueueLength: 3, queueLength: 2 });
-    const full = { code: "limit_exceeded", details: { limit: 3 } };
-    const again = newRun("again", { idempotency_key: "k" });
-    const { lease } = await claimed(small, "again", again);
-    await enqueued(small, "acme", 2);
-    await expect(enqueued(small, "acme", 3)).rejects.toMatchObject({ code: "thread_busy" });
-    await expect(small.runs.enqueue(ADA, newRun("more"), "queue")).rejects.toMatchObject(full);
-    expect(await small.threads.get(ADA, "more")).toBeUndefined();
-    expect(await small.runs.enqueue(ADA, newRun("again"), "queue")).toMatchObject({ outcome: "queued" });
-    await enqueued(small, "other", 3);
-    await claimed(small, "claimed");
-    await small.events.append(lease, [done()]);
-    expect(await small.runs.enqueue(ADA, { ...again, id: "run_2" }, "queue")).toMatchObject({
-      ...{ outcome: "known", run: { id: again.id } },
-    });
-  });
-
   test("do not count the threads of a tenant whose runs have ended", async () => {
     const small = await open({ tenantQueueLength: 3 });
     for (const n of upTo(10)) await small.events.append((await claimed(small, `t${n}`)).lease, [done()]);
     await expect
       .poll(() => small.runs.enqueue(ADA, newRun("more"), "reject").catch(({ code }) => ({ outcome: code })))
       .toMatchObject({ outcome: "queued" });
-  });
-
-  test("agree in which order a thread's runs were begun", async () => {
-    const [a, b, c, d] = [newRun("t"), newRun("t"), newRun("t"), newRun("t")];
-    const begun = async (after?: string) => (await two.runs.begun(ADA, "t", after))?.id;
-    expect(await begun()).toBeUndefined();
-    for (const run of [a, b, c]) await one.runs.enqueue(ADA, run, "queue");
-    expect(await begun("")).toBeUndefined();
-    await one.runs.start(ADA, d, "front");
-    for (const _ of [d, a]) {
-      const [claim] = await two.runs.claimAbandoned(1);
-      await two.runs.release(claim?.lease ?? (await claimed(one, "never")).lease);
-      const [next] = await one.runs.claimAbandoned(1);
-      if (next) await one.events.append(next.lease, [message("x"), done()]);
-    }
-    await one.runs.requestStop(ADA, "t", b.id, "cancel");
-    await two.runs.claimNext(ADA, "t");
-    expect(await Promise.all(["", d.id, a.id, c.id, undefined].map(begun))).toEqual([
-      ...[d.id, a.id, c.id],
-      ...[undefined, c.id],
-    ]);
-    for (const unknown of [b.id, "run_unknown"]) expect(await begun(unknown)).toBeUndefined();
-    expect(await two.runs.begun({ ...ADA, user: "bob" }, "t")).toBeUndefined();
   });
 
   test("know one name, which is another one in another database, and stays", async () => {

@@ -16,7 +16,6 @@ import {
   note,
   readAll,
   seqsOf,
-  state,
   upTo,
 } from "./fixture.ts";
 import { processesOn } from "./redis-processes.ts";
@@ -43,18 +42,6 @@ needing(redis, "redis-server").describe("two processes", () => {
   }
 
   describe("of which one died", () => {
-    test("finish its run: the next attempt continues where the last one stopped", async () => {
-      const claim = await claimed(one, "t");
-      const reading = readAll(two, keyOf(claim));
-      await one.events.append(claim.lease, [note("one"), message("kept")]);
-      await one.close();
-      const [taken] = await recovered(two);
-      expect(taken?.lease).toEqual({ ...claim.lease, epoch: 2 });
-      expect(taken?.request).toEqual(claim.request);
-      if (taken) await two.events.append(taken.lease, [note("two"), done()]);
-      expect(seqsOf(await reading)).toEqual(upTo(4));
-    });
-
     test("leave no run that it has started, however many there were", async () => {
       for (const n of upTo(70)) await claimed(one, `t${n}`, { owner: n % 2 ? ADA : BOB });
       await one.close();
@@ -65,15 +52,6 @@ needing(redis, "redis-server").describe("two processes", () => {
         for (const { lease } of claims.flat()) found.push(`${lease.owner.user} ${lease.thread_id}`);
       }
       expect(new Set(found).size).toBe(70);
-    });
-
-    test("take what waits, too", async () => {
-      const { lease } = await claimed(one, "t");
-      const waiting = newRun("t");
-      await one.runs.start(ADA, waiting, "queue");
-      await one.events.append(lease, [done()]);
-      await one.close();
-      expect((await recovered(two)).map(({ run }) => run.id)).toEqual([waiting.id]);
     });
 
     test("know of its runs although what says so was lost", async () => {
@@ -96,93 +74,7 @@ needing(redis, "redis-server").describe("two processes", () => {
     expect((await recovered(two)).map(({ run }) => run.id)).toEqual([waiting.id]);
   });
 
-  describe("that both want to know what became of a thread's run", () => {
-    const reach = (by: Stores) => by.runs.claimNext(ADA, "t");
-
-    test("leave it to the one that executes it", async () => {
-      const busy = await open({ leaseMs: 10_000 });
-      const { lease } = await claimed(busy, "t");
-      expect(await Promise.all([reach(one), reach(two), reach(busy)])).toEqual(Array(3).fill(undefined));
-      await busy.events.append(lease, [done()]);
-    });
-
-    test("take it over when that one died, one of them, before runs that wait", async () => {
-      const { run, request, lease } = await claimed(one, "t");
-      await one.events.append(lease, [note("one")]);
-      const waiting = newRun("t");
-      await two.runs.start(ADA, waiting, "queue");
-      await one.close();
-      const three = await open();
-      const taken = [];
-      while (taken.length === 0)
-        taken.push(...(await Promise.all([reach(two), reach(three)])).filter((each) => each !== undefined));
-      expect(taken).toMatchObject([{ run: { id: run.id, attempt: 2 }, lease: { epoch: 2 }, request }]);
-      if (taken[0]) await two.events.append(taken[0].lease, [note("two"), done()]);
-      expect(seqsOf(await readAll(three, lease))).toEqual([1, 2, 3]);
-      expect(await reach(three)).toMatchObject({ run: { id: waiting.id, attempt: 1 } });
-    });
-
-    test("end it when too many have died of it, and take what waits", async () => {
-      let time = 0;
-      const options = { now: () => time, maxAttempts: 2 };
-      const [slow, fast] = [await open(options), await open(options)];
-      const { run } = await claimed(slow, "t");
-      const waiting = newRun("t");
-      await slow.runs.start(ADA, waiting, "queue");
-      time += LEASE_MS + 1;
-      expect(await reach(fast)).toMatchObject({ run: { id: run.id, attempt: 2 } });
-      time += LEASE_MS + 1;
-      const found = await Promise.all([reach(slow), reach(fast), reach(slow)]);
-      expect(found.filter((each) => each !== undefined)).toMatchObject([
-        { run: { id: waiting.id, attempt: 1 } },
-      ]);
-      expect(await slow.runs.get(ADA, "t", run.id)).toMatchObject({
-        ...{ status: "error", attempt: 2, error: { code: "crashed_too_often" } },
-      });
-    });
-  });
-
-  describe("of which one is about to end", () => {
-    test("hand its run over at once, and that is not held against the run", async () => {
-      const claim = await claimed(one, "t");
-      await one.events.append(claim.lease, [note("one")]);
-      let by = one;
-      let { lease } = claim;
-      for (const n of upTo(5)) {
-        await by.runs.release(lease);
-        await expect(by.events.append(lease, [note("late")])).rejects.toMatchObject({ code: "lease_lost" });
-        await expect(by.runs.renew(lease)).rejects.toMatchObject({ code: "lease_lost" });
-        by = by === one ? two : one;
-        const [taken] = await by.runs.claimAbandoned(100);
-        expect(taken?.run).toMatchObject({ id: claim.run.id, attempt: n + 1 });
-        lease = taken?.lease ?? lease;
-      }
-      await by.events.append(lease, [done()]);
-      expect(seqsOf(await readAll(one, keyOf(claim)))).toEqual([1, 2]);
-      await expect(by.runs.release(lease)).rejects.toMatchObject({ code: "lease_lost" });
-    });
-  });
-
   describe("of which one was asleep past its lease", () => {
-    test("let it write nothing any more", async () => {
-      const { lease } = await claimed(one, "t");
-      await one.events.append(lease, [note("one")]);
-      const [taken] = await recovered(two);
-      const lost = { code: "lease_lost" };
-      const late = [note("late"), message("late"), state("todos", ["late"]), done()];
-      for (const event of late) {
-        await expect(one.events.append(lease, [event])).rejects.toMatchObject(lost);
-        // Nor can a process that got hold of its lease.
-        await expect(two.events.append(lease, [event])).rejects.toMatchObject(lost);
-      }
-      await expect(one.runs.renew(lease)).rejects.toMatchObject(lost);
-      await expect(one.runs.inbox(lease)).rejects.toMatchObject(lost);
-      expect(await two.events.bounds(lease)).toEqual({ first: 1, last: 1 });
-      expect(await two.threads.messages(ADA, "t")).toEqual([]);
-      if (taken) await two.events.append(taken.lease, [done()]);
-      expect(seqsOf(await readAll(one, lease))).toEqual([1, 2]);
-    });
-
     test("let it fail with everything that it had on its way", async () => {
       const { lease } = await claimed(one, "t");
       await one.events.append(lease, [note("one")]);
@@ -194,15 +86,6 @@ needing(redis, "redis-server").describe("two processes", () => {
       expect(new Set(results.map(({ status }) => status))).toEqual(new Set(["rejected"]));
       if (taken) await two.events.append(taken.lease, [done()]);
       expect(await readAll(two, lease)).toHaveLength(2);
-    });
-
-    test("let it continue until another one takes over", async () => {
-      const { lease } = await claimed(one, "t");
-      const until = performance.now() + LEASE_MS;
-      while (performance.now() < until) await one.runs.inbox(lease);
-      await one.runs.renew(lease);
-      expect(await two.runs.claimAbandoned(100)).toEqual([]);
-      await one.events.append(lease, [done()]);
     });
   });
 
@@ -224,27 +107,6 @@ needing(redis, "redis-server").describe("two processes", () => {
     let slow: Stores;
     beforeEach(async () => {
       slow = await open({ now: () => time });
-    });
-
-    /** As many runs of a tenant that no process executes. */
-    async function abandoned(tenant: string, count: number) {
-      for (const n of upTo(count)) await claimed(slow, `${tenant}${n}`, { owner: { tenant, user: "ada" } });
-      time += LEASE_MS;
-    }
-    async function taken(limit: number) {
-      const claims = await slow.runs.claimAbandoned(limit);
-      return claims.map(({ lease }) => lease.owner.tenant).sort();
-    }
-
-    test("take them tenant by tenant, as many as they ask for", async () => {
-      await abandoned("big", 30);
-      await abandoned("other", 2);
-      await abandoned("small", 1);
-      expect(await taken(3)).toEqual(["big", "other", "small"]);
-      expect(await taken(2)).toEqual(["big", "other"]);
-      expect(await taken(5)).toEqual(["big", "big", "big", "big", "big"]);
-      expect(await taken(100)).toHaveLength(23);
-      expect(await taken(100)).toEqual([]);
     });
 
     test("forget none that is started while they look", async () => {
@@ -272,16 +134,6 @@ needing(redis, "redis-server").describe("two processes", () => {
       expect(await slow.runs.claimAbandoned(1)).toEqual([]);
       time += 0.8 * LEASE_MS;
       expect(await slow.runs.claimAbandoned(1)).toMatchObject([{ run: { attempt: 2 } }]);
-    });
-
-    test("serve a newcomer before the rest of those who wait", async () => {
-      await abandoned("big", 10);
-      expect(await taken(1)).toEqual(["big"]);
-      await abandoned("small", 1);
-      time++;
-      const next = [await taken(1), await taken(1)].flat();
-      expect(next.sort()).toEqual(["big", "small"]);
-      expect(await taken(1)).toEqual(["big"]);
     });
   });
 });

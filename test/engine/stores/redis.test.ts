@@ -37,6 +37,7 @@ const open = openingAgain(
       },
     };
   },
+  true,
 );
 
 needing(redis, "redis-server").describe("redis stores", () => {
