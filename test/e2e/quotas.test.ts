@@ -52,7 +52,7 @@ async function serve(quotas: object, store: object, more: ServerOptions = {}) {
   };
   const run = (thread: string, more: object = {}, user = "ada") =>
     ask(`/threads/${thread}/runs`, { method: "POST", user, body: { input: "go", ...more } });
-  return { ask, run };
+  return { ask, run, url: server.url };
 }
 interface Ask {
   method?: string;
@@ -212,3 +212,66 @@ await describeEveryConfig((store) => {
     expect((await ask("/threads", { user: "bob" })).status).toBe(200);
   });
 });
+
+/** Refused before or after something was taken for it, or shown and left. */
+const ROUTES: readonly (readonly [
+  what: string,
+  path: string,
+  body?: object,
+  headers?: Record<string, string>,
+])[] = [
+  ["a run of no agent", "/threads/new/runs", { input: "go", agent: "none" }],
+  ["a run with a schema that is none", "/threads/new/runs", { input: "go", output_schema: { type: "none" } }],
+  ["a run with a tool that is none", "/threads/new/runs", { input: "go", tools: [{ name: "work" }] }],
+  ["a run on a busy thread", "/threads/busy/runs", { input: "go" }],
+  ["a run that replaces no message", "/threads/idle/runs", { input: "go", replaces: "msg_none" }],
+  ["a run that is known", "/threads/busy/runs", { input: "go" }, { "idempotency-key": "k" }],
+  ["a run that has gone", "/threads/busy/runs", { input: "go" }, { "last-event-id": "run_none:1:1" }],
+  ["an answer to no question", "/threads/busy/runs/run_none/resume", { answers: [] }],
+  ["a thread that is there", "/threads", { id: "idle" }],
+  ["a copy of no thread", "/threads/none/fork", { id: "copy" }],
+  ["a copy that is there", "/threads/idle/fork", { id: "idle" }],
+  ["events of no run", "/threads/idle/runs/run_none/events"],
+  ["events of no thread", "/threads/none/events"],
+  ["events of a user", "/events"],
+];
+
+test.each(["text/event-stream", "application/json"])(
+  "what any route has taken is given back when the request is refused or left: %s",
+  async (accept) => {
+    const { ask, run, url } = await serve(
+      { user: { concurrent_runs: 3, threads: 4, streams: 2 } },
+      {},
+      {
+        script: [{ say: "ok" }, { say: "a b c d", delay_ms: 60_000 }],
+      },
+    );
+    await run("idle");
+    const identity = { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" };
+    const send = async (path: string, body?: object, headers: Record<string, string> = {}) => {
+      const leave = new AbortController();
+      const reply = await fetch(url + path, {
+        method: body ? "POST" : "GET",
+        headers: { ...identity, accept, ...(body ? { "content-type": "application/json" } : {}), ...headers },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+        signal: leave.signal,
+      });
+      const isStream = reply.headers.get("content-type")?.startsWith("text/event-stream");
+      if (!isStream) await reply.text();
+      leave.abort();
+      return isStream || reply.status >= 400;
+    };
+    await send("/threads/busy/runs", { input: "go", background: true }, { "idempotency-key": "k" });
+    const used = async () => {
+      const { limits } = (await ask("/usage")).json as { limits: { limit: string; used: number }[] };
+      return Object.fromEntries(limits.map((each) => [each.limit, each.used]));
+    };
+    await expect.poll(used).toEqual({ concurrent_runs: 1, threads: 2, streams: 0 });
+    for (const [what, path, body, headers] of [...ROUTES, ...ROUTES]) {
+      // In JSON it waits for the end of the run.
+      if (what === "a run that is known" && accept === "application/json") continue;
+      expect(await send(path, body, headers), what).toBe(true);
+      await expect.poll(used, { message: what }).toEqual({ concurrent_runs: 1, threads: 2, streams: 0 });
+    }
+  },
+);
