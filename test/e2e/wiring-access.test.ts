@@ -41,45 +41,21 @@ test("AUTH=api_key takes the keys that `skein keys create` makes, as long as the
   await expect.poll(status).toBe(401);
 });
 
-describe("the local backend, of a server with several users", () => {
-  const WORKING = {
-    agent: { backend: { type: "local" } },
-    script: "- { call: [{ tool: execute, args: { command: echo hello } }] }\n- { say: ok }",
-  };
-  const outcome = async (server: ServerProcess, user: string) => {
-    const events = await runAs(server, user);
-    return JSON.stringify([dataOf(events, "on_tool_end"), dataOf(events, "error")]);
-  };
-
-  test("serves the first of them alone", async () => {
-    const server = await serveWith({}, { ...WORKING, env: GATEWAY });
-    expect(await outcome(server, "ada")).toContain("hello");
-    expect(await outcome(server, "bob")).toContain("ALLOW_LOCAL_BACKEND=true");
-  });
-
-  test("serves them all with ALLOW_LOCAL_BACKEND", async () => {
-    const server = await serveWith({}, { ...WORKING, env: { ...GATEWAY, ALLOW_LOCAL_BACKEND: "true" } });
-    expect(await outcome(server, "ada")).toContain("hello");
-    expect(await outcome(server, "bob")).toContain("hello");
-  });
-});
+const WORKING = {
+  agent: { backend: { type: "local" } },
+  script: "- { call: [{ tool: execute, args: { command: echo hello } }] }\n- { say: ok }",
+};
+/** What a user's run with a command comes to. */
+const outcome = async (server: ServerProcess, user: string) => {
+  const events = await runAs(server, user);
+  return JSON.stringify([dataOf(events, "on_tool_end"), dataOf(events, "error")]);
+};
 
 test("quotas bound each user separately", async () => {
   const { url } = await serveWith({ quotas: { user: { requests_per_minute: 2 } } }, { env: GATEWAY });
   const ask = async (user: string) => (await fetch(`${url}/agents`, { headers: as(user) })).status;
   expect([await ask("ada"), await ask("ada"), await ask("ada")]).toEqual([200, 200, 429]);
   expect(await ask("bob")).toBe(200);
-});
-
-test("CORS_ORIGINS names the sites whose pages may use the server", async () => {
-  const { url } = await serveWith({}, { env: { CORS_ORIGINS: "https://app.example.com" } });
-  const preflight = async (origin: string) => {
-    const headers = { origin, "access-control-request-method": "POST" };
-    const { headers: answer } = await fetch(`${url}/threads`, { method: "OPTIONS", headers });
-    return answer.get("access-control-allow-origin");
-  };
-  expect(await preflight("https://app.example.com")).toBe("https://app.example.com");
-  expect(await preflight("https://evil.example.com")).toBeNull();
 });
 
 test("a gateway on this machine is believed only under the names of the server", async () => {
@@ -102,21 +78,45 @@ test("a gateway on this machine is believed only under the names of the server",
   expect(await ask("10.0.0.1:8000", "/ready")).toBe(200);
 });
 
-test("TICKET_SECRET: a server takes the tickets of another one that has the same", async () => {
-  const start = (secret: string) => serveWith({}, { env: { ...GATEWAY, TICKET_SECRET: secret } });
-  const [secret, other] = ["s", "o"].map((letter) => letter.repeat(32)) as [string, string];
-  const [issuer, same, stranger] = await Promise.all([start(secret), start(secret), start(other)]);
-  const headers = { ...as("ada"), "content-type": "application/json" };
-  const issued = await fetch(`${issuer.url}/tickets`, {
-    method: "POST",
-    headers,
-    body: '{"path":"/events"}',
+describe("the local backend, of a server with several users", () => {
+  test("serves the first of them alone", async () => {
+    const server = await serveWith({}, { ...WORKING, env: GATEWAY });
+    expect(await outcome(server, "ada")).toContain("hello");
+    expect(await outcome(server, "bob")).toContain("ALLOW_LOCAL_BACKEND=true");
   });
+});
+
+test("CORS_ORIGINS, TICKET_SECRET and ALLOW_LOCAL_BACKEND hold on one server", async () => {
+  const [secret, other] = ["s", "o"].map((letter) => letter.repeat(32)) as [string, string];
+  const start = (TICKET_SECRET: string, more: object = {}) =>
+    serveWith({}, { ...WORKING, env: { ...GATEWAY, TICKET_SECRET, ...more } });
+  const [server, same, stranger] = await Promise.all([
+    start(secret, {
+      CORS_ORIGINS: "https://app.example.com",
+      ALLOW_LOCAL_BACKEND: "true",
+    }),
+    start(secret),
+    start(other),
+  ]);
+  const { url } = server;
+  const preflight = async (origin: string) => {
+    const headers = { origin, "access-control-request-method": "POST" };
+    const { headers: answer } = await fetch(`${url}/threads`, { method: "OPTIONS", headers });
+    return answer.get("access-control-allow-origin");
+  };
+  expect(await preflight("https://app.example.com")).toBe("https://app.example.com");
+  expect(await preflight("https://evil.example.com")).toBeNull();
+
+  // A server takes the tickets of another one that has the same secret.
+  const headers = { ...as("ada"), "content-type": "application/json" };
+  const issued = await fetch(`${url}/tickets`, { method: "POST", headers, body: '{"path":"/events"}' });
   const { ticket } = (await issued.json()) as { ticket: string };
   const opened = await view(`${same.url}/events?ticket=${ticket}`);
   expect(opened.status).toBe(200);
   opened.leave();
   expect((await fetch(`${stranger.url}/events?ticket=${ticket}`)).status).toBe(401);
+
+  for (const user of ["ada", "bob"]) expect(await outcome(server, user)).toContain("hello");
 });
 
 describe("tools that tenants register", () => {
@@ -134,7 +134,7 @@ describe("tools that tenants register", () => {
     const allowed = await httpServer((_, response) => response.writeHead(202).end());
     const other = await httpServer(json({ result: "reached" }));
     const { url } = await serveWith(
-      {},
+      { http_tools: { bytes: 1000 } },
       {
         env: { HTTP_TOOLS_ALLOW: `127.0.0.1:${allowed.port}`, PUBLIC_URL: "https://skein.example.com/" },
         agent: { tools: ["weather", "traffic"] },
@@ -148,6 +148,8 @@ describe("tools that tenants register", () => {
     expect(status).toBe("interrupted");
     const { result_url } = JSON.parse(allowed.heard[0]?.body ?? "{}");
     expect(result_url).toMatch(/^https:\/\/skein\.example\.com\/tool-results\/tr_/);
+    const large = { name: "large", description: "x".repeat(700), callback_url: allowed.url };
+    expect(await register(url, large)).toBe(429);
   });
 
   test("are not called at an address that was allowed when they were registered and is not any more", async () => {
@@ -184,13 +186,6 @@ describe("tools that tenants register", () => {
     expect(await register(url, { name: "weather", callback_url: server.url, annotations })).toBe(201);
     expect((await results(url)).status).toBe(expected);
     expect(server.heard).toHaveLength(calls);
-  });
-
-  test("have in all the bytes that http_tools.bytes says", async () => {
-    const { url } = await serveWith({ http_tools: { bytes: 1000, allow: "127.0.0.1" } });
-    const tool = { callback_url: "http://127.0.0.1:1", description: "x".repeat(400) };
-    expect(await register(url, { ...tool, name: "weather" })).toBe(201);
-    expect(await register(url, { ...tool, name: "traffic" })).toBe(429);
   });
 
   test("are for the agents that they name, and answer later on this machine only without PUBLIC_URL", async () => {
