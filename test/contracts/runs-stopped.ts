@@ -126,6 +126,9 @@ export function stoppedRunsContract(open: Open): void {
           expect(await stores.runs.inbox(lease)).toEqual(sent);
           if (sent[0]) await stores.events.append(lease, [said(sent[0])]);
           expect(await stores.runs.steer(ADA, "t", lease.run_id, userMessage("x"))).toBe(true);
+          await expect(stores.runs.steer(ADA, "t", lease.run_id, userMessage("y"))).rejects.toMatchObject({
+            code: "queue_full",
+          });
         }),
       );
 

@@ -137,6 +137,9 @@ export function runsContract(open: Open): void {
           await stores.events.append(lease, [done()]);
           await stores.runs.claimNext(ADA, "t");
           expect(await stores.runs.start(ADA, newRun("t"), "queue")).toMatchObject({ outcome: "queued" });
+          await expect(stores.runs.start(ADA, newRun("t"), "queue")).rejects.toMatchObject({
+            code: "queue_full",
+          });
         },
         { queueLength: 3 },
       ),

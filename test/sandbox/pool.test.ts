@@ -115,6 +115,10 @@ test("makes room by stopping the one that was idle longest", async () => {
   const alsoBusy = (await pool.get(ada, c)).exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
   await alsoBusy.next();
   await refuses(() => pool.get(ada, b), "unavailable", "2 workspaces");
+  await pool.stop(ada, a);
+  const last = (await pool.get(ada, b)).exec("echo running; sleep 300", { signal, timeoutMs: 300_000 });
+  await last.next();
+  await refuses(() => pool.get(ada, a), "unavailable", "2 workspaces");
   await pool.close();
 });
 
