@@ -2,20 +2,15 @@
 // the next process that asks for their thread.
 
 import { describe, expect, test } from "vitest";
-import { userMessage } from "../../src/agent/core/message.ts";
 import {
   ADA,
   claimed,
   done,
   inWorld,
   message,
-  NEIGHBOURS,
   newRun,
-  note,
   type Open,
-  readAll,
   ruleTest,
-  seqsOf,
   upTo,
 } from "../engine/stores/fixture.ts";
 
@@ -95,79 +90,9 @@ export function resumedRunsContract(open: Open): void {
         expect(await runs.known(ADA, "t", "k")).toBeUndefined();
       }),
     );
-
-    rule.each(NEIGHBOURS)("are found by their owner alone: %s", (_, owner, neighbour) =>
-      inWorld(open, async ({ stores: { runs }, stores }) => {
-        const { run } = await claimed(stores, "t", { owner, idempotency_key: "k" });
-        expect(await runs.known(neighbour, "t", "k")).toBeUndefined();
-        const theirs = await claimed(stores, "t", { owner: neighbour, idempotency_key: "k" });
-        expect((await runs.known(neighbour, "t", "k"))?.id).toBe(theirs.run.id);
-        expect((await runs.known(owner, "t", "k"))?.id).toBe(run.id);
-      }),
-    );
   });
 
   describe("the run of a thread that no process executes any more", () => {
-    rule(
-      "is taken by a process that asks for the thread's next run once its process died, before those that wait",
-      () =>
-        inWorld(open, async ({ stores, advance }) => {
-          const { runs, events } = stores;
-          const { lease, run, request } = await claimed(stores, "t");
-          const [left, waiting] = [userMessage("left"), newRun("t")];
-          await events.append(lease, [note("one")]);
-          await runs.steer(ADA, "t", run.id, left);
-          await runs.start(ADA, waiting, "queue");
-          advance(LEASE_MS - 1);
-          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-          advance(2);
-          const claim = await runs.claimNext(ADA, "t");
-          expect(claim).toMatchObject({
-            lease: { ...lease, epoch: lease.epoch + 1 },
-            run: { id: run.id, status: "running", attempt: 2 },
-            request,
-          });
-          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-          expect(await runs.claimAbandoned(10)).toEqual([]);
-          await expect(events.append(lease, [done()])).rejects.toMatchObject({ code: "lease_lost" });
-          if (!claim) return;
-          expect(await runs.inbox(claim.lease)).toEqual([left]);
-          await events.append(claim.lease, [note("two"), done()]);
-          const entries = await readAll(stores, lease);
-          expect(seqsOf(entries)).toEqual(upTo(4));
-          expect(entries.map(({ epoch }) => epoch - lease.epoch)).toEqual([0, 1, 1, 1]);
-          expect((await runs.claimNext(ADA, "t"))?.run).toMatchObject({ id: waiting.id, attempt: 1 });
-        }),
-    );
-
-    rule("stays with a process that renews in time", () =>
-      inWorld(open, async ({ stores: { runs }, stores, advance }) => {
-        const { lease } = await claimed(stores, "t");
-        for (let n = 0; n < 3; n++) {
-          advance(LEASE_MS - 1);
-          await runs.renew(lease);
-          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-        }
-      }),
-    );
-
-    rule("is taken at once when it was given back, as often as that happens", () =>
-      inWorld(open, async ({ stores }) => {
-        const { runs, events } = stores;
-        let { lease } = await claimed(stores, "t");
-        await runs.start(ADA, newRun("t"), "queue");
-        for (const attempt of upTo(6, 2)) {
-          await runs.release(lease);
-          const claim = await runs.claimNext(ADA, "t");
-          expect(claim?.run).toMatchObject({ id: lease.run_id, attempt });
-          if (claim) lease = claim.lease;
-        }
-        expect(await runs.claimAbandoned(10)).toEqual([]);
-        await events.append(lease, [done()]);
-        expect(await runs.get(ADA, "t", lease.run_id)).toMatchObject({ status: "success", attempt: 6 });
-      }),
-    );
-
     test("is taken by exactly one of those who look, wherever they look", () =>
       inWorld(open, async ({ stores: { runs }, stores, advance }) => {
         const { run } = await claimed(stores, "t");
@@ -179,42 +104,5 @@ export function resumedRunsContract(open: Open): void {
         const taken = (await Promise.all(looks)).flat().filter((claim) => claim !== undefined);
         expect(taken.map((claim) => [claim.run.id, claim.run.attempt])).toEqual([[run.id, 2]]);
       }));
-
-    rule("is ended when it died too often, and the next one is taken in its place", () =>
-      inWorld(
-        open,
-        async ({ stores: { runs, threads }, stores, advance }) => {
-          const { run } = await claimed(stores, "t");
-          const waiting = newRun("t");
-          await runs.start(ADA, waiting, "queue");
-          for (const attempt of [2, undefined]) {
-            advance(LEASE_MS + 1);
-            const claim = await runs.claimNext(ADA, "t");
-            expect(claim?.run.id).toBe(attempt ? run.id : waiting.id);
-          }
-          const crashed = { status: "error", attempt: 2, error: { code: "crashed_too_often" } };
-          expect(await runs.get(ADA, "t", run.id)).toMatchObject(crashed);
-          for (let n = 0; n < 2; n++) {
-            advance(LEASE_MS + 1);
-            await runs.claimNext(ADA, "t");
-          }
-          expect(await runs.get(ADA, "t", waiting.id)).toMatchObject(crashed);
-          expect(await threads.get(ADA, "t")).toMatchObject({ status: "error" });
-          expect(await runs.claimNext(ADA, "t")).toBeUndefined();
-          expect(await runs.claimAbandoned(10)).toEqual([]);
-        },
-        { maxAttempts: 2 },
-      ),
-    );
-
-    rule.each(NEIGHBOURS)("is its owner's alone: %s", (_, owner, neighbour) =>
-      inWorld(open, async ({ stores: { runs }, stores }) => {
-        const { lease } = await claimed(stores, "t", { owner });
-        await runs.release(lease);
-        expect(await runs.claimNext(neighbour, "t")).toBeUndefined();
-        const claim = await runs.claimNext(owner, "t");
-        expect(claim?.lease).toMatchObject({ owner, run_id: lease.run_id });
-      }),
-    );
   });
 }

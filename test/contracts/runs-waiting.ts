@@ -1,7 +1,7 @@
 // What every RunStore promises of runs that wait for a process with room: whose turn it is.
 
 import { describe, expect, test } from "vitest";
-import type { NewRun, Stores, WhenBusy } from "../../src/agent/core/stores.ts";
+import type { NewRun, Stores } from "../../src/agent/core/stores.ts";
 import type { Owner } from "../../src/protocol/ids.ts";
 import {
   ADA,
@@ -63,31 +63,6 @@ export function waitingRunsContract(open: Open): void {
       }),
     );
 
-    rule("wait for a busy thread as all others do", () =>
-      inWorld(
-        open,
-        async ({ stores }) => {
-          const enqueue = (run: ReturnType<typeof newRun>, how: WhenBusy) =>
-            stores.runs.enqueue(ADA, run, how);
-          const { lease, run } = await claimed(stores, "t");
-          await expect(enqueue(newRun("t"), "reject")).rejects.toMatchObject({
-            ...{ code: "thread_busy", details: { run_id: run.id } },
-          });
-          const [a, b] = [newRun("t"), newRun("t")];
-          expect(await enqueue(a, "queue")).toMatchObject({ outcome: "queued" });
-          expect(await enqueue(b, "front")).toMatchObject({ outcome: "queued" });
-          await expect(enqueue(newRun("t"), "queue")).rejects.toMatchObject({ code: "queue_full" });
-          expect(await stores.runs.claimAbandoned(10)).toEqual([]);
-          await stores.events.append(lease, [done()]);
-          const [claim] = await stores.runs.claimAbandoned(10);
-          expect(claim?.run.id).toBe(b.id);
-          if (claim) await stores.events.append(claim.lease, [done()]);
-          expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(a.id);
-        },
-        { queueLength: 2 },
-      ),
-    );
-
     rule("leave room for one that goes before them all, however many wait", () =>
       inWorld(
         open,
@@ -108,30 +83,6 @@ export function waitingRunsContract(open: Open): void {
           }
         },
         { queueLength: 2 },
-      ),
-    );
-
-    rule("are accepted once for each idempotency key of a thread, and have an id of their own", () =>
-      inWorld(
-        open,
-        async ({ stores }) => {
-          const keyed = () => newRun("t", { idempotency_key: "k" });
-          const again = () => stores.runs.enqueue(ADA, keyed(), "queue");
-          const first = await again();
-          expect(first.outcome).toBe("queued");
-          expect(await again()).toEqual({ outcome: "known", run: first.run });
-          expect(await stores.runs.start(ADA, keyed(), "queue")).toEqual({
-            outcome: "known",
-            run: first.run,
-          });
-          await expect(
-            stores.runs.enqueue(ADA, newRun("t", { id: first.run.id }), "queue"),
-          ).rejects.toMatchObject({ code: "already_exists" });
-          const [claim] = await stores.runs.claimAbandoned(10);
-          if (claim) await stores.events.append(claim.lease, [done()]);
-          expect(await again()).toMatchObject({ outcome: "known", run: { status: "success" } });
-        },
-        { tenantQueueLength: 1 },
       ),
     );
 

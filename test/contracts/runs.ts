@@ -66,15 +66,6 @@ export function runsContract(open: Open): void {
         expect((await stores.runs.list(ADA, "t", { limit: 100 })).items).toHaveLength(1);
       }));
 
-    rule("are executed side by side on different threads", () =>
-      inWorld(open, async ({ stores }) => {
-        const claims = await Promise.all(Array.from({ length: 20 }, (_, n) => claimed(stores, `t${n}`)));
-        await Promise.all(claims.map(({ lease }) => stores.events.append(lease, [message("x"), done()])));
-        for (const { lease } of claims)
-          expect((await stores.runs.get(ADA, lease.thread_id, lease.run_id))?.status).toBe("success");
-      }),
-    );
-
     rule("wait for a busy thread, and take their turn in order", () =>
       inWorld(open, async ({ stores }) => {
         const first = await claimed(stores, "t");
@@ -98,20 +89,6 @@ export function runsContract(open: Open): void {
         expect(await stores.runs.claimNext(ADA, "t")).toBeUndefined();
         expect(await stores.runs.claimNext(ADA, "unknown")).toBeUndefined();
         expect(await stores.runs.active(ADA, "t")).toBeUndefined();
-      }),
-    );
-
-    rule("do not overtake those who wait when the thread has just become free", () =>
-      inWorld(open, async ({ stores }) => {
-        const { lease } = await claimed(stores, "t");
-        const waiting = newRun("t");
-        await stores.runs.start(ADA, waiting, "queue");
-        await stores.events.append(lease, [done()]);
-        await expect(stores.runs.start(ADA, newRun("t"), "reject")).rejects.toMatchObject({
-          ...{ code: "thread_busy", details: { run_id: waiting.id } },
-        });
-        expect(await stores.runs.start(ADA, newRun("t"), "queue")).toMatchObject({ outcome: "queued" });
-        expect((await stores.runs.claimNext(ADA, "t"))?.run.id).toBe(waiting.id);
       }),
     );
 

@@ -135,17 +135,6 @@ export function beginningContract(open: Open): void {
       }),
     );
 
-    rule("go back to one of their messages as all others do", () =>
-      inWorld(open, async ({ stores }) => {
-        const [one, two] = [userMessage("one"), userMessage("two")];
-        await stores.threads.create(ADA, { id: "t", metadata: {}, messages: [one, two] });
-        const { lease } = await claimed(stores, "t", { rewind_to: two.id });
-        expect(await stores.threads.messages(ADA, "t")).toEqual([one]);
-        await stores.events.append(lease, [said(two), done()]);
-        expect(await stores.threads.messages(ADA, "t")).toEqual([one, two]);
-      }),
-    );
-
     test("may begin with any number of messages", () =>
       inWorld(open, async ({ stores: { threads } }) => {
         const messages = upTo(2000).map((n) => userMessage(`message ${n}`));
