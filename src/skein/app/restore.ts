@@ -120,6 +120,6 @@ export function requireFiles(store: string): void {
   if (store === "sqlite") return;
   throw new AppError(
     "invalid_request",
-    `STORE=${store} has no backup of its own. docs/guides/operations.md says how to back it up.`,
+    `STORE=${store} has no backup of its own: see docs/guides/backups.md.`,
   );
 }

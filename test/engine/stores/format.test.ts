@@ -1,4 +1,4 @@
-// Which processes may use a store that others have used: docs/guides/operations.md, "Upgrades".
+// Which processes may use a store that others have used: docs/guides/upgrades.md.
 
 import { copyFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";

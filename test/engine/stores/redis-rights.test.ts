@@ -17,7 +17,7 @@ afterAll(async () => {
 
 /** The rights that the docs list for operators. */
 async function documented(): Promise<string[]> {
-  const page = await readFile(new URL("../../../docs/guides/operations.md", import.meta.url), "utf8");
+  const page = await readFile(new URL("../../../docs/guides/redis.md", import.meta.url), "utf8");
   const [, rights = ""] =
     /^ACL SETUSER skein on >PASSWORD (.*)$/m.exec(page) ?? expect.fail("No rights there.");
   return rights.split(" ");

@@ -64,7 +64,7 @@ export const COMMANDS = [
 ] as const;
 
 /** Names the section that lists the rights. */
-const HELP = "docs/guides/operations.md lists the rights that it needs.";
+const HELP = "The guide docs/guides/redis.md lists the rights that it needs.";
 
 /** Throws `config_invalid` for a user without the rights, `unavailable`. */
 export async function checkRights(
