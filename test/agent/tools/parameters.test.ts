@@ -109,6 +109,7 @@ test.each([
   ],
   ["an odd name in an alternative", { anyOf: [{ properties: { "a b": text } }] }, '"a b"'],
   ["a type of another language", { properties: { a: { type: "float" } } }, "have a wrong `type`"],
+  ["a number for a schema", { properties: { a: 5 } }, "contain a value that is not a JSON Schema"],
   ["a schema elsewhere", { properties: { a: { $ref: "https://example.com/a" } } }, "have a wrong `$ref`"],
 ])("says what is wrong with %s", (_, schema, fault) => {
   expect(shown(schema)).toContain(fault);

@@ -84,6 +84,11 @@ const BROKEN: readonly (readonly [file: string, text: string, said: string])[] =
     plugin("late", "routes: async () => {}"),
     "plugin `late` has `routes`, which need a restart to change: name it under `plugins` in server.yaml",
   ],
+  [
+    "backend.ts",
+    plugin("backend", "backends: { mine: { options: z.string(), create: () => ({}) } }"),
+    "./backend.ts: backends.mine.options: must be a `z.object`",
+  ],
 ];
 
 test("every fault of every plugin is reported with its place", async () => {

@@ -14,7 +14,17 @@ const answered = (result: object) => call(servers, "mcp__a__kinds", { ...result 
 const base64 = (bytes: string) => Buffer.from(bytes, "latin1").toString("base64");
 const PNG = base64("\x89PNG\r\n\x1a\n and so on");
 
+/** An image of a kind, as its first bytes tell it. */
+const image = (media_type: string, start: string): [block: object, content: unknown] => {
+  const data = base64(`${start} \xff`);
+  return [{ type: "image", data, mimeType: "image/bmp" }, [{ type: "image", media_type, data }]];
+};
+
 const cases: Readonly<Record<string, [block: object, content: unknown]>> = {
+  "a JPEG is one": image("image/jpeg", "\xff\xd8\xff\xe0"),
+  "a GIF is one": image("image/gif", "GIF89a"),
+  "an old GIF is one": image("image/gif", "GIF87a"),
+  "a WebP image is one": image("image/webp", "RIFF\x01\x02\x03\nWEBP"),
   "text is text": [{ type: "text", text: "hello" }, "hello"],
   "an image is what its bytes say": [
     { type: "image", data: PNG, mimeType: "image/jpeg" },
