@@ -18,11 +18,18 @@ const out = process.argv[2] ?? path("docs/images");
 const MAX_BYTES = 150_000;
 
 const AGENTS = {
+  plugins: [path("config/project/my-plugin.ts")],
   agents: {
     assistant: {
       description: "Plans, writes files and runs commands in a workspace of its own",
       model: "scripted:demo",
       backend: { type: "local" },
+    },
+    helper: {
+      description: "Rolls dice, and asks before it does",
+      model: "scripted:dice.yaml",
+      tools: ["roll_dice"],
+      hooks: { permissions: { rules: [{ ask: "roll_dice" }] } },
     },
     editor: {
       description: "Changes what is there",
@@ -61,6 +68,10 @@ const SCRIPT = [
   },
   { say: "Each line now says what it is, and the last one is the sum." },
 ];
+const DICE = [
+  { say: "I roll two dice. ", call: [{ tool: "roll_dice", args: { count: 2, sides: 6 } }] },
+  { say: "There they are." },
+];
 
 const folder = mkdtempSync(join(tmpdir(), "skein-pictures-"));
 let browser: Browser | undefined;
@@ -85,6 +96,15 @@ try {
   await page.getByRole("button", { name: "squares.sh", exact: true }).last().click();
   await page.getByRole("region", { name: "Difference" }).first().waitFor();
   await take(page, "files");
+
+  await page.setViewportSize({ width: 960, height: 600 });
+  await page.goto(`${server.url}/#/t/dice`);
+  await page.getByRole("button", { name: "Allow", exact: true }).waitFor();
+  await take(page, "approval");
+  await page.getByRole("button", { name: "Allow", exact: true }).click();
+  await page.getByText("There they are.").waitFor();
+  await page.getByText("roll_dice").last().click();
+  await take(page, "dice");
 } finally {
   await browser?.close();
   await stop();
@@ -93,6 +113,7 @@ try {
 
 async function serve(): Promise<{ url: string; stop: () => Promise<void> }> {
   writeFileSync(join(folder, "edits.yaml"), JSON.stringify(SCRIPT));
+  writeFileSync(join(folder, "dice.yaml"), JSON.stringify(DICE));
   writeFileSync(join(folder, "agents.yaml"), JSON.stringify(AGENTS));
   const env = {
     ...{ PATH: process.env.PATH, PORT: "0", LOG_LEVEL: "silent" },
@@ -134,6 +155,7 @@ async function fill(baseUrl: string): Promise<void> {
   await client.files.write("squares.sh", BEFORE, { agent: "editor" });
   await run("named-squares", "Name the squares", "Say what each number is, and add them up.", "editor");
   await run("first-try", "A first try", "What can you do?");
+  await run("dice", "Two dice", "Roll two dice.", "helper");
   await run("squares", "Squares in a shell script", "Hello, what can you do?");
 }
 

@@ -16,4 +16,7 @@ test("the documentation builds as a site that can be searched", () => {
   const [index = ""] = globSync("dist/assets/chunks/@localSearchIndexroot*.js", { cwd: SITE });
   const words = readFileSync(`${SITE}${index}`, "utf8");
   for (const word of ["summarization", "langgraph", "retention"]) expect(words).toContain(word);
+  expect(readFileSync(`${SITE}dist/llms.txt`, "utf8")).toContain(
+    "- [Run Skein](/start/run-skein): In ten minutes ",
+  );
 });

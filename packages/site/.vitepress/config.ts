@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { defineConfig } from "vitepress";
+import { writeList } from "./llms.ts";
 import { sidebar, UNLISTED } from "./sidebar.ts";
 
 const { homepage } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
@@ -17,6 +18,7 @@ export default defineConfig({
   rewrites: (page) => page.replace(/README\.md$/, "index.md"),
   outDir: "./dist",
   cleanUrls: true,
+  buildEnd: ({ outDir }) => writeList(outDir),
   themeConfig: {
     search: { provider: "local" },
     outline: [2, 3],

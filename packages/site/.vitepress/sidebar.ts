@@ -6,7 +6,7 @@ import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { DefaultTheme } from "vitepress";
 
-const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
+export const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
 const FOLDERS = ["start", "guides", "reference", "concepts", "contributing"];
 /** Generated reports of public types, which are for those who change them. */
 export const UNLISTED = ["reference/api/*.md"];
