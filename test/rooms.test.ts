@@ -135,11 +135,11 @@ test("every room imports only what it may", () => {
 });
 
 /** What few need: loaded when an agent, or the machine, needs it. */
-const ON_DEMAND = ["agent/hooks/extra"];
+const ON_DEMAND = ["agent/hooks/extra", "sandbox/docker/loop-disks", "sandbox/docker/moving"];
 
 function loadedAtOnce(sources: Sources): string[] {
   return Object.entries(sources).flatMap(([file, text]) =>
-    importsOf(file, text.replaceAll(/\bimport\("[^"]+"\)/g, ""))
+    importsOf(file, text.replaceAll(/\bimport\("[^"]+"\)|^import type [^;]+;/gm, ""))
       .filter(({ target }) => ON_DEMAND.some((folder) => lies(target, [folder]) && !lies(file, [folder])))
       .map(({ target }) => `${file} → ${target}`),
   );

@@ -10,7 +10,7 @@ import type { Shell } from "../shell/shell.ts";
 import type { DockerClient, VolumeInfo } from "./engine.ts";
 import { EngineError } from "./engine-error.ts";
 import { labelOf } from "./identity.ts";
-import { type LoopDisks, linkFolders, loopDisks } from "./loop-disks.ts";
+import type { LoopDisks } from "./loop-disks/index.ts";
 
 /** Deadline of disk operations whose caller sets none. */
 const PATIENCE_MS = 60_000;
@@ -108,6 +108,7 @@ export async function openDisk(engine: DiskClient, options: DiskOptions): Promis
 
 async function loopCandidates({ folder, mark, logger }: DiskOptions): Promise<LoopDisks[]> {
   if (process.getuid?.() !== 0) return [];
+  const { linkFolders, loopDisks } = await import("./loop-disks/index.ts");
   const folders = await linkFolders(mark);
   return folders.map((links) => loopDisks({ folder, links, logger }));
 }

@@ -8,11 +8,12 @@ import { backoff } from "../../lib/backoff.ts";
 import type { Logger } from "../../lib/logger.ts";
 import type { SandboxLedger } from "../ledger.ts";
 import type { SandboxRecord, SandboxState } from "../sandbox-records.ts";
+import { deleteCopy } from "./deleting.ts";
 import type { ContainerSummary, DockerClient } from "./engine.ts";
 import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
-import { deleteCopy, drainer } from "./move.ts";
+import type { drainer } from "./moving/index.ts";
 
 /** The most sandboxes to expire in one round. */
 const BATCH_SIZE = 20;
@@ -37,7 +38,7 @@ interface ReaperOptions {
 
 export class Reaper {
   readonly #options: ReaperOptions;
-  readonly #drain: ReturnType<typeof drainer>;
+  #drain: ReturnType<typeof drainer> | undefined;
   readonly #closing = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> = Promise.resolve();
@@ -50,7 +51,6 @@ export class Reaper {
 
   constructor(options: ReaperOptions) {
     this.#options = options;
-    this.#drain = drainer(options.engines, options.logger);
   }
 
   /** Safe to repeat. */
@@ -92,9 +92,17 @@ export class Reaper {
         await expire(host, seen, this.#closing.signal).catch((error: unknown) => this.#complain("", error));
     }
     // Files take longer than a round may: meanwhile use has to be reported.
-    this.#moving ??= this.#drain(hosts, this.#closing.signal)
+    this.#moving ??= this.#empty(hosts.filter(({ name }) => engines.isDraining(name)))
       .catch((error: unknown) => this.#complain("", error))
       .finally(() => (this.#moving = undefined));
+  }
+
+  /** Moves the files of engines that drain to others. */
+  async #empty(hosts: readonly Host[]): Promise<void> {
+    if (hosts.length === 0) return;
+    const { engines, logger } = this.#options;
+    this.#drain ??= (await import("./moving/index.ts")).drainer(engines, logger);
+    await this.#drain(hosts, this.#closing.signal);
   }
 
   async #lookAt(host: Host): Promise<void> {

@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { afterAll, onTestFinished } from "vitest";
 import { openDisk } from "../../../src/sandbox/docker/disk.ts";
 import { connect } from "../../../src/sandbox/docker/engine.ts";
-import { linkFolders } from "../../../src/sandbox/docker/loop-disks.ts";
+import { linkFolders } from "../../../src/sandbox/docker/loop-disks/index.ts";
 import type { Engine } from "../../support/engine.ts";
 
 const { signal } = new AbortController();

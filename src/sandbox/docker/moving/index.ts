@@ -7,23 +7,20 @@
 import { createHash } from "node:crypto";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { AppError } from "../../agent/core/errors.ts";
-import type { Logger } from "../../lib/logger.ts";
-import { randomId } from "../../lib/random-id.ts";
-import type { SandboxLedger } from "../ledger.ts";
-import type { SandboxRecord } from "../sandbox-records.ts";
-import type { Engines } from "./engines.ts";
-import type { Host } from "./host.ts";
-import { ERRAND, labelsOf, MOVE } from "./identity.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import type { Logger } from "../../../lib/logger.ts";
+import { randomId } from "../../../lib/random-id.ts";
+import type { SandboxRecord } from "../../sandbox-records.ts";
+import { deleteCopy, deleteFiles, holding } from "../deleting.ts";
+import type { Engines } from "../engines.ts";
+import type { Host } from "../host.ts";
+import { ERRAND, labelsOf, MOVE } from "../identity.ts";
 
 /** The image of containers that never run: through them an engine gives out and takes files. */
 const IMAGE = "skein-courier:1";
 const FOLDER = "/workspace";
 /** What a workspace holds whose size no ledger knows: the default of `disk`. */
 const USUAL_BYTES = 1024 ** 3;
-/** Well within the minute after which others believe that this process is dead. */
-const EXTEND_MS = 15_000;
-
 /**
  * False, with no effect, when it was used meanwhile or has a copy that is to be deleted first. After a failure its files
  * are where they were; throws the reason.
@@ -64,57 +61,6 @@ export async function moveSandbox(
   await ledger.settle(hold.record, "removed", deleted);
   logger.info({ sandbox: seen.id, from: from.name, to: to.name }, "moved a sandbox to another engine");
   return true;
-}
-
-/** Deletes what a move has left on the engine `copy`. False, with no effect, when the sandbox was used meanwhile. */
-export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
-  if (seen.copy !== copy.name || (seen.state !== "stopped" && seen.state !== "removed")) return false;
-  const begun = await copy.ledger.begin(seen);
-  if (!begun) return false;
-  await using hold = holding(copy.ledger, begun, signal);
-  const where = await deleteFiles(copy, seen.id).then(
-    () => ({ copy: null }),
-    async (error: unknown) => {
-      await copy.ledger.settle(hold.record, seen.state as "stopped" | "removed");
-      throw error;
-    },
-  );
-  return copy.ledger.settle(hold.record, seen.state, where);
-}
-
-/** Also those of a user who is being deleted. No effect where there are none. */
-export async function deleteFiles({ engine, disk }: Host, id: string): Promise<void> {
-  await engine.remove(id);
-  await disk.remove(id);
-}
-
-/** Keeps others from a sandbox that is `ending`, until it is disposed. */
-function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: AbortSignal) {
-  const lost = new AbortController();
-  let record = begun;
-  let last: Promise<void> = Promise.resolve();
-  const extend = (where?: Parameters<SandboxLedger["extend"]>[1]): Promise<void> => {
-    const next = last.then(async () => {
-      const extended = await ledger.extend(record, where);
-      if (!extended) throw new AppError("unavailable", "Another server has taken the sandbox over.");
-      record = extended;
-    });
-    last = next.catch((error: unknown) => lost.abort(error));
-    return next;
-  };
-  const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
-  return {
-    /** Aborts with the caller's signal, or when others have the sandbox. */
-    signal: AbortSignal.any([signal, lost.signal]),
-    extend,
-    get record() {
-      return record;
-    },
-    async [Symbol.asyncDispose]() {
-      clearInterval(timer);
-      await last;
-    },
-  };
 }
 
 async function copyFiles(from: Host, to: Host, seen: SandboxRecord, signal: AbortSignal): Promise<void> {
@@ -211,7 +157,7 @@ const BATCH_SIZE = 100;
 /** One that could not be moved is not copied again at once. */
 const RETRY_MS = 5 * 60_000;
 
-/** Returns a function that moves what may be moved now, and passes over what is in use or has failed shortly before. */
+/** Returns a function that moves what may be moved now from these engines, and passes over what is in use or has failed shortly before. */
 export function drainer(engines: Engines, logger: Logger) {
   const failed = new Map<string, number>();
 
@@ -230,7 +176,7 @@ export function drainer(engines: Engines, logger: Logger) {
 
   return async (hosts: readonly Host[], signal: AbortSignal): Promise<void> => {
     for (const [id, at] of failed) if (performance.now() - at > RETRY_MS) failed.delete(id);
-    for (const from of hosts.filter(({ name }) => engines.isDraining(name)))
+    for (const from of hosts)
       for (const seen of await unusedOn(from))
         if (!signal.aborted && !failed.has(seen.id)) await move(from, seen, signal);
   };

@@ -10,10 +10,10 @@ import { constants } from "node:fs";
 import { access, lstat, mkdir, open, readdir, readlink, rename, rm, statfs, symlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError } from "../../agent/core/errors.ts";
-import type { Logger } from "../../lib/logger.ts";
-import { isFit, makeImage, readImage, repairImage } from "./disk-image.ts";
-import { CommandFailed, runCommand, withLock } from "./host-command.ts";
+import { AppError } from "../../../agent/core/errors.ts";
+import type { Logger } from "../../../lib/logger.ts";
+import { CommandFailed, runCommand, withLock } from "../host-command.ts";
+import { isFit, makeImage, readImage, repairImage } from "./image.ts";
 
 /** What `statfs` calls a tmpfs. */
 const IN_MEMORY = 0x01021994;

@@ -2,7 +2,7 @@
 // the host it takes up only what is in it. The caller must have the file to itself: no other process or device uses it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
-import { CommandFailed, runCommand } from "./host-command.ts";
+import { CommandFailed, runCommand } from "../host-command.ts";
 
 /** The uid and gid of a sandbox's user. */
 const TENANT = 1000;

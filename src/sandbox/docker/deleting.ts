@@ -1,0 +1,60 @@
+// Deletes the files of a sandbox from an engine, those that a move has left there among them.
+
+import { AppError } from "../../agent/core/errors.ts";
+import type { SandboxLedger } from "../ledger.ts";
+import type { SandboxRecord } from "../sandbox-records.ts";
+import type { Host } from "./host.ts";
+
+/** Well within the minute after which others believe that this process is dead. */
+const EXTEND_MS = 15_000;
+
+/** Deletes what a move has left on the engine `copy`. False, with no effect, when the sandbox was used meanwhile. */
+export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
+  if (seen.copy !== copy.name || (seen.state !== "stopped" && seen.state !== "removed")) return false;
+  const begun = await copy.ledger.begin(seen);
+  if (!begun) return false;
+  await using hold = holding(copy.ledger, begun, signal);
+  const where = await deleteFiles(copy, seen.id).then(
+    () => ({ copy: null }),
+    async (error: unknown) => {
+      await copy.ledger.settle(hold.record, seen.state as "stopped" | "removed");
+      throw error;
+    },
+  );
+  return copy.ledger.settle(hold.record, seen.state, where);
+}
+
+/** Also those of a user who is being deleted. No effect where there are none. */
+export async function deleteFiles({ engine, disk }: Host, id: string): Promise<void> {
+  await engine.remove(id);
+  await disk.remove(id);
+}
+
+/** Keeps others from a sandbox that is `ending`, until it is disposed. */
+export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: AbortSignal) {
+  const lost = new AbortController();
+  let record = begun;
+  let last: Promise<void> = Promise.resolve();
+  const extend = (where?: Parameters<SandboxLedger["extend"]>[1]): Promise<void> => {
+    const next = last.then(async () => {
+      const extended = await ledger.extend(record, where);
+      if (!extended) throw new AppError("unavailable", "Another server has taken the sandbox over.");
+      record = extended;
+    });
+    last = next.catch((error: unknown) => lost.abort(error));
+    return next;
+  };
+  const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
+  return {
+    /** Aborts with the caller's signal, or when others have the sandbox. */
+    signal: AbortSignal.any([signal, lost.signal]),
+    extend,
+    get record() {
+      return record;
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await last;
+    },
+  };
+}
