@@ -1,5 +1,5 @@
-// Writes openapi.yaml from the routes' own schemas, and the client's types. With --check it only tells whether the files
-// are up to date.
+// Writes openapi.yaml from the routes' own schemas, the client's types and the tables of docs/reference/http.md. With --check it
+// compares the files only.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { STATUS_CODES } from "node:http";
@@ -16,7 +16,10 @@ import { createServer, type HttpServer } from "../src/server/http/server.ts";
 import type { HttpServices } from "../src/server/http/services.ts";
 import { addWire } from "../src/wires/index.ts";
 import { operationId } from "./operation-ids.ts";
+import { withRouteTables } from "./route-tables.ts";
 import { type Document, wireTypes } from "./wire-types.ts";
+
+const ROUTES_PAGE = "docs/reference/http.md";
 
 /** Each file with its text. */
 export async function generate(): Promise<ReadonlyMap<string, string>> {
@@ -25,6 +28,10 @@ export async function generate(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ["openapi.yaml", yaml],
     ["src/client/wire.ts", wireTypes(document, STREAMED)],
+    [
+      ROUTES_PAGE,
+      withRouteTables(await readFile(new URL(`../${ROUTES_PAGE}`, import.meta.url), "utf8"), document.paths),
+    ],
   ]);
 }
 
