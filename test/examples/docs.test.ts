@@ -15,6 +15,7 @@ import { parseDuration } from "../../src/lib/units.ts";
 import { BackendOptions, backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
 import { isWirePath } from "../../src/server/config/wire-names.ts";
+import { agentWith } from "../agent/hooks/made.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
@@ -51,9 +52,12 @@ test("the hooks that users may change are those that say so", () => {
   expect(configured).toEqual(named("configure").toSorted());
 });
 
-test("hooks.md lists all hooks in the order in which they surround an agent", () => {
+test("hooks.md lists all hooks in the order in which they surround an agent, and which of them are on without a word", () => {
   const [, , ...listed] = rows("docs/reference/hooks.md", "## Built-in hooks");
-  expect(listed.map(([cell = ""]) => /^\[`(\w+)`\]/.exec(cell)?.[1])).toEqual(hooks.map(({ name }) => name));
+  const isActive = ({ activeByDefault }: (typeof hooks)[number]) => activeByDefault(agentWith());
+  expect(listed.map(([cell = "", on]) => [/^\[`(\w+)`\]/.exec(cell)?.[1], on?.startsWith("always")])).toEqual(
+    hooks.map((hook) => [hook.name, isActive(hook)]),
+  );
 });
 
 test("no link of the documentation leads nowhere", () => {

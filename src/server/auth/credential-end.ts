@@ -33,6 +33,7 @@ export function createCredentials(
   findKey: ApiKeyStore["find"] | undefined,
   logger: Pick<Logger, "warn">,
   now: () => number = Date.now,
+  checkMs = CHECK_MS,
 ): Credentials {
   /** By the id of the key; all credentials that are none under undefined. */
   const watched = new Map<string | undefined, Set<Watch>>();
@@ -94,7 +95,7 @@ export function createCredentials(
       const watch = { expires_at, onEnd };
       const watches = watched.get(api_key) ?? new Set();
       watched.set(api_key, watches.add(watch));
-      timer ??= setInterval(() => void checkAll(), CHECK_MS).unref();
+      timer ??= setInterval(() => void checkAll(), checkMs).unref();
       return () => forget(api_key, watch);
     },
   };

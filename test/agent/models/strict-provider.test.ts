@@ -135,6 +135,7 @@ describe("openai", () => {
     ["expected a string, got null", { messages: [ask, { role: "assistant", content: null }, ask] }],
     ["maximum length 40", { messages: [ask, calling("x".repeat(41)), tool("x".repeat(41))] }],
     ["pattern", { messages: [ask, calling("a", "{}", "files.read"), tool("a")] }],
+    ["'temperature' is not supported", { temperature: 0.2, reasoning_effort: "low" }],
     ["not a JSON object", { messages: [ask, calling("a", '{"path":'), tool("a")] }],
     ["empty string", { messages: [{ role: "user", content: " " }] }],
     [

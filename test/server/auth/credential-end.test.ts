@@ -3,6 +3,7 @@ import { AppError } from "../../../src/agent/core/errors.ts";
 import type { KeptApiKey } from "../../../src/server/auth/api-keys.ts";
 import { createCredentials } from "../../../src/server/auth/credential-end.ts";
 
+const OFTEN_MS = 5;
 const KEY: KeptApiKey = {
   ...{ id: "key", tenant: "acme", user: "ada", scopes: ["read"], name: "", hash: "" },
   created_at: "2026-11-21T10:00:00.000Z",
@@ -11,7 +12,8 @@ const REVOKED = { ...KEY, revoked_at: "2026-11-21T11:00:00.000Z" };
 
 test("a key is looked up once for all that it opened, until the last of it is closed", async () => {
   let asked = 0;
-  const credentials = createCredentials(async () => (++asked < 2 ? KEY : REVOKED), { warn() {} });
+  const find = async () => (++asked < 2 ? KEY : REVOKED);
+  const credentials = createCredentials(find, { warn() {} }, Date.now, OFTEN_MS);
   const ended: unknown[] = [];
   for (let n = 0; n < 1_000; n++) credentials.watch({ api_key: "key" }, ({ code }) => ended.push(code));
   credentials.watch({ api_key: "key" }, () => expect.fail("It was closed."))();
@@ -27,7 +29,7 @@ test("while the store of keys fails nothing is ended, and the log says so once",
     if (++asked < 3) throw new AppError("unavailable", "The store cannot be reached.");
     return undefined;
   };
-  const credentials = createCredentials(find, { warn: (details) => log.push(details) });
+  const credentials = createCredentials(find, { warn: (details) => log.push(details) }, Date.now, OFTEN_MS);
   const { promise, resolve } = Promise.withResolvers<AppError>();
   credentials.watch({ api_key: "key" }, resolve);
   expect(await promise).toMatchObject({ code: "credentials_revoked" });

@@ -98,6 +98,7 @@ const CHECKS: readonly ((body: Body) => string | undefined)[] = [
   uniqueIds,
   toolChoice,
   reasoningEffort,
+  temperature,
   responseFormat,
 ];
 
@@ -183,5 +184,11 @@ function incompleteIn(schema: unknown): string | undefined {
 function reasoningEffort({ model, tools, reasoning_effort }: Body) {
   return tools && /^gpt-5\.[4-9]|^gpt-[6-9]/.test(model) && reasoning_effort !== "none"
     ? `Function tools with reasoning_effort are not supported for ${model} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`
+    : undefined;
+}
+
+function temperature({ temperature, reasoning_effort }: Body) {
+  return temperature !== undefined && reasoning_effort !== undefined && reasoning_effort !== "none"
+    ? "Unsupported parameter: 'temperature' is not supported with this model."
     : undefined;
 }
