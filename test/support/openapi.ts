@@ -34,6 +34,8 @@ export interface Operation {
   readonly body: Schema | undefined;
   readonly isStream: boolean;
   readonly isPublic: boolean;
+  /** What its caller must have; undefined where credentials are enough, and where none are asked for. */
+  readonly scope: string | undefined;
 }
 
 const document = Document.parse(parse(readFileSync(new URL("../../openapi.yaml", import.meta.url), "utf8")));
@@ -47,6 +49,7 @@ export const operations: readonly Operation[] = Object.entries(document.paths).f
     body: requestBody && resolved(requestBody.content["application/json"]?.schema),
     isStream: Object.values(responses).some(({ content = {} }) => "text/event-stream" in content),
     isPublic: security.length === 0,
+    scope: Object.values(security[0] ?? {})[0]?.[0],
   })),
 );
 
