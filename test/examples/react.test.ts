@@ -2,27 +2,22 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { openTab, test } from "../support/chromium.ts";
 import { bundle, servePage } from "../support/page-host.ts";
 import { type Configured, serveWith } from "../support/process.ts";
 import { temporaryFolder } from "../support/server.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 const script = await bundle(new URL("../../examples/react/page.tsx", import.meta.url));
 
 const LOCAL = { backend: { type: "local" } };
 
 async function open(options: Configured) {
-  if (!chromium) throw new Error("The test is to be skipped where there is no browser.");
   const origin = await servePage(script);
   const server = await serveWith({ cors: { origins: [origin] } }, { agent: LOCAL, ...options });
   await createClient({ baseUrl: server.url }).threads.create({ id: "t1" });
-  const tab = await chromium.open(`${origin}?server=${server.url}#t1`);
+  const tab = await openTab(`${origin}?server=${server.url}#t1`);
   const { page } = tab;
   return {
     ...{ tab, page, server },

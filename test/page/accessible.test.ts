@@ -1,14 +1,9 @@
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium, type Tab } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { type Tab, test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { furnished, VIEWS } from "./furnished.ts";
 import { seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const LOOKS = (["light", "dark"] as const).flatMap((theme) =>
   [1280, 390].map((width) => ({ theme, width, height: 800 })),
@@ -81,7 +76,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
   for (const [view, [hash, text]] of Object.entries(VIEWS))
     test(view, async () => {
       const { url, run } = await furnished();
-      const tab = await seen(chromium, url);
+      const tab = await seen(url);
       await tab.go(hash.replaceAll("RUN", run), text);
       await hasNoBarriers(tab, view);
     });
@@ -89,7 +84,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
   for (const [name, [hash, text, open, shown]] of Object.entries(OPENED))
     test(name, async () => {
       const { url, run } = await furnished();
-      const tab = await seen(chromium, url);
+      const tab = await seen(url);
       await tab.go(hash.replaceAll("RUN", run), text);
       await open(tab.page);
       await tab.page.getByText(shown).filter({ visible: true }).first().waitFor();
@@ -98,7 +93,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
 
   test("the drawers of a narrow screen", async () => {
     const { url } = await furnished();
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go("#/t/full", "Done");
     for (const theme of ["light", "dark"] as const)
       for (const drawer of ["Threads and pages", "Details"]) {
@@ -112,7 +107,7 @@ describe("has no barrier for people who use a screen reader or need contrast, wi
 
   test("the form for a key", async () => {
     const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.page.getByRole("button", { name: "Sign in" }).waitFor();
     await hasNoBarriers(tab, "the form for a key");
     expect(tab.errors.splice(0).join()).toContain("401");

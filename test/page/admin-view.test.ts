@@ -1,14 +1,9 @@
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { createClient } from "../../src/client/client.ts";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const headersOf = (tenant: string, user: string, scopes: string) => ({
   "x-skein-tenant": tenant,
@@ -39,7 +34,7 @@ async function furnished() {
 
 /** The page as it is to that user. */
 async function opened(url: string, user: ReturnType<typeof headersOf>) {
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.page.getByRole("heading", { name: "Skein" }).waitFor();
   await tab.page.setExtraHTTPHeaders(user);
   await tab.page.reload();
@@ -93,7 +88,7 @@ test("an admin makes a key for a user, sees it once, and revokes it", async () =
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
   });
-  const { page, errors, go } = await seen(chromium, url);
+  const { page, errors, go } = await seen(url);
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();

@@ -1,18 +1,13 @@
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { httpServer } from "../support/hostile.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
-
 async function opened(hash: string, text: string) {
   const { url } = await startServer();
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go(hash, text);
   const { page } = tab;
   return {
@@ -76,7 +71,7 @@ const CAREFUL = `agents:
 describe("an agent can be read and tried", () => {
   test("its prompt, what its tools do and take, and a conversation with it are at hand, by keyboard and on a phone", async () => {
     const { url } = await startServer({ agents: CAREFUL });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await tab.go("#/agents/writer", "System prompt");
     for (const width of [1280, 390]) {
@@ -149,7 +144,7 @@ describe("tools and permissions on the page", () => {
       }),
     });
     expect(registered.secret).toMatch(/^whsec_/);
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await tab.go("#/tools", "find_order");
     await page.locator("summary", { hasText: "find_order" }).focus();

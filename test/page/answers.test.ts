@@ -1,17 +1,12 @@
 // What a person says while the agent waits for them: by the field, by keys, for all calls at once, and across a reload.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import type { Turn } from "../../src/agent/models/scripted.ts";
-import { startChromium } from "../support/chromium.ts";
+import { test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const AGENTS = `
 agents:
@@ -31,7 +26,7 @@ const says = async (page: Page, text: string) => {
 
 async function asked(script: readonly Turn[]) {
   const { url } = await startServer({ agents: AGENTS, script });
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   await says(page, "Go.");
   await page.locator("article.question").first().waitFor();
   return page;
@@ -142,7 +137,7 @@ describe("while the agent waits", () => {
   test("a press counts while the page moves under it, and words are kept while events come", async () => {
     const script = [{ call: [execute("echo one")] }, { say: "Then not." }];
     const { url } = await startServer({ agents: AGENTS, script });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Go.");
     const because = page.getByRole("button", { name: "Deny, because…" });
     await because.waitFor();
@@ -181,7 +176,7 @@ describe("while the agent waits", () => {
     const agents = AGENTS.replace("mode: default", "rules: [{ deny: execute, regex: 'rm' }]");
     const ask = { tool: "ask_user", args: { question: "Which colour?" } };
     const script = [{ call: [ask, execute("rm all")] }, { say: "Then not." }];
-    const { page } = await seen(chromium, (await startServer({ agents, script })).url);
+    const { page } = await seen((await startServer({ agents, script })).url);
     await says(page, "Go.");
     await page.getByRole("button", { name: "Do not answer" }).click();
     await sees(page, "Then not.");
@@ -219,7 +214,7 @@ describe("while the agent waits", () => {
       agents: AGENTS,
       script: [{ say: "Hello." }, { say: "Hello again." }],
     });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Hi.");
     await sees(page, "Hello.");
     await field(page).blur();
@@ -253,7 +248,7 @@ describe("while the agent waits", () => {
 test("Escape stops after the step only where it concerns nothing else, and the page says so", async () => {
   const { tool, entered, open } = gate();
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   await says(page, "Begin.");
   await entered;
   await sees(page, "Running gate");

@@ -1,16 +1,11 @@
-import { afterAll, describe, expect, test as pure } from "vitest";
+import { describe, expect, test as pure } from "vitest";
 import type { ToolCell } from "../../src/client/cells.ts";
 import { badEndOf, tasksOf, wholeOutputIn, wordsOf } from "../../src/page/call-words.ts";
 import { en } from "../../src/page/texts/en.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { cast, completing, delegating, TEAM } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const line = (name: string, args: object, state: ToolCell["state"] = "done") => {
   const words = wordsOf({ name, args: { ...args }, state }, en.calls);
@@ -74,7 +69,7 @@ test("cards say in words what was done; a command that failed is open, and a lon
     ],
   });
   await runs(url, "one", { input: "Go." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/t/one", "There.");
   const lines = tab.page.locator(".call > summary");
   await expect
@@ -103,7 +98,7 @@ test("a task whose subagent failed is not done, and its context has no tags, on 
     }),
   });
   await runs(url, "one", { input: "Go.", agent: "lead" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/one", "It could not.");
   await tab.look({ theme: "light", width: 390, height: 844 });

@@ -1,15 +1,10 @@
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const sees = (page: Page, text: string) => page.getByText(text).filter({ visible: true }).first().waitFor();
 const says = async (page: Page, text: string) => {
@@ -21,7 +16,7 @@ const said = (page: Page) => page.getByRole("article", { name: "You" }).locator(
 describe("a message", () => {
   test("whose reply never came is sent again after a reload, and starts one run", async () => {
     const { url } = await startServer({ script: [{ say: "Here I am." }] });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     const arrived = Promise.withResolvers<void>();
     let isHeld = false;
     await page.route("**/runs", async (route) => {
@@ -41,7 +36,7 @@ describe("a message", () => {
 
   test("that is not sent yet survives a reload", async () => {
     const { url } = await startServer();
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await page.getByLabel("Message", { exact: true }).fill("Half a thought");
     await page.reload();
     await expect.poll(() => page.getByLabel("Message", { exact: true }).inputValue()).toBe("Half a thought");
@@ -49,7 +44,7 @@ describe("a message", () => {
 
   test("can be rewritten, and is then answered again", async () => {
     const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "To Sweden.");
     await sees(page, "Answer 1.");
     await page.getByRole("article", { name: "You" }).hover();
@@ -62,10 +57,10 @@ describe("a message", () => {
 
   test("that is rewritten in another tab is replaced in this one too", async () => {
     const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "To Sweden.");
     await sees(page, "Answer 1.");
-    const other = (await seen(chromium, page.url())).page;
+    const other = (await seen(page.url())).page;
     await other.getByRole("article", { name: "You" }).hover();
     await other.getByRole("button", { name: "Rewrite" }).click();
     await says(other, "To Norway.");
@@ -77,7 +72,7 @@ describe("a message", () => {
 
 test("files go with a message: chosen, pasted and dropped", async () => {
   const { url } = await startServer({ script: [{ say: "Three files." }] });
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   await page.locator(".composer input[type=file]").setInputFiles({
     ...{ name: "chosen.csv", mimeType: "text/csv", buffer: Buffer.from("a,b") },
   });
@@ -117,7 +112,7 @@ test("files go with a message: chosen, pasted and dropped", async () => {
 
 test("a file that is dropped where none is taken does not replace the page", async () => {
   const { url } = await startServer();
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
   const isTaken = await page.evaluate(`
     const dataTransfer = new DataTransfer();
@@ -136,7 +131,7 @@ describe("while a run works", () => {
       tools: [tool],
       script: (_, call) => gated[call] ?? { say: `Answer ${call}.` },
     });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Begin.");
     await entered;
     await sees(page, "Running gate");
@@ -174,7 +169,7 @@ describe("while a run works", () => {
       script: (_, call) =>
         call === 0 ? { say: `Once upon a time ${"and on ".repeat(900)}`, delay_ms: 10 } : { say: "The end." },
     });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "A tale.");
     await sees(page, "Once upon a time");
     await page.getByRole("button", { name: "Stop", exact: false }).last().click();
@@ -191,7 +186,7 @@ describe("while a run works", () => {
   test("it can be stopped", async () => {
     const { tool, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Begin.");
     await entered;
     await page.getByRole("button", { name: "Stop", exact: false }).last().click();

@@ -4,15 +4,10 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Frame, Page } from "playwright-core";
-import { afterAll, describe, expect, onTestFinished } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect, onTestFinished } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const fenced = (source: string) => `\`\`\`mermaid\n${source}\n\`\`\``;
 
@@ -22,7 +17,7 @@ async function saying(...sources: readonly string[]) {
     script: () => ({ say: `${sources.map(fenced).join("\n\n")}\n\nThat was it.` }),
   });
   await runs(url, "drawn", { input: "Draw." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/t/drawn", "That was it.");
   return { ...tab, blocks: tab.page.locator(".code-block") };
 }

@@ -1,15 +1,10 @@
 // The front door: what a person meets first.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { openTab, test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const AGENTS = `
 agents:
@@ -28,7 +23,7 @@ const WIDTHS = [1440, 1024, 390] as const;
 
 test("the form for a key is in the middle, has the focus, and says where keys come from", async () => {
   const { url } = await startServer({ config: { auth: { scheme: "api_key" } } });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.page.getByText("Ask your operator for one.").waitFor();
   expect(await focused(tab.page)).toBe("password");
   expect(await tab.page.getByRole("heading", { name: "Skein" }).locator("svg").count()).toBe(1);
@@ -47,7 +42,7 @@ test("the form for a key is in the middle, has the focus, and says where keys co
 test("what the operator says to people who sign in is shown there, as text", async () => {
   const note = "Keys: ask <b>Ada</b>, room 12.\nhttps://wiki.example/\u202ekeys";
   const { url } = await startServer({ config: { auth: { scheme: "api_key", note } } });
-  const { page, errors } = await seen(chromium, url);
+  const { page, errors } = await seen(url);
   await page.getByText("Keys: ask <b>Ada</b>, room 12.").waitFor();
   await page.getByText("https://wiki.example/⟨U+202E⟩keys").waitFor();
   expect(errors.splice(0).join()).toContain("401");
@@ -56,7 +51,7 @@ test("what the operator says to people who sign in is shown there, as text", asy
 describe("a new conversation", () => {
   test("begins with an empty field that has the focus, and offers what the agent suggests", async () => {
     const { url } = await startServer({ agents: AGENTS });
-    const { page, errors } = await seen(chromium, url);
+    const { page, errors } = await seen(url);
     const field = page.getByLabel("Message", { exact: true });
     await page.getByRole("button", { name: "What can you do?" }).waitFor();
     expect([await field.inputValue(), await focused(page)]).toEqual(["", "Message"]);
@@ -76,7 +71,7 @@ describe("a new conversation", () => {
 
   test("keeps its field in sight at each width", async () => {
     const { url } = await startServer({ agents: AGENTS });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.page.getByRole("button", { name: "What can you do?" }).waitFor();
     for (const width of WIDTHS) {
       await tab.look({ theme: "dark", width, height: 700 });
@@ -91,8 +86,7 @@ describe("a new conversation", () => {
 test("the first view asks for each list once", async () => {
   const { url } = await startServer({ agents: AGENTS });
   const asked: string[] = [];
-  if (!chromium) throw new Error("There is no browser.");
-  const { page } = await chromium.open(url, {
+  const { page } = await openTab(url, {
     before: async (opened) => {
       await opened.clock.install();
       opened.on("request", (request) => {
@@ -109,7 +103,7 @@ test("the first view asks for each list once", async () => {
 
 test("an address that the page does not have says so, and leads to the start", async () => {
   const { url } = await startServer();
-  const { page, go } = await seen(chromium, url);
+  const { page, go } = await seen(url);
   for (const hash of ["#/nowhere", "#/t/", "#/runs/x/y", "#/%E0%A4%A"]) {
     await go("#/settings", "Colours");
     await go(hash, "There is no such page");
@@ -120,7 +114,7 @@ test("an address that the page does not have says so, and leads to the start", a
 
 test("the navigation says who is signed in, which server and version this is, and where the docs are", async () => {
   const { url } = await startServer();
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   const { version } = (await (await fetch(`${url}/health`)).json()) as { version: string };
   await page.getByTitle("Signed in as default of default").waitFor();
   await page.getByText(`${new URL(url).host} · ${version}`).waitFor();
@@ -129,7 +123,7 @@ test("the navigation says who is signed in, which server and version this is, an
 
 test("the size of text that a person has set in the browser is the size of the page", async () => {
   const { url } = await startServer();
-  const { page } = await seen(chromium, url);
+  const { page } = await seen(url);
   await page.getByRole("heading", { name: "New conversation" }).waitFor();
   const size = () => page.evaluate<string>("getComputedStyle(document.documentElement).fontSize");
   expect(await size()).toBe("15px");

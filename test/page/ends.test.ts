@@ -1,16 +1,11 @@
 // How a run ended, as a person sees and hears it: one word in the conversation, in the list and among the runs.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const sees = (page: Page, text: string | RegExp) =>
   page.getByText(text).filter({ visible: true }).first().waitFor();
@@ -24,7 +19,7 @@ const announced = (page: Page, text: string) =>
 describe("the end of a run has one word for eye and ear", () => {
   test("stopped: by a person it is neither failed nor done", async () => {
     const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await says(page, "A tale.");
     await sees(page, "and on");
@@ -41,7 +36,7 @@ describe("the end of a run has one word for eye and ear", () => {
 
   test("a stop is said once to the eye, beside the words that were kept", async () => {
     const { url } = await startServer({ script: [{ say: "and on ".repeat(900), delay_ms: 10 }] });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "A tale.");
     await sees(page, "and on");
     await page.getByRole("button", { name: "Stop", exact: false }).last().click();
@@ -66,7 +61,7 @@ describe("the end of a run has one word for eye and ear", () => {
     });
     for (const input of ["A long tale", "Say nothing", "Well?"])
       await runs(url, input.replace(/\W/g, ""), { input });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     const rowOf = (title: string) => page.locator(".thread", { hasText: title });
     await rowOf("A long tale").getByText("Cut off").waitFor();
@@ -85,7 +80,7 @@ describe("the end of a run has one word for eye and ear", () => {
         { say: "At last." },
       ],
     });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Try.");
     await announced(page, "Failed");
     await page.locator(".run-note.error code").first().waitFor();
@@ -105,7 +100,7 @@ describe("the end of a run has one word for eye and ear", () => {
   test("after a step: it is stopped, and its conversation does not wait", async () => {
     const { tool, open, entered } = gate();
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await says(page, "Begin.");
     await entered;

@@ -1,13 +1,8 @@
 import { Buffer } from "node:buffer";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 /** One pixel. */
 const PNG = Uint8Array.from(
@@ -31,7 +26,7 @@ async function workspace() {
   });
   await runs(url, "work", { input: "go" });
   const file = (path: string) => `${url}/backend/files/${path}`;
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/t/work/files", "Changed by the agent");
   const button = (name: string) => tab.page.getByRole("button", { name, exact: true });
   return {

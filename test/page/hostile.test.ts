@@ -1,17 +1,12 @@
 import fc from "fast-check";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { seedOr } from "../support/seed.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 /** Nothing answers there. */
 const EVIL = "http://127.0.0.1:9";
@@ -105,7 +100,7 @@ const VIEWS: readonly (readonly [hash: string, text: string | RegExp])[] = [
 describe("what a model, a tool or a web page has written", () => {
   test("is text in every view: nothing runs, nothing is asked of another server, no policy is broken", async () => {
     const { url, run } = await attacking();
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     for (const [hash, text] of VIEWS) {
       await tab.go(hash.replace("RUN", run), text);
       expect([hash, await tab.harm()]).toEqual([hash, []]);
@@ -116,7 +111,7 @@ describe("what a model, a tool or a web page has written", () => {
 
   test("is text also while it is streamed, cut at any place", async () => {
     const { url } = await startServer({ script: () => ({ say: `${ATTACK}\n\nThat was it.`, delay_ms: 1 }) });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await runs(url, "cut", { input: "Go.", background: true });
     await tab.go("#/t/cut", "That was it.");
     expect(await tab.harm()).toEqual([]);
@@ -124,7 +119,7 @@ describe("what a model, a tool or a web page has written", () => {
 
   test("leads nowhere but to the addresses that it shows", async () => {
     const { url } = await attacking();
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go("#/t/attack", "window.pwned=2");
     const addresses = await tab.page.evaluate<string[]>(
       `[...document.querySelectorAll("main a[href]")].map((link) => link.getAttribute("href"))`,
@@ -177,7 +172,7 @@ describe("what a model, a tool or a web page has written", () => {
     });
     for (let turn = 0; turn < 10; turn++) await runs(url, "signs", { input: texts[turn] || "Go." });
     await runs(url, "signs", { input: "That was it." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go("#/t/signs", "That was it.");
     expect(await tab.harm()).toEqual([]);
   });

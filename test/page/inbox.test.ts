@@ -1,14 +1,9 @@
 // Approvals, questions and the list of threads, as a person meets them in a browser.
 
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import type { Turn } from "../../src/agent/models/scripted.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { openTab, test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const AGENTS = `
 agents:
@@ -30,7 +25,7 @@ async function asked(script: readonly Turn[], thread = "t") {
     return answer.json();
   };
   await post(`/threads/${thread}/runs`, { input: "Go", background: true });
-  const tab = await (chromium ?? expect.fail("There is no browser.")).open(`${url}/#/inbox`);
+  const tab = await openTab(`${url}/#/inbox`);
   const card = (name: string) => tab.page.locator("article.question", { hasText: name });
   const messages = async () =>
     JSON.stringify(await (await fetch(`${url}/threads/${thread}/messages`)).json());

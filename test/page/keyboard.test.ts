@@ -1,13 +1,8 @@
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const ASKING = `
 agents:
@@ -42,7 +37,7 @@ describe("without a mouse", () => {
         { say: "It is done." },
       ],
     });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await tabTo(page, "Message");
     await page.keyboard.type("Compute it.");
     await page.keyboard.press("Enter");
@@ -66,7 +61,7 @@ describe("without a mouse", () => {
       script: [{ say: "Looking.", call: [{ tool: "ls", args: {} }] }, { say: "Done." }],
     });
     const run = await runs(url, "traced", { input: "Look." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await tab.go(`#/t/traced/r/${run}/trace`, "scripted:test");
     const spans = page.locator("button.span");
@@ -85,7 +80,7 @@ describe("without a mouse", () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "First." });
     await runs(url, "two", { input: "Second." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await page.getByLabel("Message", { exact: true }).waitFor();
     const focused = () =>
@@ -127,7 +122,7 @@ describe("without a mouse", () => {
   test("a person finds conversations, words in messages, agents, views and actions with Ctrl+K", async () => {
     const { url } = await startServer({ agents: ASKING, script: () => ({ say: "The Needle is here." }) });
     await runs(url, "hay", { input: "A haystack" });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     const { page } = tab;
     await tab.go("#/", "haystack");
     const field = page.getByRole("combobox", { name: /^Conversation, words/ });
@@ -176,7 +171,7 @@ describe("without a mouse", () => {
 
   test("what is typed after Ctrl+K goes into its field, also while what it finds is still loaded", async () => {
     const { url } = await startServer({ agents: ASKING });
-    const { page, go } = await seen(chromium, url);
+    const { page, go } = await seen(url);
     const loading = Promise.withResolvers<void>();
     await page.route(/page\/palette.*\.js$/, async (route) => {
       await loading.promise;
@@ -200,7 +195,7 @@ describe("without a mouse", () => {
   test("what has the focus is seen in every view", async () => {
     const { url } = await startServer({ agents: ASKING });
     await runs(url, "one", { input: "Hello." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     for (const [hash, text] of [
       ["#/t/one", "ok"],
       ["#/runs", "Done"],

@@ -1,18 +1,13 @@
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 test("words, numbers and dates have one language, which a person can choose", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Go." });
-  const { page, go } = await seen(chromium, url);
+  const { page, go } = await seen(url);
   const language = () => page.evaluate("document.documentElement.lang");
   expect(await language()).toBe("en-US");
   await go("#/settings", "Language");
@@ -41,7 +36,7 @@ test("an error is said in the language of the page, with the server's own words 
     config: { auth: { scheme: "api_key", bootstrap_key: key } },
     script: [{ say: "Well", fail: { code: "model_rejected", message: "It has no room." } }],
   });
-  const { page, errors } = await seen(chromium, url);
+  const { page, errors } = await seen(url);
   await page.evaluate(`localStorage.setItem("skein.language", "de")`);
   await page.reload();
   const signIn = async (given: string) => {

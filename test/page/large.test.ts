@@ -1,15 +1,10 @@
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { z } from "zod";
 import type { Model } from "../../src/agent/core/model.ts";
 import { defineTool } from "../../src/agent/core/tool.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const CALLS = 999;
 const RATE = 5_000;
@@ -36,7 +31,7 @@ agents:
           : { say: "That was the last one." },
     });
     await runs(url, "long", { input: "This was the first one." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go("#/t/long", "That was the last one.");
     // By its text: a role is looked up by the layout of every button there is.
     const earlier = tab.page.getByText("Show earlier messages", { exact: true });
@@ -51,7 +46,7 @@ agents:
 
   test(`draws ${RATE} events a second and loses none of them`, async () => {
     const { url } = await startServer({ model: fast() });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.page.evaluate(`
       window.frames_drawn = 0;
       (function frame() { window.frames_drawn++; requestAnimationFrame(frame); })();

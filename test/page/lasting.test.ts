@@ -2,7 +2,7 @@
 
 import type { Page } from "playwright-core";
 import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
+import { test } from "../support/chromium.ts";
 import { onReplicas } from "../support/deployments.ts";
 import { needing } from "../support/needing.ts";
 import { serveWith, skein } from "../support/process.ts";
@@ -11,9 +11,8 @@ import { sharedRedis } from "../support/shared-stores.ts";
 import { json } from "../support/team.ts";
 import { seen } from "./seen.ts";
 
-const [chromium, redis] = await Promise.all([startChromium(), sharedRedis()]);
-afterAll(() => Promise.all([chromium?.close(), redis?.close()]));
-const { test } = needing(chromium, "Chromium");
+const redis = await sharedRedis();
+afterAll(() => redis?.close());
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
 const SLOWLY = { say: WORDS, delay_ms: 40 };
@@ -33,7 +32,7 @@ const showsAll = (page: Page) =>
 describe("an answer that is on its way", () => {
   test("continues after a reload, with each word once", async () => {
     const { url } = await startServer({ script: [SLOWLY] });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     await page.reload();
@@ -43,7 +42,7 @@ describe("an answer that is on its way", () => {
   test("is said again, and once, when the server is killed and started again", async () => {
     const script = JSON.stringify([SLOWLY]);
     const server = await serveWith({ store: "sqlite" }, { script });
-    const { page, errors } = await seen(chromium, server.url);
+    const { page, errors } = await seen(server.url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     server.child.kill("SIGKILL");
@@ -59,7 +58,7 @@ describe("an answer that is on its way", () => {
 
   test("is shown in eight tabs at once, of which a person sees one", async () => {
     const { url } = await startServer({ script: [SLOWLY, { say: "And the next one." }] });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await says(page, "Tell me.");
     await sees(page, /word3/);
     const tabs = [page];
@@ -88,12 +87,12 @@ const setVisibility = (page: Page, state: "hidden" | "visible") =>
     document.dispatchEvent(new Event("visibilitychange"));
   `);
 
-needing(chromium && redis, "Chromium and redis-server").test(
+needing(redis, "redis-server").test(
   "an answer over two replicas has each word once, also when its stream is cut",
   async () => {
     if (!redis) throw new Error("The test has not asked for Redis.");
     const deployment = await onReplicas(redis)({ script: [SLOWLY] });
-    const { page, errors } = await seen(chromium, deployment.url);
+    const { page, errors } = await seen(deployment.url);
     deployment.cut("reset", { number: 2, bytes: 1500 });
     await says(page, "Tell me.");
     await showsAll(page);
@@ -126,7 +125,7 @@ test("who may only read finds no control that writes", async () => {
     },
     body: JSON.stringify({ input: "Go." }),
   });
-  const { page, errors, go } = await seen(chromium, server.url);
+  const { page, errors, go } = await seen(server.url);
   await page.getByLabel("API key").fill(reader);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();

@@ -1,16 +1,11 @@
 // How the page looks, at each width and in each language: what can be measured of it.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { furnished, VIEWS } from "./furnished.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const SIZES = [
   [1440, 900],
@@ -63,7 +58,7 @@ describe("nothing is cut, torn or laid over something else, wide and narrow:", (
   for (const language of ["en", "de"])
     test(`in the language ${language}`, async () => {
       const { url, run } = await furnished();
-      const tab = await seen(chromium, url);
+      const tab = await seen(url);
       const { page } = tab;
       await page.evaluate(`localStorage.setItem("skein.language", "${language}")`);
       await page.reload();
@@ -83,7 +78,7 @@ describe("nothing is cut, torn or laid over something else, wide and narrow:", (
 
 test("on a phone the button that sends stands at the end of the line of choices, or of its own", async () => {
   const { url } = await startServer();
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.page.getByRole("button", { name: "Send" }).waitFor();
   for (const width of [390, 320]) {
     await tab.look({ theme: "light", width, height: 800 });
@@ -96,7 +91,7 @@ test("on a phone the button that sends stands at the end of the line of choices,
 
 test("a conversation that does not exist says so, leads to the start, and offers nothing else", async () => {
   const { url } = await startServer();
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/nowhere", "There is no such conversation");
   expect(await page.getByText("Connecting…").count()).toBe(0);
@@ -111,7 +106,7 @@ test("a conversation that is first opened without a connection says so, and appe
   const { url } = await startServer({ script: () => ({ say: "Short." }) });
   await runs(url, "one", { input: "First." });
   await runs(url, "two", { input: "Second." });
-  const { page, go, errors } = await seen(chromium, url);
+  const { page, go, errors } = await seen(url);
   await go("#/t/one", "Short.");
   await page.context().setOffline(true);
   await go("#/t/two", "This conversation cannot be loaded without the server.");
@@ -123,7 +118,7 @@ test("a conversation that is first opened without a connection says so, and appe
 test("the side of a conversation takes no room while it has nothing to show", async () => {
   const { url } = await startServer({ script: [{ say: "Short." }] });
   await runs(url, "one", { input: "Go." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.look({ theme: "light", width: 1440, height: 900 });
   await tab.go("#/t/one", "Short.");
   const width = () => tab.page.evaluate<number>(`document.querySelector("aside.details").offsetWidth`);
@@ -134,7 +129,7 @@ test("the side of a conversation takes no room while it has nothing to show", as
 
 test("a plan leaves a conversation room for its words: on a small screen it is a drawer, which its name opens", async () => {
   const { url } = await furnished();
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.look({ theme: "light", width: 1024, height: 768 });
   await tab.go("#/t/full", "Done");
@@ -180,7 +175,7 @@ test("what is longer than any line stays within its card, its cell and its windo
   });
   await runs(url, "long", { input: `${long("Q")} مرحبا` });
   await runs(url, "failed", { input: "Fail." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/t/long", "Done.");
   await tab.page.evaluate(STILL);
   for (const [width, height] of SIZES) {
@@ -211,7 +206,7 @@ test("what is longer than any line stays within its card, its cell and its windo
 test("the way to the end is offered only while something lies below what is seen", async () => {
   const { url } = await startServer({ script: () => ({ say: "Short." }) });
   await runs(url, "one", { input: "Go." });
-  const { page, go } = await seen(chromium, url);
+  const { page, go } = await seen(url);
   await go("#/t/one", "Short.");
   await page.getByRole("article", { name: "You" }).hover();
   await page.getByRole("button", { name: "Retry" }).click();

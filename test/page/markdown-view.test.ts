@@ -1,19 +1,14 @@
 import { Buffer } from "node:buffer";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 /** A conversation in which the agent says `text`. */
 async function saying(text: string, input = "Go.") {
   const { url } = await startServer({ script: () => ({ say: `${text}\n\nThat was it.` }) });
   await runs(url, "words", { input });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/t/words", "That was it.");
   return tab;
 }
@@ -89,7 +84,7 @@ describe("an answer", () => {
   test("is read as Markdown in the reasoning of a model too", async () => {
     const { url } = await startServer({ script: [{ think: "**Planning**\n\n- one", say: "Thought of." }] });
     await runs(url, "words", { input: "Go." });
-    const { page, go } = await seen(chromium, url);
+    const { page, go } = await seen(url);
     await go("#/t/words", "Thought of.");
     await page.locator(".thought > summary").click();
     await page.locator(".thought strong", { hasText: "Planning" }).waitFor();
@@ -191,7 +186,7 @@ describe("an answer", () => {
       body: "<svg onload='window.pwned=1'/>",
     });
     await runs(url, "words", { input: "Go." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go("#/t/words", "That was it.");
     const { page } = tab;
     for (const name of ["the report", "report/summary of it.md"]) {

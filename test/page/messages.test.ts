@@ -1,15 +1,10 @@
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const field = (page: Page) => page.getByLabel("Message", { exact: true });
 
@@ -51,7 +46,7 @@ test("the buttons of a message are whole and lie over no words, and a bubble is 
   await runs(url, "one", { input: "Hi" });
   await runs(url, "one", { input: `At length: ${"word ".repeat(80)}` });
   await runs(url, "one", { input: "Again" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   for (const width of [1440, 1024, 390]) {
     await tab.look({ theme: "light", width, height: 900 });
     await tab.go("#/t/one", "A long answer.");
@@ -73,7 +68,7 @@ describe("on a page of plain http, which has no clipboard of its own", () => {
   const opened = async (script: string) => {
     const { url } = await startServer({ script: [{ say: "Take `this`." }] });
     await runs(url, "one", { input: "Words to keep" });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.page.addInitScript(`
       Object.defineProperty(Navigator.prototype, "clipboard", { value: undefined });
       ${script}
@@ -121,7 +116,7 @@ const said = (page: Page) => page.locator(".said > .words, .answer > .markdown")
 
 test("a message that is rewritten or answered again keeps its versions, and the way between them is there", async () => {
   const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
-  const { page, barriers } = await seen(chromium, url);
+  const { page, barriers } = await seen(url);
   const you = page.getByRole("article", { name: "You" });
   await says(page, "Hello.");
   await sees(page, "Answer 1.");
@@ -158,7 +153,7 @@ test("a message that is rewritten or answered again keeps its versions, and the 
 test("a conversation that is deleted can be brought back for ten seconds, and the server hears nothing before", async () => {
   const { url } = await startServer();
   await runs(url, "one", { input: "Keep me" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await page.clock.install();
   await tab.go("#/t/one", "Keep me");
@@ -197,7 +192,7 @@ test("a closed tab loses neither the text nor the files of a message, and signin
   const { url } = await startServer({
     config: { auth: { scheme: "api_key", bootstrap_key: key }, store: "sqlite" },
   });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const signIn = async (page: Page) => {
     await page.getByLabel("API key").fill(key);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -234,7 +229,7 @@ test("a closed tab loses neither the text nor the files of a message, and signin
 test("what a person had written before they rewrote a message is there again after it", async () => {
   const { url } = await startServer({ script: (_, call) => ({ say: `Answer ${call + 1}.` }) });
   await runs(url, "one", { input: "To Sweden." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/one", "Answer 1.");
   await field(page).fill("Half a thought");
@@ -259,7 +254,7 @@ test("a hit of the search opens its message with the word marked, and Back and a
   });
   for (let turn = 0; turn < 6; turn++) await runs(url, "hay", { input: `Turn ${turn}` });
   await runs(url, "other", { input: "Other" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/", "New conversation");
   const isSeen = (text: string) =>
@@ -325,7 +320,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
   });
   await run.text();
   const opened = async (user: string, scopes: string) => {
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.page.setExtraHTTPHeaders(as(user, scopes));
     await tab.page.reload();
     tab.errors.length = 0;
@@ -364,7 +359,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
 test("an answer is rated with words by keyboard, shows its rating after a reload, and can be taken back", async () => {
   const { url } = await startServer({ script: [{ say: "Norway is in the EU." }] });
   await runs(url, "one", { input: "Is it?" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/one", "Norway is in the EU.");
   const bad = page.getByRole("button", { name: "Bad answer" });

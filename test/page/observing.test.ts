@@ -1,17 +1,12 @@
 import { readFile } from "node:fs/promises";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
-import { startChromium } from "../support/chromium.ts";
+import { test } from "../support/chromium.ts";
 import { gate, gated, WITH_GATE } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { json } from "../support/team.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 describe("the trace of a run", () => {
   test("shows a call while it works, and its time once it is done", async () => {
@@ -19,7 +14,7 @@ describe("the trace of a run", () => {
     const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
     const run = await runs(url, "one", { input: "Go.", background: true });
     await entered;
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "gate");
     await tab.page.getByRole("button", { name: "Tool call, gate, in progress" }).waitFor();
     open();
@@ -30,7 +25,7 @@ describe("the trace of a run", () => {
   test("says how the server can keep what models are sent", async () => {
     const { url } = await startServer();
     const run = await runs(url, "one", { input: "Go." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
     await tab.page.getByRole("button", { name: /^Model call, / }).click();
     await tab.page.getByRole("button", { name: "What the model was sent" }).click();
@@ -44,7 +39,7 @@ describe("the trace of a run", () => {
       agents: `agents: { assistant: { model: "scripted:test", system_prompt: You are careful. } }`,
     });
     const run = await runs(url, "one", { input: "Go." });
-    const tab = await seen(chromium, url);
+    const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
     await tab.page.getByRole("button", { name: /^Model call, / }).click();
     await tab.page.getByRole("button", { name: "What the model was sent" }).click();
@@ -62,7 +57,7 @@ test("a card and an answer lead to their spans, also after a reload, and the spa
   });
   const first = await runs(url, "one", { input: "Hello." });
   const second = await runs(url, "one", { input: "And now?" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/t/one", "Answer 2.");
   await page.locator(".card .call > summary, .card button.call, .card .call").first().click();
@@ -102,7 +97,7 @@ test("a card and an answer lead to their spans, also after a reload, and the spa
 test("the events of a run are filtered by name and copied as one JSON a line", async () => {
   const { url } = await startServer();
   const run = await runs(url, "one", { input: "Go." });
-  const { page, ...tab } = await seen(chromium, url);
+  const { page, ...tab } = await seen(url);
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await tab.go(`#/t/one/r/${run}/events`, "run_start");
   await page.getByRole("button", { name: /^on_message/ }).click();
@@ -119,7 +114,7 @@ test("the events of a run are filtered by name and copied as one JSON a line", a
 test("the runs of all threads appear as they start, change as they end, and are found by status", async () => {
   const { tool, open, entered } = gate();
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go("#/runs", "Each message that is answered is a run");
   await runs(url, "one", { input: "Go.", background: true });
@@ -146,7 +141,7 @@ test("a run is run again with other words and instructions, and both are seen si
   // As a subagent is asked: with what its task is about first.
   const asked = ["Its context.", "Second."].map((content) => ({ role: "user", content }));
   const run = await runs(url, "one", { messages: asked });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
   await page.getByRole("button", { name: "Run again…" }).click();
@@ -182,7 +177,7 @@ test("a step is run again with other instructions from what the model had read b
     },
   });
   const run = await runs(url, "one", { input: "What time is it?" });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
   const steps = page.getByRole("button", { name: /^Model call, / });
@@ -228,7 +223,7 @@ agents:
     },
   });
   const run = await runs(url, "one", { input: "Look it up." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   const { page } = tab;
   await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
   await page
@@ -304,7 +299,7 @@ test("the usage is shown by day, agent and model, with what is left of each limi
     script: [{ say: "ok", usage: used }],
   });
   await runs(url, "one", { input: "Go." });
-  const tab = await seen(chromium, url);
+  const tab = await seen(url);
   await tab.go("#/usage", "Tokens per day");
   const { page } = tab;
   await page.getByRole("cell", { name: "1,000 of 10,000" }).waitFor();

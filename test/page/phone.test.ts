@@ -1,15 +1,10 @@
 // The page on a phone, and on paper.
 
 import type { Page } from "playwright-core";
-import { afterAll, expect, onTestFinished } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { expect, onTestFinished } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const AGENTS = `
 agents:
@@ -23,7 +18,7 @@ agents:
 
 /** A touch screen of 390 × 844. */
 async function phone(url: string): Promise<Page> {
-  const browser = (await seen(chromium, url)).page.context().browser();
+  const browser = (await seen(url)).page.context().browser();
   if (!browser) throw new Error("There is no browser.");
   const context = await browser.newContext({
     viewport: { width: 390, height: 844 },
@@ -158,7 +153,7 @@ test("the page can be installed: its manifest and icons are there, behind a path
     const icon = await fetch(new URL(src, manifestUrl));
     expect([src, icon.status, icon.headers.get("content-type")]).toEqual([src, 200, type]);
   }
-  const { page, harm } = await seen(chromium, url);
+  const { page, harm } = await seen(url);
   const session = await page.context().newCDPSession(page);
   const { errors, url: read } = await session.send("Page.getAppManifest");
   expect([errors, read]).toEqual([[], manifestUrl.href]);
@@ -176,7 +171,7 @@ test("on paper there is the conversation alone, dark on light, with its cards op
     ],
   });
   await runs(url, "said", { input: "Look." });
-  const { page, go } = await seen(chromium, url);
+  const { page, go } = await seen(url);
   await page.evaluate(`localStorage.setItem("skein.theme", "dark")`);
   await page.reload();
   await go("#/t/said", "Seen in");

@@ -1,7 +1,7 @@
 // The page of a server, opened in Chromium: for the tests of this folder.
 
 import type { Page } from "playwright-core";
-import type { Chromium, Tab } from "../support/chromium.ts";
+import { openTab, type Tab } from "../support/chromium.ts";
 import { json } from "../support/team.ts";
 
 export interface Seen extends Tab {
@@ -12,8 +12,7 @@ export interface Seen extends Tab {
 }
 
 /** Opens the page of the server at `url`. */
-export async function seen(chromium: Chromium | undefined, url: string): Promise<Seen> {
-  if (!chromium) throw new Error("The test has not asked for Chromium.");
+export async function seen(url: string): Promise<Seen> {
   const happened: string[] = [];
   const before = async (page: Page) => {
     page.on("request", (request) => {
@@ -30,7 +29,7 @@ export async function seen(chromium: Chromium | undefined, url: string): Promise
         window.breaches.push(event.violatedDirective + " " + event.blockedURI + " " + event.sample));
     `);
   };
-  const tab = await chromium.open(url, { before });
+  const tab = await openTab(url, { before });
   const { page } = tab;
   return {
     ...tab,

@@ -1,19 +1,14 @@
 // Signing in as people do it: on the page, in a browser, at an issuer.
 
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { AUDIENCE, ISSUER, issuer, token } from "../server/auth/issuer.ts";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { openTab, test } from "../support/chromium.ts";
 import { startOidcIssuer } from "../support/oidc-issuer.ts";
 import { startServer } from "../support/server.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
-
 async function visit(auth: object, hash = "#/settings") {
   const { url } = await startServer({ config: { auth } });
-  const tab = await (chromium ?? expect.fail("There is no browser.")).open(`${url}/${hash}`);
+  const tab = await openTab(`${url}/${hash}`);
   return { url, ...tab };
 }
 

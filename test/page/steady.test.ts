@@ -1,15 +1,10 @@
 // What is drawn stays where it is while the rest arrives.
 
 import type { Page } from "playwright-core";
-import { afterAll, describe, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
-import { needing } from "../support/needing.ts";
+import { describe, expect } from "vitest";
+import { test } from "../support/chromium.ts";
 import { startServer } from "../support/server.ts";
 import { runs, seen } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 /** From which on a person notices it, as browsers count: the share of the screen that moved, by how far it moved. */
 const NOTICED = 0.05;
@@ -68,7 +63,7 @@ describe("on a slow network", () => {
     for (let at = 0; at < 5; at++) await runs(url, "plain", { input: `Question ${at}` });
     for (let at = 0; at < 5; at++) await runs(url, "planned", { input: `Plan ${at}` });
     for (const input of ["Plan it", "Ask me"]) await runs(url, "asks", { input });
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     await observe(page);
     const network = await page.context().newCDPSession(page);
     await network.send("Network.emulateNetworkConditions", {
@@ -90,7 +85,7 @@ describe("on a slow network", () => {
 
   test("the name is there before the scripts and the style of the views", async () => {
     const { url } = await startServer({});
-    const { page } = await seen(chromium, url);
+    const { page } = await seen(url);
     const shell = page.locator(".shell").getByText("Skein");
     await page.route(/\/page\/(style|page|chunk)-/, () => {});
     await page.goto("about:blank");

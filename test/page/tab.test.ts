@@ -1,16 +1,11 @@
 // What a person sees of the page while another window is in front of it.
 
 import type { Page } from "playwright-core";
-import { afterAll, expect } from "vitest";
-import { startChromium } from "../support/chromium.ts";
+import { expect } from "vitest";
+import { openTab, test } from "../support/chromium.ts";
 import { gate } from "../support/gate.ts";
-import { needing } from "../support/needing.ts";
 import { startServer } from "../support/server.ts";
 import { runs } from "./seen.ts";
-
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
 
 const ASKING = `
 agents:
@@ -56,8 +51,7 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ id: "report", title: "Quarterly report" }),
   });
-  if (!chromium) throw new Error("There is no browser.");
-  const { page, errors } = await chromium.open(`${url}/#/t/report`, {
+  const { page, errors } = await openTab(`${url}/#/t/report`, {
     before: async (opened) => void (await opened.addInitScript(BROWSER)),
   });
   const title = () => page.title();
@@ -91,8 +85,7 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
 
 test("the browser asks about notifications only when they are switched on", async () => {
   const { url } = await startServer();
-  if (!chromium) throw new Error("There is no browser.");
-  const { page } = await chromium.open(url, {
+  const { page } = await openTab(url, {
     before: async (opened) => void (await opened.addInitScript(BROWSER)),
   });
   await page.getByRole("heading", { name: "New conversation" }).waitFor();

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect, onTestFinished } from "vitest";
+import { needing } from "./needing.ts";
 
 const TOOLS = fileURLToPath(new URL("../../script/test-tools", import.meta.url));
 /** Chromium without windows: the same engine, and a tab takes less than half of the processor time. */
@@ -40,22 +41,22 @@ export interface Tab {
   barriers(): Promise<string[]>;
 }
 
-export interface Chromium {
-  /** A tab with storage of its own, closed when the test has finished. */
-  open(url: string, options?: TabOptions): Promise<Tab>;
-  close(): Promise<void>;
-}
+/** The browser of this process, for all of its test files; it ends with the process. Undefined where there is none. */
+const browser = await startBrowser();
 
-/** Starts one, closed by the caller: one for a test file. Undefined where there is none: see needing.ts. */
-export async function startChromium(): Promise<Chromium | undefined> {
+/** Tests that need it. */
+export const { test } = needing(browser, "Chromium");
+
+async function startBrowser(): Promise<Browser | undefined> {
   const { status } = spawnSync("sh", [TOOLS, PROGRAM], { stdio: ["ignore", "inherit", "inherit"] });
   if (status !== 0) return undefined;
   const executablePath = execFileSync("sh", ["-c", `command -v ${PROGRAM}`], { encoding: "utf8" }).trim();
-  const browser = await chromium.launch({ executablePath, timeout: PATIENCE_MS });
-  return { open: (url, options) => open(browser, url, options), close: () => browser.close() };
+  return chromium.launch({ executablePath, timeout: PATIENCE_MS });
 }
 
-async function open(browser: Browser, url: string, { before }: TabOptions = {}): Promise<Tab> {
+/** A tab with storage of its own, closed when the test has finished. */
+export async function openTab(url: string, { before }: TabOptions = {}): Promise<Tab> {
+  if (!browser) throw new Error("There is no browser: the test is to be one that needs Chromium.");
   const context = await browser.newContext({ colorScheme: "light" });
   context.setDefaultTimeout(PATIENCE_MS);
   const page = await context.newPage();

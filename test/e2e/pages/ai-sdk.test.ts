@@ -1,19 +1,15 @@
 // A page with the AI SDK's `useChat`, in Chromium, on another origin than the server.
 
 import { join } from "node:path";
-import { afterAll, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { openSqliteKeyFile } from "../../../src/engine/stores/sqlite/key-file.ts";
 import { createApiKeys, issueApiKey } from "../../../src/server/auth/api-keys.ts";
-import { startChromium } from "../../support/chromium.ts";
-import { needing } from "../../support/needing.ts";
+import { test } from "../../support/chromium.ts";
 import { serveWith } from "../../support/process.ts";
 import { chatsIn, LOCAL, statusesOn } from "./chats.ts";
 import { keepsPromises, SLOW, WORDS } from "./promises.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
-const { open, openBesideProcess, visit } = await chatsIn(chromium, "ai-sdk.tsx");
+const { open, openBesideProcess, visit } = await chatsIn("ai-sdk.tsx");
 
 describe("a page with useChat on another origin", () => {
   keepsPromises(test, open, {

@@ -2,7 +2,7 @@
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Chromium, Tab } from "../../support/chromium.ts";
+import { openTab, type Tab } from "../../support/chromium.ts";
 import { bundle, servePage } from "../../support/page-host.ts";
 import { serveWith } from "../../support/process.ts";
 import { startServer, temporaryFolder } from "../../support/server.ts";
@@ -21,13 +21,12 @@ interface Opened {
 export type Chats = Awaited<ReturnType<typeof chatsIn>>;
 
 /** The page in `file`, in this browser, without which each test is skipped. */
-export async function chatsIn(chromium: Chromium | undefined, file: string) {
+export async function chatsIn(file: string) {
   const page = await bundle(new URL(file, import.meta.url));
 
   /** In a tab, at `origin`; it talks with the server at `url`. */
   async function visit(origin: string, url: string, settings = "") {
-    if (!chromium) throw new Error("The test is to be skipped where there is no browser.");
-    const tab = await chromium.open(`${origin}?server=${url}${settings}`);
+    const tab = await openTab(`${origin}?server=${url}${settings}`);
     return { tab, chat: chatOn(tab) };
   }
 

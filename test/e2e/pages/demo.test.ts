@@ -1,16 +1,12 @@
 // The demo, as a person meets it who has started the server and points a stock page at it.
 
-import { afterAll, expect } from "vitest";
-import { startChromium } from "../../support/chromium.ts";
-import { needing } from "../../support/needing.ts";
+import { expect } from "vitest";
+import { test } from "../../support/chromium.ts";
 import { serving, skein } from "../../support/process.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { chatsIn } from "./chats.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
-const { serve, visit } = await chatsIn(chromium, "ai-sdk.tsx");
+const { serve, visit } = await chatsIn("ai-sdk.tsx");
 
 test("a page with useChat shows what `npm start` serves: the demo's words, its tools and their results", async () => {
   const origin = await serve();

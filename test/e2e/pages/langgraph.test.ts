@@ -1,18 +1,14 @@
 // A page with the LangGraph SDK's `useStream`, in Chromium, on another origin than the server.
 
-import { afterAll, describe, expect, onTestFinished } from "vitest";
-import { startChromium } from "../../support/chromium.ts";
+import { describe, expect, onTestFinished } from "vitest";
+import { test } from "../../support/chromium.ts";
 import { cuttingProxy } from "../../support/cutting-proxy.ts";
-import { needing } from "../../support/needing.ts";
 import { serving, skein } from "../../support/process.ts";
 import { temporaryFolder } from "../../support/server.ts";
 import { chatsIn, statusesOn, threadOf } from "./chats.ts";
 import { keepsPromises, SLOW, WORDS } from "./promises.ts";
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const { test } = needing(chromium, "Chromium");
-const { open, serve, visit } = await chatsIn(chromium, "langgraph.tsx");
+const { open, serve, visit } = await chatsIn("langgraph.tsx");
 
 describe("a page with useStream on another origin", () => {
   keepsPromises(test, open, {

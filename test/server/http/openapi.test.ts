@@ -3,12 +3,11 @@
 import { execFileSync } from "node:child_process";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
-import { startChromium, type Tab } from "../../support/chromium.ts";
+import { test as inBrowser, openTab, type Tab } from "../../support/chromium.ts";
 import { httpServer } from "../../support/hostile.ts";
-import { needing } from "../../support/needing.ts";
 import { installedPackages } from "../../support/packages.ts";
 import { startServer, temporaryFolder } from "../../support/server.ts";
 
@@ -74,13 +73,8 @@ test("types that openapi-typescript generates take the shortest request", async 
   execFileSync(join(bin, "tsc"), [...flags, join(dir, "caller.ts")], { stdio: "pipe" });
 });
 
-const chromium = await startChromium();
-afterAll(() => chromium?.close());
-const inBrowser = needing(chromium, "Chromium").test;
-
 inBrowser("/docs sends its requests below the path prefix that a proxy removes", async () => {
   const { url } = await startServer({ script: [{ say: "Tried out." }] });
-  if (!chromium) return;
   const proxy = await httpServer(async ({ method, path, body, headers }, response) => {
     if (!path.startsWith("/skein/")) return response.writeHead(404).end();
     const sent = {
@@ -92,15 +86,14 @@ inBrowser("/docs sends its requests below the path prefix that a proxy removes",
     const kept = ["content-type", "content-security-policy"].map((name) => [name, answer.headers.get(name)]);
     return response.writeHead(answer.status, Object.fromEntries(kept)).end(await answer.text());
   });
-  const tab = await chromium.open(`${proxy.url}/skein/docs#/runs/createThreadRun`);
+  const tab = await openTab(`${proxy.url}/skein/docs#/runs/createThreadRun`);
   await executed(tab);
   expect(proxy.heard.map(({ path }) => path)).toContain("/skein/threads/tried/runs");
 });
 
 inBrowser("/docs sends the request that it suggests, at any address of the server", async () => {
   const { url } = await startServer({ script: [{ say: "Tried out." }] });
-  if (!chromium) return;
-  const tab = await chromium.open(`${url}/docs#/runs/createThreadRun`);
+  const tab = await openTab(`${url}/docs#/runs/createThreadRun`);
   await executed(tab);
   await tab.screenshot("docs-try-out");
 });
