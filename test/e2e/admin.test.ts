@@ -6,10 +6,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import type { Script } from "../../src/agent/models/scripted.ts";
 import { createClient } from "../../src/client/client.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { startServer } from "../support/server.ts";
-
-type Config = () => { readonly store: string };
 
 type Who = { tenant: string; user: string; scopes?: string };
 const ADA: Who = { tenant: "acme", user: "ada" };
@@ -21,13 +18,12 @@ const OPERATOR: Who = { tenant: "house", user: "ops", scopes: "operator" };
 const script: Script = ({ messages }) =>
   JSON.stringify(messages.at(-1)).includes("slowly") ? { say: "a b c", delay_ms: 60_000 } : { say: "done" };
 
-async function serve(config: Config, more: object = {}) {
+async function serve(more: object = {}) {
   const log: string[] = [];
   const { url, dir } = await startServer({
     config: {
       auth: { scheme: "header", trusted_proxies: ["127.0.0.1"], external_operators: true },
       backends: { allow_local: true },
-      ...config(),
       ...more,
     },
     script,
@@ -47,140 +43,138 @@ const finished = async (client: ReturnType<typeof createClient>, thread: string,
   return id;
 };
 
-await describeEveryConfig((config) => {
-  test("an admin sees all users of the tenant and no other tenant, an operator sees all", async () => {
-    const { as } = await serve(config);
-    for (const who of [ADA, BOB, EVE]) await finished(as(who), "t");
-    const slow = await as(ADA).start("busy", { input: "slowly" });
-    const users = (items: readonly { tenant: string; user: string }[]) =>
-      items.map(({ tenant, user }) => `${tenant} ${user}`);
+test("an admin sees all users of the tenant and no other tenant, an operator sees all", async () => {
+  const { as } = await serve();
+  for (const who of [ADA, BOB, EVE]) await finished(as(who), "t");
+  const slow = await as(ADA).start("busy", { input: "slowly" });
+  const users = (items: readonly { tenant: string; user: string }[]) =>
+    items.map(({ tenant, user }) => `${tenant} ${user}`);
 
-    const admin = as(ADMIN).admin;
-    expect((await admin.tenants()).items).toEqual([{ tenant: "acme" }]);
-    expect(users((await admin.users()).items)).toEqual(["acme ada", "acme bob/../x"]);
-    expect(users((await admin.runs()).items).sort()).toEqual(["acme ada", "acme ada", "acme bob/../x"]);
-    expect((await admin.runs({ status: "running" })).items).toMatchObject([
-      { tenant: "acme", user: "ada", id: slow.id, thread_id: "busy" },
-    ]);
-    for (const list of [admin.users, admin.runs, admin.interrupts, admin.sandboxes, admin.usage])
-      expect((await list({ tenant: "other" })).items).toEqual([]);
+  const admin = as(ADMIN).admin;
+  expect((await admin.tenants()).items).toEqual([{ tenant: "acme" }]);
+  expect(users((await admin.users()).items)).toEqual(["acme ada", "acme bob/../x"]);
+  expect(users((await admin.runs()).items).sort()).toEqual(["acme ada", "acme ada", "acme bob/../x"]);
+  expect((await admin.runs({ status: "running" })).items).toMatchObject([
+    { tenant: "acme", user: "ada", id: slow.id, thread_id: "busy" },
+  ]);
+  for (const list of [admin.users, admin.runs, admin.interrupts, admin.sandboxes, admin.usage])
+    expect((await list({ tenant: "other" })).items).toEqual([]);
 
-    const operator = as(OPERATOR).admin;
-    expect((await operator.tenants()).items).toEqual([{ tenant: "acme" }, { tenant: "other" }]);
-    expect(users((await operator.users()).items)).toEqual(["acme ada", "acme bob/../x", "other eve"]);
-    expect(users((await operator.runs({ tenant: "other" })).items)).toEqual(["other eve"]);
-    expect(users((await operator.runs({ tenant: "acme", user: "ada" })).items)).toEqual([
-      "acme ada",
-      "acme ada",
-    ]);
-    await expect(operator.runs({ user: "ada" })).rejects.toMatchObject({ status: 400 });
+  const operator = as(OPERATOR).admin;
+  expect((await operator.tenants()).items).toEqual([{ tenant: "acme" }, { tenant: "other" }]);
+  expect(users((await operator.users()).items)).toEqual(["acme ada", "acme bob/../x", "other eve"]);
+  expect(users((await operator.runs({ tenant: "other" })).items)).toEqual(["other eve"]);
+  expect(users((await operator.runs({ tenant: "acme", user: "ada" })).items)).toEqual([
+    "acme ada",
+    "acme ada",
+  ]);
+  await expect(operator.runs({ user: "ada" })).rejects.toMatchObject({ status: 400 });
+});
+
+test("lists over all users come in pages that hold each thing once", async () => {
+  const { as } = await serve();
+  const ids: string[] = [];
+  for (let n = 0; n < 5; n++)
+    for (const thread of ["a", "b"])
+      ids.push(await finished(as({ tenant: `t${n % 2}`, user: `u${n}` }), thread));
+  for (const limit of [1, 3, 4]) {
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await as(OPERATOR).admin.runs({ limit, ...(cursor === undefined ? {} : { cursor }) });
+      expect(page.items.length).toBeLessThanOrEqual(limit);
+      found.push(...page.items.map(({ id }) => id));
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+    expect(found.toSorted()).toEqual(ids.toSorted());
+  }
+});
+
+test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
+  const { as, log } = await serve();
+  const run = await as(ADA).start("t", { input: "slowly" });
+  const place = { thread_id: "t", run_id: run.id };
+  const stranger = as({ ...EVE, scopes: "admin" }).admin;
+  await expect(stranger.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
+    status: 404,
   });
-
-  test("lists over all users come in pages that hold each thing once", async () => {
-    const { as } = await serve(config);
-    const ids: string[] = [];
-    for (let n = 0; n < 5; n++)
-      for (const thread of ["a", "b"])
-        ids.push(await finished(as({ tenant: `t${n % 2}`, user: `u${n}` }), thread));
-    for (const limit of [1, 3, 4]) {
-      const found: string[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await as(OPERATOR).admin.runs({ limit, ...(cursor === undefined ? {} : { cursor }) });
-        expect(page.items.length).toBeLessThanOrEqual(limit);
-        found.push(...page.items.map(({ id }) => id));
-        cursor = page.next_cursor;
-      } while (cursor !== undefined);
-      expect(found.toSorted()).toEqual(ids.toSorted());
-    }
+  await expect(as(BOB).admin.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
+    status: 403,
   });
-
-  test("an admin stops anyone's run in the tenant, and only there, and the log says who did", async () => {
-    const { as, log } = await serve(config);
-    const run = await as(ADA).start("t", { input: "slowly" });
-    const place = { thread_id: "t", run_id: run.id };
-    const stranger = as({ ...EVE, scopes: "admin" }).admin;
-    await expect(stranger.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
-      status: 404,
-    });
-    await expect(as(BOB).admin.stop({ tenant: "acme", user: "ada" }, place)).rejects.toMatchObject({
-      status: 403,
-    });
-    expect(await as(ADMIN).admin.stop({ tenant: "acme", user: "ada" }, place)).toMatchObject({
-      status: "cancelled",
-    });
-    expect(log.map((line) => JSON.parse(line))).toContainEqual(
-      expect.objectContaining({
-        admin: { tenant: "acme", user: "root" },
-        act: "cancel_run",
-        to: { tenant: "acme", user: "ada", thread_id: "t", run_id: run.id },
-      }),
-    );
+  expect(await as(ADMIN).admin.stop({ tenant: "acme", user: "ada" }, place)).toMatchObject({
+    status: "cancelled",
   });
+  expect(log.map((line) => JSON.parse(line))).toContainEqual(
+    expect.objectContaining({
+      admin: { tenant: "acme", user: "root" },
+      act: "cancel_run",
+      to: { tenant: "acme", user: "ada", thread_id: "t", run_id: run.id },
+    }),
+  );
+});
 
-  test("deletes everything of a user, running or not, and nothing of others", async () => {
-    const { as, dir } = await serve(config);
-    const [ada, bob] = [as(ADA), as(BOB)];
-    for (const client of [ada, bob]) {
-      await finished(client, "t");
-      await client.files.write("notes.txt", "mine");
-      await client.permissions.addToAgent("assistant", {
-        decision: "deny",
-        matcher: { tool: "execute" },
-      });
-    }
-    await ada.start("busy", { input: "slowly" });
-    await ada.start("busy", { input: "go", on_busy: "enqueue" });
-    const workspaces = () => readdirSync(join(dir, "data", "workspaces"));
-    expect(workspaces()).toHaveLength(2);
+test("deletes everything of a user, running or not, and nothing of others", async () => {
+  const { as, dir } = await serve();
+  const [ada, bob] = [as(ADA), as(BOB)];
+  for (const client of [ada, bob]) {
+    await finished(client, "t");
+    await client.files.write("notes.txt", "mine");
+    await client.permissions.addToAgent("assistant", {
+      decision: "deny",
+      matcher: { tool: "execute" },
+    });
+  }
+  await ada.start("busy", { input: "slowly" });
+  await ada.start("busy", { input: "go", on_busy: "enqueue" });
+  const workspaces = () => readdirSync(join(dir, "data", "workspaces"));
+  expect(workspaces()).toHaveLength(2);
 
-    const admin = as(ADMIN).admin;
-    const deleted = await admin.deleteUser({ tenant: "acme", user: "ada" });
-    expect(deleted).toEqual({
-      ...{ complete: true, runs_cancelled: 2, threads: 2, items: 1, workspaces: 1, keys: 0 },
-    });
-    expect((await ada.threads.list()).items).toEqual([]);
-    expect((await ada.permissions.ofAgent("assistant")).length).toBe(0);
-    expect(await ada.files.list()).toEqual([]);
-    expect((await admin.runs()).items.map(({ user }) => user)).toEqual([BOB.user]);
-    expect((await bob.threads.list()).items).toHaveLength(1);
-    expect(await bob.permissions.ofAgent("assistant")).toHaveLength(1);
-    expect(await (await bob.files.read("notes.txt")).text()).toBe("mine");
-    expect(await admin.deleteUser({ tenant: "acme", user: "ada" })).toMatchObject({
-      complete: true,
-      threads: 0,
-    });
+  const admin = as(ADMIN).admin;
+  const deleted = await admin.deleteUser({ tenant: "acme", user: "ada" });
+  expect(deleted).toEqual({
+    ...{ complete: true, runs_cancelled: 2, threads: 2, items: 1, workspaces: 1, keys: 0 },
   });
-
-  test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
-    const { as } = await serve(config);
-    const ada = as(ADA);
-    await Promise.all(Array.from({ length: 60 }, (_, n) => ada.start(`t${n}`, { input: "go" })));
-    const deleted = await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
-    expect(deleted).toMatchObject({ complete: true, threads: 60 });
-    expect((await ada.threads.list()).items).toEqual([]);
+  expect((await ada.threads.list()).items).toEqual([]);
+  expect((await ada.permissions.ofAgent("assistant")).length).toBe(0);
+  expect(await ada.files.list()).toEqual([]);
+  expect((await admin.runs()).items.map(({ user }) => user)).toEqual([BOB.user]);
+  expect((await bob.threads.list()).items).toHaveLength(1);
+  expect(await bob.permissions.ofAgent("assistant")).toHaveLength(1);
+  expect(await (await bob.files.read("notes.txt")).text()).toBe("mine");
+  expect(await admin.deleteUser({ tenant: "acme", user: "ada" })).toMatchObject({
+    complete: true,
+    threads: 0,
   });
+});
 
-  test("an export has every message of a user, says when it is whole, and has nothing of others", async () => {
-    const { as } = await serve(config);
-    await finished(as(ADA), "t", "what ada asked");
-    await finished(as(ADA), "u", "and again");
-    await finished(as(BOB), "t", "what bob asked");
-    const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
-    const lines = text
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    const count = (type: string) => lines.filter((line) => line.type === type).length;
-    expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
-    expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
-    expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
-    expect(text).toContain("what ada asked");
-    expect(text).not.toContain("what bob asked");
-    const stranger = as({ ...EVE, scopes: "admin" }).admin;
-    await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
-      status: 404,
-    });
+test("a deletion ends what runs at the moment it comes, however many threads there are", async () => {
+  const { as } = await serve();
+  const ada = as(ADA);
+  await Promise.all(Array.from({ length: 60 }, (_, n) => ada.start(`t${n}`, { input: "go" })));
+  const deleted = await as(OPERATOR).admin.deleteUser({ tenant: "acme", user: "ada" });
+  expect(deleted).toMatchObject({ complete: true, threads: 60 });
+  expect((await ada.threads.list()).items).toEqual([]);
+});
+
+test("an export has every message of a user, says when it is whole, and has nothing of others", async () => {
+  const { as } = await serve();
+  await finished(as(ADA), "t", "what ada asked");
+  await finished(as(ADA), "u", "and again");
+  await finished(as(BOB), "t", "what bob asked");
+  const text = await (await as(ADMIN).admin.exportUser({ tenant: "acme", user: "ada" })).text();
+  const lines = text
+    .trimEnd()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  const count = (type: string) => lines.filter((line) => line.type === type).length;
+  expect(lines[0]).toMatchObject({ type: "export", tenant: "acme", user: "ada" });
+  expect([count("thread"), count("message"), count("run"), count("state")]).toEqual([2, 4, 2, 2]);
+  expect(lines.at(-1)).toEqual({ type: "end", lines: lines.length - 1 });
+  expect(text).toContain("what ada asked");
+  expect(text).not.toContain("what bob asked");
+  const stranger = as({ ...EVE, scopes: "admin" }).admin;
+  await expect(stranger.exportUser({ tenant: "acme", user: "ada" })).rejects.toMatchObject({
+    status: 404,
   });
 });
 

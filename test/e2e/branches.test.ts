@@ -2,12 +2,11 @@
 
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { saidIn, threadsOf } from "../support/native.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { AGENTS } from "../wires/agents.ts";
 
-async function started(options: ServerOptions) {
+async function started(options: ServerOptions = {}) {
   const server = await startServer({ script: (_, n) => ({ say: `answer ${n}` }), ...options });
   const client = createClient({ baseUrl: server.url });
   const say = async (input: string, replaces?: string) => {
@@ -22,48 +21,46 @@ async function started(options: ServerOptions) {
   return { ...server, client, say, idOf, said, saidInBranches };
 }
 
-await describeEveryConfig((config) => {
-  test("an edit keeps what it replaces as a branch, which can be restored, and the edit again after it", async () => {
-    const { url, client, say, idOf, said, saidInBranches } = await started({ config: config() });
-    await say("one");
-    await say("two");
-    const replaced = await idOf("two");
-    const before = await client.threads.messages("t");
-    await say("other", replaced);
-    expect(await said()).toEqual(["one", "answer 0", "other", "answer 2"]);
-    expect(await saidInBranches()).toEqual([["one", "answer 0", "two", "answer 1"]]);
-    expect(await threadsOf(url)).toMatchObject([{ id: "t" }]);
+test("an edit keeps what it replaces as a branch, which can be restored, and the edit again after it", async () => {
+  const { url, client, say, idOf, said, saidInBranches } = await started();
+  await say("one");
+  await say("two");
+  const replaced = await idOf("two");
+  const before = await client.threads.messages("t");
+  await say("other", replaced);
+  expect(await said()).toEqual(["one", "answer 0", "other", "answer 2"]);
+  expect(await saidInBranches()).toEqual([["one", "answer 0", "two", "answer 1"]]);
+  expect(await threadsOf(url)).toMatchObject([{ id: "t" }]);
 
-    const [branch] = await client.threads.branches("t");
-    expect(branch).toMatchObject({ parent: { thread_id: "t", replaced } });
-    const run = await client.threads.restore("t", branch?.id ?? "");
-    expect(run).toMatchObject({ status: "success", usage: { output_tokens: 0 } });
-    expect((await client.threads.messages("t")).items).toEqual(before.items);
-    expect(await saidInBranches()).toEqual([["one", "answer 0", "other", "answer 2"]]);
+  const [branch] = await client.threads.branches("t");
+  expect(branch).toMatchObject({ parent: { thread_id: "t", replaced } });
+  const run = await client.threads.restore("t", branch?.id ?? "");
+  expect(run).toMatchObject({ status: "success", usage: { output_tokens: 0 } });
+  expect((await client.threads.messages("t")).items).toEqual(before.items);
+  expect(await saidInBranches()).toEqual([["one", "answer 0", "other", "answer 2"]]);
 
-    const [other] = await client.threads.branches("t");
-    await client.threads.restore("t", other?.id ?? "");
-    expect(await said()).toEqual(["one", "answer 0", "other", "answer 2"]);
-    expect(await saidInBranches()).toEqual([["one", "answer 0", "two", "answer 1"]]);
-    await say("three");
-    expect(await said()).toEqual(["one", "answer 0", "other", "answer 2", "three", "answer 3"]);
-  });
+  const [other] = await client.threads.branches("t");
+  await client.threads.restore("t", other?.id ?? "");
+  expect(await said()).toEqual(["one", "answer 0", "other", "answer 2"]);
+  expect(await saidInBranches()).toEqual([["one", "answer 0", "two", "answer 1"]]);
+  await say("three");
+  expect(await said()).toEqual(["one", "answer 0", "other", "answer 2", "three", "answer 3"]);
+});
 
-  test("edits that come at once lose nothing: one is taken, and what it replaces is kept once", async () => {
-    const { client, say, idOf, saidInBranches } = await started({ config: config() });
-    await say("one");
-    const replaced = await idOf("one");
-    const edits = await Promise.allSettled(
-      ["a", "b", "c"].map((input) => client.start("t", { input, replaces: replaced })),
-    );
-    const taken = edits.filter(({ status }) => status === "fulfilled");
-    expect(taken).toHaveLength(1);
-    expect(await saidInBranches()).toEqual([["one", "answer 0"]]);
-  });
+test("edits that come at once lose nothing: one is taken, and what it replaces is kept once", async () => {
+  const { client, say, idOf, saidInBranches } = await started();
+  await say("one");
+  const replaced = await idOf("one");
+  const edits = await Promise.allSettled(
+    ["a", "b", "c"].map((input) => client.start("t", { input, replaces: replaced })),
+  );
+  const taken = edits.filter(({ status }) => status === "fulfilled");
+  expect(taken).toHaveLength(1);
+  expect(await saidInBranches()).toEqual([["one", "answer 0"]]);
 });
 
 test("a thread keeps its newest sixteen branches", async () => {
-  const { client, say, idOf, saidInBranches } = await started({});
+  const { client, say, idOf, saidInBranches } = await started();
   await say("0");
   for (let n = 1; n <= 18; n++) await say(`${n}`, await idOf(`${n - 1}`));
   const kept = (await saidInBranches()).map(([words]) => Number(words));
@@ -72,7 +69,7 @@ test("a thread keeps its newest sixteen branches", async () => {
 });
 
 test("branches are deleted with their thread, and no other user finds them", async () => {
-  const { client, say, idOf } = await started({});
+  const { client, say, idOf } = await started();
   await say("one");
   await say("other", await idOf("one"));
   const [branch] = await client.threads.branches("t");
@@ -84,7 +81,7 @@ test("branches are deleted with their thread, and no other user finds them", asy
 });
 
 test("a branch stays as it was: no run writes in it, and no other thread takes its id", async () => {
-  const { url, client, say, idOf, saidInBranches } = await started({});
+  const { url, client, say, idOf, saidInBranches } = await started();
   await say("one");
   await say("other", await idOf("one"));
   const [{ id = "" } = {}] = await client.threads.branches("t");

@@ -3,7 +3,6 @@
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { EventData, StreamEvent } from "../../src/protocol/event.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { type Block, rawCall, say, think, timeline } from "../support/fake-provider/script.ts";
 import { sentBody } from "../support/fake-provider/sent-body.ts";
 import { type Script, startFakeProvider } from "../support/fake-provider/server.ts";
@@ -22,11 +21,10 @@ const verbose: Script = (request) => {
 
 interface World {
   readonly quotas: object;
-  readonly store?: object;
   readonly script?: Script;
 }
 
-async function serve({ quotas, store = {}, script = verbose }: World) {
+async function serve({ quotas, script = verbose }: World) {
   const provider = await startFakeProvider({ script });
   onTestFinished(() => provider.close());
   const server = await startServer({
@@ -37,7 +35,7 @@ agents:
   helper: { model: { provider: openai, model: gpt-x, base_url: "${provider.url}/v1", api_key: k } }
   brief: { model: { provider: openai, model: gpt-x, base_url: "${provider.url}/v1", api_key: k, max_tokens: 700 } }
   claude: { model: { provider: anthropic, model: claude-sonnet-4-5, base_url: "${provider.url}", api_key: k, thinking: 4096 } }`,
-    config: { ...AUTH, ...store, quotas },
+    config: { ...AUTH, quotas },
   });
   const headers = {
     ...{ "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" },
@@ -75,25 +73,21 @@ interface Ended {
 
 const endOf = ({ code, status, stop_reason }: Ended) => code ?? (status === "error" ? stop_reason : status);
 
-await describeEveryConfig((store) => {
-  test.each([
-    ["tokens", { user: { tokens_per_day: 100_000 } }],
-    ["money", { tenant: { cost_per_month: 1 }, prices: PRICES }],
-  ])("a hundred runs at once do not pass a budget of %s", async (_, quotas) => {
-    const { provider, run, usage } = await serve({ quotas, store: store() });
-    const runs = await Promise.all(
-      Array.from({ length: 100 }, (_, n) => run(`t${n}`, n % 2 ? { max_tokens: 30_000 } : {})),
-    );
-    const [limit] = (await usage()).limits;
-    expect(limit?.used).toBeLessThanOrEqual(Number(limit?.most));
-    expect(limit?.used).toBeGreaterThan(0.9 * Number(limit?.most));
-    expect(provider.requests().every(({ status }) => status === 200)).toBe(true);
-    const ends = runs.map(endOf);
-    expect(ends.filter((end) => end === "success")).toHaveLength(provider.requests().length);
-    expect(ends.filter((end) => end !== "success" && end !== "quota" && end !== "limit_exceeded")).toEqual(
-      [],
-    );
-  });
+test.each([
+  ["tokens", { user: { tokens_per_day: 100_000 } }],
+  ["money", { tenant: { cost_per_month: 1 }, prices: PRICES }],
+])("a hundred runs at once do not pass a budget of %s", async (_, quotas) => {
+  const { provider, run, usage } = await serve({ quotas });
+  const runs = await Promise.all(
+    Array.from({ length: 100 }, (_, n) => run(`t${n}`, n % 2 ? { max_tokens: 30_000 } : {})),
+  );
+  const [limit] = (await usage()).limits;
+  expect(limit?.used).toBeLessThanOrEqual(Number(limit?.most));
+  expect(limit?.used).toBeGreaterThan(0.9 * Number(limit?.most));
+  expect(provider.requests().every(({ status }) => status === 200)).toBe(true);
+  const ends = runs.map(endOf);
+  expect(ends.filter((end) => end === "success")).toHaveLength(provider.requests().length);
+  expect(ends.filter((end) => end !== "success" && end !== "quota" && end !== "limit_exceeded")).toEqual([]);
 });
 
 describe("the limit that a provider is sent", () => {

@@ -4,10 +4,9 @@ import { expect, test } from "vitest";
 import type { ModelRequest } from "../../src/agent/core/model.ts";
 import { type Client, createClient, type StreamEvent } from "../../src/client/client.ts";
 import { checkGrammar } from "../../src/protocol/grammar.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 
-async function started(options: ServerOptions) {
+async function started(options: ServerOptions = {}) {
   const requests: ModelRequest[] = [];
   const script = (request: ModelRequest, call: number) => {
     requests.push(request);
@@ -34,49 +33,47 @@ async function stopped(client: Client): Promise<StreamEvent[]> {
   return events;
 }
 
-await describeEveryConfig((config) => {
-  test("a stop keeps what was said, and the model reads once that it was cut off", async () => {
-    const { client, requests } = await started({ config: config() });
-    const events = await stopped(client);
-    expect(checkGrammar(events)).toEqual([]);
-    const text = events.flatMap((event) =>
-      event.event === "on_chat_model_stream" && "delta" in event.data ? [event.data.delta] : [],
-    );
-    const { items } = await client.threads.messages("t");
-    expect(items).toMatchObject([
-      { role: "user" },
-      { role: "assistant", content: text.join(""), incomplete: "stopped" },
-    ]);
-    for (const input of ["And now?", "And then?"]) {
-      const { id } = await client.start("t", { input });
-      for await (const _ of client.runs.events("t", id));
-    }
-    for (const { messages } of requests.slice(1)) {
-      expect(messages.map(({ role }) => role).slice(0, 3)).toEqual(["user", "assistant", "user"]);
-      expect(messages[1]?.content).toBe(text.join(""));
-      expect(JSON.stringify(messages).match(/The user stopped your answer/g)).toHaveLength(1);
-    }
-  });
-
-  test("an answer that was cut off is continued where it ends; any other last message is refused", async () => {
-    const { client, requests } = await started({ config: config() });
-    await stopped(client);
-    const { id } = await client.start("t", { continue: true });
+test("a stop keeps what was said, and the model reads once that it was cut off", async () => {
+  const { client, requests } = await started();
+  const events = await stopped(client);
+  expect(checkGrammar(events)).toEqual([]);
+  const text = events.flatMap((event) =>
+    event.event === "on_chat_model_stream" && "delta" in event.data ? [event.data.delta] : [],
+  );
+  const { items } = await client.threads.messages("t");
+  expect(items).toMatchObject([
+    { role: "user" },
+    { role: "assistant", content: text.join(""), incomplete: "stopped" },
+  ]);
+  for (const input of ["And now?", "And then?"]) {
+    const { id } = await client.start("t", { input });
     for await (const _ of client.runs.events("t", id));
-    expect(await client.runs.get("t", id)).toMatchObject({ status: "success" });
-    expect((await client.threads.messages("t")).items.map(({ role }) => role)).toEqual([
-      ...["user", "assistant", "assistant"],
-    ]);
-    expect(requests[1]?.messages.at(-1)).toMatchObject({
-      role: "user",
-      content: expect.stringContaining("Continue it exactly where it ends"),
-    });
-    await expect(client.start("t", { continue: true })).rejects.toMatchObject({
-      status: 400,
-      message: expect.stringContaining("cut off"),
-    });
-    await expect(client.start("unknown", { continue: true })).rejects.toMatchObject({ status: 400 });
+  }
+  for (const { messages } of requests.slice(1)) {
+    expect(messages.map(({ role }) => role).slice(0, 3)).toEqual(["user", "assistant", "user"]);
+    expect(messages[1]?.content).toBe(text.join(""));
+    expect(JSON.stringify(messages).match(/The user stopped your answer/g)).toHaveLength(1);
+  }
+});
+
+test("an answer that was cut off is continued where it ends; any other last message is refused", async () => {
+  const { client, requests } = await started();
+  await stopped(client);
+  const { id } = await client.start("t", { continue: true });
+  for await (const _ of client.runs.events("t", id));
+  expect(await client.runs.get("t", id)).toMatchObject({ status: "success" });
+  expect((await client.threads.messages("t")).items.map(({ role }) => role)).toEqual([
+    ...["user", "assistant", "assistant"],
+  ]);
+  expect(requests[1]?.messages.at(-1)).toMatchObject({
+    role: "user",
+    content: expect.stringContaining("Continue it exactly where it ends"),
   });
+  await expect(client.start("t", { continue: true })).rejects.toMatchObject({
+    status: 400,
+    message: expect.stringContaining("cut off"),
+  });
+  await expect(client.start("unknown", { continue: true })).rejects.toMatchObject({ status: 400 });
 });
 
 test("a copy that ends with a question or with a result is answered as it stands, but not while a call waits", async () => {

@@ -2,67 +2,64 @@
 
 import { expect, test } from "vitest";
 import { createClient } from "../../src/client/client.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { startServer } from "../support/server.ts";
 
-await describeEveryConfig((config) => {
-  async function served() {
-    const { url } = await startServer({
-      config: { ...config(), auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
-      script: [{ say: "An answer." }, { say: "Another." }],
-    });
-    const as = (user: string, scopes = "read,run,admin") =>
-      createClient({
-        baseUrl: url,
-        headers: { "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": scopes },
-      });
-    const ada = as("ada");
-    const { id } = await ada.start("trip", { input: "Where to?" });
-    for await (const _ of ada.runs.events("trip", id));
-    const { items } = await ada.threads.messages("trip");
-    const [question = "", answer = ""] = items.map(({ id }) => id);
-    return { url, as, ada, question, answer };
-  }
-
-  test("a user rates an answer with words, changes it and takes it back; other users and readers cannot", async () => {
-    const { as, ada, question, answer } = await served();
-    const rated = await ada.feedback.put("trip", answer, { rating: "down", comment: "  Too short.  " });
-    expect(rated).toEqual({
-      ...{ message_id: answer, rating: "down", comment: "Too short." },
-      updated_at: expect.any(String),
-    });
-    expect(await ada.feedback.of("trip")).toEqual([rated]);
-    await ada.feedback.put("trip", answer, { rating: "up" });
-    expect(await ada.feedback.of("trip")).toMatchObject([{ message_id: answer, rating: "up" }]);
-    expect(await as("ada", "read").feedback.of("trip")).toHaveLength(1);
-
-    const up = { rating: "up" } as const;
-    const refused = [
-      [404, () => as("bob").feedback.put("trip", answer, up)],
-      [404, () => as("bob").feedback.of("trip")],
-      [404, () => as("bob").feedback.remove("trip", answer)],
-      [403, () => as("ada", "read").feedback.put("trip", answer, up)],
-      [404, () => ada.feedback.put("trip", "msg_unknown", up)],
-      [400, () => ada.feedback.put("trip", question, up)],
-      [400, () => ada.feedback.put("trip", answer, { rating: "up", comment: "x".repeat(2_001) })],
-    ] as const;
-    for (const [status, ask] of refused) await expect(ask()).rejects.toMatchObject({ status });
-
-    await ada.feedback.remove("trip", answer);
-    expect(await ada.feedback.of("trip")).toEqual([]);
-    await expect(ada.feedback.remove("trip", answer)).rejects.toMatchObject({ status: 404 });
+async function served() {
+  const { url } = await startServer({
+    config: { auth: { scheme: "header", trusted_proxies: ["127.0.0.0/8"] } },
+    script: [{ say: "An answer." }, { say: "Another." }],
   });
-
-  test("ratings are part of a user's export, and are deleted with the messages and with the thread", async () => {
-    const { url, ada, answer } = await served();
-    await ada.feedback.put("trip", answer, { rating: "down", comment: "Too short." });
-    const exported = await fetch(`${url}/admin/tenants/acme/users/ada/export`, {
-      headers: { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "admin" },
+  const as = (user: string, scopes = "read,run,admin") =>
+    createClient({
+      baseUrl: url,
+      headers: { "x-skein-tenant": "acme", "x-skein-user": user, "x-skein-scopes": scopes },
     });
-    expect(await exported.text()).toContain("Too short.");
-    await ada.threads.clear("trip");
-    expect(await ada.feedback.of("trip")).toEqual([]);
-    await ada.threads.delete("trip");
-    await expect(ada.feedback.of("trip")).rejects.toMatchObject({ status: 404 });
+  const ada = as("ada");
+  const { id } = await ada.start("trip", { input: "Where to?" });
+  for await (const _ of ada.runs.events("trip", id));
+  const { items } = await ada.threads.messages("trip");
+  const [question = "", answer = ""] = items.map(({ id }) => id);
+  return { url, as, ada, question, answer };
+}
+
+test("a user rates an answer with words, changes it and takes it back; other users and readers cannot", async () => {
+  const { as, ada, question, answer } = await served();
+  const rated = await ada.feedback.put("trip", answer, { rating: "down", comment: "  Too short.  " });
+  expect(rated).toEqual({
+    ...{ message_id: answer, rating: "down", comment: "Too short." },
+    updated_at: expect.any(String),
   });
+  expect(await ada.feedback.of("trip")).toEqual([rated]);
+  await ada.feedback.put("trip", answer, { rating: "up" });
+  expect(await ada.feedback.of("trip")).toMatchObject([{ message_id: answer, rating: "up" }]);
+  expect(await as("ada", "read").feedback.of("trip")).toHaveLength(1);
+
+  const up = { rating: "up" } as const;
+  const refused = [
+    [404, () => as("bob").feedback.put("trip", answer, up)],
+    [404, () => as("bob").feedback.of("trip")],
+    [404, () => as("bob").feedback.remove("trip", answer)],
+    [403, () => as("ada", "read").feedback.put("trip", answer, up)],
+    [404, () => ada.feedback.put("trip", "msg_unknown", up)],
+    [400, () => ada.feedback.put("trip", question, up)],
+    [400, () => ada.feedback.put("trip", answer, { rating: "up", comment: "x".repeat(2_001) })],
+  ] as const;
+  for (const [status, ask] of refused) await expect(ask()).rejects.toMatchObject({ status });
+
+  await ada.feedback.remove("trip", answer);
+  expect(await ada.feedback.of("trip")).toEqual([]);
+  await expect(ada.feedback.remove("trip", answer)).rejects.toMatchObject({ status: 404 });
+});
+
+test("ratings are part of a user's export, and are deleted with the messages and with the thread", async () => {
+  const { url, ada, answer } = await served();
+  await ada.feedback.put("trip", answer, { rating: "down", comment: "Too short." });
+  const exported = await fetch(`${url}/admin/tenants/acme/users/ada/export`, {
+    headers: { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "admin" },
+  });
+  expect(await exported.text()).toContain("Too short.");
+  await ada.threads.clear("trip");
+  expect(await ada.feedback.of("trip")).toEqual([]);
+  await ada.threads.delete("trip");
+  await expect(ada.feedback.of("trip")).rejects.toMatchObject({ status: 404 });
 });

@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineTool } from "../../src/agent/core/tool.ts";
 import type { Turn } from "../../src/agent/models/scripted.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { gate } from "../support/gate.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 import { cast, completing, delegating } from "../support/team.ts";
@@ -27,11 +26,11 @@ agents:
 `;
 const AGENTS = "agents: { helper: { model: scripted:test, tools: ['*'] } }";
 
-async function serve(quotas: object, store: object, more: ServerOptions = {}) {
+async function serve(quotas: object, more: ServerOptions = {}) {
   const server = await startServer({
     agents: AGENTS,
     tools: [work],
-    config: { ...AUTH, ...store, quotas },
+    config: { ...AUTH, quotas },
     ...more,
   });
   const ask = async (path: string, { method = "GET", user = "ada", body }: Ask = {}) => {
@@ -60,119 +59,129 @@ interface Ask {
   body?: object;
 }
 
-await describeEveryConfig((store) => {
-  test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
-    const { ask, run } = await serve({ user: { tokens_per_day: 25_000 } }, store(), {
+test("a budget that is used up ends the run, keeps its work, and refuses the next one", async () => {
+  const { ask, run } = await serve(
+    { user: { tokens_per_day: 25_000 } },
+    {
       script: () => working,
-    });
-    const first = await run("t1");
-    expect(first.json).toMatchObject({ status: "error", stop_reason: "quota" });
-    expect(first.json.messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(3);
-    const second = await run("t1");
-    expect(second.status).toBe(429);
-    expect(Number(second.retry)).toBeGreaterThan(0);
-    expect(second.json.details).toMatchObject({ limit: "tokens_per_day", of: "user", most: 25_000 });
-    expect((await run("t2", {}, "bob")).status).toBe(200);
-    const usage = await ask("/usage");
-    expect(usage.json).toMatchObject({
-      items: [{ agent: "helper", calls: 3, input_tokens: 18_000, output_tokens: 12_000 }],
-      totals: { calls: 3 },
-      limits: [{ limit: "tokens_per_day", of: "user", most: 25_000, used: 30_000, left: 0 }],
-    });
+    },
+  );
+  const first = await run("t1");
+  expect(first.json).toMatchObject({ status: "error", stop_reason: "quota" });
+  expect(first.json.messages.filter(({ role }: { role: string }) => role === "tool")).toHaveLength(3);
+  const second = await run("t1");
+  expect(second.status).toBe(429);
+  expect(Number(second.retry)).toBeGreaterThan(0);
+  expect(second.json.details).toMatchObject({ limit: "tokens_per_day", of: "user", most: 25_000 });
+  expect((await run("t2", {}, "bob")).status).toBe(200);
+  const usage = await ask("/usage");
+  expect(usage.json).toMatchObject({
+    items: [{ agent: "helper", calls: 3, input_tokens: 18_000, output_tokens: 12_000 }],
+    totals: { calls: 3 },
+    limits: [{ limit: "tokens_per_day", of: "user", most: 25_000, used: 30_000, left: 0 }],
   });
+});
 
-  test("a budget near its end refuses runs before they begin, and says in the run and in 429 what is left and until when", async () => {
-    const prices = { "*": { input: 1000, output: 1000 } };
-    const quotas = { user: { cost_per_day: 2 }, prices, currency: "EUR" };
-    const usage = { input_tokens: 100, output_tokens: 35 };
-    const { run, ask } = await serve(quotas, store(), { script: () => ({ say: "ok", usage }) });
-    const replies: Awaited<ReturnType<typeof run>>[] = [];
-    for (let nth = 0; nth < 20; nth++) {
-      const reply = await run("t");
-      replies.push(reply);
-      if (reply.status === 429) break;
-    }
-    const ended = replies.filter(({ json }) => json.stop_reason === "quota");
-    expect(ended.length).toBeLessThan(2);
-    const refused = replies.at(-1);
-    expect(refused).toMatchObject({ status: 429, json: { code: "limit_exceeded" } });
-    expect(Number(refused?.retry)).toBeGreaterThan(0);
-    const details = {
-      ...{ limit: "cost_per_day", of: "user", most: 2, currency: "EUR" },
-      ...{
-        used: expect.any(Number),
-        left: expect.any(Number),
-        resets_at: expect.stringMatching(/T00:00:00.000Z$/),
-      },
-    };
-    expect(refused?.json.details).toMatchObject(details);
-    for (const { json } of ended) {
-      expect(json.details).toMatchObject({ ...details, message: expect.stringContaining("2.00 EUR") });
-      expect((await ask(`/threads/t/runs/${json.id}`)).json.details).toEqual(json.details);
-    }
-  });
+test("a budget near its end refuses runs before they begin, and says in the run and in 429 what is left and until when", async () => {
+  const prices = { "*": { input: 1000, output: 1000 } };
+  const quotas = { user: { cost_per_day: 2 }, prices, currency: "EUR" };
+  const usage = { input_tokens: 100, output_tokens: 35 };
+  const { run, ask } = await serve(quotas, { script: () => ({ say: "ok", usage }) });
+  const replies: Awaited<ReturnType<typeof run>>[] = [];
+  for (let nth = 0; nth < 20; nth++) {
+    const reply = await run("t");
+    replies.push(reply);
+    if (reply.status === 429) break;
+  }
+  const ended = replies.filter(({ json }) => json.stop_reason === "quota");
+  expect(ended.length).toBeLessThan(2);
+  const refused = replies.at(-1);
+  expect(refused).toMatchObject({ status: 429, json: { code: "limit_exceeded" } });
+  expect(Number(refused?.retry)).toBeGreaterThan(0);
+  const details = {
+    ...{ limit: "cost_per_day", of: "user", most: 2, currency: "EUR" },
+    ...{
+      used: expect.any(Number),
+      left: expect.any(Number),
+      resets_at: expect.stringMatching(/T00:00:00.000Z$/),
+    },
+  };
+  expect(refused?.json.details).toMatchObject(details);
+  for (const { json } of ended) {
+    expect(json.details).toMatchObject({ ...details, message: expect.stringContaining("2.00 EUR") });
+    expect((await ask(`/threads/t/runs/${json.id}`)).json.details).toEqual(json.details);
+  }
+});
 
-  test("runs one after the other are never too many at once", async () => {
-    const { run } = await serve({ user: { concurrent_runs: 1 } }, store(), { script: () => ({ say: "ok" }) });
-    for (let n = 0; n < 10; n++) expect((await run(`t${n}`)).json).toMatchObject({ status: "success" });
-  });
+test("runs one after the other are never too many at once", async () => {
+  const { run } = await serve({ user: { concurrent_runs: 1 } }, { script: () => ({ say: "ok" }) });
+  for (let n = 0; n < 10; n++) expect((await run(`t${n}`)).json).toMatchObject({ status: "success" });
+});
 
-  test("one run too many is refused, and makes no thread", async () => {
-    const { ask, run } = await serve({ tenant: { concurrent_runs: 1 } }, store(), {
+test("one run too many is refused, and makes no thread", async () => {
+  const { ask, run } = await serve(
+    { tenant: { concurrent_runs: 1 } },
+    {
       script: [{ say: "a b c d", delay_ms: 60_000 }],
-    });
-    const first = await run("t1", { background: true });
-    expect(first.status).toBe(202);
-    const second = await run("t2", { background: true }, "bob");
-    expect(second.status).toBe(429);
-    expect(second.json.details).toMatchObject({ limit: "concurrent_runs", of: "tenant", most: 1 });
-    expect((await ask("/threads/t2", { user: "bob" })).status).toBe(404);
-    const body = { mode: "cancel" };
-    await ask(`/threads/t1/runs/${first.json.id}/cancel`, { method: "POST", body });
-    expect((await run("t2", { background: true }, "bob")).status).toBe(202);
-  });
+    },
+  );
+  const first = await run("t1", { background: true });
+  expect(first.status).toBe(202);
+  const second = await run("t2", { background: true }, "bob");
+  expect(second.status).toBe(429);
+  expect(second.json.details).toMatchObject({ limit: "concurrent_runs", of: "tenant", most: 1 });
+  expect((await ask("/threads/t2", { user: "bob" })).status).toBe(404);
+  const body = { mode: "cancel" };
+  await ask(`/threads/t1/runs/${first.json.id}/cancel`, { method: "POST", body });
+  expect((await run("t2", { background: true }, "bob")).status).toBe(202);
+});
 
-  test("a run that waits counts until it is cancelled", async () => {
-    const { ask, run } = await serve({ user: { concurrent_runs: 2 } }, store(), {
+test("a run that waits counts until it is cancelled", async () => {
+  const { ask, run } = await serve(
+    { user: { concurrent_runs: 2 } },
+    {
       script: [{ say: "a b c d", delay_ms: 60_000 }],
-    });
-    await run("t1", { background: true });
-    const waiting = await run("t1", { background: true, on_busy: "enqueue" });
-    expect(waiting.status).toBe(202);
-    expect((await run("t2", { background: true })).status).toBe(429);
-    await ask(`/threads/t1/runs/${waiting.json.id}/cancel`, { method: "POST", body: {} });
-    expect((await run("t2", { background: true })).status).toBe(202);
-  });
+    },
+  );
+  await run("t1", { background: true });
+  const waiting = await run("t1", { background: true, on_busy: "enqueue" });
+  expect(waiting.status).toBe(202);
+  expect((await run("t2", { background: true })).status).toBe(429);
+  await ask(`/threads/t1/runs/${waiting.json.id}/cancel`, { method: "POST", body: {} });
+  expect((await run("t2", { background: true })).status).toBe(202);
+});
 
-  test("threads are as many as may be, and one that is deleted makes room", async () => {
-    const { ask, run } = await serve({ user: { threads: 2 } }, store(), { script: () => ({ say: "ok" }) });
-    const create = (id: string) => ask("/threads", { method: "POST", body: { id } });
-    expect((await create("t1")).status).toBe(201);
-    expect((await run("t2")).status).toBe(200);
-    expect((await create("t1")).status).toBe(409);
-    for (const refused of [await create("t3"), await run("t3")]) {
-      expect(refused.status).toBe(429);
-      expect(refused.json.details).toMatchObject({ limit: "threads", of: "user" });
-    }
-    expect((await run("t1")).status).toBe(200);
-    expect((await ask("/threads/t1", { method: "DELETE" })).status).toBe(204);
-    expect((await create("t3")).status).toBe(201);
-  });
+test("threads are as many as may be, and one that is deleted makes room", async () => {
+  const { ask, run } = await serve({ user: { threads: 2 } }, { script: () => ({ say: "ok" }) });
+  const create = (id: string) => ask("/threads", { method: "POST", body: { id } });
+  expect((await create("t1")).status).toBe(201);
+  expect((await run("t2")).status).toBe(200);
+  expect((await create("t1")).status).toBe(409);
+  for (const refused of [await create("t3"), await run("t3")]) {
+    expect(refused.status).toBe(429);
+    expect(refused.json.details).toMatchObject({ limit: "threads", of: "user" });
+  }
+  expect((await run("t1")).status).toBe(200);
+  expect((await ask("/threads/t1", { method: "DELETE" })).status).toBe(204);
+  expect((await create("t3")).status).toBe(201);
+});
 
-  test("every model call of a run's family counts for the user who started it, also after the run has ended", async () => {
-    let asked = 0;
-    const purposes = new Set<string>();
-    const { tool, open, entered } = gate();
-    const played = cast({
-      lead: [
-        delegating({ agent: "coder", task: "Code it" }),
-        { call: [{ tool: "start_task", args: { agent: "tester", task: "Test it", context: "" } }] },
-        { say: "Started." },
-      ],
-      coder: [completing(`Coded. ${"word ".repeat(3000)}`)],
-      tester: [{ call: [{ tool: "gate" }] }, completing("Tested.")],
-    });
-    const { ask, run } = await serve({ user: { tokens_per_day: 1_000_000 } }, store(), {
+test("every model call of a run's family counts for the user who started it, also after the run has ended", async () => {
+  let asked = 0;
+  const purposes = new Set<string>();
+  const { tool, open, entered } = gate();
+  const played = cast({
+    lead: [
+      delegating({ agent: "coder", task: "Code it" }),
+      { call: [{ tool: "start_task", args: { agent: "tester", task: "Test it", context: "" } }] },
+      { say: "Started." },
+    ],
+    coder: [completing(`Coded. ${"word ".repeat(3000)}`)],
+    tester: [{ call: [{ tool: "gate" }] }, completing("Tested.")],
+  });
+  const { ask, run } = await serve(
+    { user: { tokens_per_day: 1_000_000 } },
+    {
       agents: FAMILY,
       tools: [tool],
       script: (request, turn) => {
@@ -185,32 +194,32 @@ await describeEveryConfig((store) => {
         if (first?.id === "summarization") return { say: "It was coded.", usage };
         return { ...played(request, turn), usage };
       },
-    });
-    expect((await run("t1")).json).toMatchObject({ status: "success" });
-    const ended = asked;
-    await entered;
-    const threads = (await ask("/threads?parent=t1")).json.items as { id: string; title: string }[];
-    open();
-    for (const { id } of threads)
-      await expect.poll(async () => (await ask(`/threads/${id}`)).json.status).toBe("idle");
-    expect((await ask("/threads/t1/title", { method: "POST", body: {} })).status).toBe(200);
-    expect(asked).toBeGreaterThan(ended + 1);
+    },
+  );
+  expect((await run("t1")).json).toMatchObject({ status: "success" });
+  const ended = asked;
+  await entered;
+  const threads = (await ask("/threads?parent=t1")).json.items as { id: string; title: string }[];
+  open();
+  for (const { id } of threads)
+    await expect.poll(async () => (await ask(`/threads/${id}`)).json.status).toBe("idle");
+  expect((await ask("/threads/t1/title", { method: "POST", body: {} })).status).toBe(200);
+  expect(asked).toBeGreaterThan(ended + 1);
 
-    for (const purpose of ["guardrail", "title", "summarization"]) expect(purposes).toContain(purpose);
-    const { items, totals, limits } = (await ask("/usage")).json;
-    expect(items.map(({ agent }: { agent: string }) => agent).sort()).toEqual(["coder", "lead", "tester"]);
-    expect(totals).toMatchObject({ calls: asked, input_tokens: 3600 * asked, output_tokens: 4000 * asked });
-    expect(limits).toMatchObject([{ limit: "tokens_per_day", used: 7600 * asked }]);
-    expect((await ask("/usage", { user: "bob" })).json.totals.calls).toBe(0);
-  });
+  for (const purpose of ["guardrail", "title", "summarization"]) expect(purposes).toContain(purpose);
+  const { items, totals, limits } = (await ask("/usage")).json;
+  expect(items.map(({ agent }: { agent: string }) => agent).sort()).toEqual(["coder", "lead", "tester"]);
+  expect(totals).toMatchObject({ calls: asked, input_tokens: 3600 * asked, output_tokens: 4000 * asked });
+  expect(limits).toMatchObject([{ limit: "tokens_per_day", used: 7600 * asked }]);
+  expect((await ask("/usage", { user: "bob" })).json.totals.calls).toBe(0);
+});
 
-  test("requests are as many a minute as may be", async () => {
-    const { ask } = await serve({ user: { requests_per_minute: 3 } }, store());
-    for (let n = 0; n < 3; n++) expect((await ask("/threads")).status).toBe(200);
-    const refused = await ask("/threads");
-    expect([refused.status, refused.json.details.limit]).toEqual([429, "requests_per_minute"]);
-    expect((await ask("/threads", { user: "bob" })).status).toBe(200);
-  });
+test("requests are as many a minute as may be", async () => {
+  const { ask } = await serve({ user: { requests_per_minute: 3 } });
+  for (let n = 0; n < 3; n++) expect((await ask("/threads")).status).toBe(200);
+  const refused = await ask("/threads");
+  expect([refused.status, refused.json.details.limit]).toEqual([429, "requests_per_minute"]);
+  expect((await ask("/threads", { user: "bob" })).status).toBe(200);
 });
 
 /** Refused before or after something was taken for it, or shown and left. */

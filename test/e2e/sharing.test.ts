@@ -2,12 +2,11 @@
 
 import { expect, test } from "vitest";
 import { createClient, type ProblemError } from "../../src/client/client.ts";
-import { describeEveryConfig } from "../support/every-store.ts";
 import { type ServerOptions, startServer } from "../support/server.ts";
 
 const HEADER = { scheme: "header", trusted_proxies: ["127.0.0.0/8"] };
 
-async function served(options: ServerOptions) {
+async function served(options: ServerOptions = {}) {
   const { url } = await startServer({
     ...options,
     config: { ...options.config, auth: HEADER },
@@ -32,44 +31,42 @@ const statusOf = (asked: Promise<unknown>) =>
     (error: ProblemError) => error.status,
   );
 
-await describeEveryConfig((config) => {
-  test("users of the tenant read a shared thread until its owner ends the share; no one else does, and nothing else", async () => {
-    const { ada, as } = await served({ config: config() });
-    const share = await ada.shares.create("trip", { expires_in: 3600 });
-    expect(Date.parse(share.expires_at) - Date.parse(share.created_at)).toBe(3_600_000);
-    expect(await ada.shares.of("trip")).toEqual([share]);
-    const place = { user: "ada", thread: "trip", share: share.id };
+test("users of the tenant read a shared thread until its owner ends the share; no one else does, and nothing else", async () => {
+  const { ada, as } = await served();
+  const share = await ada.shares.create("trip", { expires_in: 3600 });
+  expect(Date.parse(share.expires_at) - Date.parse(share.created_at)).toBe(3_600_000);
+  expect(await ada.shares.of("trip")).toEqual([share]);
+  const place = { user: "ada", thread: "trip", share: share.id };
 
-    const bob = as("acme", "bob", "read");
-    expect(await bob.shares.get(place)).toMatchObject({ user: "ada", thread_id: "trip" });
-    const { items } = await bob.shares.messages(place);
-    expect(items.map(({ content }) => content)).toEqual(["About trip", "An answer."]);
-    expect(items).toEqual((await ada.threads.messages("trip")).items);
+  const bob = as("acme", "bob", "read");
+  expect(await bob.shares.get(place)).toMatchObject({ user: "ada", thread_id: "trip" });
+  const { items } = await bob.shares.messages(place);
+  expect(items.map(({ content }) => content)).toEqual(["About trip", "An answer."]);
+  expect(items).toEqual((await ada.threads.messages("trip")).items);
 
-    const mallory = as("other", "ada");
-    const refused = [
-      mallory.shares.get(place),
-      mallory.shares.messages(place),
-      bob.shares.get({ ...place, thread: "other" }),
-      bob.shares.messages({ ...place, user: "bob" }),
-      bob.shares.messages({ ...place, share: `share_${"0".repeat(22)}` }),
-      bob.threads.get("trip"),
-      bob.shares.of("trip"),
-      as("acme", "bob").shares.end("trip", share.id),
-    ];
-    expect(await Promise.all(refused.map(statusOf))).toEqual(refused.map(() => 404));
+  const mallory = as("other", "ada");
+  const refused = [
+    mallory.shares.get(place),
+    mallory.shares.messages(place),
+    bob.shares.get({ ...place, thread: "other" }),
+    bob.shares.messages({ ...place, user: "bob" }),
+    bob.shares.messages({ ...place, share: `share_${"0".repeat(22)}` }),
+    bob.threads.get("trip"),
+    bob.shares.of("trip"),
+    as("acme", "bob").shares.end("trip", share.id),
+  ];
+  expect(await Promise.all(refused.map(statusOf))).toEqual(refused.map(() => 404));
 
-    await ada.shares.end("trip", share.id);
-    expect(await Promise.all([bob.shares.get(place), bob.shares.messages(place)].map(statusOf))).toEqual([
-      404, 404,
-    ]);
-    expect(await ada.shares.of("trip")).toEqual([]);
-    expect(await statusOf(ada.shares.end("trip", share.id))).toBe(404);
-  });
+  await ada.shares.end("trip", share.id);
+  expect(await Promise.all([bob.shares.get(place), bob.shares.messages(place)].map(statusOf))).toEqual([
+    404, 404,
+  ]);
+  expect(await ada.shares.of("trip")).toEqual([]);
+  expect(await statusOf(ada.shares.end("trip", share.id))).toBe(404);
 });
 
 test("a share ends by itself, and with its thread; a thread has at most twenty", async () => {
-  const { ada, as } = await served({});
+  const { ada, as } = await served();
   const bob = as("acme", "bob");
   const { id } = await ada.shares.create("other");
   await ada.threads.delete("other");

@@ -51,9 +51,6 @@ export function deployAs(other: Deploy): void {
   deploy = other;
 }
 
-/** Whether they do. */
-export const isDeployedElsewhere = (): boolean => deploy !== startOne;
-
 /** Closed, and its folder removed, when the test has finished. */
 export const startServer = (options: ServerOptions = {}): Promise<TestServer> => deploy(options);
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { Page } from "../../../src/agent/core/stores.ts";
-import { describeEveryConfig } from "../../support/every-store.ts";
 import { startServer } from "../../support/server.ts";
 
 interface Row {
@@ -36,11 +35,9 @@ async function all(get: (path: string) => Promise<Page<Row>>, path: string) {
   return items;
 }
 
-await describeEveryConfig((config) => describe("the runs of all threads", () => allRuns(config)));
-
-function allRuns(config: () => object): void {
+describe("the runs of all threads", () => {
   test("come newest first, each once, with pages of any size", async () => {
-    const { get, say } = await served({ config: config(), script: () => ({ say: "Done." }) });
+    const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const thread of ["a", "b", "a", "c", "b", "a", "c", "a"]) await say(thread, "go");
     const runs = await all(get, "/runs?limit=100");
     expect(runs.map(({ thread_id }) => thread_id)).toEqual(["a", "c", "a", "b", "c", "a", "b", "a"]);
@@ -48,7 +45,7 @@ function allRuns(config: () => object): void {
   });
 
   test("that were accepted or have ended since a time are found by it, page by page", async () => {
-    const { get, say } = await served({ config: config(), script: () => ({ say: "Done." }) });
+    const { get, say } = await served({ script: () => ({ say: "Done." }) });
     for (const thread of ["a", "b", "a"]) await say(thread, "before");
     const [run] = (await get("/runs?limit=1")).items;
     const [thread] = (await get("/threads?limit=1")).items;
@@ -68,7 +65,6 @@ function allRuns(config: () => object): void {
 
   test("are found by status and agent", async () => {
     const { get, say, send } = await served({
-      config: config(),
       agents: `agents: { one: { model: "scripted:test" }, two: { model: "scripted:test" } }`,
       script: ({ messages }) =>
         JSON.stringify(messages).includes("fail")
@@ -84,7 +80,7 @@ function allRuns(config: () => object): void {
     expect(await threads("agent=two")).toEqual(["b"]);
     expect(await threads("agent=two&status=error")).toEqual([]);
   });
-}
+});
 
 test("a page of runs that no list gave is refused", async () => {
   const { get } = await served();

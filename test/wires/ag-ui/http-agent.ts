@@ -3,7 +3,7 @@
 import { type AgentSubscriber, HttpAgent, type RunAgentParameters } from "@ag-ui/client";
 import { HttpAgent as OldHttpAgent } from "ag-ui-client-0";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
-import { isDeployedElsewhere, type ServerOptions, startServer } from "../../support/server.ts";
+import { type ServerOptions, startServer } from "../../support/server.ts";
 import { FILE_AGENTS } from "../agents.ts";
 
 export interface PageOptions {
@@ -25,13 +25,11 @@ export type Agent = Pick<
   | "threadId"
 >;
 
-const BOTH = [
+/** They differ in what they send and read. */
+export const VERSIONS = [
   ["1.0.0", HttpAgent],
   ["0.0.59", OldHttpAgent as unknown as typeof HttpAgent],
 ] as const;
-
-/** They differ in what they send and read, not in who answers: on other deployments the current one is enough. */
-export const VERSIONS = isDeployedElsewhere() ? BOTH.slice(0, 1) : BOTH;
 
 export const newAgent = (
   Client: typeof HttpAgent,
