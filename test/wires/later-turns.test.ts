@@ -93,7 +93,10 @@ const WIRES: Readonly<Record<string, Ask>> = {
 const script: Script = ({ messages }) => {
   const n = messages.filter(({ role }) => role === "user").length;
   if (messages.at(-1)?.role === "tool") return { say: `Answer ${n}.` };
-  return { say: `Step ${n}.`, call: [{ tool: "write_todos", args: { todos: [{ content: `Todo ${n}` }] } }] };
+  return {
+    say: `Step ${n}.`,
+    call: [{ tool: "write_todos", args: { todos: [{ id: "1", title: `Todo ${n}`, status: "pending" }] } }],
+  };
 };
 
 test.each(Object.entries(WIRES))("over %s each turn of a thread has its own answer", async (_, ask) => {
@@ -107,4 +110,13 @@ test.each(Object.entries(WIRES))("over %s each turn of a thread has its own answ
     expect(told.filter((words) => !words.endsWith(` ${n}`))).toEqual([]);
     before = reply;
   }
+});
+
+test("a page of the AI SDK that is opened later shows the todos beside the newest answer", async () => {
+  const { url } = await startServer({ script, agents: FILE_AGENTS });
+  for (const n of [1, 2, 3]) await WIRES["the AI SDK"]?.(url, n, {});
+  const history = (await read(`${url}/ai-sdk/assistant/chat/t/messages`)) as unknown as { parts: Json[] }[];
+  const todos = history.map(({ parts }) => parts.filter(({ type }) => type === "data-todos"));
+  const newest = { type: "data-todos", id: "todos", data: [expect.objectContaining({ content: "Todo 3" })] };
+  expect(todos).toEqual([...Array(5).fill([]), [newest]]);
 });

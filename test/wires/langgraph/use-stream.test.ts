@@ -1,4 +1,5 @@
-// `useStream` of LangGraph's SDK, with the options of stock front ends, against the whole server.
+// `useStream` of LangGraph's SDK, with the options of stock front ends, against the whole server. A reload, a stop and a failure are
+// tried in Chromium, in e2e/pages.
 
 import { type UseStreamOptions, useStream } from "@langchain/langgraph-sdk/react";
 import { Window } from "happy-dom";
@@ -6,7 +7,6 @@ import { createElement } from "react";
 import { createRoot } from "react-dom/client";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Script, Turn } from "../../../src/agent/models/scripted.ts";
-import { statusesOf } from "../../support/native.ts";
 import { startServer } from "../../support/server.ts";
 import { HELPED } from "../../support/team.ts";
 import { FILE_AGENTS } from "../agents.ts";
@@ -178,40 +178,6 @@ test("a tool of the page is carried out by itself, and the run goes to its end",
   await expect.poll(() => on.shown().at(-1)).toBe("Vienna, then.");
   expect(read).toContain("Vienna");
   expect(on.errors).toEqual([]);
-});
-
-test("a reload in the middle of a run shows all of it once", async () => {
-  const words = Array.from({ length: 40 }, (_, index) => `word${index}`).join(" ");
-  const { url, on } = await opened([{ say: words, delay_ms: 20 }], { reconnectOnMount: true });
-  const sending = on.now().submit({ messages: [human("go")] }, { onDisconnect: "continue" });
-  await expect.poll(() => String(on.shown()[1] ?? "")).toContain("word3");
-  const again = page(url, { threadId: on.threadId() ?? "", reconnectOnMount: true });
-  await again.ready();
-  await sending;
-  await expect.poll(() => again.shown()).toEqual(["go", words]);
-  expect(again.errors).toEqual([]);
-});
-
-test("stopping cancels the run, and the thread takes the next message", async () => {
-  const { url, on } = await opened([{ say: "a ".repeat(2000), delay_ms: 10 }, { say: "Here again." }], {
-    reconnectOnMount: true,
-  });
-  void on.now().submit({ messages: [human("go")] });
-  await expect.poll(() => String(on.shown()[1] ?? "").length).toBeGreaterThan(4);
-  await on.now().stop();
-  await expect.poll(() => statusesOf(url, on.threadId() ?? "")).toEqual(["cancelled"]);
-  await on.now().submit({ messages: [human("and now?")] });
-  await on.idle();
-  await expect.poll(() => on.shown().at(-1)).toBe("Here again.");
-});
-
-test("a failure is shown in the provider's words", async () => {
-  const { on } = await opened([
-    { say: "Half", fail: { code: "model_rejected", message: "The provider said no." } },
-  ]);
-  await on.now().submit({ messages: [human("go")] });
-  await on.idle();
-  expect(String(on.now().error)).toContain("The provider said no.");
 });
 
 test("a subagent is known as one, with its own messages", async () => {
