@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { isTransient } from "../../../src/agent/core/errors.ts";
 import { failureOf, ProviderError } from "../../../src/agent/models/failure.ts";
 import type { Failure } from "../../support/fake-provider/script.ts";
-import { failing, fakeProvider, KEY, PROVIDERS } from "./providers.ts";
+import { failing, fakeProvider, KEY, PROTOCOLS, PROVIDERS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -62,10 +62,7 @@ describe.each(PROVIDERS)("$name", ({ model }) => {
   });
 });
 
-/** One provider of each SDK: the rest is the same for all that are asked by it. */
-const ONE_OF_EACH = PROVIDERS.filter(({ name, family }) => name === family);
-
-describe.each(ONE_OF_EACH)("$family", ({ model }) => {
+describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) => {
   test("asks once: to try again is not for it to decide", async () => {
     const before = fake.current.requests().length;
     fake.current.enqueue({ fail: "overloaded", headers: { "x-should-retry": "true" } });

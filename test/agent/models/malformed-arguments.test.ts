@@ -5,11 +5,11 @@ import { defineTool } from "../../../src/agent/core/tool.ts";
 import { play } from "../../support/agent.ts";
 import { dataOf } from "../../support/drain.ts";
 import { rawCall } from "../../support/fake-provider/script.ts";
-import { ask, fakeProvider, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
-describe.each(PROVIDERS)("$name", ({ model }) => {
+describe.each(PROTOCOLS)("$name", ({ model }) => {
   test.each([
     ["not JSON", "path=/tmp"],
     ["half an object", '{"path": "/tmp'],

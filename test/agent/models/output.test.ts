@@ -5,7 +5,7 @@ import { enforceable, isComplete } from "../../../src/agent/models/output.ts";
 import type { JsonSchema } from "../../../src/lib/untrusted-schema/index.ts";
 import { textSeen } from "../../support/drain.ts";
 import { call, rawCall, say } from "../../support/fake-provider/script.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -24,7 +24,7 @@ const sentFormat = () => {
 };
 const sentTools = () => (lastBody(fake.current).tools ?? []).map((tool) => tool.name ?? tool.function?.name);
 
-describe.each(PROVIDERS)("$name", ({ model }) => {
+describe.each(PROTOCOLS)("$name", ({ model }) => {
   test("holds the model to the schema, or gives it a tool for its answer", async () => {
     const isTool = async () => {
       await ask(model(fake.current), { output, tools });

@@ -3,7 +3,7 @@ import { conversation } from "../../../src/agent/core/message.ts";
 import { dataOf } from "../../support/drain.ts";
 import { call, rawCall, say } from "../../support/fake-provider/script.ts";
 import { blocksOf } from "../../support/fake-provider/sent-body.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const fake = fakeProvider();
 
@@ -22,7 +22,7 @@ function sentResults() {
   });
 }
 
-describe.each(PROVIDERS)("$name", ({ family, model }) => {
+describe.each(PROTOCOLS)("$name", ({ family, model }) => {
   test("keeps parallel calls apart, though their arguments come in turns", async () => {
     const wanted = [
       { id: "call_a", name: "read", args: { path: "/tmp/a", lines: [1, 2, 3] } },

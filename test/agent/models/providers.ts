@@ -81,6 +81,9 @@ export const PROVIDERS: readonly Provider[] = [
   },
 ];
 
+/** One for each way to write a request and to read a reply: the others differ from these in addresses and credentials. */
+export const PROTOCOLS = PROVIDERS.filter(({ name }) => ["anthropic", "openai", "gemini"].includes(name));
+
 type Options = Partial<Exclude<ModelSpec, string>>;
 
 function modelAt(provider: string, model: string, options: Options, env: NodeJS.ProcessEnv = {}): Model {

@@ -9,7 +9,7 @@ import {
   userMessage,
 } from "../../../src/agent/core/message.ts";
 import { seedOr } from "../../support/seed.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS } from "./providers.ts";
 
 const FIRST_SEED = seedOr(1);
 
@@ -115,7 +115,7 @@ function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 9);
 }
 
-describe.each(PROVIDERS)("$name", ({ family, model }) => {
+describe.each(PROTOCOLS)("$name", ({ family, model }) => {
   test.each(Object.keys(MALFORMED))("takes a history with %s", async (what) => {
     const { reply } = await ask(model(fake.current), { messages: MALFORMED[what] ?? [] });
     expect(reply.content).toBe("ok");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { conversation, type Part, userMessage } from "../../../src/agent/core/message.ts";
 import { createModel } from "../../../src/agent/models/index.ts";
 import { requestBody } from "../../../src/agent/models/request-body.ts";
-import { ask, fakeProvider, lastBody, PROVIDERS, request } from "./providers.ts";
+import { ask, fakeProvider, lastBody, PROTOCOLS, request } from "./providers.ts";
 
 const fake = fakeProvider();
 const image: Part = { type: "image", media_type: "image/png", data: "iVBORw0KGgoA".repeat(50_000) };
@@ -11,7 +11,7 @@ const long = conversation()
   .assistant("Yes.")
   .user([{ type: "text", text: "And this." }, image]).messages;
 
-describe.each(PROVIDERS)("a long thread, sent to $name", ({ model }) => {
+describe.each(PROTOCOLS)("a long thread, sent to $name", ({ model }) => {
   test("is what it would be if it were written at once", async () => {
     const settings = { temperature: 0.5 };
     await ask(model(fake.current), { messages: long, settings });

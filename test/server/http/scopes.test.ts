@@ -1,4 +1,4 @@
-// Every route of openapi.yaml, as callers of each scheme meet it: without credentials, without the scope that the route
+// Every route of openapi.yaml, as callers of the schemes with state meet it: without credentials, without the scope that the route
 // needs, and with credentials that have ended.
 
 import { join } from "node:path";
@@ -21,12 +21,6 @@ interface Scheme {
 }
 
 const SCHEMES: Readonly<Record<string, (dir: string) => Promise<Scheme>>> = {
-  header: async () => ({
-    auth: { scheme: "header", trusted_proxies: ["127.0.0.1"] },
-    caller: async (scopes) => ({
-      ...{ "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": scopes.join(" ") },
-    }),
-  }),
   api_key: async (dir) => {
     const { documents } = openSqliteKeyFile(join(dir, "data"));
     const keys = createApiKeys(documents);
