@@ -250,10 +250,7 @@ test.each(["text/event-stream", "application/json"])(
   async (accept) => {
     const { ask, run, url } = await serve(
       { user: { concurrent_runs: 3, threads: 4, streams: 2 } },
-      {},
-      {
-        script: [{ say: "ok" }, { say: "a b c d", delay_ms: 60_000 }],
-      },
+      { script: [{ say: "ok" }, { say: "a b c d", delay_ms: 60_000 }] },
     );
     await run("idle");
     const identity = { "x-skein-tenant": "acme", "x-skein-user": "ada", "x-skein-scopes": "read run" };
