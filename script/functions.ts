@@ -1,5 +1,5 @@
 // Lists the long functions of src/, the longest first: lines of code from its first word to the closing brace, those of closures included.
-// Blank lines and lines that are only a comment do not count.
+// Blank lines, lines that are only a comment, and the further lines of a text, such as SQL or Lua, do not count.
 //   --over 60    the shortest to list
 
 import { join, relative, resolve } from "node:path";
@@ -10,6 +10,8 @@ import {
   isFunctionExpression,
   isIdentifier,
   isMethodDeclaration,
+  isNoSubstitutionTemplateLiteral,
+  isTemplateExpression,
   type Node,
   type SourceFile,
 } from "typescript/unstable/ast";
@@ -56,15 +58,23 @@ function functionsIn(source: SourceFile): LongFunction[] {
   const starts = lineStarts(lines);
   const file = relative(ROOT, source.fileName);
   const found: LongFunction[] = [];
+  const linesOf = (node: Node) =>
+    [lineAt(starts, node.getStart(source)), lineAt(starts, node.getEnd() - 1)] as const;
+  const text = new Set<number>();
+  const findTexts = (node: Node): void => {
+    const [first, last] = isText(node) ? linesOf(node) : [0, 0];
+    for (let line = first + 1; line <= last; line++) text.add(line);
+    node.forEachChild(findTexts);
+  };
   const visit = (node: Node): void => {
     if (isFunction(node)) {
-      const first = lineAt(starts, node.getStart(source));
-      const last = lineAt(starts, node.getEnd() - 1);
-      const at = `${file}:${first + 1}`;
-      found.push({ name: nameOf(node), at, lines: linesOfCode(lines.slice(first, last + 1)) });
+      const [first, last] = linesOf(node);
+      const code = lines.slice(first, last + 1).filter((_, index) => !text.has(first + index));
+      found.push({ name: nameOf(node), at: `${file}:${first + 1}`, lines: linesOfCode(code) });
     }
     node.forEachChild(visit);
   };
+  findTexts(source);
   visit(source);
   return found;
 }
@@ -74,6 +84,8 @@ const isFunction = (node: Node) =>
   isFunctionDeclaration(node) ||
   isFunctionExpression(node) ||
   isMethodDeclaration(node);
+
+const isText = (node: Node) => isNoSubstitutionTemplateLiteral(node) || isTemplateExpression(node);
 
 /** Its own name, or that of the variable or property that it is given to. */
 function nameOf(node: Node): string {

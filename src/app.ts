@@ -102,223 +102,293 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** What ends the parts that are open, in the order in which they were opened. */
+type Closers = (() => Promise<void>)[];
+
 /** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes it. */
 export async function createApp(options: AppOptions): Promise<App> {
-  const { config, env, logger, siblings } = options;
-  const closers: (() => Promise<void>)[] = [];
+  const closers: Closers = [];
   const close = async () => {
     for (const closer of closers.splice(0).reverse()) await closer();
   };
-
   try {
-    const own = await loadServerPlugins(
-      createPluginLoader(),
-      config.plugins,
-      options.plugins ?? [],
-      builtInNames(options),
-    );
-    const schemes = own.plugins.flatMap(({ plugin }) => plugin.auth ?? []);
-    const schemeNames = schemes.map(({ name }) => name);
-    const problems = authProblems(config.listen.host, config.auth, schemeNames);
-    if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
-    let mcp: McpServers | undefined;
-    const parts = { ...options, plugins: own.plugins, mcp: () => mcp };
-    const extend = extending(createPluginLoader(), parts, own.names);
-    const allowModels = config.models.allow ?? (config.auth.scheme === "none" ? undefined : []);
-    if (options.agents) refuseAgentParts(own.plugins);
-    const agents =
-      options.agents?.registry(allowModels) ??
-      (await createRegistry({
-        file: config.agents_file,
-        catalogue: catalogueOf(parts),
-        extend,
-        env,
-        allowModels,
-      }));
-    for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
-    // The catalogue's schema has made it.
-    const servers = agents.mcpServers() as McpServerDefinitions;
-    const tools = createMcpServers(servers, { logger, version: packageJson.version });
-    mcp = tools;
-    closers.push(async () => mcp?.close());
-    const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
-    closers.push(async () => apiKeys?.close());
-    const { bootstrap_key } = config.auth;
-    if (apiKeys && bootstrap_key !== undefined) await keepBootstrapKey(apiKeys.keys, bootstrap_key, logger);
-    const findKey = apiKeys && cachedKeys(apiKeys.keys);
-    const credentials = createCredentials(findKey, logger);
-    const opened = await openStores(config, logger);
-    closers.push(() => opened.close());
-    const metrics = await openMetrics(config, { agents, stores: opened, siblings }, () => observed);
-    const stores = metrics ? metrics.timed(opened) : opened;
-    const traces = await openTraces(env, config.traces, { metrics, logger });
-    closers.push(async () => traces?.close());
-    for (const warning of stores.warnings ?? []) logger.warn(warning);
-    const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger });
-    const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
-    const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
-    const onStatus = metrics && followBackends(metrics);
-    const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
-    closers.push(() => pool.close());
-    const backends = options.agents?.withOwn(pool) ?? pool;
-
-    const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
-    const ofPlugins = own.plugins.flatMap(({ plugin }) => plugin.recorder ?? []);
-    const recorder = allRecorders([...ofLog, ...ofPlugins], logger);
-    const tasks = own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks;
-    const { url, secret } = config.interrupts.webhook;
-    const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
-    const kept = stores.isDurable ? { kept: notificationStore(stores.documents, stores) } : {};
-    const webhook =
-      url && secret ? new InterruptWebhook({ url, secret, ...kept, onOutcome }, logger) : undefined;
-    closers.push(async () => webhook?.close());
-    let ownAddress: string | undefined;
-    const runs = createEngine({
-      threadBytes: config.limits.thread_bytes,
-      stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
-      agents,
-      backends,
-      quotas,
-      logger,
-      maxActive: config.limits.runs,
-      hasSeveralTenants: config.auth.scheme !== "none",
-      subagentLimits: {
-        atOnce: config.limits.subagents,
-        perRun: config.limits.subagents_per_run,
-        inAll: config.limits.subagents_in_all,
-      },
-      tenantTools: tenantTools(config, httpTools, stores, () => ownAddress),
-      deliveries: createDeliveries(stores.documents, logger),
-      restoration: config.store === "sqlite" ? await restorationOf(config.data_dir) : undefined,
-      sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
-      startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
-      listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
-      traces,
-      onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
-      recorder,
-      tasks,
-      ...(webhook
-        ? {
-            beforeInterrupted: (run) => webhook.prepare(run),
-            onInterrupted: (run) => webhook.notify(run),
-          }
-        : {}),
-    });
-    const { streams, limits } = config;
-    const dependencies = createDependencies(
-      [
-        { name: "store", check: () => stores.ping() },
-        { name: "backends", check: () => backends.ping() },
-        ...pool.engines.map(({ name, ping }) => ({ name: `engine ${name}`, check: ping, isOptional: true })),
-      ],
-      logger,
-    );
-    const { warn_after } = config.event_loop;
-    const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
-    closers.push(async () => eventLoop?.close());
-    const server = await createServer(
-      {
-        stores,
-        runs,
-        backends,
-        agents,
-        quotas,
-        apiKeys: apiKeys?.keys,
-        admin: {
-          runs,
-          quotas,
-          backends,
-          owners: stores.owners,
-          keys: apiKeys && userKeys(apiKeys.keys),
-          sandboxes: createLedger(stores.documents).list,
-          agents: () => agents.list(),
-          forgetEngine: (name) => forgetEngine(createLedger(stores.documents), enginesOf(config), name),
-          backUp: oneAtATime(() => backUp(config, stores)),
-        },
-        version: packageJson.version,
-        httpTools,
-        permissionRule: OwnRuleSpec,
-        isRefusedTool: refusedTools(config),
-        tryTool: toolTrial(config),
-        refusesSystemMessages: config.system_messages === "refuse",
-        access: {
-          auth: { ticket_secret: stores.shared?.secret, ...config.auth },
-          findKey,
-          ownScheme: schemes.find(({ name }) => name === config.auth.scheme),
-          credentials,
-          origins: config.cors.origins,
-          publicUrl: config.public_url,
-          metricsToken: config.metrics.token,
-        },
-        dependencies,
-        metrics,
-        limits: {
-          bodyBytes: limits.body_bytes,
-          incomingBytes: limits.incoming_bytes,
-          bodyEntries: limits.body_entries,
-          requestMs: limits.request_timeout,
-          uploadBytes: limits.upload_bytes,
-          streams: limits.streams,
-          unreadBytes: limits.unread_bytes,
-          connections: {
-            total: limits.connections,
-            perAddress: limits.connections_per_address,
-            isGateway: within(config.auth.trusted_proxies),
-          },
-          heartbeatMs: streams.heartbeat,
-          stallMs: streams.stall,
-        },
-        pluginRoutes: own.plugins.flatMap(({ plugin: { name, routes } }) => (routes ? { name, routes } : [])),
-        page: config.page,
-        wires: config.wires,
-      },
-      logger,
-      {
-        addWire,
-        extend(each) {
-          if (metrics) reportAnswers(each, answersIn(metrics));
-          if (eventLoop) noteRequests(each, eventLoop);
-        },
-      },
-    );
-    const observed: Observed = { runs, dependencies, server };
-    closers.push(() => server.close());
-    closers.push(() => runs.close(config.shutdown.grace));
-    let warmUp: NodeJS.Timeout | undefined;
-    // What needs one of them loads it as well.
-    const warmUpNow = async () => {
-      metrics?.begin();
-      await loadSdks(agents.list().map(({ model }) => model));
-      await warmUpSchemaEngine();
-    };
-    closers.push(async () => clearTimeout(warmUp));
-    const listen = async () => {
-      const address = siblings ? await siblings.listen(server) : await listenOn(server, config.listen);
-      ownAddress = address;
-      await runs.open();
-      webhook?.open();
-      // Neither with the first request that needs it nor before the first of all.
-      warmUp = setTimeout(() => {
-        warmUpNow().catch((err: unknown) => logger.warn({ err }, "what runs need is not loaded yet"));
-      }, WARM_UP_MS).unref();
-      pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
-      return address;
-    };
-    const onReloaded = (outcome: Reload) => metrics && countReload(metrics, outcome);
-    const reload = () => reloadAgents({ agents, mcp: tools, backends: pool, stores, logger, onReloaded });
-    const watch = watchFiles(() => agents.files(), reload, WATCH);
-    closers.push(async () => watch.close());
-    const fixed = watchFiles(
-      () => own.files,
-      async () => logger.warn({ files: own.files }, NEEDS_RESTART),
-      WATCH,
-    );
-    closers.push(async () => fixed.close());
-    return { server, close, listen, reload, defaultModel: () => agents.defaultModel?.() };
+    return { ...(await assembled(options, closers)), close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+async function assembled(options: AppOptions, closers: Closers): Promise<Omit<App, "close">> {
+  const { config, logger, siblings } = options;
+  const described = await openAgents(options, closers);
+  const keys = await openKeys(options, closers);
+  const kept = await openKept(options, described, closers, () => observed);
+  const parts: Parts = {
+    ...described,
+    ...keys,
+    ...kept,
+    ...openPool(options, { ...described, ...kept }, closers),
+  };
+  const { agents, pool, metrics, stores, tools, own, backends } = parts;
+  const webhook = webhookOf(options, parts);
+  closers.push(async () => webhook?.close());
+  let ownAddress: string | undefined;
+  const runs = await engineOf(options, parts, webhook, () => ownAddress);
+  const dependencies = createDependencies(
+    [
+      { name: "store", check: () => stores.ping() },
+      { name: "backends", check: () => backends.ping() },
+      ...pool.engines.map(({ name, ping }) => ({ name: `engine ${name}`, check: ping, isOptional: true })),
+    ],
+    logger,
+  );
+  const server = await serverOf(options, parts, { runs, dependencies }, closers);
+  const observed: Observed = { runs, dependencies, server };
+  closers.push(() => server.close());
+  closers.push(() => runs.close(config.shutdown.grace));
+  const warmUp = warmingUp(parts, logger);
+  closers.push(async () => warmUp.stop());
+  const listen = async () => {
+    const address = siblings ? await siblings.listen(server) : await listenOn(server, config.listen);
+    ownAddress = address;
+    await runs.open();
+    webhook?.open();
+    warmUp.begin();
+    pool.begin(agents.list().flatMap(({ backend }) => backend ?? []));
+    return address;
+  };
+  const onReloaded = (outcome: Reload) => metrics && countReload(metrics, outcome);
+  const reload = () => reloadAgents({ agents, mcp: tools, backends: pool, stores, logger, onReloaded });
+  const watch = watchFiles(() => agents.files(), reload, WATCH);
+  closers.push(async () => watch.close());
+  const fixed = watchFiles(
+    () => own.files,
+    async () => logger.warn({ files: own.files }, NEEDS_RESTART),
+    WATCH,
+  );
+  closers.push(async () => fixed.close());
+  return { server, listen, reload, defaultModel: () => agents.defaultModel?.() };
+}
+
+type Described = Awaited<ReturnType<typeof openAgents>>;
+type Keys = Awaited<ReturnType<typeof openKeys>>;
+type KeptParts = Awaited<ReturnType<typeof openKept>>;
+type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
+
+/** The plugins, and the agents with the tools of their MCP servers. */
+async function openAgents(options: AppOptions, closers: Closers) {
+  const { config, env, logger } = options;
+  const own = await loadServerPlugins(
+    createPluginLoader(),
+    config.plugins,
+    options.plugins ?? [],
+    builtInNames(options),
+  );
+  const schemes = own.plugins.flatMap(({ plugin }) => plugin.auth ?? []);
+  const schemeNames = schemes.map(({ name }) => name);
+  const problems = authProblems(config.listen.host, config.auth, schemeNames);
+  if (problems.length > 0) throw new AppError("config_invalid", problems.join("\n"));
+  let mcp: McpServers | undefined;
+  const parts = { ...options, plugins: own.plugins, mcp: () => mcp };
+  const extend = extending(createPluginLoader(), parts, own.names);
+  const allowModels = config.models.allow ?? (config.auth.scheme === "none" ? undefined : []);
+  if (options.agents) refuseAgentParts(own.plugins);
+  const agents =
+    options.agents?.registry(allowModels) ??
+    (await createRegistry({
+      file: config.agents_file,
+      catalogue: catalogueOf(parts),
+      extend,
+      env,
+      allowModels,
+    }));
+  for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
+  // The catalogue's schema has made it.
+  const servers = agents.mcpServers() as McpServerDefinitions;
+  const tools = createMcpServers(servers, { logger, version: packageJson.version });
+  mcp = tools;
+  closers.push(async () => mcp?.close());
+  return { own, schemes, agents, tools };
+}
+
+async function openKeys({ config, logger }: AppOptions, closers: Closers) {
+  const apiKeys = config.auth.scheme === "api_key" ? await openApiKeys(config) : undefined;
+  closers.push(async () => apiKeys?.close());
+  const { bootstrap_key } = config.auth;
+  if (apiKeys && bootstrap_key !== undefined) await keepBootstrapKey(apiKeys.keys, bootstrap_key, logger);
+  const findKey = apiKeys && cachedKeys(apiKeys.keys);
+  return { apiKeys, findKey, credentials: createCredentials(findKey, logger) };
+}
+
+/** The stores, what lies in them, and what observes them. */
+async function openKept(
+  { config, env, logger, siblings }: AppOptions,
+  { agents }: Described,
+  closers: Closers,
+  observed: () => Observed,
+) {
+  const opened = await openStores(config, logger);
+  closers.push(() => opened.close());
+  const metrics = await openMetrics(config, { agents, stores: opened, siblings }, observed);
+  const stores = metrics ? metrics.timed(opened) : opened;
+  const traces = await openTraces(env, config.traces, { metrics, logger });
+  closers.push(async () => traces?.close());
+  for (const warning of stores.warnings ?? []) logger.warn(warning);
+  const quotas = createQuotas(stores.quotas, config.quotas, { threadMs: threadTtl(config), logger });
+  const counted = countedDocuments(stores.documents, quotas, new Set(["tools"]));
+  const httpTools = createHttpToolStore(counted, config.http_tools.bytes);
+  return { stores, metrics, traces, quotas, httpTools };
+}
+
+function openPool(
+  { config, logger, siblings, agents }: AppOptions,
+  { own, stores, metrics }: Pick<Described & KeptParts, "own" | "stores" | "metrics">,
+  closers: Closers,
+) {
+  const onStatus = metrics && followBackends(metrics);
+  const pool = openBackends(config, stores, logger, { plugins: own.plugins, onStatus, siblings });
+  closers.push(() => pool.close());
+  return { pool, backends: agents?.withOwn(pool) ?? pool };
+}
+
+function webhookOf({ config, logger }: AppOptions, { stores, metrics }: Parts): InterruptWebhook | undefined {
+  const { url, secret } = config.interrupts.webhook;
+  const onOutcome = (outcome: string) => metrics?.webhooks.inc({ outcome });
+  const kept = stores.isDurable ? { kept: notificationStore(stores.documents, stores) } : {};
+  return url && secret ? new InterruptWebhook({ url, secret, ...kept, onOutcome }, logger) : undefined;
+}
+
+async function engineOf(
+  { config, logger }: AppOptions,
+  { own, agents, backends, stores, metrics, traces, quotas, httpTools, credentials }: Parts,
+  webhook: InterruptWebhook | undefined,
+  ownAddress: () => string | undefined,
+) {
+  const ofLog = logger.level === "debug" || logger.level === "trace" ? [logRecorder(logger)] : [];
+  const ofPlugins = own.plugins.flatMap(({ plugin }) => plugin.recorder ?? []);
+  return createEngine({
+    threadBytes: config.limits.thread_bytes,
+    stores: { ...stores, deferredCalls: maskedCalls(stores.deferredCalls, httpTools) },
+    agents,
+    backends,
+    quotas,
+    logger,
+    maxActive: config.limits.runs,
+    hasSeveralTenants: config.auth.scheme !== "none",
+    subagentLimits: {
+      atOnce: config.limits.subagents,
+      perRun: config.limits.subagents_per_run,
+      inAll: config.limits.subagents_in_all,
+    },
+    tenantTools: tenantTools(config, httpTools, stores, ownAddress),
+    deliveries: createDeliveries(stores.documents, logger),
+    restoration: config.store === "sqlite" ? await restorationOf(config.data_dir) : undefined,
+    sentRequests: config.traces.requests ? createSentRequests(stores.documents) : undefined,
+    startingKeys: config.auth.on_revoked === "cancel" ? startingKeys(credentials) : undefined,
+    listeners: [metrics, traces].flatMap((each) => (each ? [each.follow] : [])),
+    traces,
+    onDelivered: (outcome) => metrics?.deferredResults.inc({ outcome }),
+    recorder: allRecorders([...ofLog, ...ofPlugins], logger),
+    tasks: own.plugins.find(({ plugin }) => plugin.tasks)?.plugin.tasks,
+    ...(webhook
+      ? {
+          beforeInterrupted: (run) => webhook.prepare(run),
+          onInterrupted: (run) => webhook.notify(run),
+        }
+      : {}),
+  });
+}
+
+async function serverOf(
+  { config, logger }: AppOptions,
+  parts: Parts,
+  { runs, dependencies }: Pick<Observed, "runs" | "dependencies">,
+  closers: Closers,
+): Promise<HttpServer> {
+  const { own, agents, backends, stores, metrics, quotas, httpTools, apiKeys } = parts;
+  const { warn_after } = config.event_loop;
+  const eventLoop = warn_after > 0 ? watchEventLoop(warn_after, logger, true) : undefined;
+  closers.push(async () => eventLoop?.close());
+  return createServer(
+    {
+      ...{ stores, runs, backends, agents, quotas, httpTools, dependencies, metrics },
+      apiKeys: apiKeys?.keys,
+      admin: {
+        ...{ runs, quotas, backends },
+        owners: stores.owners,
+        keys: apiKeys && userKeys(apiKeys.keys),
+        sandboxes: createLedger(stores.documents).list,
+        agents: () => agents.list(),
+        forgetEngine: (name) => forgetEngine(createLedger(stores.documents), enginesOf(config), name),
+        backUp: oneAtATime(() => backUp(config, stores)),
+      },
+      version: packageJson.version,
+      permissionRule: OwnRuleSpec,
+      isRefusedTool: refusedTools(config),
+      tryTool: toolTrial(config),
+      refusesSystemMessages: config.system_messages === "refuse",
+      access: accessOf(config, parts),
+      limits: limitsOf(config),
+      pluginRoutes: own.plugins.flatMap(({ plugin: { name, routes } }) => (routes ? { name, routes } : [])),
+      page: config.page,
+      wires: config.wires,
+    },
+    logger,
+    {
+      addWire,
+      extend(each) {
+        if (metrics) reportAnswers(each, answersIn(metrics));
+        if (eventLoop) noteRequests(each, eventLoop);
+      },
+    },
+  );
+}
+
+const accessOf = (config: ServerConfig, { stores, findKey, schemes, credentials }: Parts) => ({
+  auth: { ticket_secret: stores.shared?.secret, ...config.auth },
+  findKey,
+  ownScheme: schemes.find(({ name }) => name === config.auth.scheme),
+  credentials,
+  origins: config.cors.origins,
+  publicUrl: config.public_url,
+  metricsToken: config.metrics.token,
+});
+
+const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
+  bodyBytes: limits.body_bytes,
+  incomingBytes: limits.incoming_bytes,
+  bodyEntries: limits.body_entries,
+  requestMs: limits.request_timeout,
+  uploadBytes: limits.upload_bytes,
+  streams: limits.streams,
+  unreadBytes: limits.unread_bytes,
+  connections: {
+    total: limits.connections,
+    perAddress: limits.connections_per_address,
+    isGateway: within(auth.trusted_proxies),
+  },
+  heartbeatMs: streams.heartbeat,
+  stallMs: streams.stall,
+});
+
+/** Loads what runs need: neither with the first request that needs it nor before the first of all. */
+function warmingUp({ metrics, agents }: Parts, logger: FastifyBaseLogger) {
+  let timer: NodeJS.Timeout | undefined;
+  // What needs one of them loads it as well.
+  const load = async () => {
+    metrics?.begin();
+    await loadSdks(agents.list().map(({ model }) => model));
+    await warmUpSchemaEngine();
+  };
+  return {
+    begin() {
+      timer = setTimeout(() => {
+        load().catch((err: unknown) => logger.warn({ err }, "what runs need is not loaded yet"));
+      }, WARM_UP_MS).unref();
+    },
+    stop: () => clearTimeout(timer),
+  };
 }
 
 function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string[] {

@@ -45,121 +45,16 @@ export interface StartOptions {
 
 type Start = "POST /threads/{thread_id}/runs" | "POST /threads/{thread_id}/runs/{run_id}/resume";
 
-export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) {
-  /** Ends by itself only when the server says that nothing more comes (204). */
-  async function* stream(
-    connect: (cursor: string | undefined) => Promise<Connection>,
-    after: string | undefined,
-    signal: AbortSignal | undefined,
-    onConnection?: CursorOptions["onConnection"],
-  ): AsyncGenerator<Frame, void, void> {
-    const retries = retriesFor(signal, onConnection);
-    let cursor = after;
-    try {
-      for (;;) {
-        try {
-          const connection = await connect(cursor);
-          if (connection.status === 204) return connection.close();
-          assertType(connection, "text/event-stream", "an event stream");
-          retries.reached();
-          for await (const frame of frames(connection.chunks())) {
-            if (frame.event === "server_shutdown") continue;
-            if (frame.event === "credentials_ended") throw new ProblemError(401, problemIn(frame.data));
-            if (frame.id !== undefined) cursor = frame.id;
-            retries.moved();
-            yield frame;
-          }
-          throw new ConnectionLost("The stream was closed before the run ended.");
-        } catch (error) {
-          await retries.failed(error);
-        }
-      }
-    } finally {
-      retries.ended();
-    }
-  }
-
-  /** The events of a log. `isLast` is asked after each one. */
-  async function* logged(
-    connect: (cursor: string | undefined) => Promise<Connection>,
-    { after, onCursor, onReset, onConnection }: CursorOptions,
-    signal: AbortSignal | undefined,
-    isLast: (event: StreamEvent) => boolean,
-  ): AsyncGenerator<StreamEvent, void, void> {
-    for await (const frame of stream(connect, after, signal, onConnection)) {
-      if (frame.event === "stream_reset") onReset?.();
-      if (frame.id === undefined) continue;
-      const event = JSON.parse(frame.data) as StreamEvent;
-      onCursor?.(frame.id);
-      yield event;
-      if (isLast(event)) return;
-    }
-  }
-
-  /** Repeats a call until the server responds. */
-  async function patiently<T>(attempt: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-    const retries = retriesFor(signal);
-    try {
-      for (;;) {
-        try {
-          const answer = await attempt();
-          retries.reached();
-          return answer;
-        } catch (error) {
-          await retries.failed(error);
-        }
-      }
-    } finally {
-      retries.ended();
-    }
-  }
-
-  const at = (cursor: string | undefined): Extra =>
-    cursor === undefined ? {} : { headers: { "last-event-id": cursor } };
-
+export function createStreams(requests: Requests, retriesFor: RetriesFor) {
+  const { open, call } = requests;
   return {
     /** Repeats the POST with the same idempotency key until the server responds, then follows the run. */
-    async *startAndFollow<K extends Start>(
+    startAndFollow: <K extends Start>(
       operation: K,
       input: Input<K>,
       signal?: AbortSignal,
-      { onStarted, unit = "run" }: FollowOptions = {},
-    ): AsyncGenerator<StreamEvent, void, void> {
-      const { path } = input as Input<Start>;
-      const waits = unit === "turn" ? trackWaiting() : () => false;
-      const extra = keyed();
-      let runId: string | undefined;
-      let isWaiting = false;
-      const connect = async (cursor: string | undefined) => {
-        if (cursor !== undefined && isWaiting)
-          return open("GET /threads/{thread_id}/events", { path }, signal, at(cursor));
-        if (cursor !== undefined && runId !== undefined) {
-          const run = { thread_id: path.thread_id, run_id: runId };
-          return open("GET /threads/{thread_id}/runs/{run_id}/events", { path: run }, signal, at(cursor));
-        }
-        const connection = await open(operation, input, signal, extra);
-        const started = runIn(connection.headers.get("location"));
-        if (runId === undefined && started !== undefined) onStarted?.(started);
-        runId = started ?? runId;
-        return connection;
-      };
-      const isLast = (event: StreamEvent) => {
-        const waitsNow = waits(event);
-        if (!isEnd(event)) return false;
-        isWaiting ||= waitsNow;
-        return !waitsNow;
-      };
-      for await (const event of logged(connect, {}, signal, isLast)) {
-        if (isWaiting && event.event === "run_start" && !event.path) {
-          const next = { thread_id: path.thread_id, run_id: event.run_id ?? "" };
-          const read = () => call("GET /threads/{thread_id}/runs/{run_id}", { path: next }, signal);
-          const run = (await patiently(read, signal)) as Run;
-          if (run.resumes !== runId) return;
-          runId = run.id;
-        }
-        yield event;
-      }
-    },
+      options?: FollowOptions,
+    ) => startAndFollow(requests, retriesFor, { operation, input, signal, ...options }),
 
     /** Repeats the POST with the same idempotency key until the server responds. Does not wait for the run. */
     async start<K extends Start>(
@@ -170,6 +65,7 @@ export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) 
     ): Promise<Run> {
       const extra = keyed(idempotencyKey);
       const answer = patiently(
+        retriesFor,
         () => call(operation as Operation, input as Input<Operation>, signal, extra),
         signal,
       );
@@ -179,6 +75,7 @@ export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) 
     ofRun(threadId: string, runId: string, options: CursorOptions = {}, signal?: AbortSignal) {
       const path = { thread_id: threadId, run_id: runId };
       return logged(
+        retriesFor,
         (cursor) => open("GET /threads/{thread_id}/runs/{run_id}/events", { path }, signal, at(cursor)),
         options,
         signal,
@@ -196,7 +93,7 @@ export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) 
         wasConnected = true;
         return connection;
       };
-      return logged(connect, options, signal, () => false);
+      return logged(retriesFor, connect, options, signal, () => false);
     },
 
     async *ofUser(
@@ -208,13 +105,137 @@ export function createStreams({ open, call }: Requests, retriesFor: RetriesFor) 
         onConnected?.();
         return connection;
       };
-      for await (const { event, data } of stream(connect, undefined, signal)) {
+      for await (const { event, data } of stream(retriesFor, connect, undefined, signal)) {
         if (event === "stream_reset") onConnected?.();
         else yield JSON.parse(data) as UserEvent;
       }
     },
   };
 }
+
+interface RunToFollow<K extends Start> extends FollowOptions {
+  readonly operation: K;
+  readonly input: Input<K>;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function* startAndFollow<K extends Start>(
+  { open, call }: Requests,
+  retriesFor: RetriesFor,
+  { operation, input, signal, onStarted, unit = "run" }: RunToFollow<K>,
+): AsyncGenerator<StreamEvent, void, void> {
+  const { path } = input as Input<Start>;
+  const waits = unit === "turn" ? trackWaiting() : () => false;
+  const extra = keyed();
+  let runId: string | undefined;
+  let isWaiting = false;
+  const connect = async (cursor: string | undefined) => {
+    if (cursor !== undefined && isWaiting)
+      return open("GET /threads/{thread_id}/events", { path }, signal, at(cursor));
+    if (cursor !== undefined && runId !== undefined) {
+      const run = { thread_id: path.thread_id, run_id: runId };
+      return open("GET /threads/{thread_id}/runs/{run_id}/events", { path: run }, signal, at(cursor));
+    }
+    const connection = await open(operation, input, signal, extra);
+    const started = runIn(connection.headers.get("location"));
+    if (runId === undefined && started !== undefined) onStarted?.(started);
+    runId = started ?? runId;
+    return connection;
+  };
+  const isLast = (event: StreamEvent) => {
+    const waitsNow = waits(event);
+    if (!isEnd(event)) return false;
+    isWaiting ||= waitsNow;
+    return !waitsNow;
+  };
+  for await (const event of logged(retriesFor, connect, {}, signal, isLast)) {
+    if (isWaiting && event.event === "run_start" && !event.path) {
+      const next = { thread_id: path.thread_id, run_id: event.run_id ?? "" };
+      const read = () => call("GET /threads/{thread_id}/runs/{run_id}", { path: next }, signal);
+      const run = (await patiently(retriesFor, read, signal)) as Run;
+      if (run.resumes !== runId) return;
+      runId = run.id;
+    }
+    yield event;
+  }
+}
+
+/** Ends by itself only when the server says that nothing more comes (204). */
+async function* stream(
+  retriesFor: RetriesFor,
+  connect: (cursor: string | undefined) => Promise<Connection>,
+  after: string | undefined,
+  signal: AbortSignal | undefined,
+  onConnection?: CursorOptions["onConnection"],
+): AsyncGenerator<Frame, void, void> {
+  const retries = retriesFor(signal, onConnection);
+  let cursor = after;
+  try {
+    for (;;) {
+      try {
+        const connection = await connect(cursor);
+        if (connection.status === 204) return connection.close();
+        assertType(connection, "text/event-stream", "an event stream");
+        retries.reached();
+        for await (const frame of frames(connection.chunks())) {
+          if (frame.event === "server_shutdown") continue;
+          if (frame.event === "credentials_ended") throw new ProblemError(401, problemIn(frame.data));
+          if (frame.id !== undefined) cursor = frame.id;
+          retries.moved();
+          yield frame;
+        }
+        throw new ConnectionLost("The stream was closed before the run ended.");
+      } catch (error) {
+        await retries.failed(error);
+      }
+    }
+  } finally {
+    retries.ended();
+  }
+}
+
+/** The events of a log. `isLast` is asked after each one. */
+async function* logged(
+  retriesFor: RetriesFor,
+  connect: (cursor: string | undefined) => Promise<Connection>,
+  { after, onCursor, onReset, onConnection }: CursorOptions,
+  signal: AbortSignal | undefined,
+  isLast: (event: StreamEvent) => boolean,
+): AsyncGenerator<StreamEvent, void, void> {
+  for await (const frame of stream(retriesFor, connect, after, signal, onConnection)) {
+    if (frame.event === "stream_reset") onReset?.();
+    if (frame.id === undefined) continue;
+    const event = JSON.parse(frame.data) as StreamEvent;
+    onCursor?.(frame.id);
+    yield event;
+    if (isLast(event)) return;
+  }
+}
+
+/** Repeats a call until the server responds. */
+async function patiently<T>(
+  retriesFor: RetriesFor,
+  attempt: () => Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const retries = retriesFor(signal);
+  try {
+    for (;;) {
+      try {
+        const answer = await attempt();
+        retries.reached();
+        return answer;
+      } catch (error) {
+        await retries.failed(error);
+      }
+    }
+  } finally {
+    retries.ended();
+  }
+}
+
+const at = (cursor: string | undefined): Extra =>
+  cursor === undefined ? {} : { headers: { "last-event-id": cursor } };
 
 const isEnd = ({ event }: StreamEvent) => event === "done" || event === "error";
 

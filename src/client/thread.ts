@@ -44,136 +44,12 @@ const REREAD_MS = 1_000;
 /** Opens nothing until someone listens. */
 export function openThread(client: Client, threadId: string): ThreadStore {
   const listeners = new Set<() => void>();
-  const dirty = new Set<object>();
-  const copied = createCopies((what) => dirty.has(what));
-  const { page, apply, begin } = createFold({ touch });
-  const about: Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error } = {
-    state: "loading",
-    connection: "connecting",
-  };
-  let snapshot: ThreadSnapshot = look();
-  let isDue = false;
-  let following: AbortController | undefined;
-  /** Of the last event that is in the page. */
-  let cursor: string | undefined;
-  /** While there is no thread. */
-  let onCreated = () => {};
-
-  function touch(what: object): void {
-    dirty.add(what);
-    if (!isDue) setTimeout(tell, FRAME_MS);
-    isDue = true;
-  }
-
-  function change(more: Partial<typeof about>): void {
-    Object.assign(about, more);
-    touch(about);
-  }
-
-  function tell(): void {
-    isDue = false;
-    snapshot = look();
-    dirty.clear();
+  const view = createView(() => {
     for (const listener of listeners) listener();
-  }
-
-  function look(): ThreadSnapshot {
-    const { todos, asks } = page;
-    return { ...about, todos, asks, run: copied.run(page.run), cells: copied.lane(page.lane).cells };
-  }
-
-  /** Until it has an answer: the thread as the server has it. */
-  async function read(signal: AbortSignal): Promise<void> {
-    for (;;) {
-      try {
-        const [state, { items }] = await Promise.all([
-          client.threads.state(threadId, signal),
-          client.runs.of(threadId, { limit: NEWEST_RUNS }, signal),
-        ]);
-        begin({ state, run: items.find(({ status }) => status !== "pending") });
-        return change({ state: "ready" });
-      } catch (error) {
-        if (!(error instanceof ConnectionLost)) throw error;
-        await pause(REREAD_MS, signal);
-      }
-    }
-  }
-
-  /** Reads once the connection is there, so that nothing falls between what is read and what comes. */
-  async function followOnce(signal: AbortSignal): Promise<void> {
-    const broken = new AbortController();
-    const end = () => broken.abort(signal.reason);
-    signal.addEventListener("abort", end, { once: true });
-    let reading: Promise<void> | undefined;
-    const reread = () => {
-      reading = read(broken.signal);
-      reading.catch((error: unknown) => broken.abort(error));
-    };
-    let next = cursor;
-    const options = {
-      after: cursor,
-      onReset: reread,
-      onCursor: (at: string) => {
-        next = at;
-      },
-      onConnection: (connection: ConnectionState) => {
-        if (connection === "live" && cursor === undefined) reread();
-        change({ connection });
-      },
-    };
-    try {
-      for await (const event of client.follow(threadId, options, broken.signal)) {
-        await reading;
-        apply(event);
-        cursor = next;
-      }
-    } finally {
-      signal.removeEventListener("abort", end);
-      broken.abort();
-    }
-  }
-
-  async function follow(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await followOnce(signal).catch(async (error: unknown) => {
-          if (signal.aborted || !isMissing(error)) throw error;
-          cursor = undefined;
-          begin({ state: { thread_id: threadId, messages: [], status: "idle", version: 0 } });
-          change({ state: "missing" });
-          await untilCreated(signal);
-        });
-      } catch (error) {
-        if (!signal.aborted)
-          change({ state: "failed", problem: error instanceof Error ? error : new Error(String(error)) });
-        return;
-      }
-    }
-  }
-
-  /** By `send`, or by another client: the user's changes say so, or a look at the server once they can come. */
-  async function untilCreated(signal: AbortSignal): Promise<void> {
-    const waiting = new AbortController();
-    const end = () => waiting.abort();
-    onCreated = end;
-    signal.addEventListener("abort", end, { once: true });
-    const look = async () => {
-      const isThere = client.threads.get(threadId, waiting.signal).then(
-        () => true,
-        (error) => !isMissing(error),
-      );
-      if (await isThere) end();
-    };
-    try {
-      for await (const change of client.changes(waiting.signal, { onConnected: () => void look() }))
-        if (isAbout(change, threadId)) return;
-    } catch (error) {
-      if (!waiting.signal.aborted) throw error;
-    } finally {
-      signal.removeEventListener("abort", end);
-      end();
-    }
-  }
+  });
+  const thread: Followed = { client, threadId, view, cursor: undefined, onCreated: () => {} };
+  const { page } = view.fold;
+  let following: AbortController | undefined;
 
   function newest(): string {
     if (page.run.id !== undefined) return page.run.id;
@@ -186,7 +62,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
       listeners.add(own);
       if (!following) {
         following = new AbortController();
-        void follow(following.signal);
+        void follow(thread, following.signal);
       }
       return () => {
         listeners.delete(own);
@@ -195,10 +71,10 @@ export function openThread(client: Client, threadId: string): ThreadStore {
         following = undefined;
       };
     },
-    getSnapshot: () => snapshot,
+    getSnapshot: view.snapshot,
     async send(message) {
       const run = await client.start(threadId, typeof message === "string" ? { input: message } : message);
-      onCreated();
+      thread.onCreated();
       return run;
     },
     async steer(content) {
@@ -211,6 +87,152 @@ export function openThread(client: Client, threadId: string): ThreadStore {
       throw new ProblemError(409, { code: "interrupt_closed", detail: "This is not asked any more." });
     },
   };
+}
+
+type About = Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error };
+
+/** What is shown of a thread. Calls `tell` at most once a frame, after something has changed. */
+function createView(tell: () => void) {
+  const dirty = new Set<object>();
+  const copied = createCopies((what) => dirty.has(what));
+  const fold = createFold({ touch });
+  const about: About = { state: "loading", connection: "connecting" };
+  let snapshot: ThreadSnapshot = look();
+  let isDue = false;
+
+  function touch(what: object): void {
+    dirty.add(what);
+    if (!isDue) setTimeout(draw, FRAME_MS);
+    isDue = true;
+  }
+
+  function draw(): void {
+    isDue = false;
+    snapshot = look();
+    dirty.clear();
+    tell();
+  }
+
+  function look(): ThreadSnapshot {
+    const { todos, asks, run, lane } = fold.page;
+    return { ...about, todos, asks, run: copied.run(run), cells: copied.lane(lane).cells };
+  }
+
+  return {
+    fold,
+    snapshot: () => snapshot,
+    change(more: Partial<About>): void {
+      Object.assign(about, more);
+      touch(about);
+    },
+  };
+}
+
+/** A thread that is followed while anyone listens. */
+interface Followed {
+  readonly client: Client;
+  readonly threadId: string;
+  readonly view: ReturnType<typeof createView>;
+  /** Of the last event that is in the page. */
+  cursor: string | undefined;
+  /** While there is no thread. */
+  onCreated: () => void;
+}
+
+/** Until it has an answer: the thread as the server has it. */
+async function read({ client, threadId, view }: Followed, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    try {
+      const [state, { items }] = await Promise.all([
+        client.threads.state(threadId, signal),
+        client.runs.of(threadId, { limit: NEWEST_RUNS }, signal),
+      ]);
+      view.fold.begin({ state, run: items.find(({ status }) => status !== "pending") });
+      return view.change({ state: "ready" });
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+      await pause(REREAD_MS, signal);
+    }
+  }
+}
+
+/** Reads once the connection is there, so that nothing falls between what is read and what comes. */
+async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> {
+  const { client, threadId, view } = thread;
+  const broken = new AbortController();
+  const end = () => broken.abort(signal.reason);
+  signal.addEventListener("abort", end, { once: true });
+  let reading: Promise<void> | undefined;
+  const reread = () => {
+    reading = read(thread, broken.signal);
+    reading.catch((error: unknown) => broken.abort(error));
+  };
+  let next = thread.cursor;
+  const options = {
+    after: thread.cursor,
+    onReset: reread,
+    onCursor: (at: string) => {
+      next = at;
+    },
+    onConnection: (connection: ConnectionState) => {
+      if (connection === "live" && thread.cursor === undefined) reread();
+      view.change({ connection });
+    },
+  };
+  try {
+    for await (const event of client.follow(threadId, options, broken.signal)) {
+      await reading;
+      view.fold.apply(event);
+      thread.cursor = next;
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+    broken.abort();
+  }
+}
+
+async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
+  const { threadId, view } = thread;
+  while (!signal.aborted) {
+    try {
+      await followOnce(thread, signal).catch(async (error: unknown) => {
+        if (signal.aborted || !isMissing(error)) throw error;
+        thread.cursor = undefined;
+        view.fold.begin({ state: { thread_id: threadId, messages: [], status: "idle", version: 0 } });
+        view.change({ state: "missing" });
+        await untilCreated(thread, signal);
+      });
+    } catch (error) {
+      if (!signal.aborted)
+        view.change({ state: "failed", problem: error instanceof Error ? error : new Error(String(error)) });
+      return;
+    }
+  }
+}
+
+/** By `send`, or by another client: the user's changes say so, or a look at the server once they can come. */
+async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void> {
+  const { client, threadId } = thread;
+  const waiting = new AbortController();
+  const end = () => waiting.abort();
+  thread.onCreated = end;
+  signal.addEventListener("abort", end, { once: true });
+  const look = async () => {
+    const isThere = client.threads.get(threadId, waiting.signal).then(
+      () => true,
+      (error) => !isMissing(error),
+    );
+    if (await isThere) end();
+  };
+  try {
+    for await (const change of client.changes(waiting.signal, { onConnected: () => void look() }))
+      if (isAbout(change, threadId)) return;
+  } catch (error) {
+    if (!waiting.signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener("abort", end);
+    end();
+  }
 }
 
 /** The first run of a thread creates it without a `thread_changed`. */

@@ -1,8 +1,8 @@
 // Where a person writes: the message, the agent that it is for, and the button that stops a run in progress.
 
-import type { TargetedEvent } from "preact";
+import type { RefObject, TargetedEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { UserCell } from "../../client/cells.ts";
+import type { RunNow, UserCell } from "../../client/cells.ts";
 import type { Interrupt, Part, Run } from "../../client/client.ts";
 import { Problem, visible } from "../components.tsx";
 import { draftOf, forgetRewrite, rewriteOf, saveDraft, saveRewrite } from "../drafts.ts";
@@ -43,41 +43,12 @@ export function Composer(props: ComposerProps) {
   const run = useTouched(open?.live.page.run ?? NO_RUN);
   const { asks } = useTouched(open?.live.page ?? NO_ASKS);
   const [isAsking, setAsking] = useState(false);
-  const [text, setText] = useState(() => draftOf(thread));
   const [choice, setChoice] = useState(() => choiceOf(thread));
-  const [isSending, setSending] = useState(false);
-  const [problem, setProblem] = useState("");
   const field = useRef<HTMLTextAreaElement>(null);
+  const draft = useDraft(props, field);
+  const { text, write, isSending, problem, setProblem, sending } = draft;
   const agents = useAgents();
   const agent = chosenOf(agents, choice.agent ?? open?.live.info?.agent);
-
-  const write = (value: string) => {
-    setText(value);
-    if (!rewriting) saveDraft(thread, value);
-    else if (thread) saveRewrite(thread, { id: rewriting.id, text: value });
-  };
-  /** What was there before a message was rewritten. */
-  const restore = () => {
-    if (thread) forgetRewrite(thread);
-    setText(draftOf(thread));
-    attachments.restore();
-  };
-  const sending = async (send: () => Promise<void>) => {
-    setSending(true);
-    setProblem("");
-    try {
-      await send();
-      if (rewriting) restore();
-      else {
-        saveDraft(thread, "");
-        setText("");
-        attachments.clear();
-      }
-    } catch (error) {
-      setProblem(messageOf(error));
-    }
-    setSending(false);
-  };
 
   const asked = rewriting ? undefined : askedBy(asks);
   const send = (how: "steer" | "queue", isWithdrawing = false) => {
@@ -91,45 +62,13 @@ export function Composer(props: ComposerProps) {
         sendAnswers(thread, asked.run_id, [{ id: asked.id, decision: "respond", message }]),
       );
     }
-    void sending(async () => {
-      if (run.isActive && run.id && thread && how === "steer" && !rewriting) {
-        const id = await steer(thread, run.id, content);
-        if (id) return open?.wait({ id, as: "steering", text });
-      }
-      const isQueued = run.isActive && !rewriting;
-      const start = () => startRun({ thread, content, choice, isQueued, replaces: rewriting?.id });
-      const started = await (rewriting && open ? open.rewind(start) : start());
-      if (isQueued) open?.wait({ id: started.id, as: "queued", text, hasFiles: typeof content !== "string" });
-      if (rewriting) props.onRewritten();
-      props.onStarted(started);
-    });
+    void sending(() => sendMessage(props, { run, how, text, content, choice }));
+  };
+  const stopRewriting = () => {
+    props.onRewritten();
+    draft.restore();
   };
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for what a reload has interrupted.
-  useEffect(() => {
-    const left = unfinished(thread);
-    if (!left) return;
-    setText(textIn(left));
-    void sending(async () => props.onStarted(await deliver(thread, left)));
-  }, []);
-  useLayoutEffect(() => {
-    if (!rewriting || !thread) return;
-    const kept = rewriteOf(thread);
-    const words = kept?.id === rewriting.id ? kept.text : rewriting.text;
-    saveRewrite(thread, { id: rewriting.id, text: words });
-    setText(words);
-    attachments.borrow(rewriting.attachments as Part[]);
-    field.current?.focus();
-  }, [rewriting, thread, attachments.borrow]);
-
-  useLayoutEffect(() => {
-    const { current: at } = field;
-    if (!at || isTouch() || (thread && wasByLetter())) return;
-    at.focus();
-    at.setSelectionRange(at.value.length, at.value.length);
-  }, [thread]);
-
-  const isEmpty = contentOf(text, attachments.parts) === undefined;
   const isBusy = run.isActive && !rewriting;
   return (
     <form
@@ -143,14 +82,7 @@ export function Composer(props: ComposerProps) {
       {rewriting && (
         <p class="banner">
           {t().composer.rewriting}
-          <button
-            type="button"
-            class="quiet"
-            onClick={() => {
-              props.onRewritten();
-              restore();
-            }}
-          >
+          <button type="button" class="quiet" onClick={stopRewriting}>
             {t().composer.cancel}
           </button>
         </p>
@@ -161,13 +93,7 @@ export function Composer(props: ComposerProps) {
           ref={field}
           aria-label={t().writing.message}
           dir="auto"
-          placeholder={
-            asked
-              ? t().composer.answers(visible(asked.prompt))
-              : isBusy
-                ? t().writing.toRun
-                : props.placeholder
-          }
+          placeholder={placeholderOf(asked, isBusy, props)}
           rows={1}
           value={text}
           enterkeyhint={isTouch() ? "enter" : "send"}
@@ -175,8 +101,7 @@ export function Composer(props: ComposerProps) {
           onKeyDown={(event) => {
             if (event.key === "Escape" && rewriting && !isComposing(event)) {
               event.preventDefault();
-              props.onRewritten();
-              return restore();
+              return stopRewriting();
             }
             // A finger finds no Shift to hold: Enter makes a line, and the button sends.
             if (!isSendingEnter(event) || isTouch()) return;
@@ -202,21 +127,11 @@ export function Composer(props: ComposerProps) {
             {isBusy && thread && open && run.id && (
               <StopButtons thread={thread} live={open.live} onProblem={setProblem} />
             )}
-            {isBusy && !isEmpty && (
-              <button
-                type="button"
-                disabled={isSending}
-                onClick={() => send("queue")}
-                title={nameOfKeys("Alt", "Enter")}
-              >
-                {t().writing.queue}
-              </button>
-            )}
-            {(!isBusy || !isEmpty) && (
-              <button type="submit" class="primary" disabled={isEmpty || isSending}>
-                {rewriting ? t().composer.rewrite : isBusy ? t().writing.steer : t().writing.send}
-              </button>
-            )}
+            <SendButtons
+              {...{ isBusy, isSending, isRewriting: rewriting !== undefined }}
+              isEmpty={contentOf(text, attachments.parts) === undefined}
+              onQueue={() => send("queue")}
+            />
           </div>
         </div>
       </div>
@@ -246,6 +161,127 @@ export function Composer(props: ComposerProps) {
         />
       )}
     </form>
+  );
+}
+
+/** What is being written, kept over a reload, and what becomes of sending it. */
+function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | null>) {
+  const { thread, attachments, rewriting } = props;
+  const [text, setText] = useState(() => draftOf(thread));
+  const [isSending, setSending] = useState(false);
+  const [problem, setProblem] = useState("");
+
+  const write = (value: string) => {
+    setText(value);
+    if (!rewriting) saveDraft(thread, value);
+    else if (thread) saveRewrite(thread, { id: rewriting.id, text: value });
+  };
+  /** What was there before a message was rewritten. */
+  const restore = () => {
+    if (thread) forgetRewrite(thread);
+    setText(draftOf(thread));
+    attachments.restore();
+  };
+  const sending = async (send: () => Promise<void>) => {
+    setSending(true);
+    setProblem("");
+    try {
+      await send();
+      if (rewriting) restore();
+      else {
+        saveDraft(thread, "");
+        setText("");
+        attachments.clear();
+      }
+    } catch (error) {
+      setProblem(messageOf(error));
+    }
+    setSending(false);
+  };
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once, for what a reload has interrupted.
+  useEffect(() => {
+    const left = unfinished(thread);
+    if (!left) return;
+    setText(textIn(left));
+    void sending(async () => props.onStarted(await deliver(thread, left)));
+  }, []);
+  useLayoutEffect(() => {
+    if (!rewriting || !thread) return;
+    const kept = rewriteOf(thread);
+    const words = kept?.id === rewriting.id ? kept.text : rewriting.text;
+    saveRewrite(thread, { id: rewriting.id, text: words });
+    setText(words);
+    attachments.borrow(rewriting.attachments as Part[]);
+    field.current?.focus();
+  }, [rewriting, thread, attachments.borrow, field]);
+  useLayoutEffect(() => {
+    const { current: at } = field;
+    if (!at || isTouch() || (thread && wasByLetter())) return;
+    at.focus();
+    at.setSelectionRange(at.value.length, at.value.length);
+  }, [thread, field]);
+
+  return { text, write, restore, isSending, problem, setProblem, sending };
+}
+
+interface Message {
+  readonly run: Pick<RunNow, "isActive" | "id">;
+  readonly how: "steer" | "queue";
+  readonly text: string;
+  readonly content: string | Part[];
+  readonly choice: ReturnType<typeof choiceOf>;
+}
+
+/** To the run in progress, or as the start of one. */
+async function sendMessage(
+  props: ComposerProps,
+  { run, how, text, content, choice }: Message,
+): Promise<void> {
+  const { thread, open, rewriting } = props;
+  if (run.isActive && run.id && thread && how === "steer" && !rewriting) {
+    const id = await steer(thread, run.id, content);
+    if (id) return open?.wait({ id, as: "steering", text });
+  }
+  const isQueued = run.isActive && !rewriting;
+  const start = () => startRun({ thread, content, choice, isQueued, replaces: rewriting?.id });
+  const started = await (rewriting && open ? open.rewind(start) : start());
+  if (isQueued) open?.wait({ id: started.id, as: "queued", text, hasFiles: typeof content !== "string" });
+  if (rewriting) props.onRewritten();
+  props.onStarted(started);
+}
+
+function placeholderOf(
+  asked: Interrupt | undefined,
+  isBusy: boolean,
+  { placeholder }: ComposerProps,
+): string {
+  if (asked) return t().composer.answers(visible(asked.prompt));
+  return isBusy ? t().writing.toRun : placeholder;
+}
+
+interface SendButtonsProps {
+  readonly isBusy: boolean;
+  readonly isEmpty: boolean;
+  readonly isSending: boolean;
+  readonly isRewriting: boolean;
+  readonly onQueue: () => void;
+}
+
+/** While a run is in progress only what was written can be sent. */
+function SendButtons({ isBusy, isEmpty, isSending, isRewriting, onQueue }: SendButtonsProps) {
+  if (isBusy && isEmpty) return null;
+  return (
+    <>
+      {isBusy && (
+        <button type="button" disabled={isSending} onClick={onQueue} title={nameOfKeys("Alt", "Enter")}>
+          {t().writing.queue}
+        </button>
+      )}
+      <button type="submit" class="primary" disabled={isEmpty || isSending}>
+        {isRewriting ? t().composer.rewrite : isBusy ? t().writing.steer : t().writing.send}
+      </button>
+    </>
   );
 }
 

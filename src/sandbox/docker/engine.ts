@@ -19,200 +19,220 @@ export type DockerClient = ReturnType<typeof connect>;
 /** Keeps nothing open, so there is nothing to close. */
 export function connect(settings: Pick<EngineSettings, "host" | "tls">) {
   const call = engineCalls(settings);
-
   return {
-    ping: (ms = CALL_MS) =>
-      call(undefined, ms, (docker, abortSignal) => {
-        // It takes options like the other calls, but its type lacks them.
-        const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
-        return ping.call(docker, { abortSignal });
-      }),
-
-    /** `name=seccomp,profile=default`, `name=userns`, `name=rootless` … */
-    securityOptions: (signal?: AbortSignal): Promise<readonly string[]> =>
-      call(signal, CALL_MS, async (docker) => {
-        const info: { SecurityOptions?: readonly string[] | null } = await docker.info();
-        return info.SecurityOptions ?? [];
-      }),
-
-    inspect: (name: string, signal?: AbortSignal): Promise<ContainerInfo | undefined> =>
-      unlessMissing(
-        call(signal, CALL_MS, async (docker, abortSignal) => {
-          const { Id, State, Config } = await docker.getContainer(name).inspect({ abortSignal });
-          return {
-            id: Id,
-            labels: Config.Labels ?? {},
-            status: State.Status,
-            exitCode: State.ExitCode,
-            oomKilled: State.OOMKilled,
-          };
-        }),
-      ),
-
-    /** Throws 409 when the name is taken, 404 when the image or network is missing. */
-    create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
-      call(signal, START_MS, async (docker, abortSignal) => {
-        const { id } = await docker.createContainer({ ...spec, name, abortSignal });
-        return id;
-      }),
-
-    /** No effect on a running container. */
-    start: (id: string, signal?: AbortSignal) =>
-      call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
-        unless(304),
-      ),
-
-    unpause: (id: string, signal?: AbortSignal) =>
-      call(signal, CALL_MS, (docker, abortSignal) => docker.getContainer(id).unpause({ abortSignal })),
-
-    /** Resolves with the exit code. */
-    wait: (id: string, signal?: AbortSignal): Promise<number> =>
-      call(signal, START_MS, async (docker, abortSignal) => {
-        const { StatusCode } = await docker.getContainer(id).wait({ abortSignal });
-        return StatusCode;
-      }),
-
-    /** No effect on one that is stopped or missing. */
-    stop: (id: string, signal?: AbortSignal) =>
-      call(signal, START_MS, (docker, abortSignal) =>
-        docker.getContainer(id).stop({ t: 1, abortSignal }),
-      ).catch(unless(304, 404)),
-
-    /** Also removes a running one. No effect on a missing one. */
-    remove: (id: string, signal?: AbortSignal) =>
-      call(signal, START_MS, (docker, abortSignal) =>
-        docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
-      ).catch(unless(404)),
-
-    list: (label: string, signal?: AbortSignal): Promise<ContainerSummary[]> =>
-      call(signal, START_MS, async (docker, abortSignal) => {
-        const found = await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal });
-        return found.map(({ Id, Names, Labels, State, Created }) => ({
-          id: Id,
-          name: (Names[0] ?? "").slice(1),
-          labels: Labels,
-          status: State,
-          createdAt: Created * 1000,
-        }));
-      }),
-
-    /** A new process's input and output, in the engine's frames. Destroying the stream does not end the process. */
-    exec: (
-      id: string,
-      { command, user, folder, environment }: ExecSpec,
-      signal?: AbortSignal,
-    ): Promise<Duplex> =>
-      call(signal, CALL_MS, async (docker, abortSignal) => {
-        const exec = await docker.getContainer(id).exec({
-          Cmd: [...command],
-          User: user,
-          WorkingDir: folder,
-          Env: [...environment],
-          Tty: false,
-          AttachStdin: true,
-          AttachStdout: true,
-          AttachStderr: true,
-          abortSignal,
-        });
-        const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
-        if (abortSignal.aborted) stream.destroy();
-        return stream;
-      }),
-
-    /** Resolves once the image is present. Throws the registry's error. */
-    pull: (image: string, signal?: AbortSignal): Promise<void> =>
-      call(signal, PULL_MS, async (docker, abortSignal) => {
-        const progress = await docker.pull(image, { abortSignal });
-        await ended(docker, progress);
-      }),
-
-    /** Creates an image without files unless there is one of that name. */
-    ensureEmptyImage: (name: string, signal?: AbortSignal): Promise<void> =>
-      call(signal, START_MS, async (docker, abortSignal) => {
-        const known = await docker.listImages({ filters: { reference: [name] }, abortSignal });
-        if (known.length > 0) return;
-        const [repo = "", tag = ""] = name.split(":");
-        const progress = await docker.importImage(Readable.from([EMPTY_TAR]), { repo, tag });
-        await ended(docker, progress);
-      }),
-
-    /** A folder as a tar whose names begin with that of the folder. The container need not run. */
-    readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
-      call(signal, START_MS, async (docker) => {
-        // Ends with the stream; its type says less.
-        return (await docker.getContainer(id).getArchive({ path })) as Readable;
-      }),
-
-    /**
-     * Unpacks a tar into the root folder, with owners and modes: in any other, the engine refuses links that lead out of it.
-     * The container need not run.
-     */
-    unpack: (id: string, tar: Readable, signal?: AbortSignal): Promise<void> =>
-      call(signal, COPY_MS, async (docker, abortSignal) => {
-        await docker.getContainer(id).putArchive(tar, { path: "/", abortSignal });
-      }),
-
-    createVolume: (
-      name: string,
-      labels: Record<string, string>,
-      options: Record<string, string>,
-      signal?: AbortSignal,
-    ): Promise<void> =>
-      call(signal, CALL_MS, async (docker, abortSignal) => {
-        await docker.createVolume({ Name: name, Labels: labels, DriverOpts: options, abortSignal });
-      }),
-
-    inspectVolume: (name: string, signal?: AbortSignal): Promise<VolumeInfo | undefined> =>
-      unlessMissing(
-        call(signal, CALL_MS, async (docker, abortSignal) =>
-          volumeInfo(await docker.getVolume(name).inspect({ abortSignal })),
-        ),
-      ),
-
-    /** No effect on a missing one. Throws 409 while a container uses it. */
-    removeVolume: (name: string, signal?: AbortSignal) =>
-      call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
-        unless(404),
-      ),
-
-    listVolumes: (label: string, signal?: AbortSignal): Promise<VolumeInfo[]> =>
-      call(signal, START_MS, async (docker, abortSignal) => {
-        const { Volumes } = await docker.listVolumes({ filters: { label: [label] }, abortSignal });
-        return (Volumes ?? []).map(volumeInfo);
-      }),
-
-    createNetwork: (spec: NetworkSpec, signal?: AbortSignal): Promise<string> =>
-      call(signal, CALL_MS, async (docker, abortSignal) => {
-        const { id } = await docker.createNetwork({ ...spec, CheckDuplicate: true, abortSignal });
-        return id;
-      }),
-
-    inspectNetwork: (name: string, signal?: AbortSignal): Promise<NetworkInfo | undefined> =>
-      unlessMissing(
-        call(signal, CALL_MS, async (docker) => networkInfo(await docker.getNetwork(name).inspect())),
-      ),
-
-    listNetworks: (label: string, signal?: AbortSignal): Promise<NetworkInfo[]> =>
-      call(signal, CALL_MS, async (docker, abortSignal) => {
-        const found = await docker.listNetworks({ filters: { label: [label] }, abortSignal });
-        return found.map(networkInfo);
-      }),
-
-    /** No effect on a missing one. Throws 403 while containers are connected. */
-    removeNetwork: (id: string, signal?: AbortSignal) =>
-      call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
-        unless(404),
-      ),
-
-    /** Events of containers with the label, until the stream ends or is destroyed. */
-    events: (label: string, signal?: AbortSignal): Promise<Readable> =>
-      call(signal, CALL_MS, async (docker) => {
-        const filters = { type: ["container"], label: [label], event: ["die", "oom", "destroy"] };
-        // The client returns a Node stream; its type says less.
-        return (await docker.getEvents({ filters: JSON.stringify(filters) })) as unknown as Readable;
-      }),
+    ...engineItself(call),
+    ...containers(call),
+    ...containerFiles(call),
+    ...images(call),
+    ...volumes(call),
+    ...networks(call),
   };
 }
+
+type EngineCall = ReturnType<typeof engineCalls>;
+
+const engineItself = (call: EngineCall) => ({
+  ping: (ms = CALL_MS) =>
+    call(undefined, ms, (docker, abortSignal) => {
+      // It takes options like the other calls, but its type lacks them.
+      const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
+      return ping.call(docker, { abortSignal });
+    }),
+
+  /** `name=seccomp,profile=default`, `name=userns`, `name=rootless` … */
+  securityOptions: (signal?: AbortSignal): Promise<readonly string[]> =>
+    call(signal, CALL_MS, async (docker) => {
+      const info: { SecurityOptions?: readonly string[] | null } = await docker.info();
+      return info.SecurityOptions ?? [];
+    }),
+
+  /** Events of containers with the label, until the stream ends or is destroyed. */
+  events: (label: string, signal?: AbortSignal): Promise<Readable> =>
+    call(signal, CALL_MS, async (docker) => {
+      const filters = { type: ["container"], label: [label], event: ["die", "oom", "destroy"] };
+      // The client returns a Node stream; its type says less.
+      return (await docker.getEvents({ filters: JSON.stringify(filters) })) as unknown as Readable;
+    }),
+});
+
+const containers = (call: EngineCall) => ({
+  inspect: (name: string, signal?: AbortSignal): Promise<ContainerInfo | undefined> =>
+    unlessMissing(
+      call(signal, CALL_MS, async (docker, abortSignal) => {
+        const { Id, State, Config } = await docker.getContainer(name).inspect({ abortSignal });
+        return {
+          id: Id,
+          labels: Config.Labels ?? {},
+          status: State.Status,
+          exitCode: State.ExitCode,
+          oomKilled: State.OOMKilled,
+        };
+      }),
+    ),
+
+  /** Throws 409 when the name is taken, 404 when the image or network is missing. */
+  create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
+    call(signal, START_MS, async (docker, abortSignal) => {
+      const { id } = await docker.createContainer({ ...spec, name, abortSignal });
+      return id;
+    }),
+
+  /** No effect on a running container. */
+  start: (id: string, signal?: AbortSignal) =>
+    call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
+      unless(304),
+    ),
+
+  unpause: (id: string, signal?: AbortSignal) =>
+    call(signal, CALL_MS, (docker, abortSignal) => docker.getContainer(id).unpause({ abortSignal })),
+
+  /** Resolves with the exit code. */
+  wait: (id: string, signal?: AbortSignal): Promise<number> =>
+    call(signal, START_MS, async (docker, abortSignal) => {
+      const { StatusCode } = await docker.getContainer(id).wait({ abortSignal });
+      return StatusCode;
+    }),
+
+  /** No effect on one that is stopped or missing. */
+  stop: (id: string, signal?: AbortSignal) =>
+    call(signal, START_MS, (docker, abortSignal) =>
+      docker.getContainer(id).stop({ t: 1, abortSignal }),
+    ).catch(unless(304, 404)),
+
+  /** Also removes a running one. No effect on a missing one. */
+  remove: (id: string, signal?: AbortSignal) =>
+    call(signal, START_MS, (docker, abortSignal) =>
+      docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
+    ).catch(unless(404)),
+
+  list: (label: string, signal?: AbortSignal): Promise<ContainerSummary[]> =>
+    call(signal, START_MS, async (docker, abortSignal) => {
+      const found = await docker.listContainers({ all: true, filters: { label: [label] }, abortSignal });
+      return found.map(({ Id, Names, Labels, State, Created }) => ({
+        id: Id,
+        name: (Names[0] ?? "").slice(1),
+        labels: Labels,
+        status: State,
+        createdAt: Created * 1000,
+      }));
+    }),
+
+  /** A new process's input and output, in the engine's frames. Destroying the stream does not end the process. */
+  exec: (
+    id: string,
+    { command, user, folder, environment }: ExecSpec,
+    signal?: AbortSignal,
+  ): Promise<Duplex> =>
+    call(signal, CALL_MS, async (docker, abortSignal) => {
+      const exec = await docker.getContainer(id).exec({
+        Cmd: [...command],
+        User: user,
+        WorkingDir: folder,
+        Env: [...environment],
+        Tty: false,
+        AttachStdin: true,
+        AttachStdout: true,
+        AttachStderr: true,
+        abortSignal,
+      });
+      const stream = await exec.start({ hijack: true, stdin: true, Tty: false, abortSignal });
+      if (abortSignal.aborted) stream.destroy();
+      return stream;
+    }),
+});
+
+const containerFiles = (call: EngineCall) => ({
+  /** A folder as a tar whose names begin with that of the folder. The container need not run. */
+  readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
+    call(signal, START_MS, async (docker) => {
+      // Ends with the stream; its type says less.
+      return (await docker.getContainer(id).getArchive({ path })) as Readable;
+    }),
+
+  /**
+   * Unpacks a tar into the root folder, with owners and modes: in any other, the engine refuses links that lead out of it.
+   * The container need not run.
+   */
+  unpack: (id: string, tar: Readable, signal?: AbortSignal): Promise<void> =>
+    call(signal, COPY_MS, async (docker, abortSignal) => {
+      await docker.getContainer(id).putArchive(tar, { path: "/", abortSignal });
+    }),
+});
+
+const images = (call: EngineCall) => ({
+  /** Resolves once the image is present. Throws the registry's error. */
+  pull: (image: string, signal?: AbortSignal): Promise<void> =>
+    call(signal, PULL_MS, async (docker, abortSignal) => {
+      const progress = await docker.pull(image, { abortSignal });
+      await ended(docker, progress);
+    }),
+
+  /** Creates an image without files unless there is one of that name. */
+  ensureEmptyImage: (name: string, signal?: AbortSignal): Promise<void> =>
+    call(signal, START_MS, async (docker, abortSignal) => {
+      const known = await docker.listImages({ filters: { reference: [name] }, abortSignal });
+      if (known.length > 0) return;
+      const [repo = "", tag = ""] = name.split(":");
+      const progress = await docker.importImage(Readable.from([EMPTY_TAR]), { repo, tag });
+      await ended(docker, progress);
+    }),
+});
+
+const volumes = (call: EngineCall) => ({
+  createVolume: (
+    name: string,
+    labels: Record<string, string>,
+    options: Record<string, string>,
+    signal?: AbortSignal,
+  ): Promise<void> =>
+    call(signal, CALL_MS, async (docker, abortSignal) => {
+      await docker.createVolume({ Name: name, Labels: labels, DriverOpts: options, abortSignal });
+    }),
+
+  inspectVolume: (name: string, signal?: AbortSignal): Promise<VolumeInfo | undefined> =>
+    unlessMissing(
+      call(signal, CALL_MS, async (docker, abortSignal) =>
+        volumeInfo(await docker.getVolume(name).inspect({ abortSignal })),
+      ),
+    ),
+
+  /** No effect on a missing one. Throws 409 while a container uses it. */
+  removeVolume: (name: string, signal?: AbortSignal) =>
+    call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
+      unless(404),
+    ),
+
+  listVolumes: (label: string, signal?: AbortSignal): Promise<VolumeInfo[]> =>
+    call(signal, START_MS, async (docker, abortSignal) => {
+      const { Volumes } = await docker.listVolumes({ filters: { label: [label] }, abortSignal });
+      return (Volumes ?? []).map(volumeInfo);
+    }),
+});
+
+const networks = (call: EngineCall) => ({
+  createNetwork: (spec: NetworkSpec, signal?: AbortSignal): Promise<string> =>
+    call(signal, CALL_MS, async (docker, abortSignal) => {
+      const { id } = await docker.createNetwork({ ...spec, CheckDuplicate: true, abortSignal });
+      return id;
+    }),
+
+  inspectNetwork: (name: string, signal?: AbortSignal): Promise<NetworkInfo | undefined> =>
+    unlessMissing(
+      call(signal, CALL_MS, async (docker) => networkInfo(await docker.getNetwork(name).inspect())),
+    ),
+
+  listNetworks: (label: string, signal?: AbortSignal): Promise<NetworkInfo[]> =>
+    call(signal, CALL_MS, async (docker, abortSignal) => {
+      const found = await docker.listNetworks({ filters: { label: [label] }, abortSignal });
+      return found.map(networkInfo);
+    }),
+
+  /** No effect on a missing one. Throws 403 while containers are connected. */
+  removeNetwork: (id: string, signal?: AbortSignal) =>
+    call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
+      unless(404),
+    ),
+});
 
 /** Of a pull or an import, which the engine reports step by step. */
 const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>

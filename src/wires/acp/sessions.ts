@@ -16,7 +16,13 @@ import {
 import { type Content, textOf, userMessage } from "../../agent/core/message.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
 import { titleFrom } from "../../agent/core/title.ts";
-import { createClient, type Interrupt, ProblemError } from "../../client/client.ts";
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  type Interrupt,
+  ProblemError,
+} from "../../client/client.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { askFor, inWords } from "./asking.ts";
 import { contentOf, text } from "./content.ts";
@@ -53,7 +59,8 @@ interface Editor {
 }
 
 /** Each function throws `RequestError`, or what the server refuses. */
-export function createSessions({ url, key, agent, signal, log }: SessionsOptions) {
+export function createSessions(options: SessionsOptions) {
+  const { url, key, agent, log } = options;
   const server = { baseUrl: url, headers: omitUndefined({ authorization: key && `Bearer ${key}` }) };
   const { threads, agents } = createClient(server);
   const known = new Map<string, Session>();
@@ -79,16 +86,6 @@ export function createSessions({ url, key, agent, signal, log }: SessionsOptions
     const notice = `The agent has its own tools: MCP servers of the editor are not used (${names}).`;
     log(notice);
     return notice;
-  };
-
-  const shower =
-    (sessionId: string, { editor }: Editor) =>
-    (update: SessionUpdate) =>
-      editor.notify("session/update", { sessionId, update });
-
-  const tellNotice = async (id: string, session: Session, from: Editor) => {
-    if (session.notice === undefined || !from.capabilities.session?.notices) return;
-    await shower(id, from)({ sessionUpdate: "notice", severity: "info", title: session.notice });
   };
 
   /** The title that its first run will give it. */
@@ -124,23 +121,7 @@ export function createSessions({ url, key, agent, signal, log }: SessionsOptions
       return {};
     },
 
-    /** A thread that began elsewhere has no folder: it is listed for each. */
-    async list({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {
-      const page = await threads.list({
-        limit: SESSIONS_A_PAGE,
-        ...omitUndefined({ agent, cursor: cursor ?? undefined }),
-      });
-      const here = cwd ?? process.cwd();
-      const sessions = page.items.map(({ id, title, updated_at: updatedAt, metadata }) => ({
-        sessionId: id,
-        cwd: typeof metadata.cwd === "string" ? metadata.cwd : here,
-        ...omitUndefined({ title, updatedAt }),
-      }));
-      return {
-        sessions: sessions.filter((session) => !cwd || session.cwd === cwd),
-        ...omitUndefined({ nextCursor: page.next_cursor }),
-      };
-    },
+    list: (request: ListSessionsRequest) => listSessions(threads, agent, request),
 
     /** Resolves when the whole turn has ended. */
     async prompt(
@@ -160,7 +141,11 @@ export function createSessions({ url, key, agent, signal, log }: SessionsOptions
       abandoned.addEventListener("abort", () => isCancelled(abandoned.reason) && stopping.abort());
       stops.set(sessionId, stopping);
       try {
-        return { stopReason: await turn(sessionId, content, { session, from, stopped: stopping.signal }) };
+        await tellNotice(sessionId, session, from);
+        const title = session.isNew ? await create(sessionId, session, content) : undefined;
+        keep(sessionId, { ...session, isNew: false, notice: undefined });
+        const prompted = { session, title, from, stopped: stopping.signal };
+        return { stopReason: await turn({ ...options, server }, sessionId, content, prompted) };
       } finally {
         stops.delete(sessionId);
       }
@@ -171,60 +156,104 @@ export function createSessions({ url, key, agent, signal, log }: SessionsOptions
       stops.get(sessionId)?.abort();
     },
   };
+}
 
-  async function turn(
-    sessionId: string,
-    content: Content,
-    { session, from, stopped }: { session: Session; from: Editor; stopped: AbortSignal },
-  ) {
-    const { editor, capabilities } = from;
-    const show = shower(sessionId, from);
-    await tellNotice(sessionId, session, from);
-    const title = session.isNew ? await create(sessionId, session, content) : undefined;
-    keep(sessionId, { ...session, isNew: false, notice: undefined });
-    if (title !== undefined) await show({ sessionUpdate: "session_info_update", title });
+const shower =
+  (sessionId: string, { editor }: Editor) =>
+  (update: SessionUpdate) =>
+    editor.notify("session/update", { sessionId, update });
 
-    const leaving = new AbortController();
-    const client = createClient({
-      ...server,
-      onRetry(reason, attempt) {
-        if (attempt === 3) log(`${reason.message} Retrying.`);
-        if (stopped.aborted) leaving.abort();
-      },
-    });
-    const run: Start = (runSignal, options) =>
-      client.run(
-        sessionId,
-        { messages: [{ role: "user", content }], ...omitUndefined({ agent }) },
-        runSignal,
-        options,
-      );
-    const question = (await client.interrupts(sessionId)).find(({ kind }) => kind === "question");
-    const answerTo =
-      ({ id, run_id }: Interrupt): Start =>
-      (runSignal, options) => {
-        const answers = [{ id, decision: "respond", message: textOf(content) } as const];
-        return client.resume(sessionId, run_id, answers, runSignal, options);
-      };
-    const { compaction, notices } = capabilities.session ?? {};
-    return runTurn(
-      {
-        client,
-        thread: sessionId,
-        fold: project({
-          contextWindow: session.contextWindow,
-          shows: { notices: Boolean(notices), compaction: Boolean(compaction) },
-        }),
-        show,
-        ask: (interrupt) => askFor(interrupt, { editor, capabilities, sessionId, signal: stopped }),
-        sayQuestion: (interrupt) =>
-          show({ sessionUpdate: "agent_message_chunk", content: text(inWords(interrupt)) }),
-        stopped,
-        signal: AbortSignal.any([signal, leaving.signal]),
-      },
-      question ? answerTo(question) : run,
+const tellNotice = async (id: string, session: Session, from: Editor) => {
+  if (session.notice === undefined || !from.capabilities.session?.notices) return;
+  await shower(id, from)({ sessionUpdate: "notice", severity: "info", title: session.notice });
+};
+
+/** A thread that began elsewhere has no folder: it is listed for each. */
+async function listSessions(
+  threads: Client["threads"],
+  agent: string | undefined,
+  { cwd, cursor }: ListSessionsRequest,
+): Promise<ListSessionsResponse> {
+  const page = await threads.list({
+    limit: SESSIONS_A_PAGE,
+    ...omitUndefined({ agent, cursor: cursor ?? undefined }),
+  });
+  const here = cwd ?? process.cwd();
+  const sessions = page.items.map(({ id, title, updated_at: updatedAt, metadata }) => ({
+    sessionId: id,
+    cwd: typeof metadata.cwd === "string" ? metadata.cwd : here,
+    ...omitUndefined({ title, updatedAt }),
+  }));
+  return {
+    sessions: sessions.filter((session) => !cwd || session.cwd === cwd),
+    ...omitUndefined({ nextCursor: page.next_cursor }),
+  };
+}
+
+/** The server, and what its editor wants of it. */
+interface Link extends SessionsOptions {
+  readonly server: ClientOptions;
+}
+
+/** A prompt in progress. */
+interface Prompted {
+  readonly session: Session;
+  /** That its first run will give it. */
+  readonly title: string | undefined;
+  readonly from: Editor;
+  readonly stopped: AbortSignal;
+}
+
+async function turn(
+  { server, agent, signal, log }: Link,
+  sessionId: string,
+  content: Content,
+  { session, title, from, stopped }: Prompted,
+) {
+  const { editor, capabilities } = from;
+  const show = shower(sessionId, from);
+  if (title !== undefined) await show({ sessionUpdate: "session_info_update", title });
+
+  const leaving = new AbortController();
+  const client = createClient({
+    ...server,
+    onRetry(reason, attempt) {
+      if (attempt === 3) log(`${reason.message} Retrying.`);
+      if (stopped.aborted) leaving.abort();
+    },
+  });
+  const run: Start = (runSignal, options) =>
+    client.run(
+      sessionId,
+      { messages: [{ role: "user", content }], ...omitUndefined({ agent }) },
+      runSignal,
+      options,
     );
-  }
+  const question = (await client.interrupts(sessionId)).find(({ kind }) => kind === "question");
+  const answerTo =
+    ({ id, run_id }: Interrupt): Start =>
+    (runSignal, options) => {
+      const answers = [{ id, decision: "respond", message: textOf(content) } as const];
+      return client.resume(sessionId, run_id, answers, runSignal, options);
+    };
+  const { compaction, notices } = capabilities.session ?? {};
+  return runTurn(
+    {
+      client,
+      thread: sessionId,
+      fold: project({
+        contextWindow: session.contextWindow,
+        shows: { notices: Boolean(notices), compaction: Boolean(compaction) },
+      }),
+      show,
+      ask: (interrupt) => askFor(interrupt, { editor, capabilities, sessionId, signal: stopped }),
+      sayQuestion: (interrupt) =>
+        show({ sessionUpdate: "agent_message_chunk", content: text(inWords(interrupt)) }),
+      stopped,
+      signal: AbortSignal.any([signal, leaving.signal]),
+    },
+    question ? answerTo(question) : run,
+  );
 }
 
 /** The editor has cancelled the request, as opposed to having gone. */

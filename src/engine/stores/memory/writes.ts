@@ -24,8 +24,6 @@ interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {
 }
 
 export function memoryWrites(memory: MemoryThreads): Writes {
-  const { limits, turns } = memory;
-  const { now } = limits;
   const staged = new Map<string, Message[]>();
 
   return {
@@ -40,7 +38,7 @@ export function memoryWrites(memory: MemoryThreads): Writes {
     },
 
     carryOut,
-    hold,
+    hold: (thread) => hold(memory, thread),
   };
 
   function carryOut(
@@ -66,122 +64,127 @@ export function memoryWrites(memory: MemoryThreads): Writes {
       return undefined;
     }
     found.head = head;
-    apply(found, write, at);
+    apply(memory, found, write, at);
     return found;
   }
+}
 
-  function apply(thread: ThreadEntry, write: Write, at: number): void {
-    switch (write.write) {
-      case "add_run":
-        addRun(thread, write, at);
-        return;
-      case "queue_run":
-        memory.touch(thread);
-        return;
-      case "hold_run": {
-        const run = liveRun(thread, write.run);
-        run.status = "running";
-        run.attempt = write.attempt;
-        if (write.begins) run.begun = ++thread.begunCount;
-        memory.touch(thread);
-        hold(thread);
-        return;
-      }
-      case "renew_run":
-        hold(thread);
-        return;
-      case "release_run":
-        thread.isHeld = false;
-        turns.wait(thread.owner.tenant, thread);
-        return;
-      case "cancel_run":
-        commit(memory, liveRun(thread, write.run), write.pending);
-        return;
-      case "leave_message": {
-        const run = liveRun(thread, thread.head.active?.run ?? "");
-        setInbox(memory, run, [...run.work.inbox, jsonCopy(write.message)]);
-        return;
-      }
-      case "rewind":
-        rewind(memory, thread, write.message);
-        return;
-      case "describe_thread":
-        describe(memory, thread, write);
-        for (const key of write.forget ?? []) setSlot(memory, thread, { write: "delete_state", key });
-        memory.change(thread, now());
-        return;
-      case "clear_thread":
-        clear(thread);
-        return;
-      case "put_call":
-        memory.keepCall({
-          thread,
-          call: jsonCopy(write.call),
-          bytes: sizeOf(write.call),
-          dueAt: write.due_at,
-        });
-        return;
-      case "drop_call": {
-        const call = thread.deferred?.get(write.call_id);
-        if (call) memory.forgetCall(call);
-        return;
-      }
-      case "create_thread":
-      case "delete_thread":
-      case "stop_run":
-      case "excuse_run":
-        return;
+function apply(memory: MemoryThreads, thread: ThreadEntry, write: Write, at: number): void {
+  switch (write.write) {
+    case "add_run":
+      addRun(memory, thread, write, at);
+      return;
+    case "queue_run":
+      memory.touch(thread);
+      return;
+    case "hold_run":
+      beginWork(memory, thread, write);
+      return;
+    case "renew_run":
+      hold(memory, thread);
+      return;
+    case "release_run":
+      thread.isHeld = false;
+      memory.turns.wait(thread.owner.tenant, thread);
+      return;
+    case "cancel_run":
+      commit(memory, liveRun(thread, write.run), write.pending);
+      return;
+    case "leave_message": {
+      const run = liveRun(thread, thread.head.active?.run ?? "");
+      setInbox(memory, run, [...run.work.inbox, jsonCopy(write.message)]);
+      return;
     }
+    case "rewind":
+      rewind(memory, thread, write.message);
+      return;
+    case "describe_thread":
+      describe(memory, thread, write);
+      for (const key of write.forget ?? []) setSlot(memory, thread, { write: "delete_state", key });
+      memory.change(thread, memory.limits.now());
+      return;
+    case "clear_thread":
+      clear(memory, thread);
+      return;
+    case "put_call":
+      memory.keepCall({
+        thread,
+        call: jsonCopy(write.call),
+        bytes: sizeOf(write.call),
+        dueAt: write.due_at,
+      });
+      return;
+    case "drop_call": {
+      const call = thread.deferred?.get(write.call_id);
+      if (call) memory.forgetCall(call);
+      return;
+    }
+    case "create_thread":
+    case "delete_thread":
+    case "stop_run":
+    case "excuse_run":
+      return;
   }
+}
 
-  function hold(thread: ThreadEntry): void {
-    thread.isHeld = true;
-    turns.hold(thread.owner.tenant, thread);
-  }
+type HoldRun = Extract<Write, { write: "hold_run" }>;
 
-  function addRun(thread: ThreadEntry, { run: news, title }: AddRun, at: number): void {
-    const run = newRun(thread, news, at);
-    thread.runs.push(run);
-    if (thread.title === undefined) describe(memory, thread, { title });
-    thread.agent = run.agent;
-    memory.change(thread, run.createdAt);
-    memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
-  }
+function beginWork(memory: MemoryThreads, thread: ThreadEntry, write: HoldRun): void {
+  const run = liveRun(thread, write.run);
+  run.status = "running";
+  run.attempt = write.attempt;
+  if (write.begins) run.begun = ++thread.begunCount;
+  memory.touch(thread);
+  hold(memory, thread);
+}
 
-  function newRun(thread: ThreadEntry, news: NewRun, at: number): LiveRun {
-    const { id, agent, metadata, idempotency_key: key, resumes } = news;
-    const request = jsonCopy(news.request);
-    return {
-      thread,
-      id,
-      agent,
-      metadata: { ...metadata },
-      key,
-      resumes,
-      createdAt: at,
-      status: "pending",
-      attempt: 1,
-      begun: undefined,
-      usage: NO_USAGE,
-      stopReason: undefined,
-      details: undefined,
-      error: undefined,
-      endedAt: undefined,
-      lastSeq: 0,
-      work: { request, requestBytes: sizeOf(request), inbox: [] },
-      log: new Log(limits.eventsPerRun),
-    };
-  }
+function hold(memory: MemoryThreads, thread: ThreadEntry): void {
+  thread.isHeld = true;
+  memory.turns.hold(thread.owner.tenant, thread);
+}
 
-  function clear(thread: ThreadEntry): void {
-    empty(memory, thread);
-    memory.forgetCalls(thread);
-    memory.weigh(thread, -collectionBytes(thread));
-    thread.collections = undefined;
-    thread.outcome = "idle";
-    memory.change(thread, now());
-    memory.touch(thread);
-  }
+function addRun(memory: MemoryThreads, thread: ThreadEntry, { run: news, title }: AddRun, at: number): void {
+  const run = newRun(memory, thread, news, at);
+  thread.runs.push(run);
+  if (thread.title === undefined) describe(memory, thread, { title });
+  thread.agent = run.agent;
+  memory.change(thread, run.createdAt);
+  memory.weigh(thread, RUN_BYTES + run.work.requestBytes);
+}
+
+function newRun({ limits }: MemoryThreads, thread: ThreadEntry, news: NewRun, at: number): LiveRun {
+  const { id, agent, metadata, idempotency_key: key, resumes } = news;
+  const request = jsonCopy(news.request);
+  return {
+    thread,
+    id,
+    agent,
+    metadata: { ...metadata },
+    key,
+    resumes,
+    createdAt: at,
+    status: "pending",
+    attempt: 1,
+    begun: undefined,
+    usage: NO_USAGE,
+    stopReason: undefined,
+    details: undefined,
+    error: undefined,
+    endedAt: undefined,
+    lastSeq: 0,
+    work: { request, requestBytes: sizeOf(request), inbox: [] },
+    log: new Log(limits.eventsPerRun),
+  };
+}
+
+function clear(memory: MemoryThreads, thread: ThreadEntry): void {
+  empty(memory, thread);
+  memory.forgetCalls(thread);
+  memory.weigh(thread, -collectionBytes(thread));
+  thread.collections = undefined;
+  thread.outcome = "idle";
+  memory.change(thread, memory.limits.now());
+  memory.touch(thread);
 }
 
 function liveRun(thread: ThreadEntry, id: string): LiveRun {

@@ -73,51 +73,125 @@ interface Outcome {
 }
 
 export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): ResponseFold {
-  let sequence = 0;
-  let frames: Frame[] = [];
+  const frames = numberedFrames(after);
+  const output = outputOf(frames);
+  const { emit } = frames;
+  const { fresh, add, finish } = output;
+  const texts = textsOf(frames, output, answersAs !== undefined);
   let isBegun = false;
+  let hasStep = false;
   /** The response is named after the run that it began with. */
   let first: RunRecord | undefined;
   let outcome: Outcome | undefined;
   let usage: Usage = NO_USAGE;
-  let messageId = "";
-  let thoughts = 0;
-  let message: OpenText | undefined;
-  let reasoning: OpenText | undefined;
-  const output: Item[] = [];
-  const ids = new Set<string>();
   const calls = new Map<string, Pick<ToolCall, "id" | "name" | "args">>();
   /** Calls that the client or a person has decided on, by call id. */
   const approvals = new Map<string, string>();
   const ofClient = new Set<string>();
+  const snapshot = (run: RunRecord) =>
+    responseOf(first ?? run, { echo, output: output.items, outcome, isBegun, usage });
 
+  const called = (result: ToolMessage) => {
+    const call = calls.get(result.tool_call_id);
+    if (!call || ofClient.has(call.id)) return;
+    const approval = approvals.get(call.id) ?? null;
+    const done = { ...callItem(call, result, approval), id: fresh(`mcp_${call.id}`) };
+    const index = add({ ...callItem(call, undefined, approval), id: done.id });
+    const place = { item_id: done.id, output_index: index };
+    const text = JSON.stringify(call.args);
+    emit("response.mcp_call.in_progress", place);
+    emit("response.mcp_call_arguments.delta", { ...place, delta: text });
+    emit("response.mcp_call_arguments.done", { ...place, arguments: text });
+    emit(`response.mcp_call.${result.error === undefined ? "completed" : "failed"}`, place);
+    finish(index, done);
+  };
+  const ask = (question: Interrupt) => {
+    const item = { ...questionItem(question) };
+    const done = { ...item, id: fresh(item.id) };
+    if (question.kind === "question") {
+      texts.tell(done.id, textIn(done));
+      return;
+    }
+    if (question.kind === "approval") return finish(add(done), done);
+    call(done, question);
+  };
+  /** A call of a function of the client's. */
+  const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
+    const index = add({ ...item, status: "in_progress", arguments: "" });
+    const place = { item_id: item.id, output_index: index };
+    const text = JSON.stringify(args);
+    emit("response.function_call_arguments.delta", { ...place, delta: text });
+    emit("response.function_call_arguments.done", { ...place, name, arguments: text });
+    finish(index, item);
+  };
+
+  const begin = (run: RunRecord) => {
+    if (isBegun) return;
+    isBegun = true;
+    first = run;
+    emit("response.created", { response: snapshot(run) });
+    emit("response.in_progress", { response: snapshot(run) });
+  };
+  const end = (run: RunRecord, how: Outcome) => {
+    begin(run);
+    outcome = how;
+    const type = how.status === "cancelled" ? "incomplete" : how.status;
+    emit(`response.${type}`, { response: snapshot(run) });
+  };
+  const finished = (run: RunRecord, how: End) => {
+    texts.close("incomplete");
+    usage = addUsage(usage, how.usage ?? NO_USAGE);
+    // It continues when its deferred result arrives.
+    if (how.as === "waits") return;
+    if (how.status === "interrupted") for (const question of how.questions) ask(question);
+    if (answersAs !== undefined && how.output) {
+      const id = forcedCallId(run, answersAs);
+      call(functionCall(id, answersAs, how.output, "completed"), { name: answersAs, args: how.output });
+    }
+    end(run, outcomeOf(how));
+  };
+  const decided = ({ id }: EventData<"on_resume">) => {
+    const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
+    if (kind === "approval") approvals.set(call, `mcpr_${call}`);
+    if (kind === "tool") ofClient.add(call);
+  };
+
+  const read = readTurn<never, RunRecord>({
+    run: begin,
+    step({ id }) {
+      hasStep = true;
+      texts.begin(id);
+    },
+    delta: (kind, text) => (kind === "text" ? texts.say(text) : texts.think(text)),
+    stepEnd: ({ failed }) => texts.close(failed ? "incomplete" : "completed"),
+    assistant({ tool_calls = [] }) {
+      // Before the first model call comes the input, which the client knows.
+      if (hasStep) for (const call of tool_calls) calls.set(call.id, call);
+    },
+    result: called,
+    toolStart(name, { call_id: id, args }) {
+      calls.set(id, { id, name, args });
+    },
+    answered: decided,
+    end: (how, run) => finished(run, how),
+  });
+  return {
+    see(event, run) {
+      if (!outcome) read(event, run);
+      return frames.take();
+    },
+    response: snapshot,
+  };
+}
+
+/** Frames with their numbers. A reader that comes back has those up to `after`. */
+function numberedFrames(after: number) {
+  let sequence = 0;
+  let frames: Frame[] = [];
   const emit = (type: string, fields: object) => {
     const sequence_number = sequence++;
     if (sequence_number <= after) return;
     frames.push({ event: type, data: JSON.stringify({ type, sequence_number, ...fields }) });
-  };
-  const snapshot = (run: RunRecord) => responseOf(first ?? run, { echo, output, outcome, isBegun, usage });
-  /** Each id is used once, also after a crash, when the run repeats itself. */
-  const fresh = (id: string): string => {
-    let free = id;
-    for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;
-    ids.add(free);
-    return free;
-  };
-  const add = (item: Item): number => {
-    const output_index = output.push(item) - 1;
-    emit("response.output_item.added", { output_index, item });
-    return output_index;
-  };
-  const finish = (output_index: number, item: Item) => {
-    output[output_index] = item;
-    emit("response.output_item.done", { output_index, item });
-  };
-
-  const openText = (item: Item, field: "content_index" | "summary_index"): OpenText => {
-    const index = add(item);
-    const at = { item_id: item.id, output_index: index, [field]: 0 };
-    return { id: item.id, index, text: "", head: `${JSON.stringify(at).slice(1, -1)},"delta":` };
   };
   /** Most frames of a stream are these: only their text is new. */
   const grow = (type: string, open: OpenText, delta: string, tail: string) => {
@@ -129,9 +203,59 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
         data: `{"type":"${type}","sequence_number":${number},${open.head}${JSON.stringify(delta)}${tail}}`,
       });
   };
+  /** Those since the last call. */
+  const take = () => {
+    const taken = frames;
+    frames = [];
+    return taken;
+  };
+  return { emit, grow, take };
+}
+
+type NumberedFrames = ReturnType<typeof numberedFrames>;
+
+/** The items of a response, in the order in which they begin. */
+function outputOf({ emit }: NumberedFrames) {
+  const items: Item[] = [];
+  const ids = new Set<string>();
+  /** Each id is used once, also after a crash, when the run repeats itself. */
+  const fresh = (id: string): string => {
+    let free = id;
+    for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;
+    ids.add(free);
+    return free;
+  };
+  const add = (item: Item): number => {
+    const output_index = items.push(item) - 1;
+    emit("response.output_item.added", { output_index, item });
+    return output_index;
+  };
+  const finish = (output_index: number, item: Item) => {
+    items[output_index] = item;
+    emit("response.output_item.done", { output_index, item });
+  };
+
+  const openText = (item: Item, field: "content_index" | "summary_index"): OpenText => {
+    const index = add(item);
+    const at = { item_id: item.id, output_index: index, [field]: 0 };
+    return { id: item.id, index, text: "", head: `${JSON.stringify(at).slice(1, -1)},"delta":` };
+  };
+  return { items, fresh, add, finish, openText };
+}
+
+/** The message and the thoughts that a model is writing. `isHidden`: its message is not shown. */
+function textsOf(
+  { emit, grow }: NumberedFrames,
+  { fresh, finish, openText }: ReturnType<typeof outputOf>,
+  isHidden: boolean,
+) {
+  let messageId = "";
+  let thoughts = 0;
+  let message: OpenText | undefined;
+  let reasoning: OpenText | undefined;
   const say = (delta: string) => {
     closeReasoning("completed");
-    if (answersAs !== undefined) return;
+    if (isHidden) return;
     message ??= openMessage(messageId);
     grow("response.output_text.delta", message, delta, ',"logprobs":[]');
   };
@@ -171,100 +295,21 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     closeReasoning(status);
     closeMessage(status);
   };
-
-  const called = (result: ToolMessage) => {
-    const call = calls.get(result.tool_call_id);
-    if (!call || ofClient.has(call.id)) return;
-    const approval = approvals.get(call.id) ?? null;
-    const done = { ...callItem(call, result, approval), id: fresh(`mcp_${call.id}`) };
-    const index = add({ ...callItem(call, undefined, approval), id: done.id });
-    const place = { item_id: done.id, output_index: index };
-    const text = JSON.stringify(call.args);
-    emit("response.mcp_call.in_progress", place);
-    emit("response.mcp_call_arguments.delta", { ...place, delta: text });
-    emit("response.mcp_call_arguments.done", { ...place, arguments: text });
-    emit(`response.mcp_call.${result.error === undefined ? "completed" : "failed"}`, place);
-    finish(index, done);
-  };
-  const ask = (question: Interrupt) => {
-    const item = { ...questionItem(question) };
-    const done = { ...item, id: fresh(item.id) };
-    if (question.kind === "question") {
-      message = openMessage(done.id);
-      grow("response.output_text.delta", message, textIn(done), ',"logprobs":[]');
-      closeMessage("completed");
-      return;
-    }
-    if (question.kind === "approval") return finish(add(done), done);
-    call(done, question);
-  };
-  /** A call of a function of the client's. */
-  const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
-    const index = add({ ...item, status: "in_progress", arguments: "" });
-    const place = { item_id: item.id, output_index: index };
-    const text = JSON.stringify(args);
-    emit("response.function_call_arguments.delta", { ...place, delta: text });
-    emit("response.function_call_arguments.done", { ...place, name, arguments: text });
-    finish(index, item);
-  };
-
-  const begin = (run: RunRecord) => {
-    if (isBegun) return;
-    isBegun = true;
-    first = run;
-    emit("response.created", { response: snapshot(run) });
-    emit("response.in_progress", { response: snapshot(run) });
-  };
-  const end = (run: RunRecord, how: Outcome) => {
-    begin(run);
-    outcome = how;
-    const type = how.status === "cancelled" ? "incomplete" : how.status;
-    emit(`response.${type}`, { response: snapshot(run) });
-  };
-  const finished = (run: RunRecord, how: End) => {
-    close("incomplete");
-    usage = addUsage(usage, how.usage ?? NO_USAGE);
-    // It continues when its deferred result arrives.
-    if (how.as === "waits") return;
-    if (how.status === "interrupted") for (const question of how.questions) ask(question);
-    if (answersAs !== undefined && how.output) {
-      const id = forcedCallId(run, answersAs);
-      call(functionCall(id, answersAs, how.output, "completed"), { name: answersAs, args: how.output });
-    }
-    end(run, outcomeOf(how));
-  };
-  const decided = ({ id }: EventData<"on_resume">) => {
-    const [, kind, call = ""] = /^(approval|tool)_(.*)$/s.exec(id) ?? [];
-    if (kind === "approval") approvals.set(call, `mcpr_${call}`);
-    if (kind === "tool") ofClient.add(call);
-  };
-
-  const read = readTurn<never, RunRecord>({
-    run: begin,
-    step({ id }) {
+  return {
+    say,
+    think,
+    close,
+    /** What comes belongs to this message. */
+    begin(id: string) {
       messageId = id;
       thoughts = 0;
     },
-    delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
-    stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
-    assistant({ tool_calls = [] }) {
-      // Before the first model call comes the input, which the client knows.
-      if (messageId) for (const call of tool_calls) calls.set(call.id, call);
+    /** A whole message. */
+    tell(id: string, text: string) {
+      message = openMessage(id);
+      grow("response.output_text.delta", message, text, ',"logprobs":[]');
+      closeMessage("completed");
     },
-    result: called,
-    toolStart(name, { call_id: id, args }) {
-      calls.set(id, { id, name, args });
-    },
-    answered: decided,
-    end: (how, run) => finished(run, how),
-  });
-  return {
-    see(event, run) {
-      frames = [];
-      if (!outcome) read(event, run);
-      return frames;
-    },
-    response: snapshot,
   };
 }
 
