@@ -4,7 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { AgentSummary, NewChild, Subagents } from "../../agent/core/hook.ts";
-import { isSettled, type Lineage, type RunRequest } from "../../agent/core/records.ts";
+import { isSettled, type Lineage, type RunRecord, type RunRequest } from "../../agent/core/records.ts";
 import { storedEvent } from "../../agent/core/stored-json.ts";
 import type { RunKey, Stores } from "../../agent/core/stores.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -30,30 +30,7 @@ export function createSubagents(engine: () => Runs): Subagents {
 
     describe: (names) => names.flatMap((name) => describe(name, engine().agents)),
 
-    async begin(owner, child) {
-      // A run may start many at once.
-      await freeTick(owner.tenant);
-      const runs = engine();
-      const existing = await newest(owner, child.thread_id);
-      if (existing) return existing;
-      runs.executor.countSubagent(owner, child.lineage.root);
-      const isNew = await createThread(runs, owner, child);
-      const { thread_id, agent, messages, lineage } = child;
-      const sender = senderFor(runs, lineage);
-      try {
-        return await startRun(runs, owner, {
-          thread_id,
-          agent,
-          request: { input: [...messages], settings: {}, lineage, ...sender },
-          metadata: {},
-          on_busy: "reject",
-          idempotency_key: thread_id,
-        });
-      } catch (error) {
-        if (isNew) await deleteThread(runs, owner, thread_id);
-        throw error;
-      }
-    },
+    begin: async (owner, child) => begin(engine(), owner, child),
 
     async resume(owner, { run, lineage }, { answers, key }) {
       const last = await newest(owner, run.thread_id);
@@ -65,24 +42,7 @@ export function createSubagents(engine: () => Runs): Subagents {
       return resumeRun(runs, owner, { ...resume, ...sender });
     },
 
-    async *events(owner, run, signal) {
-      const { stores, executor } = engine();
-      let isSilent = true;
-      const adoptIfSilent = async () => {
-        if (isSilent) await executor.adoptOrphan(owner, run.thread_id);
-        isSilent = true;
-      };
-      if (!isSettled(run.status)) await adoptIfSilent();
-      const timer = setInterval(() => void adoptIfSilent(), stores.runs.leaseMs / 2).unref();
-      try {
-        for await (const event of eventsOf(stores, keyOf(owner, run), signal)) {
-          isSilent = false;
-          yield event;
-        }
-      } finally {
-        clearInterval(timer);
-      }
-    },
+    events: (owner, run, signal) => attended(engine(), owner, run, signal),
 
     pause: (runId, signal) => engine().executor.pause(runId, signal),
 
@@ -106,6 +66,54 @@ export function createSubagents(engine: () => Runs): Subagents {
       }
     },
   };
+}
+
+async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunRecord> {
+  // A run may start many at once.
+  await freeTick(owner.tenant);
+  const existing = await newestRun(runs.stores.runs, owner, child.thread_id);
+  if (existing) return existing;
+  runs.executor.countSubagent(owner, child.lineage.root);
+  const isNew = await createThread(runs, owner, child);
+  const { thread_id, agent, messages, lineage } = child;
+  const sender = senderFor(runs, lineage);
+  try {
+    return await startRun(runs, owner, {
+      thread_id,
+      agent,
+      request: { input: [...messages], settings: {}, lineage, ...sender },
+      metadata: {},
+      on_busy: "reject",
+      idempotency_key: thread_id,
+    });
+  } catch (error) {
+    if (isNew) await deleteThread(runs, owner, thread_id);
+    throw error;
+  }
+}
+
+/** Its events, while a process works on it: a run that is silent for long is looked after. */
+async function* attended(
+  { stores, executor }: Runs,
+  owner: Owner,
+  run: RunRecord,
+  signal: AbortSignal,
+): AsyncGenerator<StreamEvent, void, void> {
+  let isSilent = true;
+  const adoptIfSilent = async () => {
+    if (isSilent) await executor.adoptOrphan(owner, run.thread_id);
+    isSilent = true;
+  };
+  if (!isSettled(run.status)) await adoptIfSilent();
+  const timer = setInterval(() => void adoptIfSilent(), stores.runs.leaseMs / 2).unref();
+  try {
+    for await (const event of eventsOf(stores, keyOf(owner, run), signal)) {
+      isSilent = false;
+      yield event;
+    }
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 /** The child counts as started by whom its parent was, within the call that it works for. */

@@ -2,9 +2,10 @@
 
 import { areLong } from "../../agent/core/message.ts";
 import { isSettled } from "../../agent/core/records.ts";
-import type { Claim, ControlMessage, RunStore } from "../../agent/core/stores.ts";
+import type { Claim, ControlMessage, NewRun, RunStore } from "../../agent/core/stores.ts";
 import { mostDeathsBeside } from "../../agent/core/trials.ts";
 import { ownTick, sharedTick } from "../../lib/ticks.ts";
+import type { Owner } from "../../protocol/ids.ts";
 import type { Kernel, Looked } from "./kernel.ts";
 import { failedAfterCrashes, stamp } from "./outcomes.ts";
 import * as rules from "./rules.ts";
@@ -29,35 +30,20 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     },
 
     start(owner, run, whenBusy) {
-      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
-      const isLikelyNew = message === undefined;
-      const lookups = {
-        key,
-        run: id,
-        message,
-        last,
-        calls: isLikelyNew ? undefined : (true as const),
-        isLikelyNew,
-      };
-      const write = () =>
-        kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
+      const lookups = { ...lookupsOf(run), isLikelyNew: run.rewind_to === undefined };
+      return writing(owner, run, () =>
+        kernel.change(kernel.ref(owner, run.thread_id), lookups, (view) =>
           rules.start(view, { owner, run, whenBusy, limits }),
-        );
-      return areLong(run.request.input) ? ownTick(owner.tenant).then(write) : write();
+        ),
+      );
     },
 
     enqueue(owner, run, whenBusy) {
-      const { id, thread_id, idempotency_key: key, rewind_to: message, kept_to: last } = run;
-      const lookups = {
-        key,
-        run: id,
-        message,
-        last,
-        calls: message === undefined ? undefined : (true as const),
-        busyThreads: true as const,
-      };
-      return kernel.change(kernel.ref(owner, thread_id), lookups, (view) =>
-        rules.enqueue(view, { owner, run, whenBusy, limits }),
+      const lookups = { ...lookupsOf(run), busyThreads: true as const };
+      return writing(owner, run, () =>
+        kernel.change(kernel.ref(owner, run.thread_id), lookups, (view) =>
+          rules.enqueue(view, { owner, run, whenBusy, limits }),
+        ),
       );
     },
 
@@ -136,3 +122,11 @@ export function createRuns<Thread>(kernel: Kernel<Thread>): RunStore {
     }
   }
 }
+
+const lookupsOf = ({ id, idempotency_key: key, rewind_to: message, kept_to: last }: NewRun) => ({
+  ...{ key, run: id, message, last },
+  calls: message === undefined ? undefined : (true as const),
+});
+
+const writing = <T>({ tenant }: Owner, { request }: NewRun, write: () => Promise<T>): Promise<T> =>
+  areLong(request.input) ? ownTick(tenant).then(write) : write();

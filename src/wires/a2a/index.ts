@@ -10,7 +10,6 @@ import { CURRENT, currentMethod, OLDER } from "./dialect.ts";
 import { A2A, RPC, RpcError, sendA2aError } from "./errors.ts";
 import { answer } from "./methods.ts";
 import { AgentCard, cardOf } from "./resources/card.ts";
-import { createTasks } from "./resources/tasks.ts";
 
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const Message = z.looseObject({
@@ -25,7 +24,7 @@ const Updates = z
   .describe("Server-Sent Events: as `data` an answer to the request, with an update of the task.");
 
 export function a2aRoutes(app: App, services: RouteServices): void {
-  const wire = { services, tasks: createTasks(services.stores) };
+  const wire = { services };
   const tags = ["a2a"];
   app.setErrorHandler<Error>(sendA2aError);
 

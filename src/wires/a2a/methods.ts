@@ -36,7 +36,15 @@ import {
   SendParams,
   TaskParams,
 } from "./input.ts";
-import { type createTasks, hasEnded, refOf, type TaskNow } from "./resources/tasks.ts";
+import {
+  findTask,
+  hasEnded,
+  messagesOf,
+  refOf,
+  shownTask,
+  type TaskNow,
+  tasksOf,
+} from "./resources/tasks.ts";
 import { project } from "./table.ts";
 
 const METHODS = [
@@ -48,7 +56,6 @@ const PAGE = 50;
 
 export interface MethodServices {
   readonly services: RouteServices;
-  readonly tasks: ReturnType<typeof createTasks>;
 }
 
 export interface Call {
@@ -98,7 +105,7 @@ interface Sent {
 
 /** The message begins a task, or answers one that waits. */
 async function sent(
-  { services: { runs, stores }, tasks }: MethodServices,
+  { services: { runs, stores } }: MethodServices,
   { agent, request }: Call,
   params: SendParams,
 ): Promise<Sent> {
@@ -107,7 +114,7 @@ async function sent(
   const { message } = params;
   const caller = { ...callerOf(request), idempotency_key: keyOfMessage(message.messageId) };
   if (message.taskId) {
-    const task = await tasks.find(caller.owner, message.taskId, agent);
+    const task = await findTask(stores, caller.owner, message.taskId, agent);
     const { start } = await beginTurn(runs, caller, {
       thread_id: task.first.thread_id,
       answers(open) {
@@ -131,7 +138,7 @@ async function sent(
 }
 
 async function send(wire: MethodServices, call: Call) {
-  const { services, tasks } = wire;
+  const { services } = wire;
   const { agent, request, reply } = call;
   const owner = ownerOf(request);
   const params = readParams(SendParams, call.params);
@@ -145,8 +152,8 @@ async function send(wire: MethodServices, call: Call) {
         cancelsOnLeave: false,
         framesOf: (from) => framesOf(wire, { owner, from }, () => []),
       });
-  const now = await tasks.find(owner, refOf(task?.first ?? run).taskId, agent);
-  return { task: await tasks.shown(owner, now, { historyLength, artifacts: true }) };
+  const now = await findTask(services.stores, owner, refOf(task?.first ?? run).taskId, agent);
+  return { task: await shownTask(services.stores, owner, now, { historyLength, artifacts: true }) };
 }
 
 async function sendStreaming(wire: MethodServices, call: Call) {
@@ -168,35 +175,41 @@ async function subscribe(
   wire: MethodServices,
   { id, params, agent, request, reply, dialect: { resultOf } }: Call,
 ) {
-  const { services, tasks } = wire;
+  const { services } = wire;
   const owner = ownerOf(request);
-  const task = await tasks.find(owner, readParams(TaskParams, params).id, agent);
+  const task = await findTask(services.stores, owner, readParams(TaskParams, params).id, agent);
   if (hasEnded(task) || task.state === "INPUT_REQUIRED")
     throw new RpcError(A2A.unsupported, "The task is not at work: nothing follows. Use GetTask.");
   const now = task.runs.at(-1) ?? task.first;
   const before = { ...task, runs: task.runs.slice(0, -1) };
-  const begin = await tasks.shown(owner, before, { historyLength: undefined, artifacts: true });
+  const begin = await shownTask(services.stores, owner, before, {
+    historyLength: undefined,
+    artifacts: true,
+  });
   const fold = project({ id, ref: refOf(task.first), begin, resultOf });
   const frames = framesOf(wire, { owner, from: now }, fold);
   await services.streams.send(reply, frames, "comment", "cut");
   return undefined;
 }
 
-async function getTask({ tasks }: MethodServices, { params, agent, request }: Call) {
+async function getTask({ services: { stores } }: MethodServices, { params, agent, request }: Call) {
   const owner = ownerOf(request);
   const { id, historyLength } = readParams(TaskParams, params);
-  return tasks.shown(owner, await tasks.find(owner, id, agent), { historyLength, artifacts: true });
+  return shownTask(stores, owner, await findTask(stores, owner, id, agent), {
+    historyLength,
+    artifacts: true,
+  });
 }
 
-async function cancelTask({ services: { runs }, tasks }: MethodServices, { params, agent, request }: Call) {
+async function cancelTask({ services: { runs, stores } }: MethodServices, { params, agent, request }: Call) {
   requireScope(principalOf(request), "run");
   const owner = ownerOf(request);
   const { id } = readParams(TaskParams, params);
-  const task = await tasks.find(owner, id, agent);
+  const task = await findTask(stores, owner, id, agent);
   if (hasEnded(task)) throw new RpcError(A2A.notCancelable, "The task has ended.");
   const ended = await endRun(runs, keyOf(owner, task.runs.at(-1) ?? task.first), "cancel");
   await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS));
-  return tasks.shown(owner, await tasks.find(owner, id, agent), {
+  return shownTask(stores, owner, await findTask(stores, owner, id, agent), {
     historyLength: undefined,
     artifacts: true,
   });
@@ -209,7 +222,7 @@ async function listTasks(wire: MethodServices, call: Call) {
   const { contextId, pageSize = PAGE, historyLength = 0 } = query;
   const offset = offsetOf(query.pageToken);
   const context = contextId ? threadIdOf(contextId) : undefined;
-  const all = (await wire.tasks.list(ownerOf(request), context, agent)).filter(filterOf(query));
+  const all = (await tasksOf(wire.services.stores, ownerOf(request), context, agent)).filter(filterOf(query));
   const page = all.slice(offset, offset + pageSize);
   const next = offset + page.length;
   const rest = {
@@ -218,7 +231,9 @@ async function listTasks(wire: MethodServices, call: Call) {
     totalSize: all.length,
   };
   const view = { historyLength, artifacts: query.includeArtifacts ?? false };
-  const lists = textsOf(page, ownerOf(request), (task) => wire.tasks.shown(ownerOf(request), task, view));
+  const lists = textsOf(page, ownerOf(request), (task) =>
+    shownTask(wire.services.stores, ownerOf(request), task, view),
+  );
   return sendParts(wire, call, { parts: objectOf(tenant, { name: "tasks", lists, restOf: () => rest }) });
 }
 
@@ -272,8 +287,8 @@ async function sendParts(
   return jsonOf(reply, await payloadOf(rpcResultParts(id, parts), open, kept));
 }
 
-function framesOf({ services: { stores }, tasks }: MethodServices, { owner, from }: Reading, fold: Fold) {
-  const messages = () => tasks.messagesOf(owner, [from]);
+function framesOf({ services: { stores } }: MethodServices, { owner, from }: Reading, fold: Fold) {
+  const messages = () => messagesOf(stores, owner, [from]);
   return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
 }
 

@@ -69,171 +69,201 @@ const LAST_MS = 10_000;
 /** The threads among which one is looked for that waits for an answer: those that changed last. */
 const MAX_WAITING = 100;
 
-export type Conversations = ReturnType<typeof createConversations>;
+export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "quotas"> {
+  readonly log: FastifyBaseLogger;
+}
 
-export function createConversations(
-  { runs, stores, quotas }: Pick<RouteServices, "runs" | "stores" | "quotas">,
-  log: FastifyBaseLogger,
-) {
-  const { threads } = stores;
-
-  /** The client sends all that it holds. The newest message of the user counts; the others tell its place. */
-  async function named(owner: Owner, thread_id: string, said: ChatInput): Promise<Beginning> {
-    const newest = userMessages(said.messages).at(-1);
-    if (newest && hasHistory(said) && !(await threads.get(owner, thread_id)))
-      return made(owner, said.endsWithAnswer ? said : upTo(newest, said), { id: thread_id, metadata: {} });
-    return begun(owner, thread_id, said, {
-      answers: said.endsWithAnswer ? said.answersTo : undefined,
-      says: (thread) => placedIn(owner, thread_id, said, thread),
-      words: answersInWords,
-    });
-  }
-
-  async function placedIn(
-    owner: Owner,
-    thread_id: string,
-    said: ChatInput,
-    thread: FoundThread,
-  ): Promise<TurnInput> {
-    const isLate = said.endsWithAnswer && (await thread.open()).length === 0;
-    const late = isLate ? await unasked(owner, thread_id, said, thread) : [];
-    if (late.length > 0) return asNew(late);
-    const sent = userMessages(said.messages);
-    const newest = sent.at(-1);
-    if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
-    const known = await thread.messages();
-    const held = await placed(owner.tenant, userMessages(known), sent);
-    const place = align(known, held, { isWhole: true, isRegenerated: true });
-    const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
-    return { input: [...system, newest], place };
-  }
-
-  /** The client sends what is new. A system message is left out if it repeats the thread's newest one. */
-  function continued(owner: Owner, thread_id: string, said: ChatInput): Promise<Beginning> {
-    const answersQuestions = (text: string, open: readonly Interrupt[]) =>
-      answersInWords(
-        text,
-        open.filter(({ kind }) => kind === "question"),
-      );
-    return begun(owner, thread_id, said, {
-      answers: said.endsWithAnswer ? said.answersTo : undefined,
-      says: async (thread) => {
-        if (!said.endsWithAnswer) return asNew(await withoutRepeats(thread, said.messages));
-        const isLate = (await thread.open()).length === 0;
-        const late = isLate ? await unasked(owner, thread_id, said, thread) : [];
-        if (late.length > 0) return asNew(late);
-        throw new AppError(
-          "interrupt_closed",
-          "Nothing in this request answers an open call of the conversation.",
-        );
-      },
-      words: answersQuestions,
-    });
-  }
-
-  /** The results of calls that no one was asked for, as messages that continue the thread. */
-  async function unasked(
-    owner: Owner,
-    thread_id: string,
-    { results }: ChatInput,
-    found: FoundThread,
-  ): Promise<Message[]> {
-    const [thread, messages, newest] = await Promise.all([
-      threads.get(owner, thread_id),
-      found.messages(),
-      found.newest(),
-    ]);
-    const awaited = thread ? awaitedCalls(thread, messages, []) : new Set<string>();
-    return resultsFor({ messages, run_id: newest?.id, awaited }, results);
-  }
-
-  async function withoutRepeats(
-    thread: FoundThread,
-    messages: readonly Message[],
-  ): Promise<readonly Message[]> {
-    if (!messages.some(({ role }) => role === "system")) return messages;
-    const newest = (await thread.messages()).findLast(({ role }) => role === "system");
-    return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
-  }
-
-  /** A thread made of what is sent: its end, from the user, is the run's input. */
-  function made(owner: Owner, said: ChatInput, { id, metadata }: NewThread): Beginning {
-    const thread_id = id ?? newThreadId();
-    const isAnonymous = metadata === ANONYMOUS;
-    const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
-    const thread = {
+/** The client sends all that it holds. The newest message of the user counts; the others tell its place. */
+export async function named(
+  services: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  said: ChatInput,
+): Promise<Beginning> {
+  const newest = userMessages(said.messages).at(-1);
+  if (newest && hasHistory(said) && !(await services.stores.threads.get(owner, thread_id)))
+    return made(services, owner, said.endsWithAnswer ? said : upTo(newest, said), {
       id: thread_id,
-      metadata,
-      messages: said.messages.slice(0, end),
-      ...omitUndefined({ agent: said.agent }),
-    };
-    return {
-      thread_id,
-      isAnonymous,
-      async start(stream) {
-        assertNoBranch(thread_id);
-        await createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
-        const { start } = await begun(owner, thread_id, said, {
-          says: () => asNew(said.messages.slice(end)),
-        });
-        return start(stream).catch(async (error: unknown) => {
-          if (!isAnonymous && id === undefined) await forget(owner, thread_id);
-          throw error;
-        });
-      },
-    };
-  }
+      metadata: {},
+    });
+  return begun(services, owner, thread_id, said, {
+    answers: said.endsWithAnswer ? said.answersTo : undefined,
+    says: (thread) => placedIn(services, owner, thread_id, said, thread),
+    words: answersInWords,
+  });
+}
 
-  /** The thread with this mark that waits for what is sent, if there is one. */
-  async function waiting(
-    owner: Owner,
-    said: ChatInput,
-    isMarked: (metadata: Thread["metadata"]) => boolean,
-  ): Promise<Beginning | undefined> {
-    const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
-    for (const { id: thread_id, metadata } of items) {
-      if (!isMarked(metadata)) continue;
-      const open = await openOn(threads, owner, thread_id);
-      if (said.answersTo(open).length === 0) continue;
-      const isAnonymous = metadata.anonymous === true;
-      return { ...(await begun(owner, thread_id, said, { answers: said.answersTo })), isAnonymous };
-    }
-    return undefined;
-  }
+async function placedIn(
+  services: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  said: ChatInput,
+  thread: FoundThread,
+): Promise<TurnInput> {
+  const isLate = said.endsWithAnswer && (await thread.open()).length === 0;
+  const late = isLate ? await unasked(services, owner, thread_id, said, thread) : [];
+  if (late.length > 0) return asNew(late);
+  const sent = userMessages(said.messages);
+  const newest = sent.at(-1);
+  if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
+  const known = await thread.messages();
+  const held = await placed(owner.tenant, userMessages(known), sent);
+  const place = align(known, held, { isWhole: true, isRegenerated: true });
+  const system = known.length === 0 ? said.messages.filter(({ role }) => role === "system") : [];
+  return { input: [...system, newest], place };
+}
 
-  async function begun(
-    owner: Owner,
-    thread_id: string,
-    { agent, request, metadata, idempotency_key }: ChatInput,
-    turn: Pick<TurnRequest, "answers" | "says" | "words">,
-  ): Promise<Beginning> {
-    const { api_key, origin, ...rest } = request;
-    const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
-    const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
-    // Without metadata of its own, what answers a run keeps those of the run.
-    const own = Object.keys(metadata).length > 0 ? { metadata } : {};
-    const { start } = await beginTurn(runs, caller, { ...command, ...own });
-    return { thread_id, isAnonymous: false, start };
-  }
+/** The client sends what is new. A system message is left out if it repeats the thread's newest one. */
+export function continued(
+  services: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  said: ChatInput,
+): Promise<Beginning> {
+  const answersQuestions = (text: string, open: readonly Interrupt[]) =>
+    answersInWords(
+      text,
+      open.filter(({ kind }) => kind === "question"),
+    );
+  return begun(services, owner, thread_id, said, {
+    answers: said.endsWithAnswer ? said.answersTo : undefined,
+    says: async (thread) => {
+      if (!said.endsWithAnswer) return asNew(await withoutRepeats(thread, said.messages));
+      const isLate = (await thread.open()).length === 0;
+      const late = isLate ? await unasked(services, owner, thread_id, said, thread) : [];
+      if (late.length > 0) return asNew(late);
+      throw new AppError(
+        "interrupt_closed",
+        "Nothing in this request answers an open call of the conversation.",
+      );
+    },
+    words: answersQuestions,
+  });
+}
 
-  /** Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers by the whole chat, or not at all. */
-  async function forget(owner: Owner, thread_id: string, { isLast = false } = {}): Promise<void> {
-    try {
-      const newest = await newestRun(stores.runs, owner, thread_id);
-      const run = newest && (await settledRun(runs, keyOf(owner, newest), AbortSignal.timeout(LAST_MS)));
-      if (isLast || run?.status !== "interrupted")
-        await deleteThreadTree({ threads, quotas }, owner, thread_id);
-    } catch (error) {
-      log.warn({ err: error, thread_id }, "the thread of an anonymous chat was not deleted");
-    }
-  }
+/** The results of calls that no one was asked for, as messages that continue the thread. */
+async function unasked(
+  { stores: { threads } }: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  { results }: ChatInput,
+  found: FoundThread,
+): Promise<Message[]> {
+  const [thread, messages, newest] = await Promise.all([
+    threads.get(owner, thread_id),
+    found.messages(),
+    found.newest(),
+  ]);
+  const awaited = thread ? awaitedCalls(thread, messages, []) : new Set<string>();
+  return resultsFor({ messages, run_id: newest?.id, awaited }, results);
+}
 
-  /** The title of the conversation of this name, if there is one. */
-  async function titleOf(owner: Owner, name: string | undefined): Promise<string | undefined> {
-    return name === undefined ? undefined : (await threads.get(owner, threadIdOf(name)))?.title;
-  }
+async function withoutRepeats(
+  thread: FoundThread,
+  messages: readonly Message[],
+): Promise<readonly Message[]> {
+  if (!messages.some(({ role }) => role === "system")) return messages;
+  const newest = (await thread.messages()).findLast(({ role }) => role === "system");
+  return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
+}
 
-  return { named, continued, made, waiting, forget, titleOf };
+/** A thread made of what is sent: its end, from the user, is the run's input. */
+export function made(
+  services: ChatServices,
+  owner: Owner,
+  said: ChatInput,
+  { id, metadata }: NewThread,
+): Beginning {
+  const thread_id = id ?? newThreadId();
+  const isAnonymous = metadata === ANONYMOUS;
+  const end = said.messages.findLastIndex(({ role }) => role === "assistant" || role === "tool") + 1;
+  const thread = {
+    id: thread_id,
+    metadata,
+    messages: said.messages.slice(0, end),
+    ...omitUndefined({ agent: said.agent }),
+  };
+  return {
+    thread_id,
+    isAnonymous,
+    async start(stream) {
+      assertNoBranch(thread_id);
+      const { runs, stores, quotas } = services;
+      await createWithMessages(
+        { threads: stores.threads, quotas, threadBytes: runs.threadBytes },
+        owner,
+        thread,
+      );
+      const { start } = await begun(services, owner, thread_id, said, {
+        says: () => asNew(said.messages.slice(end)),
+      });
+      return start(stream).catch(async (error: unknown) => {
+        if (!isAnonymous && id === undefined) await forget(services, owner, thread_id);
+        throw error;
+      });
+    },
+  };
+}
+
+/** The thread with this mark that waits for what is sent, if there is one. */
+export async function waitingChat(
+  services: ChatServices,
+  owner: Owner,
+  said: ChatInput,
+  isMarked: (metadata: Thread["metadata"]) => boolean,
+): Promise<Beginning | undefined> {
+  const { threads } = services.stores;
+  const { items } = await threads.list(owner, { limit: MAX_WAITING, status: "interrupted" });
+  for (const { id: thread_id, metadata } of items) {
+    if (!isMarked(metadata)) continue;
+    const open = await openOn(threads, owner, thread_id);
+    if (said.answersTo(open).length === 0) continue;
+    const isAnonymous = metadata.anonymous === true;
+    return { ...(await begun(services, owner, thread_id, said, { answers: said.answersTo })), isAnonymous };
+  }
+  return undefined;
+}
+
+async function begun(
+  { runs }: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  { agent, request, metadata, idempotency_key }: ChatInput,
+  turn: Pick<TurnRequest, "answers" | "says" | "words">,
+): Promise<Beginning> {
+  const { api_key, origin, ...rest } = request;
+  const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
+  const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
+  // Without metadata of its own, what answers a run keeps those of the run.
+  const own = Object.keys(metadata).length > 0 ? { metadata } : {};
+  const { start } = await beginTurn(runs, caller, { ...command, ...own });
+  return { thread_id, isAnonymous: false, start };
+}
+
+/** Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers by the whole chat, or not at all. */
+export async function forget(
+  { runs, stores, quotas, log }: ChatServices,
+  owner: Owner,
+  thread_id: string,
+  { isLast = false } = {},
+): Promise<void> {
+  try {
+    const newest = await newestRun(stores.runs, owner, thread_id);
+    const run = newest && (await settledRun(runs, keyOf(owner, newest), AbortSignal.timeout(LAST_MS)));
+    if (isLast || run?.status !== "interrupted")
+      await deleteThreadTree({ threads: stores.threads, quotas }, owner, thread_id);
+  } catch (error) {
+    log.warn({ err: error, thread_id }, "the thread of an anonymous chat was not deleted");
+  }
+}
+
+/** The title of the conversation of this name, if there is one. */
+export async function titleOf(
+  { stores: { threads } }: ChatServices,
+  owner: Owner,
+  name: string | undefined,
+): Promise<string | undefined> {
+  return name === undefined ? undefined : (await threads.get(owner, threadIdOf(name)))?.title;
 }
 
 const asNew = (input: readonly Message[]): TurnInput => ({ input, place: { as: "new" } });

@@ -5,15 +5,13 @@ import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
 import { answerRefusals } from "../refusals.ts";
 import { chatRoutes } from "./chat/index.ts";
-import { createConversations } from "./conversations.ts";
 import { ERRORS } from "./errors.ts";
 import { modelRoutes } from "./resources/models.ts";
 import { responseRoutes } from "./responses/index.ts";
 
 export function openaiRoutes(app: App, services: RouteServices): void {
-  const conversations = createConversations(services, app.log);
   answerRefusals(app, ERRORS);
   modelRoutes(app, services);
-  chatRoutes(app, services, conversations);
-  responseRoutes(app, services, conversations);
+  chatRoutes(app, services);
+  responseRoutes(app, services);
 }

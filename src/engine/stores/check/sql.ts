@@ -71,6 +71,7 @@ export function sqlThreads(
   dialect: Dialect,
   { eventsMs, now }: { readonly eventsMs: number; readonly now: number },
 ): Pick<Inspection, "threads" | "thread"> {
+  const database = { ask, dialect };
   return {
     async *threads() {
       for await (const rows of pages<{ owner: string; id: string }, ThreadKey>(
@@ -86,144 +87,156 @@ export function sqlThreads(
       const key = threadOf(name);
       const [row] = await ask<ThreadRow>(dialect.thread, key);
       if (!row) return undefined;
-      const rows = await runsOf(key);
+      const rows = await runsOf(ask, key);
       const runs: RunFacts[] = [];
-      for (const run of rows) runs.push(await factsOf(key, run));
-      return { ...describe(key, row, rows), runs, ...(await contentOf(key, runs)) };
+      for (const run of rows) runs.push(factsOf(run, await logOf(ask, key, run.id), now - eventsMs));
+      return { ...describe(key, row, rows), runs, ...(await contentOf(database, key, runs)) };
     },
   };
+}
 
-  function describe([owner, id]: ThreadKey, row: ThreadRow, runs: readonly RunRow[]) {
-    const running = row.active ?? runs.find(({ status }) => status === "running")?.id;
-    const queue = runs
-      .filter(({ status, place }) => status === "pending" && place !== null)
-      .sort((a, b) => Number(a.place) - Number(b.place));
-    return {
-      owner: ownerOf(owner),
-      id,
-      status: row.status,
-      counted: { messages: row.message_count, bytes: row.bytes },
-      active: running === undefined || row.active === null ? undefined : { run: running, last: row.last },
-      queue: queue.map((run) => run.id),
-      // Indexes of the same tables.
-      isListed: true,
-      isFound: { runs: row.is_found ?? true, calls: true },
-      updatedAt: row.updated_at,
-    };
-  }
+interface InspectedDatabase {
+  readonly ask: Ask;
+  readonly dialect: Dialect;
+}
 
-  async function contentOf(
-    key: ThreadKey,
-    runs: readonly RunFacts[],
-  ): Promise<Pick<ThreadFacts, "messages" | "calls" | "inbox" | "questions">> {
-    const left = await ask<{ run_id: string }>(`SELECT DISTINCT run_id FROM inbox WHERE ${THREAD}`, key);
-    return {
-      messages: await messagesOf(key),
-      calls: await callsOf(key),
-      inbox: left.map(({ run_id }) => run_id),
-      questions: await questionsOf(key, runs),
-    };
-  }
+function describe([owner, id]: ThreadKey, row: ThreadRow, runs: readonly RunRow[]) {
+  const running = row.active ?? runs.find(({ status }) => status === "running")?.id;
+  const queue = runs
+    .filter(({ status, place }) => status === "pending" && place !== null)
+    .sort((a, b) => Number(a.place) - Number(b.place));
+  return {
+    owner: ownerOf(owner),
+    id,
+    status: row.status,
+    counted: { messages: row.message_count, bytes: row.bytes },
+    active: running === undefined || row.active === null ? undefined : { run: running, last: row.last },
+    queue: queue.map((run) => run.id),
+    // Indexes of the same tables.
+    isListed: true,
+    isFound: { runs: row.is_found ?? true, calls: true },
+    updatedAt: row.updated_at,
+  };
+}
 
-  async function runsOf(key: ThreadKey): Promise<RunRow[]> {
-    const found: RunRow[] = [];
-    for await (const rows of pages<RunRow>(
-      0,
-      (after) =>
-        ask(
-          `SELECT id, number, status, place, request IS NOT NULL AS has_request, has_events, ended_at, last_seq
-          FROM runs WHERE ${THREAD} AND number > ?3 ORDER BY number LIMIT ?4`,
-          [...key, after, ROWS],
-        ),
-      ({ number }) => number,
-      ROWS,
-    ))
-      found.push(...rows);
-    return found;
-  }
+async function contentOf(
+  database: InspectedDatabase,
+  key: ThreadKey,
+  runs: readonly RunFacts[],
+): Promise<Pick<ThreadFacts, "messages" | "calls" | "inbox" | "questions">> {
+  const left = await database.ask<{ run_id: string }>(
+    `SELECT DISTINCT run_id FROM inbox WHERE ${THREAD}`,
+    key,
+  );
+  return {
+    messages: await messagesOf(database, key),
+    calls: await callsOf(database, key),
+    inbox: left.map(({ run_id }) => run_id),
+    questions: await questionsOf(database, key, runs),
+  };
+}
 
-  async function factsOf(key: ThreadKey, run: RunRow): Promise<RunFacts> {
-    const { id, status, has_request, has_events, ended_at, last_seq } = run;
-    const isKept = ended_at === null || ended_at > now - eventsMs;
-    return {
-      id,
-      status,
-      hasRequest: Boolean(has_request),
-      last: isSettled(status) ? (last_seq ?? 0) : undefined,
-      keepsLog: Boolean(has_events) && isKept,
-      log: await logOf(key, id),
-    };
-  }
+async function runsOf(ask: Ask, key: ThreadKey): Promise<RunRow[]> {
+  const found: RunRow[] = [];
+  for await (const rows of pages<RunRow>(
+    0,
+    (after) =>
+      ask(
+        `SELECT id, number, status, place, request IS NOT NULL AS has_request, has_events, ended_at, last_seq
+        FROM runs WHERE ${THREAD} AND number > ?3 ORDER BY number LIMIT ?4`,
+        [...key, after, ROWS],
+      ),
+    ({ number }) => number,
+    ROWS,
+  ))
+    found.push(...rows);
+  return found;
+}
 
-  async function logOf(key: ThreadKey, run: string): Promise<LogOutline> {
-    let log = NO_LOG;
-    for await (const rows of pages<{ last_seq: number; epoch: number; event: EventName; entries: number }>(
-      0,
-      (after) =>
-        ask(
-          `SELECT last_seq, epoch, event, 1 + length(body) - length(replace(body, ?5, '')) AS entries
-          FROM events WHERE ${THREAD} AND run_id = ?3 AND last_seq > ?4 ORDER BY last_seq LIMIT ?6`,
-          [...key, run, after, "\n", ROWS],
-        ),
-      ({ last_seq }) => last_seq,
-      ROWS,
-    ))
-      log = rows
-        .map(({ last_seq, ...row }): LogRowFacts => ({ last: last_seq, ...row }))
-        .reduce(withRow, log);
-    return log;
-  }
+/** `expired`: when runs had ended whose events are no longer kept. */
+function factsOf(run: RunRow, log: LogOutline, expired: number): RunFacts {
+  const { id, status, has_request, has_events, ended_at, last_seq } = run;
+  const isKept = ended_at === null || ended_at > expired;
+  return {
+    id,
+    status,
+    hasRequest: Boolean(has_request),
+    last: isSettled(status) ? (last_seq ?? 0) : undefined,
+    keepsLog: Boolean(has_events) && isKept,
+    log,
+  };
+}
 
-  async function messagesOf(key: ThreadKey): Promise<MessagesOutline> {
-    let messages = NO_MESSAGES;
-    for await (const rows of pages<{ position: number; bytes: number; calls: string | null }>(
-      0,
-      (after) =>
-        ask(
-          `SELECT position, octet_length(body) AS bytes, ${dialect.callsOf} AS calls FROM messages
-          WHERE ${THREAD} AND position > ?3 AND position < ${dialect.cut} ORDER BY position LIMIT ?4`,
-          [...key, after, ROWS],
-        ),
-      ({ position }) => position,
-      ROWS,
-    ))
-      messages = withMessages(
-        messages,
-        rows.map(({ position, bytes, calls }) => ({
-          position,
-          bytes,
-          calls: calls === null ? [] : callIdsIn(JSON.parse(calls) as CallsOfRow),
-        })),
-      );
-    return dialect.isDense ? messages : { ...messages, hole: undefined };
-  }
+async function logOf(ask: Ask, key: ThreadKey, run: string): Promise<LogOutline> {
+  let log = NO_LOG;
+  for await (const rows of pages<{ last_seq: number; epoch: number; event: EventName; entries: number }>(
+    0,
+    (after) =>
+      ask(
+        `SELECT last_seq, epoch, event, 1 + length(body) - length(replace(body, ?5, '')) AS entries
+        FROM events WHERE ${THREAD} AND run_id = ?3 AND last_seq > ?4 ORDER BY last_seq LIMIT ?6`,
+        [...key, run, after, "\n", ROWS],
+      ),
+    ({ last_seq }) => last_seq,
+    ROWS,
+  ))
+    log = rows.map(({ last_seq, ...row }): LogRowFacts => ({ last: last_seq, ...row })).reduce(withRow, log);
+  return log;
+}
 
-  async function callsOf(key: ThreadKey): Promise<CallFacts[]> {
-    const rows = await ask<Pick<CallFacts, "id" | "run" | "state"> & { has_reply: number | boolean }>(
-      `SELECT call_id AS id, run_id AS run, state, reply IS NOT NULL AS has_reply FROM deferred_calls WHERE ${THREAD}`,
-      key,
+async function messagesOf({ ask, dialect }: InspectedDatabase, key: ThreadKey): Promise<MessagesOutline> {
+  let messages = NO_MESSAGES;
+  for await (const rows of pages<{ position: number; bytes: number; calls: string | null }>(
+    0,
+    (after) =>
+      ask(
+        `SELECT position, octet_length(body) AS bytes, ${dialect.callsOf} AS calls FROM messages
+        WHERE ${THREAD} AND position > ?3 AND position < ${dialect.cut} ORDER BY position LIMIT ?4`,
+        [...key, after, ROWS],
+      ),
+    ({ position }) => position,
+    ROWS,
+  ))
+    messages = withMessages(
+      messages,
+      rows.map(({ position, bytes, calls }) => ({
+        position,
+        bytes,
+        calls: calls === null ? [] : callIdsIn(JSON.parse(calls) as CallsOfRow),
+      })),
     );
-    return rows.map(({ id, has_reply, ...call }) => ({
-      ...call,
-      id: dialect.callId(id),
-      hasReply: Boolean(has_reply),
-    }));
-  }
+  return dialect.isDense ? messages : { ...messages, hole: undefined };
+}
 
-  async function questionsOf(key: ThreadKey, runs: readonly RunFacts[]): Promise<Question[]> {
-    const [slot] = await ask<{ value: string }>(`SELECT value FROM state WHERE ${THREAD} AND key = ?3`, [
-      ...key,
-      dialect.text("interrupts"),
-    ]);
-    if (!slot) return [];
-    return questionsIn(JSON.parse(slot.value), runs, async (run) => {
-      const rows = await ask<{ body: string }>(
-        `SELECT body FROM events WHERE ${THREAD} AND run_id = ?3 AND event = 'on_interrupt'`,
-        [...key, run],
-      );
-      return rows.map(({ body }) => body);
-    });
-  }
+async function callsOf({ ask, dialect }: InspectedDatabase, key: ThreadKey): Promise<CallFacts[]> {
+  const rows = await ask<Pick<CallFacts, "id" | "run" | "state"> & { has_reply: number | boolean }>(
+    `SELECT call_id AS id, run_id AS run, state, reply IS NOT NULL AS has_reply FROM deferred_calls WHERE ${THREAD}`,
+    key,
+  );
+  return rows.map(({ id, has_reply, ...call }) => ({
+    ...call,
+    id: dialect.callId(id),
+    hasReply: Boolean(has_reply),
+  }));
+}
+
+async function questionsOf(
+  { ask, dialect }: InspectedDatabase,
+  key: ThreadKey,
+  runs: readonly RunFacts[],
+): Promise<Question[]> {
+  const [slot] = await ask<{ value: string }>(`SELECT value FROM state WHERE ${THREAD} AND key = ?3`, [
+    ...key,
+    dialect.text("interrupts"),
+  ]);
+  if (!slot) return [];
+  return questionsIn(JSON.parse(slot.value), runs, async (run) => {
+    const rows = await ask<{ body: string }>(
+      `SELECT body FROM events WHERE ${THREAD} AND run_id = ?3 AND event = 'on_interrupt'`,
+      [...key, run],
+    );
+    return rows.map(({ body }) => body);
+  });
 }
 
 /** The open interrupts of the state's slot. `askedIn`: the texts of the run's events that ask. */

@@ -38,92 +38,98 @@ const MAX_THREADS = 100;
 const ENDED: ReadonlySet<TaskState> = new Set(["COMPLETED", "CANCELED", "FAILED"]);
 export const hasEnded = ({ state }: TaskNow) => ENDED.has(state);
 
-export function createTasks({ threads, runs, events }: Stores) {
-  /** Throws `RpcError` when there is no such task, or it belongs to another user or another agent. */
-  async function find(owner: Owner, id: string, agent: string): Promise<TaskNow> {
-    const [thread, run, ...rest] = id.split(".");
-    const isId = rest.length === 0 && Id.safeParse(thread).success && Id.safeParse(run).success;
-    const known = isId ? await runs.get(owner, thread ?? "", run ?? "") : undefined;
-    const task =
-      known?.agent === agent
-        ? (await ofThread(owner, known.thread_id)).find(({ first }) => first.id === known.id)
-        : undefined;
-    if (task) return task;
-    throw new RpcError(A2A.notFound, `There is no task \`${id}\`.`);
-  }
+/** Throws `RpcError` when there is no such task, or it belongs to another user or another agent. */
+export async function findTask(stores: Stores, owner: Owner, id: string, agent: string): Promise<TaskNow> {
+  const [thread, run, ...rest] = id.split(".");
+  const isId = rest.length === 0 && Id.safeParse(thread).success && Id.safeParse(run).success;
+  const known = isId ? await stores.runs.get(owner, thread ?? "", run ?? "") : undefined;
+  const task =
+    known?.agent === agent
+      ? (await ofThread(stores, owner, known.thread_id)).find(({ first }) => first.id === known.id)
+      : undefined;
+  if (task) return task;
+  throw new RpcError(A2A.notFound, `There is no task \`${id}\`.`);
+}
 
-  /** Newest first. Of a thread with more than a thousand runs, those of the newest. */
-  async function ofThread(owner: Owner, threadId: string): Promise<TaskNow[]> {
-    const all: RunRecord[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await runs.list(owner, threadId, { limit: 100, ...(cursor ? { cursor } : {}) });
-      all.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== undefined && all.length < MAX_RUNS);
-    const [newest] = all;
-    if (!newest) return [];
-    const open = newest.status === "interrupted" ? await openOn(threads, owner, threadId) : [];
-    return turnsOf(all.toReversed())
-      .map((turn) => taskOf(turn, newest, open))
-      .toReversed();
-  }
+/** Newest first. Of a thread with more than a thousand runs, those of the newest. */
+async function ofThread({ threads, runs }: Stores, owner: Owner, threadId: string): Promise<TaskNow[]> {
+  const all: RunRecord[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await runs.list(owner, threadId, { limit: 100, ...(cursor ? { cursor } : {}) });
+    all.push(...page.items);
+    cursor = page.next_cursor;
+  } while (cursor !== undefined && all.length < MAX_RUNS);
+  const [newest] = all;
+  if (!newest) return [];
+  const open = newest.status === "interrupted" ? await openOn(threads, owner, threadId) : [];
+  return turnsOf(all.toReversed())
+    .map((turn) => taskOf(turn, newest, open))
+    .toReversed();
+}
 
-  /** The tasks of a context, or of the hundred threads that changed last; the newest first. */
-  async function list(owner: Owner, contextId: string | undefined, agent: string): Promise<TaskNow[]> {
-    const ids =
-      contextId === undefined
-        ? (await threads.list(owner, { limit: MAX_THREADS })).items.map(({ id }) => id)
-        : [contextId];
-    const tasks: TaskNow[] = [];
-    for (const id of ids) tasks.push(...(await ofThread(owner, id)));
-    return tasks
-      .filter(({ first }) => first.agent === agent)
-      .toSorted((a, b) => b.first.created_at.localeCompare(a.first.created_at));
-  }
+/** The tasks of a context, or of the hundred threads that changed last; the newest first. */
+export async function tasksOf(
+  stores: Stores,
+  owner: Owner,
+  contextId: string | undefined,
+  agent: string,
+): Promise<TaskNow[]> {
+  const ids =
+    contextId === undefined
+      ? (await stores.threads.list(owner, { limit: MAX_THREADS })).items.map(({ id }) => id)
+      : [contextId];
+  const tasks: TaskNow[] = [];
+  for (const id of ids) tasks.push(...(await ofThread(stores, owner, id)));
+  return tasks
+    .filter(({ first }) => first.agent === agent)
+    .toSorted((a, b) => b.first.created_at.localeCompare(a.first.created_at));
+}
 
-  /** The task as clients see it, with the newest `historyLength` messages; undefined: all of them. */
-  async function shown(
-    owner: Owner,
-    task: TaskNow,
-    { historyLength, artifacts }: { readonly historyLength: number | undefined; readonly artifacts: boolean },
-  ) {
-    const ref = refOf(task.first);
-    const isTold = artifacts || historyLength !== 0;
-    const all = isTold ? told(ref, await messagesOf(owner, task.runs)) : { history: [], artifacts: [] };
-    const history =
-      historyLength === undefined ? all.history : historyLength > 0 ? all.history.slice(-historyLength) : [];
-    return {
-      id: ref.taskId,
-      contextId: ref.contextId,
-      status: statusNow(task, ref),
-      ...(artifacts ? { artifacts: all.artifacts } : {}),
-      ...(history.length > 0 ? { history } : {}),
-    };
-  }
+/** The task as clients see it, with the newest `historyLength` messages; undefined: all of them. */
+export async function shownTask(
+  stores: Stores,
+  owner: Owner,
+  task: TaskNow,
+  { historyLength, artifacts }: { readonly historyLength: number | undefined; readonly artifacts: boolean },
+) {
+  const ref = refOf(task.first);
+  const isTold = artifacts || historyLength !== 0;
+  const all = isTold ? told(ref, await messagesOf(stores, owner, task.runs)) : { history: [], artifacts: [] };
+  const history =
+    historyLength === undefined ? all.history : historyLength > 0 ? all.history.slice(-historyLength) : [];
+  return {
+    id: ref.taskId,
+    contextId: ref.contextId,
+    status: statusNow(task, ref),
+    ...(artifacts ? { artifacts: all.artifacts } : {}),
+    ...(history.length > 0 ? { history } : {}),
+  };
+}
 
-  /** What was said in the runs of a task: as their events tell it, or where these have expired, by the time of the messages. */
-  async function messagesOf(owner: Owner, all: readonly RunRecord[]): Promise<Message[]> {
-    const messages: Message[] = [];
-    for (const run of all) {
-      const key = keyOf(owner, run);
-      const { first, last } = await events.bounds(key);
-      if (first > 1 || last === 0) messages.push(...(await byTime(owner, run)));
-      else
-        for await (const entry of readLogRange(events, key, { after: 0, last }))
-          messages.push(...(await messagesIn([entry], owner.tenant)));
-    }
-    return messages;
+/** What was said in the runs of a task: as their events tell it, or where these have expired, by the time of the messages. */
+export async function messagesOf(
+  { threads, events }: Stores,
+  owner: Owner,
+  all: readonly RunRecord[],
+): Promise<Message[]> {
+  const messages: Message[] = [];
+  for (const run of all) {
+    const key = keyOf(owner, run);
+    const { first, last } = await events.bounds(key);
+    if (first > 1 || last === 0) messages.push(...(await byTime(threads, owner, run)));
+    else
+      for await (const entry of readLogRange(events, key, { after: 0, last }))
+        messages.push(...(await messagesIn([entry], owner.tenant)));
   }
+  return messages;
+}
 
-  async function byTime(owner: Owner, run: RunRecord): Promise<Message[]> {
-    const messages = await threads.messages(owner, run.thread_id);
-    const isOf = ({ created_at }: Message) =>
-      created_at >= run.created_at && (run.ended_at === undefined || created_at <= run.ended_at);
-    return messages.filter(isOf);
-  }
-
-  return { find, list, shown, messagesOf };
+async function byTime(threads: Stores["threads"], owner: Owner, run: RunRecord): Promise<Message[]> {
+  const messages = await threads.messages(owner, run.thread_id);
+  const isOf = ({ created_at }: Message) =>
+    created_at >= run.created_at && (run.ended_at === undefined || created_at <= run.ended_at);
+  return messages.filter(isOf);
 }
 
 /** The turns of a thread, from its runs, oldest first. */

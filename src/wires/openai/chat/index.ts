@@ -15,7 +15,16 @@ import type { App } from "../../../server/http/validation.ts";
 import { type Fold, foldedFrames } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
 import { readRun, streamRun } from "../../reply.ts";
-import { ANONYMOUS, type Beginning, type ChatInput, type Conversations } from "../conversations.ts";
+import {
+  ANONYMOUS,
+  type Beginning,
+  type ChatInput,
+  forget,
+  made,
+  named,
+  titleOf,
+  waitingChat,
+} from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields, isSystem, wordsOf } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
 import { isBesideChat, type RequestText, sideAnswer, sideRequest } from "../side-requests.ts";
@@ -36,7 +45,8 @@ const Chunks = z
   .string()
   .describe("Server-Sent Events: as `data` a chat completion chunk, `[DONE]` last; of a failure an `error`.");
 
-export function chatRoutes(app: App, services: RouteServices, conversations: Conversations): void {
+export function chatRoutes(app: App, services: RouteServices): void {
+  const chats = { ...services, log: app.log };
   const { runs, stores } = services;
   const { threads } = stores;
 
@@ -70,7 +80,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
       const owner = ownerOf(request);
       const side = sideRequest(request.headers, askedIn(body));
       if (side) {
-        const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
+        const title = await titleOf(chats, owner, conversationOf(request.headers, body.metadata));
         return sendSide(reply, body, { job: side.job, model, content: sideAnswer(side, title) });
       }
       const choice = choiceIn(body);
@@ -85,7 +95,7 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
         return undefined;
       } finally {
         const isLast = choice.answer !== undefined;
-        if (chat.isAnonymous) void conversations.forget(owner, chat.thread_id, { isLast });
+        if (chat.isAnonymous) void forget(chats, owner, chat.thread_id, { isLast });
       }
     },
   );
@@ -108,13 +118,13 @@ export function chatRoutes(app: App, services: RouteServices, conversations: Con
     const { body, headers } = request;
     const said = await saidIn(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
-    if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
+    if (name !== undefined) return named(chats, owner, threadIdOf(name), said);
     // No one can be asked on a thread that only this request knows.
     const alone: ChatInput = { ...said, request: { ...said.request, unattended: true } };
     const waiting = said.endsWithAnswer
-      ? await conversations.waiting(owner, alone, ({ anonymous }) => anonymous === true)
+      ? await waitingChat(chats, owner, alone, ({ anonymous }) => anonymous === true)
       : undefined;
-    return waiting ?? conversations.made(owner, alone, { metadata: ANONYMOUS });
+    return waiting ?? made(chats, owner, alone, { metadata: ANONYMOUS });
   }
 
   /** Waits for the end of the run. A client that leaves cancels it. */

@@ -12,10 +12,19 @@ import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { ownerOf, sentBy } from "../../../server/auth/guard.ts";
 import { expired, idempotencyKey } from "../../../server/http/run-stream.ts";
-import type { RouteServices } from "../../../server/http/services.ts";
 import { foldSoFar } from "../../fold.ts";
 import { threadIdOf } from "../../messages.ts";
-import { ANONYMOUS, type Beginning, type ChatInput, type Conversations, UNNAMED } from "../conversations.ts";
+import {
+  ANONYMOUS,
+  type Beginning,
+  type ChatInput,
+  type ChatServices,
+  continued,
+  made,
+  named,
+  UNNAMED,
+  waitingChat,
+} from "../conversations.ts";
 import { conversationOf, refused } from "../given.ts";
 import { isBesideChat } from "../side-requests.ts";
 import type { Choice } from "../tool-choice.ts";
@@ -35,10 +44,8 @@ import { noConversation } from "./resources/conversations.ts";
 
 type ResponseRequest = FastifyRequest<{ Body: ResponseBody }>;
 
-export function beginnings(
-  { stores, quotas }: Pick<RouteServices, "stores" | "quotas">,
-  conversations: Conversations,
-) {
+export function beginnings(services: ChatServices) {
+  const { stores, quotas } = services;
   const { threads, runs } = stores;
 
   async function beginningOf(owner: Owner, request: ResponseRequest, choice: Choice): Promise<Beginning> {
@@ -48,20 +55,21 @@ export function beginnings(
     if (previous_response_id) return after(owner, previous_response_id, onlyNew(said, body));
     if (conversation) {
       const id = typeof conversation === "string" ? conversation : conversation.id;
-      if (await threads.get(owner, id)) return conversations.continued(owner, id, onlyNew(said, body));
+      if (await threads.get(owner, id)) return continued(services, owner, id, onlyNew(said, body));
       throw noConversation(id);
     }
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, metadata);
-    if (name !== undefined) return conversations.named(owner, threadIdOf(name), said);
+    if (name !== undefined) return named(services, owner, threadIdOf(name), said);
     const isKept = body.store !== false;
     const waiting = said.endsWithAnswer
-      ? await conversations.waiting(
+      ? await waitingChat(
+          services,
           owner,
           said,
           (marks) => (isKept ? marks.unnamed : marks.anonymous) === true,
         )
       : undefined;
-    return waiting ?? conversations.made(owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
+    return waiting ?? made(services, owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
   }
 
   /** On the response's thread, or on a fork up to it if the thread has later runs. */
@@ -74,12 +82,12 @@ export function beginnings(
       });
     const { thread_id } = run;
     const newest = await newestRun(runs, owner, thread_id);
-    if (newest?.id === run.id) return conversations.continued(owner, thread_id, said);
+    if (newest?.id === run.id) return continued(services, owner, thread_id, said);
     const { last, message_id } = await endOf(owner, run);
     // An answer to what was answered meanwhile is refused there.
-    if (newest?.id === last.id || said.endsWithAnswer) return conversations.continued(owner, thread_id, said);
+    if (newest?.id === last.id || said.endsWithAnswer) return continued(services, owner, thread_id, said);
     const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
-    return conversations.continued(owner, fork.id, said);
+    return continued(services, owner, fork.id, said);
   }
 
   /** The last run of a response and its last message. Throws `events_expired`. */

@@ -15,7 +15,7 @@ import type { RouteServices } from "../../../server/http/services.ts";
 import type { App } from "../../../server/http/validation.ts";
 import { type Fold, foldedFrames, foldSoFar } from "../../fold.ts";
 import { readRun, streamRun } from "../../reply.ts";
-import type { Conversations } from "../conversations.ts";
+import { forget, titleOf } from "../conversations.ts";
 import { conversationOf, IGNORED, ignoredFields } from "../given.ts";
 import { findAgent } from "../resources/models.ts";
 import { sideAnswer, sideRequest } from "../side-requests.ts";
@@ -44,17 +44,18 @@ const CANCEL_MS = 5_000;
 
 const tags = ["openai"];
 
-export function responseRoutes(app: App, services: RouteServices, conversations: Conversations): void {
+export function responseRoutes(app: App, services: RouteServices): void {
   conversationRoutes(app, services);
   itemRoutes(app, services);
-  createRoute(app, services, conversations);
+  createRoute(app, services);
   retrieveRoute(app, services);
   endRoutes(app, services);
   inputRoute(app, services);
 }
 
-function createRoute(app: App, services: RouteServices, conversations: Conversations): void {
-  const { beginningOf } = beginnings(services, conversations);
+function createRoute(app: App, services: RouteServices): void {
+  const chats = { ...services, log: app.log };
+  const { beginningOf } = beginnings(chats);
 
   app.post(
     "/responses",
@@ -81,7 +82,7 @@ function createRoute(app: App, services: RouteServices, conversations: Conversat
       const owner = ownerOf(request);
       const side = sideRequest(request.headers, askedIn(body));
       if (side) {
-        const title = await conversations.titleOf(owner, conversationOf(request.headers, body.metadata));
+        const title = await titleOf(chats, owner, conversationOf(request.headers, body.metadata));
         return sideResponse(body, side.job, sideAnswer(side, title));
       }
       const choice = choiceIn(body);
@@ -99,7 +100,7 @@ function createRoute(app: App, services: RouteServices, conversations: Conversat
         if (body.background) return reply.send(project(options).response(await start()));
         return reply.send(await whole(services, reply, { owner, start, options }));
       } finally {
-        if (isAnonymous) void conversations.forget(owner, thread_id, { isLast: choice.answer !== undefined });
+        if (isAnonymous) void forget(chats, owner, thread_id, { isLast: choice.answer !== undefined });
       }
     },
   );
