@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { linesOfCode, longFunctions } from "../script/functions.ts";
 
 /** Functions of src/ with more lines of code than that. Lower these numbers when you cut one; never raise them. */
-const OVER_60 = 121;
+const OVER_60 = 110;
 const OVER_150 = 0;
 
 test("long functions become fewer, never more", () => {

@@ -35,8 +35,7 @@ export interface FoldReader {
 export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
   const { owner, from, at = from, fold, unit } = reader;
   return async function* (signal) {
-    const start = { run: from, after: { seq: 0 } };
-    const thread = { owner, threadId: from.thread_id, from: start };
+    const thread = { owner, threadId: from.thread_id, from: { run: from, after: { seq: 0 } } };
     let hasBegun = false;
     let isBefore = true;
     /** Runs up to `at` were folded from messages. */

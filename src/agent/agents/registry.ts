@@ -111,15 +111,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     find: (name) => (name === undefined ? current.default : named(name, current.agents)),
     hasModel: (name) => current.models.includes(name),
     list: () => current.list(),
-    defaultModel() {
-      const { default: agent, catalogue, withoutModel } = current;
-      const { name } = catalogue.createModel(agent.model);
-      const isNamed = !withoutModel.has(agent.name);
-      return {
-        name,
-        reason: isNamed ? `which \`${source.file}\` names` : reasonOfAutomaticModel(source.env),
-      };
-    },
+    defaultModel: () => defaultModelOf(current, source),
     seenWith(name, user) {
       const { catalogue } = current;
       const definition = known(name, current.agents);
@@ -153,6 +145,12 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
       return true;
     },
   };
+}
+
+function defaultModelOf({ default: agent, catalogue, withoutModel }: Snapshot, source: AgentsSource) {
+  const { name } = catalogue.createModel(agent.model);
+  const isNamed = !withoutModel.has(agent.name);
+  return { name, reason: isNamed ? `which \`${source.file}\` names` : reasonOfAutomaticModel(source.env) };
 }
 
 /** Immutable, so runs keep their definitions across reloads. */

@@ -22,6 +22,11 @@ type Change = Extract<UserEvent, { event: "thread_changed" }>["data"]["change"];
 export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus, "publish">): ThreadStore {
   const publish = (owner: Owner, thread_id: string, change: Change) =>
     bus.publish(owner, { event: "thread_changed", data: { thread_id, change } });
+  const empty = async (owner: Owner, id: string, write: "delete_thread" | "clear_thread") => {
+    const isDone = await kernel.change(kernel.ref(owner, id), {}, (view) => rules.emptyThread(view, write));
+    if (isDone) publish(owner, id, write === "delete_thread" ? "deleted" : "cleared");
+    return isDone;
+  };
 
   return {
     ...kernel.threads,
@@ -81,21 +86,8 @@ export function createThreads<Thread>(kernel: Kernel<Thread>, bus: Pick<EventBus
       return kernel.threads.get(owner, id);
     },
 
-    async delete(owner, id) {
-      const isDeleted = await kernel.change(kernel.ref(owner, id), {}, (view) =>
-        rules.emptyThread(view, "delete_thread"),
-      );
-      if (isDeleted) publish(owner, id, "deleted");
-      return isDeleted;
-    },
-
-    async clear(owner, id) {
-      const isCleared = await kernel.change(kernel.ref(owner, id), {}, (view) =>
-        rules.emptyThread(view, "clear_thread"),
-      );
-      if (isCleared) publish(owner, id, "cleared");
-      return isCleared;
-    },
+    delete: (owner, id) => empty(owner, id, "delete_thread"),
+    clear: (owner, id) => empty(owner, id, "clear_thread"),
   };
 }
 

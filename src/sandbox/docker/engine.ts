@@ -22,7 +22,7 @@ export function connect(settings: Pick<EngineSettings, "host" | "tls">) {
   return {
     ...engineItself(call),
     ...containers(call),
-    ...containerFiles(call),
+    ...insideContainers(call),
     ...images(call),
     ...volumes(call),
     ...networks(call),
@@ -116,7 +116,9 @@ const containers = (call: EngineCall) => ({
         createdAt: Created * 1000,
       }));
     }),
+});
 
+const insideContainers = (call: EngineCall) => ({
   /** A new process's input and output, in the engine's frames. Destroying the stream does not end the process. */
   exec: (
     id: string,
@@ -139,9 +141,7 @@ const containers = (call: EngineCall) => ({
       if (abortSignal.aborted) stream.destroy();
       return stream;
     }),
-});
 
-const containerFiles = (call: EngineCall) => ({
   /** A folder as a tar whose names begin with that of the folder. The container need not run. */
   readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
     call(signal, START_MS, async (docker) => {

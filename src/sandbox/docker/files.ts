@@ -31,19 +31,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
 
     async *read(path, range, signal) {
       const helper = await current().helper(signal);
-      if (!helper) return yield* byShell.read(path, range, signal);
-      let hasBegun = false;
-      try {
-        for await (const bytes of helper.read(path, range, signal)) {
-          hasBegun = true;
-          yield bytes;
-        }
-      } catch (error) {
-        if (!(error instanceof SandboxLostError)) throw error;
-        // The file may have changed meanwhile.
-        if (hasBegun) throw lostWhile(`${quoted(path)} was read`, error);
-        yield* byShell.read(path, range, signal);
-      }
+      yield* helper ? readBy(helper, byShell, path, range, signal) : byShell.read(path, range, signal);
     },
 
     async write(path, data, signal) {
@@ -66,21 +54,49 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
 
     async *contents(paths, maxBytes, signal) {
       const helper = await current().helper(signal);
-      const left = new Set(paths);
-      try {
-        if (helper)
-          for await (const found of helper.contents(paths, maxBytes, signal)) {
-            left.delete(found.path);
-            yield found;
-          }
-      } catch (error) {
-        if (!(error instanceof SandboxLostError)) throw error;
-        yield* byShell.contents([...left], maxBytes, signal);
-        return;
-      }
-      if (!helper) yield* byShell.contents(paths, maxBytes, signal);
+      yield* helper
+        ? contentsBy(helper, byShell, paths, maxBytes, signal)
+        : byShell.contents(paths, maxBytes, signal);
     },
   };
+}
+
+/** A file by the helper; from its beginning by a shell if the helper is lost before it has read anything. */
+async function* readBy(
+  helper: Files,
+  byShell: Files,
+  ...[path, range, signal]: Parameters<Files["read"]>
+): ReturnType<Files["read"]> {
+  let hasBegun = false;
+  try {
+    for await (const bytes of helper.read(path, range, signal)) {
+      hasBegun = true;
+      yield bytes;
+    }
+  } catch (error) {
+    if (!(error instanceof SandboxLostError)) throw error;
+    // The file may have changed meanwhile.
+    if (hasBegun) throw lostWhile(`${quoted(path)} was read`, error);
+    yield* byShell.read(path, range, signal);
+  }
+}
+
+/** Files by the helper; those that are left by a shell if the helper is lost. */
+async function* contentsBy(
+  helper: Files,
+  byShell: Files,
+  ...[paths, maxBytes, signal]: Parameters<Files["contents"]>
+): ReturnType<Files["contents"]> {
+  const left = new Set(paths);
+  try {
+    for await (const found of helper.contents(paths, maxBytes, signal)) {
+      left.delete(found.path);
+      yield found;
+    }
+  } catch (error) {
+    if (!(error instanceof SandboxLostError)) throw error;
+    yield* byShell.contents([...left], maxBytes, signal);
+  }
 }
 
 function unlessMissing(error: unknown): void {

@@ -76,25 +76,11 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
         `The network \`${name}\` on the engine has other settings than this server creates. Remove it; the server recreates it.`,
       );
     if (isManaged)
-      await raise(signal).catch(async (error: unknown) => {
+      await raise(wall, bridge, signal).catch(async (error: unknown) => {
         if (!known) await engine.removeNetwork(network.id, signal).catch(() => {});
         throw error;
       });
     return network.id;
-  };
-
-  const raise = async (signal: AbortSignal): Promise<void> => {
-    const interfaces = await readFile("/proc/self/net/dev", "utf8").catch(() => "");
-    if (!interfaces.includes(`${bridge}:`))
-      throw needsFirewall("the engine's networks are not on this machine");
-    if ((await readFile(SEES_BRIDGES, "utf8").catch(() => "")).trim() !== "1")
-      throw needsFirewall("the machine's setting `net.bridge.bridge-nf-call-iptables` is not 1");
-    try {
-      await wall.raise(signal);
-    } catch (error) {
-      if (!(error instanceof CommandFailed)) throw error;
-      throw needsFirewall(`\`${error.program}\` failed; see the server's log`, error);
-    }
   };
 
   const among = async (wanted: string, signal: AbortSignal): Promise<string> => {
@@ -115,6 +101,20 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
       if (isManaged && isRoot()) await wall.lower(signal);
     },
   };
+}
+
+async function raise(wall: ReturnType<typeof firewall>, bridge: string, signal: AbortSignal): Promise<void> {
+  const interfaces = await readFile("/proc/self/net/dev", "utf8").catch(() => "");
+  if (!interfaces.includes(`${bridge}:`))
+    throw needsFirewall("the engine's networks are not on this machine");
+  if ((await readFile(SEES_BRIDGES, "utf8").catch(() => "")).trim() !== "1")
+    throw needsFirewall("the machine's setting `net.bridge.bridge-nf-call-iptables` is not 1");
+  try {
+    await wall.raise(signal);
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) throw error;
+    throw needsFirewall(`\`${error.program}\` failed; see the server's log`, error);
+  }
 }
 
 const isRoot = () => process.getuid?.() === 0;

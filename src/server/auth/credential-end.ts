@@ -41,13 +41,7 @@ export function createCredentials(
   let isChecking = false;
   let isFailing = false;
 
-  const endOf = async ({ api_key, expires_at }: Credential) => {
-    if (hasExpired(expires_at, now())) return expired();
-    if (api_key === undefined || !findKey) return undefined;
-    const key = await findKey(api_key);
-    if (!key || key.revoked_at !== undefined) return revoked();
-    return isOver(key, now()) ? expired() : undefined;
-  };
+  const endOf = (credential: Credential) => endNow(credential, findKey, now);
 
   async function check([api_key, watches]: [string | undefined, ReadonlySet<Watch>]): Promise<void> {
     const end = (reasonOf: (watch: Watch) => AppError | undefined) => {
@@ -99,6 +93,19 @@ export function createCredentials(
       return () => forget(api_key, watch);
     },
   };
+}
+
+/** Why the credential may no longer be used; undefined while it may. */
+async function endNow(
+  { api_key, expires_at }: Credential,
+  findKey: ApiKeyStore["find"] | undefined,
+  now: () => number,
+): Promise<AppError | undefined> {
+  if (hasExpired(expires_at, now())) return expired();
+  if (api_key === undefined || !findKey) return undefined;
+  const key = await findKey(api_key);
+  if (!key || key.revoked_at !== undefined) return revoked();
+  return isOver(key, now()) ? expired() : undefined;
 }
 
 const hasExpired = (expires_at: number | undefined, time: number) =>

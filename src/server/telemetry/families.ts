@@ -12,18 +12,7 @@ export type Families = ReturnType<typeof createFamilies>;
 
 /** Registers each of them. */
 export function createFamilies(registry: Registry) {
-  const registers = [registry];
-  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Counter({ name: `skein_${name}_total`, help, labelNames, registers });
-  const histogram = <L extends string>(
-    name: string,
-    help: string,
-    buckets: number[],
-    labelNames: readonly L[] = [],
-  ) => new Histogram({ name: `skein_${name}_seconds`, help, buckets, labelNames, registers });
-  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
-    new Gauge({ name: `skein_${name}`, help, labelNames, registers });
-
+  const { counter, histogram, gauge } = instruments(registry);
   const families = {
     runsEnded: counter("runs_ended", "Runs that ended.", ["agent", "status", "stop_reason"]),
     runSeconds: histogram("run", "From acceptance to the end of a run.", LONG_SECONDS, ["agent"]),
@@ -81,4 +70,19 @@ export function createFamilies(registry: Registry) {
   };
   families.configLoaded.setToCurrentTime();
   return families;
+}
+
+function instruments(registry: Registry) {
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Counter({ name: `skein_${name}_total`, help, labelNames, registers });
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly L[] = [],
+  ) => new Histogram({ name: `skein_${name}_seconds`, help, buckets, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: readonly L[] = []) =>
+    new Gauge({ name: `skein_${name}`, help, labelNames, registers });
+  return { counter, histogram, gauge };
 }

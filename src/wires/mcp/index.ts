@@ -50,6 +50,7 @@ const Message = z.looseObject({
 });
 /** Revision 2025-03-26 has batches, and no later one. */
 const Batch = boundedList(Message, 50).min(1);
+const Body = z.union([Message, Batch]);
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Messages = z
   .string()
@@ -78,7 +79,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
           "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/reference/wires/mcp.md.",
         tags,
         headers: SessionHeaders,
-        body: z.union([Message, Batch]),
+        body: Body,
         response: {
           200: {
             content: {
@@ -90,12 +91,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
         },
       },
     },
-    async (request, reply) => {
-      const { body } = request;
-      if (Array.isArray(body)) return answerBatch(services, body, { request, reply });
-      const call = await taken(services, body, request);
-      return call ? answer(services, call, { request, reply }) : reply.code(202).send(null);
-    },
+    (request, reply) => answerMessages(services, request.body, { request, reply }),
   );
 
   app.get(
@@ -111,22 +107,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
         response: { 200: { content: { "text/event-stream": { schema: Messages } } }, 405: RpcAnswer },
       },
     },
-    async (request, reply) => {
-      const eventId = lastEventId(request);
-      if (eventId === undefined) {
-        const message = "There is no stream between calls. Come back to a call with Last-Event-ID.";
-        const error = { code: RPC.invalidRequest, message };
-        return reply.code(405).header("allow", "POST, DELETE").send({ jsonrpc: "2.0", id: null, error });
-      }
-      const { call, seen } = readCursor(eventId);
-      const owner = ownerOf(request);
-      const run = await getRun(services, { owner, thread_id: call.thread_id, run_id: call.run_id });
-      const { asking, namesType } = clientOf(request, undefined);
-      const projection = projected({ ...call, asking, namesType, comesBack: true });
-      const frames = after(seen, framesOf(services, owner, run, projection));
-      await services.streams.send(reply, frames, projection.beat ?? "comment", "cut");
-      return undefined;
-    },
+    (request, reply) => comeBack(services, { request, reply }),
   );
 
   app.delete(
@@ -142,6 +123,30 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     },
     async (_request, reply) => reply.code(204).send(null),
   );
+}
+
+async function answerMessages(services: RouteServices, body: z.infer<typeof Body>, exchange: Exchange) {
+  if (Array.isArray(body)) return answerBatch(services, body, exchange);
+  const call = await taken(services, body, exchange.request);
+  return call ? answer(services, call, exchange) : exchange.reply.code(202).send(null);
+}
+
+/** Sends the frames of a call after those that the client has. */
+async function comeBack(services: RouteServices, { request, reply }: Exchange) {
+  const eventId = lastEventId(request);
+  if (eventId === undefined) {
+    const message = "There is no stream between calls. Come back to a call with Last-Event-ID.";
+    const error = { code: RPC.invalidRequest, message };
+    return reply.code(405).header("allow", "POST, DELETE").send({ jsonrpc: "2.0", id: null, error });
+  }
+  const { call, seen } = readCursor(eventId);
+  const owner = ownerOf(request);
+  const run = await getRun(services, { owner, thread_id: call.thread_id, run_id: call.run_id });
+  const { asking, namesType } = clientOf(request, undefined);
+  const projection = projected({ ...call, asking, namesType, comesBack: true });
+  const frames = after(seen, framesOf(services, owner, run, projection));
+  await services.streams.send(reply, frames, projection.beat ?? "comment", "cut");
+  return undefined;
 }
 
 interface Call {

@@ -28,7 +28,7 @@ interface QueuedCall {
 
 export function createCallQueue(): CallQueue {
   const running = new Map<string, number>();
-  let waiting: readonly QueuedCall[] = [];
+  const line = waitingLine();
   let taken = 0;
   let holds = 0;
   let whenOver: (() => void)[] = [];
@@ -36,9 +36,8 @@ export function createCallQueue(): CallQueue {
   const mayGo = (user: string) => holds === 0 && taken < MAX_AT_ONCE && (running.get(user) ?? 0) < MAX_OF_ONE;
   const next = () => {
     for (;;) {
-      const first = waiting.find(({ user }) => mayGo(user));
+      const first = line.take(mayGo);
       if (!first) return;
-      waiting = waiting.filter((each) => each !== first);
       start(first.user);
       first.go();
     }
@@ -55,33 +54,13 @@ export function createCallQueue(): CallQueue {
     if (taken === 0) for (const resolve of whenOver.splice(0)) resolve();
     next();
   };
-  const queue = (user: string, signal: AbortSignal) => {
-    const own = waiting.filter((each) => each.user === user).length;
-    if (waiting.length >= MAX_WAITING || own >= MAX_WAITING_OF_ONE)
-      throw new McpFailure("answered", "has too many calls waiting for it");
-    return new Promise<void>((resolve, reject) => {
-      const onAbort = () => {
-        waiting = waiting.filter((each) => each !== entry);
-        reject(signal.reason);
-      };
-      const entry = {
-        user,
-        go() {
-          signal.removeEventListener("abort", onAbort);
-          resolve();
-        },
-      };
-      signal.addEventListener("abort", onAbort, { once: true });
-      waiting = [...waiting, entry];
-    });
-  };
 
   return {
     async take(owner, signal) {
       signal.throwIfAborted();
       const user = JSON.stringify([owner.tenant, owner.user]);
       if (mayGo(user)) start(user);
-      else await queue(user, signal);
+      else await line.join(user, signal);
       let isOver = false;
       return () => {
         if (!isOver) end(user);
@@ -105,6 +84,44 @@ export function createCallQueue(): CallQueue {
       const { promise, resolve } = Promise.withResolvers<void>();
       whenOver = [...whenOver, resolve];
       return promise;
+    },
+  };
+}
+
+/** Calls that wait, in the order in which they came. */
+function waitingLine() {
+  let waiting: readonly QueuedCall[] = [];
+  const leave = (call: QueuedCall) => {
+    waiting = waiting.filter((each) => each !== call);
+  };
+  return {
+    /** Takes the first one that may go. */
+    take(mayGo: (user: string) => boolean): QueuedCall | undefined {
+      const first = waiting.find(({ user }) => mayGo(user));
+      if (first) leave(first);
+      return first;
+    },
+
+    /** Resolves when the call may go. Throws the signal's reason, and when too many wait. */
+    async join(user: string, signal: AbortSignal): Promise<void> {
+      const own = waiting.filter((each) => each.user === user).length;
+      if (waiting.length >= MAX_WAITING || own >= MAX_WAITING_OF_ONE)
+        throw new McpFailure("answered", "has too many calls waiting for it");
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      const onAbort = () => {
+        leave(call);
+        reject(signal.reason);
+      };
+      const call: QueuedCall = {
+        user,
+        go() {
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        },
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      waiting = [...waiting, call];
+      await promise;
     },
   };
 }

@@ -137,17 +137,7 @@ async function open(
       closeUnused();
     },
 
-    async *tools(signal) {
-      let cursor: string | undefined;
-      for (let page = 0; page < MAX_PAGES; page++) {
-        const params = cursor === undefined ? {} : { cursor };
-        const request = client.request({ method: "tools/list", params }, ToolPage, { signal, ...LONG });
-        const { tools, nextCursor } = await told(request, channel);
-        yield tools;
-        if (nextCursor === undefined || nextCursor === cursor) return;
-        cursor = nextCursor;
-      }
-    },
+    tools: (signal) => toolPages(client, channel, signal),
 
     async call({ name, parameters }, args, { signal, traceparent, onProgress }) {
       const toolDefinition = { name, inputSchema: { ...parameters, type: "object" as const } };
@@ -175,6 +165,22 @@ async function open(
       }
     },
   };
+}
+
+async function* toolPages(
+  client: Client,
+  channel: Channel,
+  signal: AbortSignal,
+): AsyncGenerator<readonly unknown[], void, void> {
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const params = cursor === undefined ? {} : { cursor };
+    const request = client.request({ method: "tools/list", params }, ToolPage, { signal, ...LONG });
+    const { tools, nextCursor } = await told(request, channel);
+    yield tools;
+    if (nextCursor === undefined || nextCursor === cursor) return;
+    cursor = nextCursor;
+  }
 }
 
 const LONG = { timeout: NEVER_MS };

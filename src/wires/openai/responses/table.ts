@@ -77,9 +77,11 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const output = outputOf(frames);
   const { emit } = frames;
   const { fresh, add, finish } = output;
-  const texts = textsOf(frames, output, answersAs !== undefined);
+  const message = messageOf(frames, output);
+  const thought = thoughtOf(frames, output);
   let isBegun = false;
-  let hasStep = false;
+  let messageId = "";
+  let thoughts = 0;
   /** The response is named after the run that it began with. */
   let first: RunRecord | undefined;
   let outcome: Outcome | undefined;
@@ -91,6 +93,15 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const snapshot = (run: RunRecord) =>
     responseOf(first ?? run, { echo, output: output.items, outcome, isBegun, usage });
 
+  const say = (delta: string) => {
+    thought.close("completed");
+    if (answersAs === undefined) message.say(messageId, delta);
+  };
+  const think = (delta: string) => thought.think(() => reasoningIdOf(messageId, thoughts++), delta);
+  const close = (status: ItemStatus) => {
+    thought.close(status);
+    message.close(status);
+  };
   const called = (result: ToolMessage) => {
     const call = calls.get(result.tool_call_id);
     if (!call || ofClient.has(call.id)) return;
@@ -109,8 +120,8 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     const item = { ...questionItem(question) };
     const done = { ...item, id: fresh(item.id) };
     if (question.kind === "question") {
-      texts.tell(done.id, textIn(done));
-      return;
+      message.say(done.id, textIn(done));
+      return message.close("completed");
     }
     if (question.kind === "approval") return finish(add(done), done);
     call(done, question);
@@ -139,7 +150,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     emit(`response.${type}`, { response: snapshot(run) });
   };
   const finished = (run: RunRecord, how: End) => {
-    texts.close("incomplete");
+    close("incomplete");
     usage = addUsage(usage, how.usage ?? NO_USAGE);
     // It continues when its deferred result arrives.
     if (how.as === "waits") return;
@@ -159,14 +170,14 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const read = readTurn<never, RunRecord>({
     run: begin,
     step({ id }) {
-      hasStep = true;
-      texts.begin(id);
+      messageId = id;
+      thoughts = 0;
     },
-    delta: (kind, text) => (kind === "text" ? texts.say(text) : texts.think(text)),
-    stepEnd: ({ failed }) => texts.close(failed ? "incomplete" : "completed"),
+    delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
+    stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
     assistant({ tool_calls = [] }) {
       // Before the first model call comes the input, which the client knows.
-      if (hasStep) for (const call of tool_calls) calls.set(call.id, call);
+      if (messageId) for (const call of tool_calls) calls.set(call.id, call);
     },
     result: called,
     toolStart(name, { call_id: id, args }) {
@@ -214,6 +225,8 @@ function numberedFrames(after: number) {
 
 type NumberedFrames = ReturnType<typeof numberedFrames>;
 
+type ResponseOutput = ReturnType<typeof outputOf>;
+
 /** The items of a response, in the order in which they begin. */
 function outputOf({ emit }: NumberedFrames) {
   const items: Item[] = [];
@@ -243,72 +256,58 @@ function outputOf({ emit }: NumberedFrames) {
   return { items, fresh, add, finish, openText };
 }
 
-/** The message and the thoughts that a model is writing. `isHidden`: its message is not shown. */
-function textsOf(
-  { emit, grow }: NumberedFrames,
-  { fresh, finish, openText }: ReturnType<typeof outputOf>,
-  isHidden: boolean,
-) {
-  let messageId = "";
-  let thoughts = 0;
-  let message: OpenText | undefined;
-  let reasoning: OpenText | undefined;
-  const say = (delta: string) => {
-    closeReasoning("completed");
-    if (isHidden) return;
-    message ??= openMessage(messageId);
-    grow("response.output_text.delta", message, delta, ',"logprobs":[]');
-  };
-  const openMessage = (id: string) => {
-    const open = openText(messageItem(fresh(id), "in_progress"), "content_index");
-    emit("response.content_part.added", { ...placeOf(open), content_index: 0, part: textPart("") });
-    return open;
-  };
-  const closeMessage = (status: ItemStatus) => {
-    if (!message) return;
-    const { id, index, text } = message;
-    const place = { ...placeOf(message), content_index: 0 };
-    message = undefined;
-    emit("response.output_text.done", { ...place, text, logprobs: [] });
-    emit("response.content_part.done", { ...place, part: textPart(text) });
-    finish(index, messageItem(id, status, textPart(text)));
-  };
-  const think = (delta: string) => {
-    if (!reasoning) {
-      const id = fresh(reasoningIdOf(messageId, thoughts++));
-      reasoning = openText(reasoningItem(id, "in_progress"), "summary_index");
-      const place = { ...placeOf(reasoning), summary_index: 0 };
-      emit("response.reasoning_summary_part.added", { ...place, part: summaryPart("") });
-    }
-    grow("response.reasoning_summary_text.delta", reasoning, delta, "");
-  };
-  const closeReasoning = (status: ItemStatus) => {
-    if (!reasoning) return;
-    const { id, index, text } = reasoning;
-    const place = { ...placeOf(reasoning), summary_index: 0 };
-    reasoning = undefined;
-    emit("response.reasoning_summary_text.done", { ...place, text });
-    emit("response.reasoning_summary_part.done", { ...place, part: summaryPart(text) });
-    finish(index, reasoningItem(id, status, summaryPart(text)));
-  };
-  const close = (status: ItemStatus) => {
-    closeReasoning(status);
-    closeMessage(status);
+/** The message that a model is writing. */
+function messageOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: ResponseOutput) {
+  let open: OpenText | undefined;
+  const begin = (id: string) => {
+    const begun = openText(messageItem(fresh(id), "in_progress"), "content_index");
+    emit("response.content_part.added", { ...placeOf(begun), content_index: 0, part: textPart("") });
+    return begun;
   };
   return {
-    say,
-    think,
-    close,
-    /** What comes belongs to this message. */
-    begin(id: string) {
-      messageId = id;
-      thoughts = 0;
+    /** `id` is that of a message that begins with it. */
+    say(id: string, delta: string): void {
+      open ??= begin(id);
+      grow("response.output_text.delta", open, delta, ',"logprobs":[]');
     },
-    /** A whole message. */
-    tell(id: string, text: string) {
-      message = openMessage(id);
-      grow("response.output_text.delta", message, text, ',"logprobs":[]');
-      closeMessage("completed");
+    close(status: ItemStatus): void {
+      if (!open) return;
+      const { id, index, text } = open;
+      const place = { ...placeOf(open), content_index: 0 };
+      open = undefined;
+      emit("response.output_text.done", { ...place, text, logprobs: [] });
+      emit("response.content_part.done", { ...place, part: textPart(text) });
+      finish(index, messageItem(id, status, textPart(text)));
+    },
+  };
+}
+
+/** What a model is thinking. */
+function thoughtOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: ResponseOutput) {
+  let open: OpenText | undefined;
+  const begin = (id: string) => {
+    const begun = openText(reasoningItem(fresh(id), "in_progress"), "summary_index");
+    emit("response.reasoning_summary_part.added", {
+      ...placeOf(begun),
+      summary_index: 0,
+      part: summaryPart(""),
+    });
+    return begun;
+  };
+  return {
+    /** `nextId` is asked for when a thought begins. */
+    think(nextId: () => string, delta: string): void {
+      open ??= begin(nextId());
+      grow("response.reasoning_summary_text.delta", open, delta, "");
+    },
+    close(status: ItemStatus): void {
+      if (!open) return;
+      const { id, index, text } = open;
+      const place = { ...placeOf(open), summary_index: 0 };
+      open = undefined;
+      emit("response.reasoning_summary_text.done", { ...place, text });
+      emit("response.reasoning_summary_part.done", { ...place, part: summaryPart(text) });
+      finish(index, reasoningItem(id, status, summaryPart(text)));
     },
   };
 }
