@@ -92,7 +92,7 @@ async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunReco
   }
 }
 
-/** Its events, while a process works on it: a run that is silent for long is looked after. */
+/** The events of a run. One that is silent for long may have lost its process: this one then takes it over. */
 async function* attended(
   { stores, executor }: Runs,
   owner: Owner,
