@@ -126,6 +126,31 @@ test("creates the hooks for each run, and the model once", async () => {
   expect(other.model).toBe(one.model);
 });
 
+test("the code of a hook is loaded before its first run, and one that cannot be loaded is named", async () => {
+  const done: string[] = [];
+  const late = (name: string, load: () => Promise<void>) => ({
+    ...defineHook({
+      ...{ name, options: z.strictObject({}), activeByDefault: () => false },
+      create() {
+        done.push(name);
+        return { name };
+      },
+    }),
+    load,
+  });
+  const hooks = [
+    late("late", async () => void done.push("loaded")),
+    late("lost", () => Promise.reject(new Error("no such file"))),
+  ];
+  const yaml = "agents: { a: { hooks: { late: true } }, b: { hooks: { lost: true } } }";
+  const { agents } = await registry(yaml, { hooks });
+  expect(done).toEqual([]);
+  await agents.build(agents.find("a"), {}, {});
+  expect(done).toEqual(["loaded", "late"]);
+  await expect(agents.build(agents.find("b"), {}, {})).rejects.toThrow(/`lost`.*no such file/);
+  expect(done).toEqual(["loaded", "late"]);
+});
+
 test("a hook gets its models from where the agent has its own", async () => {
   const models: unknown[] = [];
   const asking = defineHook({
