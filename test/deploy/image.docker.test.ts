@@ -1,4 +1,4 @@
-// The image, built by the Dockerfile and run as docs/guides/deploy.md runs it.
+// The image, built by the Dockerfile and run as docs/guides/deploy-container.md runs it.
 
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { newApiKey } from "../../src/server/auth/api-keys.ts";

@@ -249,11 +249,11 @@ describe("what is shipped for Prometheus and Grafana", () => {
     expect(has.filter((name) => !shown.includes(name))).toEqual([]);
   });
 
-  test("docs/guides/monitoring.md names every metric and every alert", async () => {
+  test("docs/reference/metrics.md names every metric and every alert", async () => {
     const { page } = await ran({ config: { store: "sqlite" } });
     const has = [...((await page()).match(/(?<=^# TYPE )skein_\S+/gm) ?? [])];
     const alerts = (await readFile(files[0] ?? "", "utf8")).match(/(?<=alert: )\w+/g) ?? [];
-    const docs = await readFile("docs/guides/monitoring.md", "utf8");
+    const docs = await readFile("docs/reference/metrics.md", "utf8");
     expect(alerts.length).toBeGreaterThan(10);
     expect([...has, ...alerts].filter((name) => !docs.includes(`\`${name}`))).toEqual([]);
   });
