@@ -124,7 +124,7 @@ test("each promise of security.md names tests that exist", () => {
 
 test("each attack in sandbox-security.md names tests that exist", () => {
   const cells = ["## Resource exhaustion", "## Attacks on the host", "## Escapes"]
-    .flatMap((heading) => rows("docs/concepts/sandbox-security.md", heading).slice(2))
+    .flatMap((heading) => rows("docs/reference/sandbox-security.md", heading).slice(2))
     .map((row) => row.at(-1) ?? "");
   expect(cells.length).toBeGreaterThan(30);
   const titles = cells.flatMap((cell) => {
@@ -241,7 +241,7 @@ test.each(hooks.map((hook) => [hook.name, hook] as const))(
 test.each(backends.map((backend) => [backend.type, backend] as const))(
   "backends.md lists every option of %s with its default",
   (_, { options }) => {
-    const tables = ["# Backends", "## Docker"].flatMap((heading) =>
+    const tables = ["## All backends", "## Docker"].flatMap((heading) =>
       rows("docs/reference/backends.md", heading),
     );
     const told = new Map(tables.map(([option, value]) => [option, value]));
