@@ -61,6 +61,7 @@ const Step = fc.oneof(
       whenBusy: fc.constantFrom("reject" as const, "queue" as const, "front" as const),
       rewind: fc.option(nth, { nil: undefined, freq: 3 }),
       keeps: fc.boolean(),
+      resumes: fc.constantFrom(undefined, "run_before"),
     }),
   },
   {
@@ -179,7 +180,7 @@ function player(stores: AllStores, leases: Held[]) {
         const run = newRun(step.thread, {
           id: `run_${step.thread}${step.nth}`,
           request: { settings: {}, input: [messageAt(step.nth)] },
-          ...(step.key === undefined ? {} : { idempotency_key: step.key }),
+          ...omitUndefined({ idempotency_key: step.key, resumes: step.resumes }),
           ...(rewind === undefined ? {} : { rewind_to: messageAt(rewind).id }),
           ...(keeps && rewind !== undefined ? { kept_to: messageAt(rewind).id } : {}),
         });
@@ -292,9 +293,13 @@ async function everything({ threads, runs, events, deferredCalls, items }: AllSt
     const isOver = run.status !== "running" && run.status !== "pending";
     return isOver ? readAll({ events } as AllStores, name) : events.bounds(name);
   });
+  const thread = await threads.measured(ADA, id);
+  const messages = await threads.messages(ADA, id);
+  const bytes = messages.reduce((sum, each) => sum + Buffer.byteLength(JSON.stringify(each)), 0);
+  expect([thread?.bytes ?? 0, await threads.bytes(ADA, id)]).toEqual([bytes, bytes]);
   return {
-    thread: await threads.measured(ADA, id),
-    messages: await threads.messages(ADA, id),
+    thread,
+    messages,
     last: await threads.message(ADA, id),
     state: await threads.state(ADA, id),
     items: await items.list({ owner: ADA, of: { thread: id }, kind: "notes" }),

@@ -1,9 +1,7 @@
 // What every store of documents promises. What may follow what is decided by those who use it.
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Collection, change, type Documents, remove } from "../../src/agent/core/documents.ts";
-import { refusalOf } from "../../src/engine/stores/document-rules.ts";
 import { ADA, BOB, inWorld, type Open, ruleTest, upTo } from "../engine/stores/fixture.ts";
 
 const BOXES: Collection = { kind: "boxes" };
@@ -21,17 +19,6 @@ const count = (documents: Documents, collection: Collection, keys: readonly stri
 
 const bodies = async (documents: Documents, collection: Collection) =>
   Object.fromEntries((await documents.list(collection)).map(({ key, body }) => [key, body]));
-
-interface WriteStep {
-  readonly isThere: boolean;
-  readonly writes: readonly {
-    readonly key: string;
-    readonly isSeen: boolean;
-    readonly body: string | undefined;
-  }[];
-  readonly limit: number | undefined;
-  readonly bytes: number | undefined;
-}
 
 export function documentsContract(open: Open): void {
   const rule = ruleTest(open);
@@ -121,61 +108,6 @@ export function documentsContract(open: Open): void {
       }));
   });
 
-  const Write = fc.record({
-    key: fc.constantFrom("a", "b", "c", "d"),
-    isSeen: fc.boolean(),
-    body: fc.option(fc.constantFrom("", "ä", "four"), { nil: undefined }),
-  });
-  const Step = fc.record({
-    isThere: fc.oneof(
-      { weight: 9, arbitrary: fc.constant(true) },
-      { weight: 1, arbitrary: fc.constant(false) },
-    ),
-    writes: fc.uniqueArray(Write, { minLength: 1, maxLength: 3, selector: ({ key }) => key }),
-    limit: fc.option(fc.nat(4), { nil: undefined }),
-    bytes: fc.option(fc.nat(12), { nil: undefined }),
-  });
-
-  test("documents are refused for the first reason that the rules name, of several that hold", () =>
-    withDocuments(async (documents) => {
-      let count = 0;
-      const play = async ({ isThere, writes: wanted, limit, bytes }: WriteStep) => {
-        const collection: Collection = { kind: "notes", owner: ADA, of: { thread: isThere ? "t" : "none" } };
-        const { found } = await documents.read(
-          collection,
-          wanted.map(({ key }) => key),
-        );
-        const versions = found.map((each) => each?.version);
-        const all = await documents.list(collection);
-        const writes = wanted.map(({ key, isSeen, body }, at) => ({
-          ...{ key, body, seen: isSeen ? versions[at] : "vOther" },
-        }));
-        const others = all.filter(({ key }) => !writes.some((write) => write.key === key));
-        const refused = refusalOf(
-          writes,
-          { limit, bytes },
-          {
-            exists: isThere,
-            versions,
-            documents: () => all.length,
-            otherBytes: () => others.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0),
-          },
-        );
-        count += 1;
-        const outcome = await documents
-          .write(collection, writes, { version: `v${count}`, limit, bytes })
-          .catch(({ code }: { code: string }) => (code === "not_found" ? "none" : code));
-        expect(outcome).toBe(refused ?? "written");
-      };
-      const steps = fc.array(Step, { maxLength: 20 });
-      await fc.assert(
-        fc.asyncProperty(steps, async (all) => {
-          for (const step of all) await play(step);
-        }),
-        { numRuns: 10 },
-      );
-    }));
-
   rule("documents are due from their time on, earliest first, until they are written without one", () =>
     withDocuments(async (documents, advance) => {
       const { now } = await documents.read(BOXES, []);
@@ -242,12 +174,11 @@ export function documentsContract(open: Open): void {
         expect(await bodies(documents, each)).toEqual({ k: String(n + 1) });
     }));
 
-  rule("documents of a thread that does not exist are neither found nor written", () =>
+  test("documents of a thread that does not exist are neither found nor written", () =>
     inWorld(open, async ({ stores: { documents } }) => {
       const notes: Collection = { kind: "notes", owner: ADA, of: { thread: "none" } };
       expect(await documents.read(notes, ["k"])).toMatchObject({ found: [undefined], exists: false });
       const write = documents.write(notes, [{ key: "k", seen: undefined, body: "x" }], { version: "v1" });
       await expect(write).rejects.toMatchObject({ code: "not_found" });
-    }),
-  );
+    }));
 }

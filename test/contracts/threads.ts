@@ -18,7 +18,6 @@ import {
   state,
 } from "../engine/stores/fixture.ts";
 import { beginningContract } from "./threads-beginning.ts";
-import { threadBytesContract } from "./threads-bytes.ts";
 import { threadContentContract } from "./threads-content.ts";
 import { copiedThreadsContract } from "./threads-copied.ts";
 import { lifeContract } from "./threads-life.ts";
@@ -28,7 +27,6 @@ import { titlesContract } from "./threads-titles.ts";
 export function threadsContract(open: Open): void {
   const rule = ruleTest(open);
   beginningContract(open);
-  if (open.rules) threadBytesContract(open);
   copiedThreadsContract(open);
   threadContentContract(open);
   lineageContract(open);

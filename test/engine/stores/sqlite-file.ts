@@ -12,8 +12,6 @@ import { ADA } from "./fixture.ts";
 export const HOUR = 3_600_000;
 export const MIB = 1024 * 1024;
 
-export const PARENT = { thread_id: "t", run_id: "run_1", call_id: "call_1", background: false };
-
 export const BOX = {
   id: "sb_1",
   owner: ADA,

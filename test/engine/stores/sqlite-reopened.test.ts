@@ -8,12 +8,12 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, test } from "vitest";
 import { tokenHash } from "../../../src/agent/core/deferred-calls.ts";
-import { NO_USAGE, userMessage } from "../../../src/agent/core/message.ts";
+import { NO_USAGE } from "../../../src/agent/core/message.ts";
 import { createHttpToolStore } from "../../../src/agent/tools/http/store.ts";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import { createLedger } from "../../../src/sandbox/ledger.ts";
-import { ADA, claimed, done, readAll, seqsOf, upTo } from "./fixture.ts";
-import { BOX, CALL, HOUR, MIB, PARENT, temporaryDatabase, WEATHER } from "./sqlite-file.ts";
+import { ADA, done, readAll, seqsOf, upTo } from "./fixture.ts";
+import { BOX, CALL, HOUR, MIB, temporaryDatabase, WEATHER } from "./sqlite-file.ts";
 
 const { dataDir, inFile, path } = temporaryDatabase();
 
@@ -48,32 +48,6 @@ test("HTTP tools and deferred calls are there when the database is opened again,
   const [due] = await later.deferredCalls.due(10);
   expect(due?.call_ids.toSorted()).toEqual(["call_1", "call_2"]);
   await later.close();
-});
-
-test("items, parents and resumed runs are there when the database is opened again", async () => {
-  const stores = createSqliteStores({ path: path() });
-  const begin = { messages: [userMessage("one"), userMessage("two")], state: { todos: ["a"] } };
-  const thread = await stores.threads.create(ADA, { id: "t", metadata: {}, parent: PARENT, ...begin });
-  const { run } = await claimed(stores, "t", { resumes: "run_0", rewind_to: begin.messages[1]?.id ?? "" });
-  const shelves = [{ thread: "t" }, { agent: "helper" }].map((of) => ({
-    owner: ADA,
-    of,
-    kind: "notes" as const,
-  }));
-  for (const shelf of shelves)
-    for (const value of ["a", "b"]) await stores.items.put(shelf, { key: "k\ud800\u0000", value });
-  const kept = await Promise.all(shelves.map((shelf) => stores.items.list(shelf)));
-  await stores.close();
-
-  const { threads, runs, items, close } = createSqliteStores({ path: path() });
-  expect(await threads.get(ADA, "t")).toMatchObject({ parent: PARENT, message_count: 1 });
-  expect(thread).toMatchObject({ parent: PARENT, message_count: 2 });
-  expect(await threads.messages(ADA, "t")).toEqual(begin.messages.slice(0, 1));
-  expect(await threads.state(ADA, "t")).toEqual(begin.state);
-  expect(await runs.get(ADA, "t", run.id)).toMatchObject({ resumes: "run_0" });
-  expect(await Promise.all(shelves.map((shelf) => items.list(shelf)))).toEqual(kept);
-  expect(kept).toMatchObject([[{ value: "b", version: 2 }], [{ value: "b", version: 2 }]]);
-  await close();
 });
 
 test("quotas are in a file beside it, opened and closed with it", async () => {

@@ -23,7 +23,6 @@ import {
   claimed,
   delta,
   done,
-  failure,
   inWorld,
   keyOf,
   message,
@@ -31,7 +30,6 @@ import {
   note,
   type Open,
   openingAgain,
-  patch,
   readAll,
   seqsOf,
   state,
@@ -68,71 +66,6 @@ const countRows = () =>
   inFile((file) => TABLES.map((table) => file.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n));
 
 describe("a database", () => {
-  test("keeps everything until it is opened again", async () => {
-    const stores = createSqliteStores({ path: path() });
-    const thread = await stores.threads.create(ADA, { id: "t", title: "Trip", metadata: { a: 1 } });
-    const first = await claimed(stores, "t", { idempotency_key: "k" });
-    const events = [
-      message("one"),
-      state("todos", ["a"]),
-      patch("files", { a: 1 }),
-      delta("x"),
-      failure("broken"),
-    ];
-    await stores.events.append(first.lease, events);
-    const waiting = [newRun("t"), newRun("t"), newRun("t")] as const;
-    const second = await claimed(stores, "t");
-    for (const run of waiting) await stores.runs.start(ADA, run, "front");
-    const left = userMessage("left");
-    await stores.runs.steer(ADA, "t", second.run.id, left);
-    await stores.runs.requestStop(ADA, "t", second.run.id, "interrupt");
-    const look = async ({ threads, runs }: typeof stores) => ({
-      thread: await threads.get(ADA, "t"),
-      messages: await threads.messages(ADA, "t"),
-      state: await threads.state(ADA, "t"),
-      runs: await runs.list(ADA, "t", { limit: 10 }),
-    });
-    const before = await look(stores);
-    const log = await readAll(stores, keyOf(first));
-    await stores.close();
-
-    const again = createSqliteStores({ path: path() });
-    try {
-      expect(await look(again)).toEqual(before);
-      expect(before.thread).toMatchObject({
-        created_at: thread.created_at,
-        status: "busy",
-        message_count: 1,
-      });
-      expect(await readAll(again, keyOf(first))).toEqual(log);
-      expect(await again.runs.start(ADA, newRun("t", { idempotency_key: "k" }), "reject")).toMatchObject({
-        ...{ outcome: "known", run: { id: first.run.id, status: "error" } },
-      });
-      await expect(again.events.append(second.lease, [note("from before")])).rejects.toMatchObject({
-        code: "lease_lost",
-      });
-      const [claim, ...more] = await again.runs.claimAbandoned(100);
-      expect(more).toEqual([]);
-      expect(claim).toMatchObject({
-        lease: { owner: ADA, epoch: second.lease.epoch + 1 },
-        run: { id: second.run.id, attempt: 2 },
-        request: second.request,
-      });
-      if (!claim) return;
-      expect(await again.runs.inbox(claim.lease)).toEqual([left]);
-      expect(await again.runs.renew(claim.lease)).toEqual({ stop: "interrupt" });
-      let { lease } = claim;
-      for (const { id } of waiting.toReversed()) {
-        await again.events.append(lease, [done()]);
-        const next = await again.runs.claimNext(ADA, "t");
-        expect(next?.run.id).toBe(id);
-        if (next) lease = next.lease;
-      }
-    } finally {
-      await again.close();
-    }
-  });
-
   test("keeps what waits to be written when it is closed", async () => {
     const stores = createSqliteStores({ path: path() });
     const claim = await claimed(stores, "t");
@@ -204,25 +137,6 @@ describe("a database", () => {
     expect([first[0], await look(), await look()].sort()).toEqual(["a", "died", "given back"]);
     expect(await look()).toBe("");
     await close();
-  });
-
-  test("remembers how often a run was given back", async () => {
-    const options = { path: path(), maxAttempts: 2 };
-    const stores = createSqliteStores(options);
-    const { lease } = await claimed(stores, "t");
-    await stores.runs.release(lease);
-    await stores.close();
-    for (const attempt of [2, 3]) {
-      const again = createSqliteStores(options);
-      expect(await again.runs.claimAbandoned(1)).toMatchObject([{ run: { attempt } }]);
-      await again.close();
-    }
-    const last = createSqliteStores(options);
-    expect(await last.runs.claimAbandoned(1)).toEqual([]);
-    expect(await last.runs.get(ADA, "t", lease.run_id)).toMatchObject({
-      error: { details: { attempts: 2 } },
-    });
-    await last.close();
   });
 
   test("forgets no run that waits when it fails for a while", async () => {
