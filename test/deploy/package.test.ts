@@ -54,7 +54,7 @@ describe("the package `skein`", () => {
       .split("\n")
       .map((name) => name.slice("package/".length));
     const needed = `bin/skein.cjs config/scripts/demo.yaml config/server.yaml dist/licences/zod.txt dist/licences/preact.txt dist/licences/highlight.js.txt dist/swagger-ui/LICENSE dist/swagger-ui/NOTICE dist/client/client.d.ts dist/index.d.ts dist/skein/adapters/index.d.ts
-      dist/skein/adapters/index.js dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml LICENSE README.md SECURITY.md`;
+      dist/skein/adapters/index.js dist/index.js dist/main.js dist/page/index.html dist/swagger-ui/swagger-ui.css openapi.yaml agents.yaml deploy/systemd/skein.service LICENSE README.md SECURITY.md`;
     expect(files).toEqual(expect.arrayContaining(needed.split(/\s+/)));
     expect(files.filter((file) => /\.map$|^(src|test|script|packages)\/|\.built$/.test(file))).toEqual([]);
     // Nothing that a program imports has its types from there.
@@ -67,6 +67,16 @@ describe("the package `skein`", () => {
     expect(packages.filter((name) => /^(node(-|$)|@types\/)/.test(name))).toEqual([]);
     expect(packages.length).toBeLessThanOrEqual(60);
     expect(await megabytes(join(app, "node_modules"))).toBeLessThanOrEqual(60);
+  });
+
+  test("starts a project that installs from the archive that it came from itself", async () => {
+    const said = await command(app, ["npx", "skein", "init", "mine"]);
+    expect(said).toContain(`package.json takes skein from ${archive}`);
+    const mine = join(app, "mine");
+    const { dependencies } = JSON.parse(await readFile(join(mine, "package.json"), "utf8"));
+    expect(dependencies).toEqual({ skein: `file:${archive}` });
+    await command(mine, ["npm", "install", "--prefer-offline", "--omit=dev", "--no-audit", "--no-fund"]);
+    expect(await command(mine, ["npx", "skein", "config", "check"])).toBe("ok: 1 agent\n");
   });
 
   test("serves the demo by `npx skein serve`", async () => {

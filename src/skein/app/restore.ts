@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { AppError } from "../../agent/core/errors.ts";
 import type { Restoration } from "../../engine/runs/restored-calls.ts";
 import { holdFile, isInUse } from "../../engine/stores/sqlite/copies.ts";
+import { docsPage } from "../../lib/docs.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
 /** In the data folder while a restore is in progress. */
@@ -120,6 +121,6 @@ export function requireFiles(store: string): void {
   if (store === "sqlite") return;
   throw new AppError(
     "invalid_request",
-    `STORE=${store} has no backup of its own: see docs/guides/backups.md.`,
+    `STORE=${store} has no backup of its own. See ${docsPage("guides/backups.md")}.`,
   );
 }

@@ -194,7 +194,8 @@ export const COMMANDS: readonly Command[] = [
 
 export const HEAD = `skein ${packageJson.version}: an agent server
 
-Settings come from config/server.yaml, the environment and a file .env; see docs/reference/configuration.md.`;
+Settings come from config/server.yaml, the environment and a file .env.
+Documentation: ${packageJson.homepage}#documentation`;
 
 /** The running server to talk to. */
 const serverOf = (url: string | undefined) => ({

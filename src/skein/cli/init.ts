@@ -1,8 +1,10 @@
 // `skein init`: writes a project with an agent, and a plugin with a tool and a hook. It runs without a key.
 
+import { existsSync } from "node:fs";
 import { lstat, mkdir, readFile, writeFile } from "node:fs/promises";
-import { basename, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
 import { AppError } from "../../agent/core/errors.ts";
 import { packageRoot } from "../../lib/paths.ts";
@@ -29,7 +31,8 @@ export async function init(folder: string): Promise<string> {
       async ([name, file]) => [name, await readFile(template(file), "utf8")] as const,
     ),
   );
-  const files = [["package.json", packageOf(dir)] as const, ...texts];
+  const skein = await source();
+  const files = [["package.json", packageOf(dir, skein)] as const, ...texts];
   const taken = await existing(
     dir,
     files.map(([name]) => name),
@@ -45,6 +48,7 @@ export async function init(folder: string): Promise<string> {
   return next(
     dir,
     files.map(([name]) => name),
+    skein,
   );
 }
 
@@ -62,7 +66,7 @@ async function existing(dir: string, names: readonly string[]): Promise<string[]
   return found.flat();
 }
 
-function packageOf(dir: string): string {
+function packageOf(dir: string, skein: string): string {
   const { typescript, "@types/node": types } = packageJson.devDependencies;
   const content = {
     name:
@@ -76,21 +80,33 @@ function packageOf(dir: string): string {
     engines: packageJson.engines,
     // `exec`: a signal to npm then reaches the server.
     scripts: { start: "exec skein serve", check: "skein config check && tsc" },
-    dependencies: { skein: source() },
+    dependencies: { skein },
     devDependencies: { "@types/node": types, typescript: `^${typescript}` },
   };
   return `${JSON.stringify(content, null, 2)}\n`;
 }
 
-/** An installed version comes from the registry; a clone, linked or not, is used where it is. */
-function source(): string {
-  const root = fileURLToPath(packageRoot);
-  return root.split(/[\\/]/).includes("node_modules")
-    ? `^${packageJson.version}`
-    : `file:${root.replace(/[\\/]$/, "")}`;
+/** What npm records beside the packages that it installs: where each one came from. */
+const Installed = z.object({
+  packages: z.object({ "node_modules/skein": z.object({ resolved: z.string() }) }),
+});
+
+/**
+ * The dependency on this package as npm can install it: the version when npm took this copy from a registry, otherwise the path of the
+ * archive that it was installed from, or of this copy.
+ */
+async function source(): Promise<string> {
+  const root = resolve(fileURLToPath(packageRoot));
+  const record = join(root, "..", ".package-lock.json");
+  const text = await readFile(record, "utf8").catch(() => "{}");
+  const { data } = Installed.safeParse(JSON.parse(text));
+  const { resolved } = data?.packages["node_modules/skein"] ?? {};
+  if (resolved?.startsWith("http")) return `^${packageJson.version}`;
+  const archive = resolve(dirname(dirname(record)), resolved?.replace(/^file:/, "") ?? "");
+  return `file:${resolved !== undefined && existsSync(archive) ? archive : root}`;
 }
 
-function next(dir: string, names: readonly string[]): string {
+function next(dir: string, names: readonly string[], skein: string): string {
   const way = relative(process.cwd(), dir);
   const shown = way === "" ? "." : way.startsWith("..") ? dir : way;
   const quoted = /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
@@ -100,5 +116,9 @@ function next(dir: string, names: readonly string[]): string {
   npm start
   npx skein chat "Roll two dice."     # in another terminal
 
-Without a key a script plays the model; .env.example shows how to set a real one.`;
+Without a key a script plays the model; .env.example shows how to set a real one.${
+    skein.startsWith("file:")
+      ? `\n\npackage.json takes skein from ${skein.slice("file:".length)}: this copy does not come from a registry.`
+      : ""
+  }`;
 }

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
+import { docsPage } from "../../lib/docs.ts";
 import { OLD_SERVER_CARD, SERVER_CARD } from "../../server/config/wire-names.ts";
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";
@@ -41,8 +42,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an A2A request",
-        description:
-          "One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See docs/reference/wires/a2a.md.",
+        description: `One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See ${docsPage("reference/wires/a2a.md")}.`,
         tags,
         params: AgentParams,
         headers: z.looseObject({ "a2a-version": z.string().max(64).optional() }),

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import { keyOf } from "../../engine/runs/control.ts";
+import { docsPage } from "../../lib/docs.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { callerOf } from "../../server/http/caller.ts";
 import { cancelIfActive } from "../../server/http/run-stream.ts";
@@ -69,8 +70,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a thread, or answers, and follow the run",
-        description:
-          "What AG-UI's HttpAgent and CopilotKit send and read. See docs/reference/wires/ag-ui.md.",
+        description: `What AG-UI's HttpAgent and CopilotKit send and read. See ${docsPage("reference/wires/ag-ui.md")}.`,
         tags,
         params: AgentParams,
         querystring: Versioned,

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { keyOf, notFound } from "../../engine/runs/control.ts";
 import { openOn } from "../../engine/runs/start.ts";
 import { turnInProgress, turnStart } from "../../engine/runs/turn.ts";
+import { docsPage } from "../../lib/docs.ts";
 import { ownerOf } from "../../server/auth/guard.ts";
 import { callerOf } from "../../server/http/caller.ts";
 import { inSlices, jsonOf, listOf, payloadOf } from "../../server/http/long-answers.ts";
@@ -44,7 +45,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a chat, or the answers in it, and follow the turn",
-        description: "What `useChat` of the AI SDK sends and reads. See docs/reference/wires/ai-sdk.md.",
+        description: `What \`useChat\` of the AI SDK sends and reads. See ${docsPage("reference/wires/ai-sdk.md")}.`,
         tags,
         params: AgentParams,
         querystring: StreamQuery,

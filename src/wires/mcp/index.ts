@@ -5,6 +5,7 @@ import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
 import { getRun } from "../../engine/runs/control.ts";
 import { boundedList } from "../../lib/bounded-schemas.ts";
+import { docsPage } from "../../lib/docs.ts";
 import { ownerOf, principalOf } from "../../server/auth/guard.ts";
 import { requireScope } from "../../server/auth/scopes.ts";
 import { lastEventId } from "../../server/http/run-stream.ts";
@@ -75,8 +76,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an MCP message",
-        description:
-          "One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See docs/reference/wires/mcp.md.",
+        description: `One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See ${docsPage("reference/wires/mcp.md")}.`,
         tags,
         headers: SessionHeaders,
         body: Body,

@@ -16,7 +16,9 @@ test("a new project runs: its agent uses the tool and the hook of its plugin, wi
   const { code, said } = await init(["my agents"], parent);
   expect([code, said]).toEqual([
     0,
-    expect.stringContaining("  cd 'my agents' && npm install\n  npm start\n  npx skein chat"),
+    expect.stringMatching(
+      / {2}cd 'my agents' && npm install\n {2}npm start\n {2}npx skein chat[\s\S]*\n\npackage\.json takes skein from \//,
+    ),
   ]);
   const dir = join(parent, "my agents");
   expect((await readdir(dir)).toSorted()).toEqual([

@@ -1,6 +1,7 @@
 // Rights that Redis's user needs. They are tried at the start, so that no run fails for a missing right.
 
 import { AppError } from "../../../agent/core/errors.ts";
+import { docsPage } from "../../../lib/docs.ts";
 import { isReply } from "./client.ts";
 import { type Connection, script } from "./connection.ts";
 import { channelsOf, PROBE, probeChannel } from "./keys.ts";
@@ -64,7 +65,7 @@ export const COMMANDS = [
 ] as const;
 
 /** Names the section that lists the rights. */
-const HELP = "The guide docs/guides/redis.md lists the rights that it needs.";
+const HELP = `${docsPage("guides/redis.md")} lists the rights that it needs.`;
 
 /** Throws `config_invalid` for a user without the rights, `unavailable`. */
 export async function checkRights(

@@ -6,6 +6,7 @@ import { AppError, type ErrorCode } from "../../../agent/core/errors.ts";
 import { toolMessages } from "../../../agent/core/message.ts";
 import type { RunRecord } from "../../../agent/core/records.ts";
 import { getRun, keyOf } from "../../../engine/runs/control.ts";
+import { docsPage } from "../../../lib/docs.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { ownerOf, sentBy } from "../../../server/auth/guard.ts";
@@ -56,7 +57,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send a chat and read the agent's answer",
-        description: "What OpenAI's SDKs and chat front ends send. See docs/reference/wires/openai.md.",
+        description: `What OpenAI's SDKs and chat front ends send. See ${docsPage("reference/wires/openai.md")}.`,
         tags: ["openai"],
         body: ChatCompletionBody,
         response: {

@@ -7,6 +7,7 @@ import type { RunRecord } from "../../../agent/core/records.ts";
 import { getRun, keyOf, settledRun } from "../../../engine/runs/control.ts";
 import { endRun } from "../../../engine/runs/start.ts";
 import { deleteThreadTree } from "../../../engine/runs/thread-actions.ts";
+import { docsPage } from "../../../lib/docs.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { ownerOf } from "../../../server/auth/guard.ts";
@@ -63,7 +64,7 @@ function createRoute(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Run an agent and read its response: streamed, whole or in the background",
-        description: "What OpenAI's SDKs send. See docs/reference/wires/openai.md.",
+        description: `What OpenAI's SDKs send. See ${docsPage("reference/wires/openai.md")}.`,
         tags,
         body: ResponseBody,
         response: {

@@ -1,0 +1,6 @@
+// Where the documentation is read: the package contains none of it.
+
+import packageJson from "../../package.json" with { type: "json" };
+
+/** The address of a page below docs/, such as `guides/operations.md`. */
+export const docsPage = (page: string) => `${packageJson.homepage}/blob/main/docs/${page}`;
