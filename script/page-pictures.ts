@@ -1,15 +1,14 @@
 // Takes the pictures of the page in docs/images/, in Chromium:  page-pictures.ts [FOLDER].  What is seen is a server that plays
 // the demo and a script of its own.
 
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { createClient } from "../src/client/client.ts";
 import { buildPage } from "./page-build.ts";
+import { launchBrowser, startServer } from "./picture-server.ts";
 
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images");
@@ -78,13 +77,12 @@ let browser: Browser | undefined;
 let stop = async () => {};
 try {
   await buildPage(path("dist/page"));
-  const server = await serve();
-  stop = server.stop;
+  writeFileSync(join(folder, "edits.yaml"), JSON.stringify(SCRIPT));
+  writeFileSync(join(folder, "dice.yaml"), JSON.stringify(DICE));
+  const server = await startServer(folder, AGENTS);
+  stop = () => server.end("SIGTERM");
   await fill(server.url);
-  browser = await chromium.launch({
-    executablePath: "/usr/bin/chromium-headless-shell",
-    args: ["--no-sandbox"],
-  });
+  browser = await launchBrowser();
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   mkdirSync(out, { recursive: true });
 
@@ -109,39 +107,6 @@ try {
   await browser?.close();
   await stop();
   rmSync(folder, { recursive: true, force: true });
-}
-
-async function serve(): Promise<{ url: string; stop: () => Promise<void> }> {
-  writeFileSync(join(folder, "edits.yaml"), JSON.stringify(SCRIPT));
-  writeFileSync(join(folder, "dice.yaml"), JSON.stringify(DICE));
-  writeFileSync(join(folder, "agents.yaml"), JSON.stringify(AGENTS));
-  const env = {
-    ...{ PATH: process.env.PATH, PORT: "0", LOG_LEVEL: "silent" },
-    ...{ DATA_DIR: join(folder, "data"), AGENTS_FILE: join(folder, "agents.yaml") },
-  };
-  const child = spawn(process.execPath, [path("src/main.ts"), "serve"], {
-    env,
-    // Scripts are looked for there.
-    cwd: folder,
-    stdio: ["ignore", "pipe", "inherit"],
-  });
-  const ended = once(child, "exit");
-  const url = await new Promise<string>((resolve, reject) => {
-    let text = "";
-    child.stdout.on("data", (chunk) => {
-      text += String(chunk);
-      const address = /serves on (http:\S+)/.exec(text)?.[1];
-      if (address) resolve(address);
-    });
-    void ended.then(() => reject(new Error(`The server ended: ${text}`)));
-  });
-  return {
-    url,
-    async stop() {
-      child.kill("SIGTERM");
-      await ended;
-    },
-  };
 }
 
 /** Conversations as a person would have them. */

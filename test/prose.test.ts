@@ -36,7 +36,7 @@ function findings(text: string): string[] {
 test.each(SWEPT)("%s is written in plain English", (place) => {
   const files = globSync([place, `${place}/**`], { withFileTypes: true })
     .filter(
-      (entry) => entry.isFile() && !/\.(?:png|webp)$/.test(entry.name) && entry.name !== "prose.test.ts",
+      (entry) => entry.isFile() && !/\.(?:gif|png|webp)$/.test(entry.name) && entry.name !== "prose.test.ts",
     )
     .map((entry) => join(entry.parentPath, entry.name));
   expect(files).not.toEqual([]);

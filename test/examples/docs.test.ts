@@ -3,7 +3,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { fileSchemas } from "../../src/agent/agents/schema.ts";
@@ -80,6 +80,58 @@ test("no link of the documentation leads nowhere", () => {
       .map(([link]) => `${file}: ${link}`),
   );
   expect(dead).toEqual([]);
+});
+
+test("each page that the program names exists", () => {
+  const named = globSync("src/**/*.ts", { cwd: ROOT }).flatMap((file) =>
+    [...read(file).matchAll(/docsPage\("([^"#]+)/g)].map(([, page = ""]) => page),
+  );
+  expect(named.length).toBeGreaterThan(5);
+  expect(named.filter((page) => !existsSync(join(ROOT, "docs", page)))).toEqual([]);
+});
+
+test("the project has one address, and links to pages that exist", () => {
+  const { homepage } = z.object({ homepage: z.string() }).parse(JSON.parse(read("package.json")));
+  const files = ["README.md", "config/project/README.md", "package.json", "packages/client/package.json"];
+  const found = files.flatMap((file) =>
+    [...read(file).matchAll(/(https:\/\/github\.com\/[\w-]+\/skein)\b(?:\/blob\/main\/([\w/.-]+\w))?/g)].map(
+      ([, address, page = "."]) => ({ file, address, isThere: existsSync(join(ROOT, page)) }),
+    ),
+  );
+  expect(new Set(found.map(({ file }) => file))).toEqual(new Set(files));
+  expect(found.filter(({ address, isThere }) => address !== homepage || !isThere)).toEqual([]);
+});
+
+describe("the README", () => {
+  const part = (heading: string) => read("README.md").split(`\n${heading}\n`)[1]?.split("\n#")[0] ?? "";
+
+  test.each([
+    ["### As an image", "deploy-container"],
+    ["### With compose", "deploy-compose"],
+  ])("has the commands of the guide: %s", (heading, guide) => {
+    const [, commands = ""] = /```sh\n(.*?)```/s.exec(part(heading)) ?? [];
+    expect(read(`docs/guides/${guide}.md`)).toContain(commands);
+    expect(commands).not.toBe("");
+  });
+
+  test("has the figures of performance.md", () => {
+    const [, cells = ""] =
+      /^\| tokens per second of one core \|(.*)$/m.exec(read("docs/concepts/performance.md")) ?? [];
+    const told = part("## Why Skein").match(/\d+,000/g) ?? [];
+    expect(told).toHaveLength(3);
+    for (const figure of told) expect(cells).toContain(` ${figure} `);
+  });
+
+  test("shows an agent that is valid", () => {
+    const [, yaml = ""] = /```yaml\n(.*?)```/s.exec(part("## An agent")) ?? [];
+    const { agent } = fileSchemas({
+      hooks,
+      backends: BackendOptions,
+      tools: () => [],
+      mcpServers: z.unknown(),
+    });
+    expect(agent.safeParse(parse(yaml).agents.support).error).toBeUndefined();
+  });
 });
 
 test("every row of a table stands below a head", () => {
