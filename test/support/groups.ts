@@ -5,7 +5,7 @@ import { posix } from "node:path";
 
 /** `npm run check` has them: they read sources and documents, or try the tests' own tools. */
 const ABOUT_SOURCES = [
-  "test/{functions,long-work,prose,release,rooms}.test.ts",
+  "test/{functions,long-work,prose,release,rooms,sentences}.test.ts",
   "test/bench/*.test.ts",
   "test/support/{flaky,needing}.test.ts",
 ];
