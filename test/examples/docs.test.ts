@@ -268,6 +268,16 @@ test("configuration.md lists every key of an agent", () => {
   );
 });
 
+const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
+  [...read(file).matchAll(/^```yaml\n(# (?:config\/)?server\.yaml\n[\s\S]*?)^```/gm)].map(
+    ([, block = ""]) => [file, block] as const,
+  ),
+);
+
+test.each(serverBlocks)("the server takes the settings of %s as they are written: %#", (_, block) => {
+  expect(ServerConfig.safeParse(parse(block)).error).toBeUndefined();
+});
+
 test("models.md lists every key of a model, and of a script's turn", () => {
   const told = firstNames(rows("docs/reference/models.md", "## Choosing a model"));
   expect(told.toSorted()).toEqual(["fallback", ...Object.keys(ModelConfig.shape)].toSorted());
