@@ -27,6 +27,14 @@ export default defineConfig({
   },
   vite: { build: { chunkSizeWarningLimit: 4_000 } },
   markdown: {
+    // As a forge does, whose anchors the pages and the `type` of an error use.
+    anchor: {
+      slugify: (title) =>
+        title
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N}_ -]/gu, "")
+          .replaceAll(" ", "-"),
+    },
     config(md) {
       const { fence } = md.renderer.rules;
       md.renderer.rules.fence = (tokens, at, ...rest) => {

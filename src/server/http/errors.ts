@@ -8,6 +8,7 @@ import type { z } from "zod";
 import { AppError, type ErrorCode } from "../../agent/core/errors.ts";
 import { exhausted } from "../../agent/core/failures.ts";
 import { isClientDisconnect } from "./client-disconnect.ts";
+import { errorPage } from "./error-page.ts";
 import type { Problem } from "./schemas.ts";
 
 const STATUS: Record<ErrorCode, number> = {
@@ -70,9 +71,10 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is longer than any id."],
 };
 
-/** The body of an error. `type` keeps its default: the code identifies the error. */
+/** The body of an error. */
 export function problem(error: AppError, instance: string, request_id: string): z.infer<typeof Problem> {
   return {
+    type: errorPage(error.code),
     title: error.code.replaceAll("_", " "),
     status: STATUS[error.code],
     code: error.code,
@@ -170,7 +172,7 @@ export function refuseOddRequests(server: Server): void {
 }
 
 function refuseOn(socket: Duplex, [status, code, title, detail]: Refusal): void {
-  const body = JSON.stringify({ title, status, code, detail, instance: "" });
+  const body = JSON.stringify({ type: errorPage(code), title, status, code, detail, instance: "" });
   const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: application/problem+json\r\nConnection: close`;
   socket.end(`${head}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }

@@ -11,6 +11,7 @@ import type { PhaseName } from "../../protocol/phase.ts";
 
 export const Problem = z
   .object({
+    type: z.url().describe("Address of the section on the code in the documentation."),
     title: z.string(),
     status: z.int(),
     code: z.string(),

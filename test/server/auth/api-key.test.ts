@@ -47,7 +47,8 @@ describe("an API key", () => {
     expect(await ask()).toEqual({
       ...{ status: 401, challenge: 'Bearer realm="skein"' },
       body: {
-        ...{ title: "unauthorized", status: 401, code: "unauthorized" },
+        ...{ type: expect.stringMatching(/#unauthorized$/), title: "unauthorized" },
+        ...{ status: 401, code: "unauthorized" },
         detail: expect.stringContaining("Authorization: Bearer sk_"),
       },
     });

@@ -1,9 +1,10 @@
-import { globSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
+import packageJson from "../../../package.json" with { type: "json" };
 import type { App } from "../../../src/app.ts";
 import { startServer } from "../../support/server.ts";
 
@@ -16,7 +17,10 @@ const run = "/threads/t1/runs";
 const isOpen = async ({ server: { server } }: App) =>
   (await promisify(server.getConnections.bind(server))()) > 0;
 
+const ERRORS = "docs/reference/errors.md";
+
 interface Problem {
+  type: string;
   status: number;
   code: string;
   detail: string;
@@ -163,6 +167,8 @@ describe("every refusal is a problem with the right status and a sentence that h
     expect(response.headers.get("content-type")).toContain("application/problem+json");
     expect(problem.detail).toMatch(detail);
     expect(problem.instance).not.toContain("?");
+    expect(problem.type).toBe(`${packageJson.homepage}/blob/main/${ERRORS}#${code}`);
+    expect(readFileSync(ERRORS, "utf8")).toContain(`\n### ${code}\n`);
   });
 
   test("prototype keys in a body change nothing", async () => {

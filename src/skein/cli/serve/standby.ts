@@ -2,8 +2,10 @@
 
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
+import { errorPage } from "../../../server/http/error-page.ts";
 
 const BODY = JSON.stringify({
+  type: errorPage("unavailable"),
   title: "unavailable",
   status: 503,
   code: "unavailable",
