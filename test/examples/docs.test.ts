@@ -12,6 +12,7 @@ import type { UserMay } from "../../src/agent/core/hook.ts";
 import { hooks } from "../../src/agent/hooks/index.ts";
 import { Turn } from "../../src/agent/models/scripted.ts";
 import { parseDuration } from "../../src/lib/units.ts";
+import { StreamEvent } from "../../src/protocol/event.ts";
 import { BackendOptions, backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
 import { isWirePath } from "../../src/server/config/wire-names.ts";
@@ -200,6 +201,21 @@ test("errors.md describes every code: its status, its cause and its remedy", () 
   ].map(([, code, status]) => [code, status]);
   expect(statuses.length).toBeGreaterThan(20);
   expect(described.toSorted()).toEqual(statuses.toSorted());
+});
+
+test("events.md lists every event of a run with its fields", () => {
+  const listed = new Map(
+    rows("docs/reference/events.md", "## Events of a run").map(([event = "", data = ""]) => [event, data]),
+  );
+  for (const { shape } of StreamEvent.options) {
+    const row = listed.get(`\`${shape.event.value}\``) ?? "";
+    if ("shape" in shape.data) {
+      const fields = Object.entries<z.ZodType>(shape.data.shape).map(
+        ([name, value]) => name + (value.isOptional() ? "?" : ""),
+      );
+      expect(firstNames([[row]]), shape.event.value).toEqual(fields);
+    } else expect(row).toMatch(/delta.*reasoning_delta.*tool_call/);
+  }
 });
 
 const routesOfOpenApi = () =>
