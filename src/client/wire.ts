@@ -5,8 +5,11 @@ export type SignInOptions = {
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
   /** With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret. */
   oidc?: {
+    /** Client id of the page at the issuer. With it people sign in on the page. */
     client_id: string;
+    /** Scopes that the page requests. With `offline_access` most issuers return a refresh token. */
     scopes: string;
+    /** Token that the page sends; its audience is `auth.jwt.audience`. Use `id_token` when access tokens are no JWTs. */
     token: "access_token" | "id_token";
     authorization_endpoint: string;
     token_endpoint: string;
@@ -1004,9 +1007,11 @@ export type SentRequest = {
   model: string;
   /** Those of the run, in place of the model's own. */
   settings: {
+    /** Sampling temperature. Anthropic takes at most 1. */
     temperature?: number | undefined;
+    /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
     max_tokens?: number | undefined;
-    /** Tokens the model may spend on thinking. */
+    /** Maximum tokens for thinking. */
     thinking?: number | undefined;
     /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
@@ -1276,9 +1281,11 @@ export type StartRun = {
   calls?: GivenCall[] | undefined;
   /** `provider:model` instead of the agent's own. */
   model?: string | undefined;
+  /** Sampling temperature. Anthropic takes at most 1. */
   temperature?: number | undefined;
+  /** Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own. */
   max_tokens?: number | undefined;
-  /** Tokens the model may spend on thinking. */
+  /** Maximum tokens for thinking. */
   thinking?: number | undefined;
   /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
@@ -1680,39 +1687,43 @@ export interface Operations {
   "POST /threads/{thread_id}/permissions": {
     path: { thread_id: string };
     body: {
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       allow?: string | undefined;
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       deny?: string | undefined;
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       ask?: string | undefined;
+      /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Commands that begin with one of these; whole words. */
+      /** Words with which a command begins, one of a list. */
       command_prefix?: string[] | undefined;
-      /** RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part. */
+      /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
-      /** Exactly these arguments. */
+      /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
       /** A rule with the same id is replaced. Default: derived from the conditions. */
       id?: string | undefined;
-      /** Higher first, within a scope. Default: `0`. */
+      /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
-      /** To the model when it denies, to the person when it asks. */
+      /** Text for the model when the rule denies, or for the person when it asks. */
       message?: string | undefined;
+      /** Note for people who read the rule. */
       description?: string | undefined;
-      /** The long form, with `matcher`, instead of allow, deny or ask. */
+      /** Long form, with `matcher`, which replaces `allow`, `deny` and `ask`. */
       decision?: "allow" | "deny" | "ask" | undefined;
+      /** Conditions of the long form. */
       matcher?: {
-        /** A tool's name, or a glob of names. */
+        /** Name of a tool, or a glob of names. */
         tool?: string | undefined;
+        /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Commands that begin with one of these; whole words. */
+        /** Words with which a command begins, one of a list. */
         command_prefix?: string[] | undefined;
-        /** RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part. */
+        /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;
-        /** Exactly these arguments. */
+        /** Exact arguments of the call. */
         arguments?: Record<string, unknown> | undefined;
-        /** Every call. */
+        /** Matches every call. */
         all?: true | undefined;
       } | undefined;
     };
@@ -1739,39 +1750,43 @@ export interface Operations {
   "POST /agents/{name}/permissions": {
     path: { name: string };
     body: {
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       allow?: string | undefined;
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       deny?: string | undefined;
-      /** A tool's name, or a glob of names. */
+      /** Name of a tool, or a glob of names. */
       ask?: string | undefined;
+      /** Category of the tool. */
       category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-      /** Commands that begin with one of these; whole words. */
+      /** Words with which a command begins, one of a list. */
       command_prefix?: string[] | undefined;
-      /** RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part. */
+      /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
       regex?: string | undefined;
-      /** Exactly these arguments. */
+      /** Exact arguments of the call. */
       arguments?: Record<string, unknown> | undefined;
       /** A rule with the same id is replaced. Default: derived from the conditions. */
       id?: string | undefined;
-      /** Higher first, within a scope. Default: `0`. */
+      /** Priority within the scope; the highest comes first. Default: `0`. */
       priority?: number | undefined;
-      /** To the model when it denies, to the person when it asks. */
+      /** Text for the model when the rule denies, or for the person when it asks. */
       message?: string | undefined;
+      /** Note for people who read the rule. */
       description?: string | undefined;
-      /** The long form, with `matcher`, instead of allow, deny or ask. */
+      /** Long form, with `matcher`, which replaces `allow`, `deny` and `ask`. */
       decision?: "allow" | "deny" | "ask" | undefined;
+      /** Conditions of the long form. */
       matcher?: {
-        /** A tool's name, or a glob of names. */
+        /** Name of a tool, or a glob of names. */
         tool?: string | undefined;
+        /** Category of the tool. */
         category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
-        /** Commands that begin with one of these; whole words. */
+        /** Words with which a command begins, one of a list. */
         command_prefix?: string[] | undefined;
-        /** RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part. */
+        /** Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part. */
         regex?: string | undefined;
-        /** Exactly these arguments. */
+        /** Exact arguments of the call. */
         arguments?: Record<string, unknown> | undefined;
-        /** Every call. */
+        /** Matches every call. */
         all?: true | undefined;
       } | undefined;
     };

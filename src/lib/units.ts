@@ -18,40 +18,49 @@ export function parseDuration(written: string | number, most = MAX_MS): number |
 }
 
 /** A configured duration, in milliseconds. */
-export const Duration = z.union([z.string(), z.number()]).transform((written, context) => {
-  const ms = parseDuration(written);
-  if (ms !== undefined) return ms;
-  context.addIssue({
-    code: "custom",
-    message: "must be a duration of at most 24 days, such as 10s, 15m or 1h, or a number of seconds",
+export const Duration = z
+  .union([z.string(), z.number()])
+  .meta({ title: "duration" })
+  .transform((written, context) => {
+    const ms = parseDuration(written);
+    if (ms !== undefined) return ms;
+    context.addIssue({
+      code: "custom",
+      message: "must be a duration of at most 24 days, such as 10s, 15m or 1h, or a number of seconds",
+    });
+    return z.NEVER;
   });
-  return z.NEVER;
-});
 
 /** How long something is kept, in milliseconds; `forever` is infinite. No timer may wait for it. */
-export const Lifetime = z.union([z.string(), z.number()]).transform((written, context) => {
-  const ms = written === "forever" ? Number.POSITIVE_INFINITY : parseDuration(written, MAX_KEPT_MS);
-  if (ms !== undefined && ms > 0) return ms;
-  context.addIssue({
-    code: "custom",
-    message: "must be a duration longer than 0 s, such as 15m, 24h or 365d, or `forever`",
+export const Lifetime = z
+  .union([z.string(), z.number()])
+  .meta({ title: "duration or `forever`" })
+  .transform((written, context) => {
+    const ms = written === "forever" ? Number.POSITIVE_INFINITY : parseDuration(written, MAX_KEPT_MS);
+    if (ms !== undefined && ms > 0) return ms;
+    context.addIssue({
+      code: "custom",
+      message: "must be a duration longer than 0 s, such as 15m, 24h or 365d, or `forever`",
+    });
+    return z.NEVER;
   });
-  return z.NEVER;
-});
 
 /**
  * A configured duration of at most `most` seconds, in seconds: a number of them, or a text such as 10m. What it yields may be read
  * again, as options of hooks are.
  */
 export const Seconds = (most: number, accepts: (seconds: number) => boolean = (seconds) => seconds > 0) =>
-  z.union([z.number(), z.string()]).transform((written, context) => {
-    const seconds = (parseDuration(written) ?? Number.NaN) / 1000;
-    if (seconds <= most && accepts(seconds)) return seconds;
-    const least = accepts(0) ? "" : " above 0";
-    const message = `must be a duration${least} of at most ${most} s, such as 90s or 10m, or a number of seconds`;
-    context.addIssue({ code: "custom", message });
-    return z.NEVER;
-  });
+  z
+    .union([z.number(), z.string()])
+    .meta({ title: "duration" })
+    .transform((written, context) => {
+      const seconds = (parseDuration(written) ?? Number.NaN) / 1000;
+      if (seconds <= most && accepts(seconds)) return seconds;
+      const least = accepts(0) ? "" : " above 0";
+      const message = `must be a duration${least} of at most ${most} s, such as 90s or 10m, or a number of seconds`;
+      context.addIssue({ code: "custom", message });
+      return z.NEVER;
+    });
 
 /** Powers of 1024. */
 const SIZE_UNITS: Readonly<Record<string, number>> = {
@@ -71,9 +80,12 @@ export function parseSize(written: string | number): number | undefined {
 }
 
 /** A configured size, in bytes. */
-export const Size = z.union([z.string(), z.number()]).transform((written, context) => {
-  const bytes = parseSize(written);
-  if (bytes !== undefined) return bytes;
-  context.addIssue({ code: "custom", message: "must be a size such as 512m or 2g, or a number of bytes" });
-  return z.NEVER;
-});
+export const Size = z
+  .union([z.string(), z.number()])
+  .meta({ title: "size" })
+  .transform((written, context) => {
+    const bytes = parseSize(written);
+    if (bytes !== undefined) return bytes;
+    context.addIssue({ code: "custom", message: "must be a size such as 512m or 2g, or a number of bytes" });
+    return z.NEVER;
+  });

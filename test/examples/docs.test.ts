@@ -6,12 +6,10 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
+import { tablesIn, undescribed, withTables } from "../../script/docs-tables.ts";
 import { fileSchemas } from "../../src/agent/agents/schema.ts";
-import { ModelConfig } from "../../src/agent/core/agent.ts";
 import type { UserMay } from "../../src/agent/core/hook.ts";
 import { hooks } from "../../src/agent/hooks/index.ts";
-import { Turn } from "../../src/agent/models/scripted.ts";
-import { parseDuration } from "../../src/lib/units.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
 import { BackendOptions, backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
@@ -44,7 +42,7 @@ function defaultsOf(options: z.ZodType): [string, unknown][] {
 }
 
 test("the hooks that users may change are those that say so", () => {
-  const [disabled, switched, configured] = rows("docs/reference/configuration.md", "## User overrides")
+  const [disabled, switched, configured] = rows("docs/guides/limit-overrides.md", "## Changeable hooks")
     .slice(2)
     .map(([, cell = ""]) => firstNames([[cell]]).toSorted());
   const named = (how: UserMay) => hooks.filter(({ userMay }) => userMay === how).map(({ name }) => name);
@@ -53,8 +51,8 @@ test("the hooks that users may change are those that say so", () => {
   expect(configured).toEqual(named("configure").toSorted());
 });
 
-test("hooks.md lists all hooks in the order in which they surround an agent, and which of them are on without a word", () => {
-  const [, , ...listed] = rows("docs/reference/hooks.md", "## Built-in hooks");
+test("reference/hooks lists all hooks in the order in which they surround an agent, and which of them are on without a word", () => {
+  const [, , ...listed] = rows("docs/reference/hooks/README.md", "## Built-in hooks");
   const isActive = ({ activeByDefault }: (typeof hooks)[number]) => activeByDefault(agentWith());
   expect(listed.map(([cell = "", on]) => [/^\[`(\w+)`\]/.exec(cell)?.[1], on?.startsWith("always")])).toEqual(
     hooks.map((hook) => [hook.name, isActive(hook)]),
@@ -245,43 +243,36 @@ test("the pages of docs/reference/wires list every route of the wires, and only 
   expect(new Set(told)).toEqual(new Set(routes.map((route) => route.replaceAll(/\{(\w+)\}/g, ":$1"))));
 });
 
-test("configuration.md lists every setting of the server with its default", () => {
-  const leaves = (value: object, path: string): [string, unknown][] =>
-    Object.entries(value).flatMap(([key, each]) => {
-      if (Array.isArray(each)) return [[path + key, each.join(", ") || "none"] as [string, unknown]];
-      if (typeof each === "object") return leaves(each, `${path}${key}.`);
-      return [[path + key, each] as [string, unknown]];
-    });
-  const told = new Map(
-    rows("docs/reference/configuration.md", "## The server").map(([key = "", , value = ""]) => [key, value]),
-  );
-  for (const [key, value] of leaves(ServerConfig.parse({}), "")) {
-    const written = told.get(`\`${key}\``);
-    expect([String(value), String(value)], key).toContain(
-      /^\d+[a-z]+$/.test(written ?? "") ? String(parseDuration(written ?? "")) : written,
-    );
-  }
+const pages = () => globSync("docs/**/*.md", { cwd: ROOT });
+
+test("the generated tables of the pages are up to date", () => {
+  expect(pages().filter((file) => withTables(read(file)) !== read(file))).toEqual([]);
 });
 
-test("configuration.md lists every key of an agent", () => {
-  const { agent } = fileSchemas({
-    hooks,
-    backends: BackendOptions,
-    tools: () => [],
-    mcpServers: z.unknown(),
-  });
-  const told = firstNames(rows("docs/reference/configuration.md", "## Agents"));
-  expect(told.toSorted()).toEqual(
-    [
-      "agents",
-      "defaults",
-      "mcp_servers",
-      "models",
-      "plugins",
-      "version",
-      ...Object.keys(agent.shape),
-    ].toSorted(),
-  );
+test("a page has the table of each schema: hooks, agents.yaml, server.yaml, MCP servers, models, quotas and commands", () => {
+  const names = pages().flatMap((file) => tablesIn(read(file)));
+  const isShown = (name: string) => names.includes(name);
+  const sections = names.flatMap((name) => /^server\.yaml\/(.*)/.exec(name)?.[1]?.split(",") ?? []);
+  const needed = [
+    ...hooks.filter(({ options }) => defaultsOf(options).length > 0).map(({ name }) => `hooks/${name}`),
+    ...["agents.yaml/file", "agents.yaml/agent", "agents.yaml/interrupts", "mcp/http", "mcp/stdio"],
+    ...[
+      "guardrails/check",
+      "permissions/rule",
+      "models/model",
+      "models/turn",
+      "quotas/quota",
+      "quotas/price",
+    ],
+    "environment",
+  ];
+  expect(needed.filter((name) => !isShown(name))).toEqual([]);
+  expect(sections.toSorted()).toEqual(Object.keys(ServerConfig.shape).toSorted());
+});
+
+test("each row of a generated table describes its key", () => {
+  const names = pages().flatMap((file) => tablesIn(read(file)));
+  expect(names.flatMap((name) => undescribed(name).map((key) => `${name}: ${key}`))).toEqual([]);
 });
 
 const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
@@ -293,28 +284,6 @@ const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
 test.each(serverBlocks)("the server takes the settings of %s as they are written: %#", (_, block) => {
   expect(ServerConfig.safeParse(parse(block)).error).toBeUndefined();
 });
-
-test("models.md lists every key of a model, and of a script's turn", () => {
-  const told = firstNames(rows("docs/reference/models.md", "## Choosing a model"));
-  expect(told.toSorted()).toEqual(["fallback", ...Object.keys(ModelConfig.shape)].toSorted());
-  const script = firstNames(rows("docs/reference/models.md", "## The scripted model"));
-  for (const key of Object.keys(Turn.shape)) expect(script).toContain(key);
-});
-
-test.each(hooks.map((hook) => [hook.name, hook] as const))(
-  "the page that hooks.md names lists every option of %s with its default",
-  (name, { options }) => {
-    const isExtra = read("docs/reference/hooks.md").includes(`(extra-hooks.md#${name})`);
-    const page = isExtra ? "docs/reference/extra-hooks.md" : "docs/reference/hooks.md";
-    const told = rows(page, `### ${name}`).map(([option, value]) => `${option} ${value}`);
-    const written = (value: unknown) => {
-      if (value === undefined) return "–";
-      return Array.isArray(value) && value.length === 0 ? "none" : String(value);
-    };
-    for (const [option, value] of defaultsOf(options))
-      expect(told).toContain(`\`${option}\` ${written(value)}`);
-  },
-);
 
 test.each(backends.map((backend) => [backend.type, backend] as const))(
   "backends.md lists every option of %s with its default",

@@ -207,8 +207,11 @@ test("functions in the shape of other frameworks are hooks of an agent", async (
   expect(byName("look")).toMatchObject({ content: "a tree" });
 });
 
-test("docs/reference/hooks.md shows every one of these files as it is", async () => {
-  const page = await readFile(new URL("../../docs/reference/hooks.md", import.meta.url), "utf8");
+test("docs/guides/come-from-another-framework.md shows every one of these files as it is", async () => {
+  const page = await readFile(
+    new URL("../../docs/guides/come-from-another-framework.md", import.meta.url),
+    "utf8",
+  );
   for (const file of await readdir(folder)) {
     const code = await readFile(new URL(file, folder), "utf8");
     expect(page, file).toContain(`\`\`\`ts\n${code}\`\`\``);

@@ -34,7 +34,10 @@ function readGroup(folder: string): DefaultTheme.SidebarItem {
       into = [];
       items.push({ text: group, items: into, collapsed: true });
     } else if (text !== undefined && path !== undefined)
-      into.push({ text: text.replaceAll("`", ""), link: `/${posix.join(folder, path)}` });
+      into.push({
+        text: text.replaceAll("`", ""),
+        link: `/${posix.join(folder, path)}`.replace(/README$/, ""),
+      });
   }
   const [, title = folder] = /^# (.+)$/m.exec(text) ?? [];
   return {

@@ -36,10 +36,10 @@ export function fileSchemas(parts: Parts) {
     models: z
       .record(ModelName, ModelSpec)
       .optional()
-      .describe("Names for models, which agents, runs and hooks may use where they name a model."),
+      .describe("Your own names for models. Agents, runs and hooks use them like other model names."),
     mcp_servers: parts.mcpServers
       .optional()
-      .describe("Other programs whose tools agents may name as `mcp__<server>__<tool>`."),
+      .describe("MCP servers by name. Agents use their tools as `mcp__<server>__<tool>`."),
   };
   return {
     agent,
@@ -52,41 +52,43 @@ export function fileSchemas(parts: Parts) {
 function agentSchema({ backends, hooks, tools }: Parts) {
   return AgentFields.extend({
     model: ModelSpec.optional().describe(
-      "`provider:model` or a map. Default: a model that the environment has a key for, else the built-in demo.",
+      "Model: `provider:model` or a map. Default: a model with a key in the environment, otherwise the built-in demo.",
     ),
     backend: backends
       .optional()
-      .describe("Where the agent's files and commands live. Without one it has none."),
+      .describe("Place for the files and commands of the agent. Without a backend the agent has neither."),
     tools: z
       .array(toolName(tools().map(({ name }) => name)))
       .optional()
       .describe(
-        "Names and globs of tools. An empty list leaves out all built-in tools; one that names a built-in tool, all that it does not name.",
+        "Names and globs of tools. A list that names a built-in tool, or an empty list, removes every built-in tool that it does not name.",
       ),
     permissions: (hooks.find(({ name }) => name === "permissions")?.options ?? z.never())
       .optional()
-      .describe("Which calls run, which are refused, and which a person approves: short for the hook."),
+      .describe("Rules for tool calls: short for the options of the hook `permissions`."),
     hooks: hookSettings(hooks)
       .optional()
-      .describe("Switched off, on, or on with options; the order is fixed."),
+      .describe("Hooks by name: `true`, `false` or a map of options. The order is fixed."),
   });
 }
 
 /** Several agents with shared `defaults`. */
 function agentsSchema(agent: AgentSchema) {
   return z.strictObject({
-    version: z.literal(1).optional(),
+    version: z.literal(1).optional().describe("Version of the format."),
     defaults: agent
       .omit({ description: true, suggestions: true })
       .partial()
       .optional()
       .describe(
-        "Fields that agents do not set themselves. `hooks` are merged one by one, all other fields as a whole.",
+        "Defaults for the keys of every agent. Skein merges `hooks` one by one and replaces all other keys as a whole.",
       ),
     agents: z
       .record(AgentName, agent)
       .refine((agents) => Object.keys(agents).length > 0, "must hold at least one agent")
-      .describe("The first one, or the one called `default`, answers when a run names none."),
+      .describe(
+        "Agents by name. The agent `default`, otherwise the first agent, answers when a run names none.",
+      ),
   });
 }
 

@@ -12,15 +12,23 @@ const SINGLE = z.string().regex(/^\S(.*\S)?$/, "must be provider:model, for exam
 
 /** A model in its map form; the short form is the string `provider:model`, or a well-known name alone. */
 export const ModelConfig = ModelSettings.extend({
-  provider: z.string().min(1),
-  model: z.string().min(1),
-  base_url: z.url().optional(),
-  api_key: z.string().min(1).optional().describe("Better not in the file itself: use api_key_env."),
-  api_key_env: z.string().min(1).optional().describe("The environment variable that holds the key."),
+  provider: z.string().min(1).describe("Name of the provider, such as `openai`."),
+  model: z.string().min(1).describe("Name of the model at the provider."),
+  base_url: z.url().optional().describe("Address of the provider, or of a server that speaks its protocol."),
+  api_key: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("API key. Prefer `api_key_env`, which keeps the key out of the file."),
+  api_key_env: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Environment variable that contains the key. Default: the provider's own variable."),
   traceparent: z
     .boolean()
     .optional()
-    .describe("Whether requests say which trace they are part of. Default: to a gateway of your own only."),
+    .describe("Sends the header `traceparent` with each request. Default: only to an address of your own."),
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
@@ -51,7 +59,7 @@ export const ModelSpec = z.union(
       fallback: z
         .array(z.union([SINGLE, ModelConfig]))
         .optional()
-        .describe("Tried in order while the models before are unavailable."),
+        .describe("Models to try in order when the models before them are unavailable."),
     }),
   ],
   {
@@ -84,25 +92,28 @@ const Subagent = z.union([
     backend: z
       .enum(["shared", "own"])
       .default("shared")
-      .describe("Whether it works where this agent works, or in its own backend."),
+      .describe("`shared`: the subagent works in the backend of this agent. `own`: it works in its own."),
   }),
 ]);
 
 /** Agents in YAML, without `backend` and `hooks`: the rooms that implement them add their schemas. */
 export const AgentFields = z.strictObject({
-  description: z.string().optional(),
+  description: z
+    .string()
+    .optional()
+    .describe("Description for people, and for agents that delegate to this one."),
   prefix: z
     .string()
     .trim()
     .min(1)
     .max(16)
     .optional()
-    .describe("The mark that front ends show before its name, such as an emoji."),
+    .describe("Mark that front ends show before the name of the agent, such as an emoji."),
   suggestions: z
     .array(z.string().trim().min(1).max(200))
     .max(6)
     .optional()
-    .describe("What front ends offer a person to ask first."),
+    .describe("First questions that front ends offer to a person."),
   model: ModelSpec.optional(),
   system_prompt: z
     .union([
@@ -111,56 +122,68 @@ export const AgentFields = z.strictObject({
       z.array(z.strictObject({ id: z.string().min(1), text: z.string().min(1) })).min(1),
     ])
     .optional()
-    .describe("A text, a list of blocks, or `file:` with a path beside this file."),
+    .describe(
+      "System prompt: a text, `{file: path}` relative to this file, or a list of `{id, text}`. Maximum size of a file: 256 KiB.",
+    ),
   identity: z
     .union([z.literal(true), z.string().trim().min(1).max(4096)])
     .optional()
-    .describe("Who the agent is: the beginning of its prompt. `true`: its name and description."),
+    .describe("First sentence of the prompt: who the agent is. `true` uses its name and description."),
   context: z
     .array(z.union([z.string().trim().min(1), z.strictObject({ file: z.string().min(1) })]))
     .min(1)
     .optional()
-    .describe("Project knowledge for its prompt: texts, or `file:` with paths beside this file."),
+    .describe(
+      "Project knowledge for the prompt: texts and `{file: path}`, at most 262,144 characters together.",
+    ),
   behavioral_hints: z
     .boolean()
     .optional()
-    .describe("Adds advice on how to work to its prompt: look first, check, be brief."),
+    .describe("Adds standard advice to the prompt: look first, check, be brief."),
   output_schema: OutputSchema.optional().describe(
-    "JSON Schema (2020-12) of an object: every run's final answer is JSON of it, which `done` and the run have as `output`.",
+    "JSON Schema (2020-12) of an object. The final answer of every run matches it; `done` and the run contain it as `output`.",
   ),
-  context_window: z.int().min(1000).default(128_000).describe("In tokens."),
-  max_iterations: z.int().min(0).default(25).describe("Model calls in one run; 0 = no limit."),
-  tools: z.array(z.string().min(1)).optional().describe("Names and globs."),
+  context_window: z.int().min(1000).default(128_000).describe("Context window of the model in tokens."),
+  max_iterations: z
+    .int()
+    .min(0)
+    .default(25)
+    .describe("Maximum number of model calls in one run. 0 means no limit."),
+  tools: z.array(z.string().min(1)).optional().describe("Names and globs of tools."),
   skills: Paths.extend({
     include: z.array(z.string()).default([]),
     exclude: z.array(z.string()).default([]),
-  }).optional(),
-  memory: Paths.optional(),
+  })
+    .optional()
+    .describe("Skills: `paths` of folders in the backend, and globs of names to `include` and `exclude`."),
+  memory: Paths.optional().describe("Memory: `paths` of files in the backend."),
   subagents: z
     .array(Subagent)
     .default([])
-    .describe("Agents that it may delegate to, by name or with the backend they work in."),
+    .describe("Agents that this agent may delegate to: names, or `{agent, backend}`."),
   max_delegation_depth: z
     .int()
     .min(0)
     .default(3)
-    .describe("The depth below the user's own thread down to which it may delegate; 0 = never."),
+    .describe(
+      "Maximum depth of delegation below the user's own thread. 0 means that the agent never delegates.",
+    ),
   interrupts: z
     .strictObject({
       expires_after: Duration.optional().describe(
-        "How long a question stays open. Default: until it is answered.",
+        "Maximum time that a question stays open. Default: no limit.",
       ),
       on_expiry: z
         .enum(["approve", "deny"])
         .default("deny")
-        .describe("The decision on an expired approval; an expired question is always denied."),
+        .describe("Decision on an expired approval. The server always denies an expired question."),
       unattended: z
         .boolean()
         .default(false)
-        .describe("No one is available to answer: every question is denied at once."),
+        .describe("Denies every question at once, because no person is available."),
     })
     .optional()
-    .describe("How unanswered questions are decided."),
+    .describe("Decisions on unanswered questions."),
 });
 
 /** An agent as the configuration names it, complete and checked. */

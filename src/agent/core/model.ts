@@ -36,9 +36,20 @@ export const ToolChoice = z
 export type ToolChoice = z.infer<typeof ToolChoice>;
 
 export const ModelSettings = z.object({
-  temperature: z.number().min(0).max(2).optional(),
-  max_tokens: z.int().positive().optional(),
-  thinking: z.int().min(1024).optional().describe("Tokens the model may spend on thinking."),
+  temperature: z
+    .number()
+    .min(0)
+    .max(2)
+    .optional()
+    .describe("Sampling temperature. Anthropic takes at most 1."),
+  max_tokens: z
+    .int()
+    .positive()
+    .optional()
+    .describe(
+      "Maximum tokens of one answer. Default: 8,192 for Anthropic and under a budget, otherwise the provider's own.",
+    ),
+  thinking: z.int().min(1024).optional().describe("Maximum tokens for thinking."),
   tool_choice: ToolChoice.optional(),
 });
 export type ModelSettings = z.infer<typeof ModelSettings>;

@@ -12,9 +12,7 @@ export const MAX_PLUGINS = 64;
 export const PluginList = z
   .array(PluginModule)
   .max(MAX_PLUGINS)
-  .describe(
-    "Modules with own code: paths relative to this file, such as `./my-hooks.ts`, or installed packages.",
-  );
+  .describe("Plugins: paths relative to this file, such as `./my-hooks.ts`, or installed packages.");
 
 /** One entry of such a list. */
 export interface PluginRef {

@@ -7,7 +7,12 @@ import { userMessage } from "../core/message.ts";
 export const context = defineHook({
   name: "context",
   options: z.strictObject({
-    text: z.string().trim().min(1).max(65_536).describe("What the user is made to say first."),
+    text: z
+      .string()
+      .trim()
+      .min(1)
+      .max(65_536)
+      .describe("Text that the model reads as the user's first message."),
   }),
   activeByDefault: () => false,
   create({ text }) {

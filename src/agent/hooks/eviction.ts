@@ -27,9 +27,11 @@ export const eviction = defineHook({
   name: "eviction",
   options: z
     .strictObject({
-      max_chars: characters.default(80_000).describe("Longer results are evicted."),
-      head: characters.default(2000).describe("Characters that stay of the beginning."),
-      tail: characters.default(2000).describe("Characters that stay of the end."),
+      max_chars: characters
+        .default(80_000)
+        .describe("Maximum length of a result in characters. A longer result goes to a file."),
+      head: characters.default(2000).describe("Characters to keep from the beginning."),
+      tail: characters.default(2000).describe("Characters to keep from the end."),
     })
     .refine(({ max_chars, head, tail }) => head + tail <= max_chars, "head and tail must fit into max_chars"),
   activeByDefault: () => true,

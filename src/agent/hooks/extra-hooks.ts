@@ -28,13 +28,13 @@ export const stallDetection = extraHook(
   {
     name: "stall_detection",
     options: z.strictObject({
-      window: z.int().min(2).max(100).default(6).describe("The newest results, so many, are compared."),
+      window: z.int().min(2).max(100).default(6).describe("Number of recent results to compare."),
       alike: z
         .number()
         .gt(0)
         .lt(1)
         .default(0.8)
-        .describe("Part of them that say what another one of them has said before."),
+        .describe("Fraction of results that repeat an earlier result (0–1)."),
     }),
   },
   () => import("./extra/stall-detection.ts"),
@@ -45,7 +45,7 @@ export const failureReflection = extraHook(
     name: "failure_reflection",
     userMay: "configure",
     options: z.strictObject({
-      after: z.int().min(1).max(100).default(2).describe("Steps in a row in which every call failed."),
+      after: z.int().min(1).max(100).default(2).describe("Number of failed steps in a row."),
     }),
   },
   () => import("./extra/failure-reflection.ts"),
@@ -61,8 +61,15 @@ export const slidingWindow = extraHook(
         .min(2)
         .max(100_000)
         .default(100)
-        .describe("Messages that a request may hold; the newest turn and system messages may exceed it."),
-      keep: z.number().gt(0).max(1).default(0.5).describe("Part of them that stays when the window slides."),
+        .describe(
+          "Maximum number of messages in a request. The most recent turn and system messages may exceed it.",
+        ),
+      keep: z
+        .number()
+        .gt(0)
+        .max(1)
+        .default(0.5)
+        .describe("Fraction of `max_messages` to keep when the window moves (0–1)."),
     }),
   },
   () => import("./extra/sliding-window.ts"),
@@ -102,14 +109,19 @@ export const progressReminder = extraHook(
     name: "progress_reminder",
     userMay: "configure",
     options: z.strictObject({
-      every: z.int().min(1).max(1000).default(5).describe("Model calls without a change of the todos."),
+      every: z
+        .int()
+        .min(1)
+        .max(1000)
+        .default(5)
+        .describe("Number of model calls without a change of the todos."),
       last: z
         .int()
         .min(0)
         .max(100)
         .default(3)
         .describe(
-          "Model calls left of max_iterations when the model is reminded, and at the last; 0 = never.",
+          "Number of remaining model calls at which the model is reminded, and again at the last. 0 means never.",
         ),
     }),
   },

@@ -15,10 +15,13 @@ export const loopDetection = defineHook({
   name: "loop_detection",
   options: z
     .strictObject({
-      window: times.default(10).describe("The newest calls, so many, are compared."),
-      warn_at: times.default(3).describe("So many equal ones among them: the model is warned."),
-      end_at: times.default(5).describe("So many equal ones among them: the run ends."),
-      except: z.array(z.string().min(1)).default([]).describe("Tools that may be called repeatedly."),
+      window: times.default(10).describe("Number of recent calls to compare."),
+      warn_at: times.default(3).describe("Number of equal calls after which the model is warned."),
+      end_at: times.default(5).describe("Number of equal calls after which the run ends."),
+      except: z
+        .array(z.string().min(1))
+        .default([])
+        .describe("Tools that the model may call repeatedly, such as one that polls a job."),
     })
     .refine(
       ({ window, warn_at, end_at }) => warn_at < end_at && end_at <= window,

@@ -16,17 +16,28 @@ import type { Run } from "../core/tool.ts";
 const Options = z.strictObject({
   patience: Seconds(3600, (seconds) => seconds >= 0)
     .prefault(60)
-    .describe("How long after its first failure a model is asked again; then it is given up."),
+    .describe("Maximum time from the first failure of a model to its last retry."),
   attempts: z
     .int()
     .min(1)
     .max(10)
     .optional()
     .describe(
-      "Maximum number of calls to one model. Default: 10 while its provider says that it is busy and there is no fallback, else 3.",
+      "Maximum number of calls to one model. Default: 10 when the provider reports that it is busy (429, 5xx) and the model has no fallback, otherwise 3.",
     ),
-  base_ms: z.int().min(1).default(500).describe("Longest wait before the second attempt; doubles each time."),
-  cap_ms: z.int().min(1).max(60_000).default(30_000).describe("No back-off is longer than this."),
+  base_ms: z
+    .int()
+    .min(1)
+    .default(500)
+    .describe(
+      "Maximum random wait before the second attempt, in milliseconds. It doubles with each attempt.",
+    ),
+  cap_ms: z
+    .int()
+    .min(1)
+    .max(60_000)
+    .default(30_000)
+    .describe("Maximum random wait before any attempt, in milliseconds."),
 });
 type Options = z.output<typeof Options>;
 

@@ -30,16 +30,16 @@ export const budgets = defineHook({
       .int()
       .min(0)
       .default(1_000_000)
-      .describe("Tokens, read and written, that the model calls of a run may use; 0 = no limit."),
+      .describe("Maximum input and output tokens of all model calls of a run. 0 means no limit."),
     seconds: Seconds(86_400, (seconds) => seconds >= 0)
       .prefault(3600)
-      .describe("A run may take so long; 0 = no limit."),
+      .describe("Maximum duration of a run. 0 means no limit."),
     warn_at: z
       .number()
       .gt(0)
       .max(1)
       .default(0.8)
-      .describe("Part of a budget after which the model is asked to finish; 1 = never."),
+      .describe("Fraction of a budget (0–1) after which the model is asked to finish. 1 means never."),
   }),
   activeByDefault: () => false,
   create({ tokens, seconds, warn_at }) {

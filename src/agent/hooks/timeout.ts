@@ -17,8 +17,8 @@ export const timeout = defineHook({
   options: z.strictObject({
     tool: seconds
       .prefault(600)
-      .describe("How long one tool call may take, unless it waits for other agents."),
-    model: seconds.prefault(300).describe("How long a model may say nothing."),
+      .describe("Maximum duration of one tool call. A call that waits for other agents has no limit."),
+    model: seconds.prefault(300).describe("Maximum time without output from the model."),
   }),
   activeByDefault: () => true,
   create: (options) => ({

@@ -10,9 +10,14 @@ export const trimming = defineHook({
   name: "trimming",
   userMay: "configure",
   options: z.strictObject({
-    keep: z.int().min(0).max(1000).default(4).describe("The newest results, so many at least, stay whole."),
-    max_chars: z.int().min(0).max(1_000_000).default(500).describe("Characters that stay of an older one."),
-    step: z.int().min(1).max(1000).default(8).describe("Results are shortened so many at a time."),
+    keep: z.int().min(0).max(1000).default(4).describe("Minimum number of recent results to keep whole."),
+    max_chars: z
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .default(500)
+      .describe("Characters to keep from each older result."),
+    step: z.int().min(1).max(1000).default(8).describe("Number of results to shorten at a time."),
   }),
   activeByDefault: () => false,
   create: ({ keep, max_chars, step }) => ({

@@ -11,8 +11,11 @@ import { type DeltaSink, mapEvents, type Stream } from "../core/stream.ts";
 
 /** One answer of the model. `say` may hold `{{user}}`: the text of the newest user message. */
 export const Turn = z.strictObject({
-  think: z.string().optional(),
-  say: z.string().default(""),
+  think: z.string().optional().describe("Thinking to stream, word by word."),
+  say: z
+    .string()
+    .default("")
+    .describe("Text to stream, word by word. `{{user}}` is the most recent user message."),
   call: z
     .array(
       z.strictObject({
@@ -22,18 +25,21 @@ export const Turn = z.strictObject({
         malformed: z.string().optional(),
       }),
     )
-    .default([]),
-  /** Fails after having said everything else. */
+    .default([])
+    .describe("Tool calls. `malformed` replaces the arguments with text that is no JSON."),
   fail: z
     .strictObject({
       code: z.string(),
       message: z.string().default("scripted"),
       retry_after_ms: z.number().optional(),
     })
-    .optional(),
-  delay_ms: z.number().default(0).describe("Pause before each word."),
-  stop_reason: z.enum(["max_tokens", "refusal"]).optional(),
-  usage: Usage.partial().optional(),
+    .optional()
+    .describe("Error after all other output. A retry plays the same turn."),
+  delay_ms: z.number().default(0).describe("Pause before each word and each call, in milliseconds."),
+  stop_reason: z.enum(["max_tokens", "refusal"]).optional().describe("Reason why the answer ends."),
+  usage: Usage.partial()
+    .optional()
+    .describe("Token counts. Default: a quarter of the answer's characters as `output_tokens`."),
 });
 export type Turn = z.input<typeof Turn>;
 

@@ -11,17 +11,19 @@ const Money = z.number().min(0.000001).max(1_000_000_000).transform(millionths);
 
 /** The limits of one tenant, or one user. */
 export const Quota = z.strictObject({
-  requests_per_minute: z.int().min(1).max(1_000_000).optional(),
-  concurrent_runs: count.optional().describe("Waiting runs count as well."),
-  threads: count.optional(),
-  streams: count.optional(),
+  requests_per_minute: z.int().min(1).max(1_000_000).optional().describe("Maximum requests per minute."),
+  concurrent_runs: count
+    .optional()
+    .describe("Maximum accepted runs at the same time, including waiting runs."),
+  threads: count.optional().describe("Maximum number of threads."),
+  streams: count.optional().describe("Maximum number of open event streams."),
   stored_bytes: count
     .optional()
-    .describe("Bytes of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
-  tokens_per_day: count.optional(),
-  tokens_per_month: count.optional(),
-  cost_per_day: Money.optional(),
-  cost_per_month: Money.optional(),
+    .describe("Maximum bytes of the messages of all threads, as JSON, and of the tenant's HTTP tools."),
+  tokens_per_day: count.optional().describe("Maximum input and output tokens per UTC day."),
+  tokens_per_month: count.optional().describe("Maximum input and output tokens per UTC month."),
+  cost_per_day: Money.optional().describe("Maximum cost per UTC day, in units of `currency`."),
+  cost_per_month: Money.optional().describe("Maximum cost per UTC month, in units of `currency`."),
 });
 export type Quota = z.output<typeof Quota>;
 export type LimitName = keyof Quota;
@@ -30,32 +32,38 @@ const PerMillion = z.number().min(0).max(1_000_000).transform(millionths);
 
 /** Per million tokens. Cache reads and writes cost as input by default. */
 export const Price = z.strictObject({
-  input: PerMillion,
-  output: PerMillion,
-  cache_read: PerMillion.optional(),
-  cache_write: PerMillion.optional(),
+  input: PerMillion.describe("Price of a million input tokens."),
+  output: PerMillion.describe("Price of a million output tokens."),
+  cache_read: PerMillion.optional().describe(
+    "Price of a million input tokens read from the cache. Default: `input`.",
+  ),
+  cache_write: PerMillion.optional().describe(
+    "Price of a million input tokens written to the cache. Default: `input`.",
+  ),
 });
 export type Price = z.output<typeof Price>;
 
 export const QuotaConfig = z
   .strictObject({
-    tenant: Quota.prefault({}),
-    user: Quota.prefault({}),
+    tenant: Quota.prefault({}).describe("Limits of each tenant."),
+    user: Quota.prefault({}).describe("Limits of each user."),
     soft: z
       .number()
       .gt(0)
       .max(1)
       .default(0.8)
-      .describe("Used part of a daily or monthly budget from which runs get a `warning`; 1 = never."),
+      .describe("Fraction of a budget (0–1) after which runs emit a `warning`. 1 means never."),
     currency: z
       .string()
       .regex(/^[A-Z]{3}$/, "must be a code of three capital letters, for example EUR")
       .optional()
-      .describe("The currency of limits and prices, an ISO 4217 code. It is shown with amounts."),
+      .describe("Currency of limits and prices (ISO 4217). Responses show it with amounts."),
     prices: z
       .record(ModelPattern, Price)
       .default({})
-      .describe("By `provider:model` or pattern: the model's own name, else the first pattern that fits."),
+      .describe(
+        "Prices by `provider:model` or pattern. The exact name comes first, then the first pattern that matches.",
+      ),
   })
   .refine((config) => !limitsCost(config) || "*" in config.prices, {
     path: ["prices"],

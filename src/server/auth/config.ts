@@ -48,28 +48,46 @@ const bare = (hostname: string) => hostname.replace(/^\[(.*)\]$/, "$1");
 const Claim = z.string().min(1).max(256);
 
 export const JwtConfig = z.strictObject({
-  jwks_url: IssuerUrl,
-  issuer: z.string().min(1),
-  audience: z.string().min(1),
-  algorithms: z.array(JwtAlgorithm).min(1).default(JwtAlgorithm.options),
-  clock_tolerance: Seconds(300, (seconds) => seconds >= 0).prefault("60s"),
-  // The names of the claims; dots lead into maps. `scopes_claim` is a list, or a text with spaces between; unknown scopes are ignored.
-  tenant_claim: Claim.default("tenant"),
-  user_claim: Claim.default("sub"),
-  scopes_claim: Claim.default("scope"),
+  jwks_url: IssuerUrl.describe("Address of the issuer's public keys: `https:`, or `http:` on this machine."),
+  issuer: z.string().min(1).describe("Required `iss` of a token."),
+  audience: z.string().min(1).describe("Required `aud` of a token, or one entry of its list."),
+  algorithms: z
+    .array(JwtAlgorithm)
+    .min(1)
+    .default(JwtAlgorithm.options)
+    .describe("Signature algorithms that the server accepts."),
+  clock_tolerance: Seconds(300, (seconds) => seconds >= 0)
+    .prefault("60s")
+    .describe("Maximum clock difference between issuer and server, at most `5m`."),
+  tenant_claim: Claim.default("tenant").describe(
+    "Claim that names the tenant. Dots lead into maps, as in `realm_access.roles`.",
+  ),
+  user_claim: Claim.default("sub").describe("Claim that names the user."),
+  scopes_claim: Claim.default("scope").describe(
+    "Claim with the scopes: a list, or a text with spaces between them. The server ignores unknown scopes.",
+  ),
 });
 export type JwtConfig = z.output<typeof JwtConfig>;
 
 /** How the page signs people in at `jwt.issuer`: OpenID Connect, the code flow with PKCE, as a client without a secret. */
 export const OidcConfig = z.strictObject({
-  client_id: z.string().min(1).max(256),
+  client_id: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe("Client id of the page at the issuer. With it people sign in on the page."),
   scopes: z
     .string()
     .regex(/(^| )openid( |$)/, "must hold `openid`")
     .max(1024)
-    .default("openid"),
-  /** Which of the issuer's tokens is sent to this server: its audience is `jwt.audience`. */
-  token: z.enum(["access_token", "id_token"]).default("access_token"),
+    .default("openid")
+    .describe("Scopes that the page requests. With `offline_access` most issuers return a refresh token."),
+  token: z
+    .enum(["access_token", "id_token"])
+    .default("access_token")
+    .describe(
+      "Token that the page sends; its audience is `auth.jwt.audience`. Use `id_token` when access tokens are no JWTs.",
+    ),
 });
 export type OidcConfig = z.output<typeof OidcConfig>;
 
@@ -80,24 +98,45 @@ export const TicketSecret = z
 
 /** Part of the configuration may come from the environment: `authProblems` checks whether it is complete. */
 export const AuthConfig = z.strictObject({
-  scheme: SchemeName.default("none"),
-  /** Who may send `X-Skein-Tenant` and the others. */
-  trusted_proxies: z.array(Network).max(1000).default([]),
-  /** Host names by which requests may reach the server, besides this machine's own and that of `public_url`. */
-  hosts: z.array(HostName).max(100).default([]),
-  /** Whether JWTs and the gateway's headers may grant the scope `operator`. Else it is left out. */
-  external_operators: z.boolean().default(false),
-  /** For `api_key`: the first key, kept at the start. */
-  bootstrap_key: BootstrapKey.optional(),
-  /** What happens to the runs that an API key has started when it is revoked. */
-  on_revoked: z.enum(["continue", "cancel"]).default("continue"),
+  scheme: SchemeName.default("none").describe(
+    "Authentication of callers: `none`, `api_key`, `jwt`, `header`, or the scheme of a plugin.",
+  ),
+  trusted_proxies: z
+    .array(Network)
+    .max(1000)
+    .default([])
+    .describe(
+      "For `header`: addresses and networks of gateways whose `X-Skein-*` headers the server trusts.",
+    ),
+  hosts: z
+    .array(HostName)
+    .max(100)
+    .default([])
+    .describe("Host names that requests may use, besides the machine's own and the host of `public_url`."),
+  external_operators: z
+    .boolean()
+    .default(false)
+    .describe("Accepts the scope `operator` from JWTs and from the headers of a gateway."),
+  bootstrap_key: BootstrapKey.optional().describe(
+    "For `api_key`: the first key, made with `skein keys generate` and stored at the start.",
+  ),
+  on_revoked: z
+    .enum(["continue", "cancel"])
+    .default("continue")
+    .describe("Action on the runs of an API key when it is revoked. `cancel` takes at most 5 s."),
   jwt: JwtConfig.partial().prefault({}),
   /** For `jwt`. Without it the page asks for a token. */
   oidc: OidcConfig.optional(),
-  /** What the page says to people who sign in, such as where to get a key. */
-  note: z.string().trim().min(1).max(1000).optional(),
-  /** What stream tickets are signed with; the same for all processes of a deployment. Without: made at the start. */
-  ticket_secret: TicketSecret.optional(),
+  note: z
+    .string()
+    .trim()
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe("Text that the page shows to people who sign in."),
+  ticket_secret: TicketSecret.optional().describe(
+    "Secret that signs stream tickets, at least 32 characters. Default: generated at the start and shared through Redis or PostgreSQL.",
+  ),
 });
 export type AuthConfig = z.output<typeof AuthConfig>;
 

@@ -3,11 +3,10 @@
 import { z } from "zod";
 import { checkSeldom, sentence } from "../../lib/check.ts";
 import { HostName, Network, Origin } from "../../lib/hosts.ts";
-import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { AuthConfig, JwtAlgorithm, JwtConfig, SchemeName, TicketSecret } from "../auth/config.ts";
+import { DockerHost } from "./backends.ts";
 import {
-  DockerHost,
   Host,
   LogFormat,
   LogLevel,
@@ -79,48 +78,55 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
   };
 }
 
+/** The keys of server.yaml that variables override. `CONFIG_FILE` names the file itself, and `DATABASE_URL` stands in for `POSTGRES_URL`. */
+export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | "DATABASE_URL">, string>> = {
+  HOST: "listen.host",
+  PORT: "listen.port",
+  WORKERS: "workers",
+  DATA_DIR: "data_dir",
+  AGENTS_FILE: "agents_file",
+  STORE: "store",
+  REDIS_URL: "redis.url",
+  POSTGRES_URL: "postgres.url",
+  LOG_LEVEL: "log_level",
+  LOG_FORMAT: "log_format",
+  AUTH: "auth.scheme",
+  TRUSTED_PROXIES: "auth.trusted_proxies",
+  AUTH_HOSTS: "auth.hosts",
+  BOOTSTRAP_API_KEY: "auth.bootstrap_key",
+  JWT_JWKS_URL: "auth.jwt.jwks_url",
+  JWT_ISSUER: "auth.jwt.issuer",
+  JWT_AUDIENCE: "auth.jwt.audience",
+  JWT_ALGORITHMS: "auth.jwt.algorithms",
+  JWT_TENANT_CLAIM: "auth.jwt.tenant_claim",
+  JWT_USER_CLAIM: "auth.jwt.user_claim",
+  JWT_SCOPES_CLAIM: "auth.jwt.scopes_claim",
+  TICKET_SECRET: "auth.ticket_secret",
+  METRICS_TOKEN: "metrics.token",
+  CORS_ORIGINS: "cors.origins",
+  ALLOW_LOCAL_BACKEND: "backends.allow_local",
+  DOCKER_HOST: "backends.docker.host",
+  PUBLIC_URL: "public_url",
+  HTTP_TOOLS_ALLOW: "http_tools.allow",
+};
+
 /** `config` with the values of the environment. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
-  const { HOST, PORT, DATA_DIR, AGENTS_FILE, STORE, REDIS_URL, LOG_LEVEL } = settings;
-  const { ALLOW_LOCAL_BACKEND, DOCKER_HOST } = settings;
-  return {
-    ...config,
-    auth: overrideAuth(config.auth, settings),
-    cors: { ...config.cors, ...omitUndefined({ origins: settings.CORS_ORIGINS }) },
-    ...omitUndefined({ data_dir: DATA_DIR, agents_file: AGENTS_FILE, store: STORE, log_level: LOG_LEVEL }),
-    ...omitUndefined({ log_format: settings.LOG_FORMAT, workers: settings.WORKERS }),
-    ...omitUndefined({ public_url: settings.PUBLIC_URL }),
-    metrics: { ...config.metrics, ...omitUndefined({ token: settings.METRICS_TOKEN }) },
-    http_tools: { ...config.http_tools, ...omitUndefined({ allow: settings.HTTP_TOOLS_ALLOW }) },
-    redis: { ...config.redis, ...omitUndefined({ url: REDIS_URL }) },
-    postgres: { ...config.postgres, ...omitUndefined({ url: postgresUrl(settings) }) },
-    listen: { ...config.listen, ...omitUndefined({ host: HOST, port: PORT }) },
-    backends: {
-      ...config.backends,
-      ...omitUndefined({ allow_local: ALLOW_LOCAL_BACKEND }),
-      docker: { ...config.backends.docker, ...omitUndefined({ host: DOCKER_HOST }) },
-    },
-  };
+  const values = { ...settings, POSTGRES_URL: postgresUrl(settings) };
+  return Object.entries(VARIABLES).reduce(
+    (changed, [name, path]) => withValue(changed, path.split("."), values[name as keyof typeof values]),
+    config,
+  );
+}
+
+/** `settings` with another value at `path`; unchanged when there is none. */
+function withValue<T extends object>(settings: T, [key = "", ...path]: string[], value: unknown): T {
+  if (value === undefined) return settings;
+  const inner = settings[key as keyof T] as object;
+  return { ...settings, [key]: path.length === 0 ? value : withValue(inner, path, value) };
 }
 
 /** `DATABASE_URL` may be another program's, and of another database. */
 function postgresUrl({ POSTGRES_URL, DATABASE_URL }: Settings): string | undefined {
   return POSTGRES_URL ?? PostgresUrl.safeParse(DATABASE_URL).data;
-}
-
-function overrideAuth(auth: AuthConfig, settings: Settings): AuthConfig {
-  const { AUTH, TRUSTED_PROXIES, TICKET_SECRET, JWT_JWKS_URL, JWT_ISSUER, JWT_AUDIENCE, JWT_ALGORITHMS } =
-    settings;
-  const { JWT_TENANT_CLAIM, JWT_USER_CLAIM, JWT_SCOPES_CLAIM } = settings;
-  return {
-    ...auth,
-    ...omitUndefined({ scheme: AUTH, trusted_proxies: TRUSTED_PROXIES, ticket_secret: TICKET_SECRET }),
-    ...omitUndefined({ hosts: settings.AUTH_HOSTS, bootstrap_key: settings.BOOTSTRAP_API_KEY }),
-    jwt: {
-      ...auth.jwt,
-      ...omitUndefined({ jwks_url: JWT_JWKS_URL, issuer: JWT_ISSUER, audience: JWT_AUDIENCE }),
-      ...omitUndefined({ algorithms: JWT_ALGORITHMS, tenant_claim: JWT_TENANT_CLAIM }),
-      ...omitUndefined({ user_claim: JWT_USER_CLAIM, scopes_claim: JWT_SCOPES_CLAIM }),
-    },
-  };
 }

@@ -5,14 +5,14 @@ import { z } from "zod";
 import { ModelPattern } from "../../agent/core/model.ts";
 import { PluginList, pluginRefs } from "../../agent/core/plugin-ref.ts";
 import { QuotaConfig } from "../../engine/quotas/config.ts";
-import { hostList, isLoopback, Origin } from "../../lib/hosts.ts";
-import { Duration, Lifetime, Size } from "../../lib/units.ts";
+import { hostList, Origin } from "../../lib/hosts.ts";
+import { Duration, Lifetime } from "../../lib/units.ts";
 import { WEBHOOK_SECRET } from "../../lib/webhook-signature.ts";
 import { AuthConfig } from "../auth/config.ts";
+import { Backends } from "./backends.ts";
+import { Limits } from "./limits.ts";
+import { count, Interval, MIB } from "./numbers.ts";
 import { DEFAULT_WIRES, WireName } from "./wire-names.ts";
-
-const MIB = 1024 * 1024;
-const count = z.int().min(1);
 
 export const Host = z.string().min(1);
 export const Port = z.int().min(0).max(65_535);
@@ -22,17 +22,12 @@ export const StoreKind = z.enum(["memory", "sqlite", "redis", "postgres"]);
 export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]);
 export const LogFormat = z.enum(["auto", "json", "text"]);
 
-const Listen = z.strictObject({ host: Host.default("127.0.0.1"), port: Port.default(8000) });
-
-/** An interval or a deadline: longer than zero. */
-const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
-
-export const DockerHost = z
-  .string()
-  .regex(
-    /^(unix:\/\/\/|\/|(tcp|https?):\/\/[^/]+$)/,
-    "must be unix:///path/to/docker.sock or tcp://host:port",
-  );
+const Listen = z.strictObject({
+  host: Host.default("127.0.0.1").describe(
+    "Address to listen on. Without authentication only an address of this machine starts.",
+  ),
+  port: Port.default(8000).describe("Port to listen on. 0 takes any free port."),
+});
 
 export const RedisUrl = z
   .string()
@@ -42,9 +37,19 @@ export const RedisUrl = z
   );
 
 const Redis = z.strictObject({
-  url: RedisUrl.default("redis://127.0.0.1:6379"),
-  lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s").prefault("10s"),
-  wait_replicas: z.int().min(0).default(0),
+  url: RedisUrl.default("redis://127.0.0.1:6379").describe(
+    "Address of Redis: `redis://user:password@host:port/database`, or `rediss://` for TLS.",
+  ),
+  lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s")
+    .prefault("10s")
+    .describe("Time without a sign of life after which another process takes over a run."),
+  wait_replicas: z
+    .int()
+    .min(0)
+    .default(0)
+    .describe(
+      "Number of Redis replicas that must confirm the start, the messages and the end of a run. Not for a cluster.",
+    ),
 });
 
 export const PostgresUrl = z
@@ -55,97 +60,50 @@ export const PostgresUrl = z
   );
 
 const Postgres = z.strictObject({
-  url: PostgresUrl.default("postgres://127.0.0.1:5432/skein"),
-  lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s").prefault("10s"),
-  pool: count.default(10),
+  url: PostgresUrl.default("postgres://127.0.0.1:5432/skein").describe(
+    "Address of PostgreSQL. Add `?sslmode=verify-full` for TLS, `?host=/run/postgresql` for a socket.",
+  ),
+  lease: Interval.refine((ms) => ms >= 1000, "must be at least 1 s")
+    .prefault("10s")
+    .describe("Time without a sign of life after which another process takes over a run."),
+  pool: count.default(10).describe("Maximum connections of one process, besides one for notifications."),
 });
 
-const Tls = z.strictObject({ ca: z.string().min(1), cert: z.string().min(1), key: z.string().min(1) });
-
-/** Access to an engine is root access to its machine, so it is never reached over a network without certificates. */
-const isOpenToNetwork = ({ host, tls }: { host: string; tls?: object | undefined }) =>
-  /^(tcp|https?):/.test(host) && !tls && !isLoopback(new URL(host).hostname.replace(/^\[|\]$/g, ""));
-
-const DockerEngine = z
-  .strictObject({
-    name: z
-      .string()
-      .regex(
-        /^[a-z0-9][a-z0-9-]{0,31}$/,
-        "must be 1 to 32 characters out of a-z 0-9 -, for example `east-1`",
-      ),
-    host: DockerHost,
-    tls: Tls.optional(),
-    drain: z.boolean().default(false),
-    sandboxes: count.optional(),
-  })
-  .refine((engine) => !isOpenToNetwork(engine), {
-    path: ["tls"],
-    error:
-      "is missing: access to an engine is root access to its machine. Name the files of certificates, as in `tls: { ca: ca.pem, cert: cert.pem, key: key.pem }`; only an engine on this machine may do without",
-  })
-  .refine(({ host, tls }) => !tls || /^(tcp|https):/.test(host), {
-    path: ["tls"],
-    error: "is for an engine at tcp://host:port; a socket has none",
-  });
-
-const DockerEngines = z
-  .array(DockerEngine)
-  .min(1)
-  .max(64)
-  .refine((engines) => new Set(engines.map(({ name }) => name)).size === engines.length, {
-    error: "must have names that differ: a sandbox is found again by the name of its engine",
-  });
-
-const Docker = z.strictObject({
-  host: DockerHost.optional(),
-  engines: DockerEngines.optional(),
-  deployment: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
-    .optional(),
-  sandboxes: count.default(100),
-  sandboxes_per_tenant: count.optional(),
-  disk_per_tenant: Size.optional(),
-  sweep: Interval.prefault("20s"),
-  firewall: z.enum(["managed", "operator"]).default("managed"),
+const Streams = z.strictObject({
+  heartbeat: Interval.prefault("10s").describe(
+    "Maximum silence of a stream before the server sends a heartbeat.",
+  ),
+  stall: Interval.prefault("30s").describe(
+    "Time after which the server disconnects a client that reads nothing.",
+  ),
 });
-
-const Backends = z.strictObject({ allow_local: z.boolean().default(false), docker: Docker.prefault({}) });
-
-const Limits = z.strictObject({
-  body_bytes: count.default(MIB),
-  body_entries: count.default(20_000),
-  incoming_bytes: count.default(256 * MIB),
-  upload_bytes: count.default(1024 * MIB),
-  request_timeout: Interval.prefault("60s"),
-  runs: count.default(500),
-  subagents: count.default(256),
-  subagents_per_run: count.default(16),
-  subagents_in_all: count.default(200),
-  queued_runs: z.int().min(0).default(16),
-  waiting_threads: count.default(1000),
-  thread_bytes: count.default(32 * MIB),
-  streams: count.default(10_000),
-  unread_bytes: count.default(256 * MIB),
-  connections: count.default(20_000),
-  connections_per_address: count.optional(),
-});
-
-const Streams = z.strictObject({ heartbeat: Interval.prefault("10s"), stall: Interval.prefault("30s") });
 
 const Retention = z.strictObject({
-  threads: Lifetime.optional(),
-  interrupted_threads: Lifetime.prefault("24h"),
-  events: Lifetime.prefault("24h"),
-  sweep: Interval.prefault("5m"),
-  memory_bytes: count.default(256 * MIB),
+  threads: Lifetime.optional().describe(
+    "Time without use after which a thread is deleted. Default: `1h` in memory, `30d` in Redis, `forever` on SQLite and PostgreSQL.",
+  ),
+  interrupted_threads: Lifetime.prefault("24h").describe(
+    "Time without use after which an interrupted thread is deleted; never shorter than `threads`.",
+  ),
+  events: Lifetime.prefault("24h").describe("Time after the end of a run to keep its events."),
+  sweep: Interval.prefault("5m").describe("Interval between two deletions of expired data."),
+  memory_bytes: count
+    .default(256 * MIB)
+    .describe(
+      "Maximum bytes of all threads with `STORE=memory`. Above it the server deletes the threads unused for longest.",
+    ),
 });
 
-const EventLoop = z.strictObject({ warn_after: Duration.prefault("50ms") });
+const EventLoop = z.strictObject({
+  warn_after: Duration.prefault("50ms").describe(
+    "Duration of one piece of blocking work above which the server logs a warning. `0s` logs none.",
+  ),
+});
 
 // What has to end within the ten seconds of `docker stop` ends in time.
-const Shutdown = z.strictObject({ grace: Duration.prefault("8s") });
+const Shutdown = z.strictObject({
+  grace: Duration.prefault("8s").describe("Maximum time for runs to end before the server hands them over."),
+});
 
 /** `host` or `host:port`, several with commas. */
 export const ToolHosts = z.string().superRefine((text, context) => {
@@ -162,54 +120,112 @@ export const PublicUrl = z
   .transform((url) => url.replace(/\/+$/, ""));
 
 const HttpTools = z.strictObject({
-  allow: ToolHosts.default(""),
-  bytes: count.default(MIB),
-  trust_annotations: z.boolean().default(false),
+  allow: ToolHosts.default("").describe(
+    "Private addresses that callback tools may use: `host` or `host:port`, separated by commas.",
+  ),
+  bytes: count.default(MIB).describe("Maximum bytes of all callback tools of a tenant."),
+  trust_annotations: z
+    .boolean()
+    .default(false)
+    .describe("Trusts the annotations of callback tools that free calls from permissions."),
 });
 
 const Webhook = z
   .strictObject({
     url: z
       .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
-      .optional(),
+      .optional()
+      .describe("Address that receives a POST for each run that ends `interrupted`."),
     secret: z
       .string()
       .regex(WEBHOOK_SECRET, "must be whsec_ and the base64 of at least 24 random bytes")
-      .optional(),
+      .optional()
+      .describe("Secret of the signatures: `whsec_` and the base64 of 24 to 64 random bytes."),
   })
   .refine(({ url, secret }) => (url === undefined) === (secret === undefined), "must have url and secret");
 
 /** Long enough not to be guessed. */
 export const MetricsToken = z.string().min(16, "must have at least 16 characters");
 
-const Metrics = z.strictObject({ enabled: z.boolean().default(true), token: MetricsToken.optional() });
+const Metrics = z.strictObject({
+  enabled: z.boolean().default(true).describe("Serves `GET /metrics`."),
+  token: MetricsToken.optional().describe(
+    "Token, at least 16 characters, that reads `/metrics` and `/ready?verbose` without other credentials.",
+  ),
+});
 
 const Interrupts = z.strictObject({ webhook: Webhook.prefault({}) });
 
 export const ServerConfig = z.strictObject({
   listen: Listen.prefault({}),
-  workers: Workers.default(1),
-  data_dir: z.string().min(1).default("./data"),
-  agents_file: z.string().min(1).default("./agents.yaml"),
-  store: StoreKind.default("sqlite"),
+  workers: Workers.default(1).describe(
+    "Processes of this machine that share the port, with `redis` or `postgres`.",
+  ),
+  data_dir: z
+    .string()
+    .min(1)
+    .default("./data")
+    .describe("Folder of the database, the keys and the workspaces."),
+  agents_file: z.string().min(1).default("./agents.yaml").describe("File with the agents."),
+  store: StoreKind.default("sqlite").describe("Store for threads, runs and events."),
   redis: Redis.prefault({}),
   postgres: Postgres.prefault({}),
-  log_level: LogLevel.default("info"),
-  log_format: LogFormat.default("auto"),
+  log_level: LogLevel.default("info").describe("Lowest level that the server logs."),
+  log_format: LogFormat.default("auto").describe(
+    "Format of the log. `auto` writes text at a terminal and JSON elsewhere.",
+  ),
   auth: AuthConfig.prefault({}),
-  public_url: PublicUrl.optional(),
+  public_url: PublicUrl.optional().describe(
+    "Address by which others reach this server. Callback tools deliver late results there.",
+  ),
   http_tools: HttpTools.prefault({}),
-  cors: z.strictObject({ origins: z.array(Origin).max(100).default([]) }).prefault({}),
-  page: z.boolean().default(true),
+  cors: z
+    .strictObject({
+      origins: z
+        .array(Origin)
+        .max(100)
+        .default([])
+        .describe("Sites whose pages may use the server, such as `https://app.example.com`."),
+    })
+    .prefault({}),
+  page: z
+    .boolean()
+    .default(true)
+    .describe("Serves the page at `/`. Without it `/` leads to the API reference."),
   traces: z
-    .strictObject({ requests: z.boolean().default(false), contents: z.boolean().default(false) })
+    .strictObject({
+      requests: z
+        .boolean()
+        .default(false)
+        .describe("Keeps each model request, with prompts and tools, for the owner of the run."),
+      contents: z
+        .boolean()
+        .default(false)
+        .describe("Sends prompts, answers, arguments and results to the OpenTelemetry collector."),
+    })
     .prefault({}),
   metrics: Metrics.prefault({}),
-  wires: z.array(WireName).default([...DEFAULT_WIRES]),
+  wires: z
+    .array(WireName)
+    .default([...DEFAULT_WIRES])
+    .describe("Wires that the server speaks. `mcp` and `a2a` are off by default."),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
-  models: z.strictObject({ allow: z.array(ModelPattern).max(1000).optional() }).prefault({}),
-  system_messages: z.enum(["accept", "refuse"]).default("accept"),
+  models: z
+    .strictObject({
+      allow: z
+        .array(ModelPattern)
+        .max(1000)
+        .optional()
+        .describe(
+          "Patterns of models that runs and overrides may name, besides the models of agents.yaml. Default: all without authentication, otherwise none.",
+        ),
+    })
+    .prefault({}),
+  system_messages: z
+    .enum(["accept", "refuse"])
+    .default("accept")
+    .describe("Policy for messages of the role `system` from users."),
   quotas: QuotaConfig.prefault({}),
   interrupts: Interrupts.prefault({}),
   streams: Streams.prefault({}),

@@ -8,7 +8,7 @@ const SYSTEM = ["HOME", "LANG", "PATH", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
 
 const namesIn = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].map(([, name = ""]) => name);
 
-test(".env.example lists every variable that the server reads or that models.md names, and no other", () => {
+test(".env.example lists every variable that the server reads or that the pages on models name, and no other", () => {
   const sources = globSync("src/**/*.ts").map((file) => readFileSync(file, "utf8"));
   const read = new Set([
     ...Object.keys(Settings.shape),
@@ -17,7 +17,9 @@ test(".env.example lists every variable that the server reads or that models.md 
       [keyEnv, baseUrlEnv, credentialsEnv].flat(),
     ),
     // What the SDKs of providers read by themselves.
-    ...namesIn(readFileSync("docs/reference/models.md", "utf8"), /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)/g),
+    ...["docs/reference/models.md", "docs/guides/providers.md"].flatMap((page) =>
+      namesIn(readFileSync(page, "utf8"), /`([A-Z][A-Z0-9]*_[A-Z0-9_]+)/g),
+    ),
   ]);
   const listed = namesIn(readFileSync(".env.example", "utf8"), /^# ([A-Z0-9_]+)=/gm);
   expect(listed.toSorted()).toEqual([...read].filter((name) => !SYSTEM.includes(name)).toSorted());

@@ -16,13 +16,17 @@ import type { Stage, Subject } from "./extract.ts";
 import { type Judgement, Rules, rulesOf } from "./rules.ts";
 
 export const Judge = z.strictObject({
-  policy: z.string().min(1).max(20_000).describe("What is allowed and what is not, in words for the judge."),
-  model: ModelSpec.optional().describe("Who judges. Default: the agent's own model."),
+  policy: z
+    .string()
+    .min(1)
+    .max(20_000)
+    .describe("Instructions for the judge: which texts are allowed and which are not."),
+  model: ModelSpec.optional().describe("Model that judges. Default: the model of the agent."),
   fail: z
     .enum(["closed", "open"])
     .default("closed")
-    .describe("A judge that cannot be asked: the text is refused (closed), or let through (open)."),
-  seconds: Seconds(600).prefault(30).describe("A judge that takes longer cannot be asked."),
+    .describe("Decision when the judge fails: `closed` refuses the text, `open` allows it with a `warning`."),
+  seconds: Seconds(600).prefault(30).describe("Maximum time for a verdict."),
 });
 type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | undefined };
 
@@ -115,7 +119,10 @@ function read(content: string): z.infer<typeof Verdict> | undefined {
 }
 
 export const Checks = z
-  .strictObject({ ...Rules.shape, judge: Judge.optional().describe("A model that reads the text.") })
+  .strictObject({
+    ...Rules.shape,
+    judge: Judge.optional().describe("Model that reads the text and decides."),
+  })
   .refine((checks) => Object.keys(checks).length > 0, "must hold at least one check")
   .meta({ id: "GuardrailChecks" });
 type Checks = z.output<typeof Checks>;

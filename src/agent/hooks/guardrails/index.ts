@@ -30,9 +30,9 @@ const Options = z
       .min(1)
       .max(2000)
       .default("I cannot help with that.")
-      .describe("What the user reads in place of what was refused."),
-    input: Checks.optional().describe("Checks on what users say."),
-    output: Checks.optional().describe("Checks on what the model says and thinks."),
+      .describe("Text that replaces a refused message."),
+    input: Checks.optional().describe("Checks on the messages of users."),
+    output: Checks.optional().describe("Checks on the answers and the thinking of the model."),
     tool_args: Checks.optional().describe("Checks on the arguments of each tool call."),
   })
   .refine(

@@ -21,15 +21,15 @@ const topic = z
   .refine((text) => wordsIn(asItLooks(text)) !== "", "must hold at least one word");
 
 export const Rules = z.strictObject({
-  deny: expressions.describe("Regular expressions (RE2), of which none may occur."),
-  allow: expressions.describe("Regular expressions (RE2), of which one must occur."),
+  deny: expressions.describe("Regular expressions (RE2) that must not match the text."),
+  allow: expressions.describe("Regular expressions (RE2), one of which must match the text."),
   topics: z
     .array(topic)
     .min(1)
     .max(200)
     .optional()
-    .describe("Words and phrases that must not occur, in capitals or not."),
-  max_chars: z.int().min(1).optional().describe("Longer texts are refused."),
+    .describe("Words and phrases that the text must not contain, in upper or lower case."),
+  max_chars: z.int().min(1).optional().describe("Maximum length of the text in characters."),
 });
 type Rules = Partial<z.output<typeof Rules>>;
 

@@ -42,18 +42,15 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
   return defineHook({
     name: "permissions",
     options: z.strictObject({
-      mode: Mode.default("default").describe("What happens to a call of which no rule speaks."),
-      rules: z
-        .array(RuleSpec)
-        .default([])
-        .describe(
-          "What runs, what is refused and what a person is asked about; a deny of the agent's is absolute.",
-        ),
+      mode: Mode.default("default").describe("Decision on a call that matches no rule."),
+      rules: z.array(RuleSpec).default([]).describe("Rules that allow a call, deny it or ask a person."),
       files: z
         .array(z.string().min(1))
         .max(32)
         .default([])
-        .describe("JSON files beside this one, each a list of such rules; they come before `rules`."),
+        .describe(
+          "JSON files with lists of rules, relative to agents.yaml. Their rules come before `rules`.",
+        ),
     }),
     doubts: ({ rules }) => rules.flatMap(optionDoubts),
     activeByDefault: () => own.length > 0,

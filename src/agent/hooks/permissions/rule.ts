@@ -30,11 +30,14 @@ export type Scope = z.infer<typeof Scope>;
 export const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
 
 const ToolPattern = valid(z.string().min(1).max(200), globMatcher).describe(
-  "A tool's name, or a glob of names.",
+  "Name of a tool, or a glob of names.",
 );
 
 const conditions = {
-  category: z.enum(["read", "write", "execute", "network", "plan"]).optional(),
+  category: z
+    .enum(["read", "write", "execute", "network", "plan"])
+    .optional()
+    .describe("Category of the tool."),
   command_prefix: z
     .array(
       z
@@ -45,20 +48,20 @@ const conditions = {
     .min(1)
     .max(100)
     .optional()
-    .describe("Commands that begin with one of these; whole words."),
+    .describe("Words with which a command begins, one of a list."),
   regex: valid(z.string().min(1), sharedRegex)
     .optional()
     .describe(
-      "RE2. Over each command, else over the arguments as JSON: to allow, the whole; otherwise any part.",
+      "Regular expression (RE2) for each command, or for the arguments of other tools as JSON. `allow` matches the whole text, `deny` and `ask` match any part.",
     ),
-  arguments: z.record(z.string(), z.unknown()).optional().describe("Exactly these arguments."),
+  arguments: z.record(z.string(), z.unknown()).optional().describe("Exact arguments of the call."),
 };
 
 /** All conditions that are there must hold. */
 const MatcherFields = z.strictObject({
   tool: ToolPattern.optional(),
   ...conditions,
-  all: z.literal(true).optional().describe("Every call."),
+  all: z.literal(true).optional().describe("Matches every call."),
 });
 
 /** `custom` is a program's own condition: it is never written down. */
@@ -67,10 +70,14 @@ export type Matcher = z.infer<typeof MatcherFields> & {
 };
 
 const about = {
-  id: z.string().min(1).max(100).optional().describe("How traces name it."),
-  priority: z.int().default(0).describe("Higher first, within a scope."),
-  message: z.string().min(1).optional().describe("To the model when it denies, to the person when it asks."),
-  description: z.string().optional(),
+  id: z.string().min(1).max(100).optional().describe("Name of the rule in traces."),
+  priority: z.int().default(0).describe("Priority within the scope; the highest comes first."),
+  message: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Text for the model when the rule denies, or for the person when it asks."),
+  description: z.string().optional().describe("Note for people who read the rule."),
 };
 
 const RuleFields = z.strictObject({
@@ -79,11 +86,12 @@ const RuleFields = z.strictObject({
   ask: ToolPattern.optional(),
   ...conditions,
   ...about,
-  decision: Decision.optional().describe("The long form, with `matcher`, instead of allow, deny or ask."),
-  matcher: MatcherFields.refine(
-    (matcher) => Object.keys(matcher).length > 0,
-    "must name a condition",
-  ).optional(),
+  decision: Decision.optional().describe(
+    "Long form, with `matcher`, which replaces `allow`, `deny` and `ask`.",
+  ),
+  matcher: MatcherFields.refine((matcher) => Object.keys(matcher).length > 0, "must name a condition")
+    .optional()
+    .describe("Conditions of the long form."),
 });
 type RuleFields = z.infer<typeof RuleFields>;
 
@@ -117,7 +125,7 @@ function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) 
 export interface Rule {
   readonly id: string;
   readonly scope: Scope;
-  /** Higher first, within a scope. */
+  /** Priority within the scope; the highest comes first. */
   readonly priority: number;
   readonly matcher: Matcher;
   readonly decision: Decision;
@@ -126,7 +134,7 @@ export interface Rule {
 }
 
 /** `{ ask: execute, command_prefix: [git] }`, or the long form with `decision` and `matcher`. */
-export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent") })
+export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent").describe("Owner of the rule.") })
   .superRefine(checkForm)
   .transform(({ scope, ...fields }) => toRule(fields, scope));
 

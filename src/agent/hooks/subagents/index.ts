@@ -22,7 +22,12 @@ export const subagents = defineHook({
   tools: ["list_agents", "delegate", "task", "start_task", "check_tasks", "wait_tasks", "cancel_task"],
   fixedTools: ["task_complete"],
   options: z.strictObject({
-    concurrency: z.int().min(1).max(16).default(8).describe("Tasks of one call that are worked on at once."),
+    concurrency: z
+      .int()
+      .min(1)
+      .max(16)
+      .default(8)
+      .describe("Maximum number of tasks of one call that run at the same time. The others wait."),
   }),
   activeByDefault: () => true,
   create({ concurrency }, services) {

@@ -21,8 +21,20 @@ const WORTH_IT = 0.1;
 const MIN_WINDOW = 1000;
 
 const Options = z.strictObject({
-  trigger: z.number().gt(0).max(1).default(0.85).describe("Part of the context window that may fill up."),
-  keep: z.number().gt(0).max(0.9).default(0.1).describe("Part of the messages that stays as it is."),
+  trigger: z
+    .number()
+    .gt(0)
+    .max(1)
+    .default(0.85)
+    .describe(
+      "Fraction of the context window (0–1) that the request may fill before a summary replaces older messages.",
+    ),
+  keep: z
+    .number()
+    .gt(0)
+    .max(0.9)
+    .default(0.1)
+    .describe("Fraction of the messages (0–1) to keep unchanged, at least two messages."),
 });
 
 export const summarization = defineHook({

@@ -19,19 +19,21 @@ const Glob = z
   });
 
 const common = {
-  timeout: Interval.prefault("10m").describe("How long one call may take."),
-  idle_timeout: Interval.prefault("60s").describe("How long a call may go without an answer or progress."),
-  connect_timeout: Interval.prefault("60s").describe("How long the server may take to start and answer."),
-  refresh: Interval.prefault("5m").describe("After that long its tools are listed again when they are used."),
+  timeout: Interval.prefault("10m").describe("Maximum duration of one call."),
+  idle_timeout: Interval.prefault("60s").describe("Maximum time of a call without an answer or progress."),
+  connect_timeout: Interval.prefault("60s").describe("Maximum time for the server to start and answer."),
+  refresh: Interval.prefault("5m").describe(
+    "Time after which the next use lists the tools of the server again.",
+  ),
   tools: z
     .strictObject({ include: z.array(Glob).min(1).default(["*"]), exclude: z.array(Glob).default([]) })
     .prefault({})
-    .describe("Which of its tools are offered at all: globs of their names, without `mcp__<server>__`."),
+    .describe("Tools to offer: `include` and `exclude` with globs of names, without `mcp__<server>__`."),
   trust_annotations: z
     .boolean()
     .default(false)
     .describe(
-      "Believes that a tool only reads because the server says so. Otherwise hints only make calls stricter.",
+      "Trusts the server's hint that a tool only reads. Otherwise hints only make permissions stricter.",
     ),
 };
 
@@ -46,24 +48,24 @@ export const HttpServer = z.strictObject({
   url: z
     .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
     .refine((url) => !/^[^/]*\/\/[^/?#]*@/.test(url), "must hold no user name: send an Authorization header")
-    .describe("Where it speaks streamable HTTP."),
+    .describe("Address of a server that speaks streamable HTTP."),
   headers: z
     .record(z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "must be the name of a header"), Text)
     .default({})
-    .describe("Sent with every request. Never logged."),
+    .describe("Headers of every request. Skein never logs them."),
   ...common,
 });
 
 export const StdioServer = z.strictObject({
   command: Unbroken.min(1)
     .refine(isOneProgram, "must be one program: put what follows it in `args`")
-    .describe("The program that is the server; it runs as this process does."),
-  args: z.array(Unbroken).default([]),
+    .describe("Program that speaks MCP on its standard streams. It runs as the user of Skein."),
+  args: z.array(Unbroken).default([]).describe("Arguments of the program."),
   env: z
     .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of a variable"), Unbroken)
     .default({})
-    .describe("Its environment. Besides this it sees PATH, HOME and LANG, and nothing else of the server's."),
-  cwd: Unbroken.min(1).optional().describe("Default: the folder that the server runs in."),
+    .describe("Environment of the program. Skein adds only `PATH`, `HOME`, `LANG` and `SKEIN_MCP`."),
+  cwd: Unbroken.min(1).optional().describe("Working folder of the program. Default: the folder of Skein."),
   ...common,
 });
 

@@ -1,0 +1,15 @@
+// Writes the generated tables of docs/. `--check` only tells whether they are up to date.
+
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { withTables } from "./docs-tables.ts";
+
+for (const file of globSync("docs/**/*.md")) {
+  const page = readFileSync(file, "utf8");
+  const right = withTables(page);
+  if (right === page) continue;
+  if (!process.argv.includes("--check")) writeFileSync(file, right);
+  else {
+    console.error(`${file} has a table that is not up to date; run \`npm run docs\`.`);
+    process.exitCode = 1;
+  }
+}

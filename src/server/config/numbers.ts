@@ -1,0 +1,10 @@
+// Numbers of the settings.
+
+import { z } from "zod";
+import { Duration } from "../../lib/units.ts";
+
+export const MIB = 1024 * 1024;
+export const count = z.int().min(1);
+
+/** An interval or a deadline: longer than zero. */
+export const Interval = Duration.refine((ms) => ms > 0, "must be longer than 0 s");
