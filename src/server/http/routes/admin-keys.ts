@@ -41,7 +41,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     "/admin/keys",
     {
       schema: {
-        summary: "The API keys of all users",
+        summary: "List the API keys of all users",
         description: `Newest first, with those that are revoked or have expired; never what is secret of them. ${WHO}`,
         tags,
         querystring: AdminQuery,
@@ -61,7 +61,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     "/admin/keys",
     {
       schema: {
-        summary: "Make an API key for a user",
+        summary: "Create an API key for a user",
         description: `Only with \`AUTH=api_key\`. ${WHO}`,
         tags,
         body: NewKey,

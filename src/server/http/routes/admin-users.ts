@@ -97,7 +97,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     "/admin/engines/:engine",
     {
       schema: {
-        summary: "Forget a Docker engine that is lost for good, with the files on it",
+        summary: "Forget a lost Docker engine and the files on it",
         description:
           "Their users get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
         tags,

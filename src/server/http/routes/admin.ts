@@ -72,7 +72,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/tenants",
     {
       schema: {
-        summary: "The tenants that have threads",
+        summary: "List the tenants with threads",
         description: WHO,
         tags,
         querystring: AdminQuery.omit({ tenant: true, user: true }),
@@ -86,7 +86,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/users",
     {
       schema: {
-        summary: "The users who have threads",
+        summary: "List the users with threads",
         description: PAGES,
         tags,
         querystring: AdminQuery,
@@ -100,7 +100,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/runs",
     {
       schema: {
-        summary: "The runs of all users",
+        summary: "List the runs of all users",
         description: `User by user, newest first. ${PAGES}`,
         tags,
         querystring: AdminQuery.extend({ status: RunRecord.shape.status.optional() }),
@@ -114,7 +114,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/interrupts",
     {
       schema: {
-        summary: "The open interrupts of all users",
+        summary: "List the open interrupts of all users",
         description: `User by user. ${PAGES}`,
         tags,
         querystring: AdminQuery,
@@ -129,7 +129,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/sandboxes",
     {
       schema: {
-        summary: "The Docker sandboxes of all users",
+        summary: "List the Docker sandboxes of all users",
         description: WHO,
         tags,
         querystring: AdminQuery,
@@ -154,7 +154,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     "/admin/usage",
     {
       schema: {
-        summary: "Usage and quotas of tenants, or of a user",
+        summary: "Get usage and quotas of tenants, or of a user",
         description: `Of each tenant that has threads, of \`tenant\`, or of its \`user\`. ${WHO}`,
         tags,
         querystring: AdminQuery.extend({

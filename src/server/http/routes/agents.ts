@@ -66,7 +66,13 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   app.get(
     "/agents",
-    { schema: { summary: "All agents", tags, response: { 200: z.object({ items: z.array(AgentInfo) }) } } },
+    {
+      schema: {
+        summary: "List all agents",
+        tags,
+        response: { 200: z.object({ items: z.array(AgentInfo) }) },
+      },
+    },
     async (request) => {
       const all = agents.list().map(({ name }) => shown(ownerOf(request), name));
       return { items: await Promise.all(all) };
@@ -77,7 +83,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name",
     {
       schema: {
-        summary: "An agent, and what you may change in it",
+        summary: "Get an agent, and the settings that you may change",
         tags,
         params,
         response: { 200: AgentDetails },
@@ -94,7 +100,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/tools",
     {
       schema: {
-        summary: "The tools that your runs of an agent offer its model, by name",
+        summary: "List the tools that the model of an agent gets in your runs, by name",
         tags,
         params,
         response: { 200: z.object({ items: z.array(AgentTool) }) },
@@ -116,7 +122,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
     "/agents/:name/prompt",
     {
       schema: {
-        summary: "The configured system prompt of an agent",
+        summary: "Get the configured system prompt of an agent",
         description:
           "For those who manage the tenant or the server. Its blocks in their order, as every run sends them. Hooks add further blocks while a run works, such as skills and memory: `GET /threads/{thread_id}/runs/{run_id}/requests/{n}` has those.",
         tags,
@@ -133,7 +139,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
 
   app.get(
     "/agents/:name/overrides",
-    { schema: { summary: "Your overrides of an agent", tags, params, response: { 200: OwnChanges } } },
+    { schema: { summary: "Get your overrides of an agent", tags, params, response: { 200: OwnChanges } } },
     async (request) => {
       const { user, ignored } = await seen(ownerOf(request), request.params.name);
       return changesOf(user, ignored);

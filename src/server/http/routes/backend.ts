@@ -63,7 +63,7 @@ export function backendRoutes(app: App, services: HttpServices): void {
     "/backend",
     {
       schema: {
-        summary: "The status of the user's backend; starts nothing",
+        summary: "Get the status of the user's backend; starts nothing",
         tags,
         querystring: AgentQuery,
         response: { 200: BackendStatus },

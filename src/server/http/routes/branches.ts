@@ -23,7 +23,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
     "/threads/:thread_id/branches",
     {
       schema: {
-        summary: "The branches of a thread: what it held before messages were replaced, newest first",
+        summary: "List the branches of a thread, newest first",
         description:
           "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was replaced.",
         tags,

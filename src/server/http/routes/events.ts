@@ -27,7 +27,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
       sse: "manual",
       exposeHeadRoute: false,
       schema: {
-        summary: "Subscribe to the user's backend and run events",
+        summary: "Follow the changes of the user's threads, runs and backends",
         description:
           "Live only: nothing is replayed. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
         tags: ["events"],

@@ -18,7 +18,7 @@ export function feedbackRoutes(app: App, { stores: { threads, items } }: RouteSe
     "/threads/:thread_id/messages/:message_id/feedback",
     {
       schema: {
-        summary: "Rate an answer, with words if you like",
+        summary: "Rate an answer, with an optional comment",
         description: "Replaces what was said of it before. 400 for a message that is no answer of an agent.",
         tags,
         params: RatedParams,
@@ -38,7 +38,7 @@ export function feedbackRoutes(app: App, { stores: { threads, items } }: RouteSe
     "/threads/:thread_id/feedback",
     {
       schema: {
-        summary: "The rated answers of a thread, last changed first",
+        summary: "List the rated answers of a thread, last changed first",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Feedback) }) },

@@ -26,7 +26,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/interrupts",
     {
       schema: {
-        summary: "The open interrupts of a thread",
+        summary: "List the open interrupts of a thread",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Interrupt) }) },
@@ -44,7 +44,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     "/interrupts",
     {
       schema: {
-        summary: "The open interrupts of all the user's threads",
+        summary: "List the open interrupts of all the user's threads",
         description: "By thread, last changed first.",
         tags,
         querystring: PageQuery,

@@ -35,7 +35,7 @@ export function healthRoutes(app: App, services: RouteServices): void {
     "/health",
     {
       schema: {
-        summary: "Liveness check",
+        summary: "Check liveness",
         tags,
         response: { 200: z.object({ status: z.literal("ok"), version: z.string(), agents: z.int() }) },
       },
@@ -47,7 +47,7 @@ export function healthRoutes(app: App, services: RouteServices): void {
     "/ready",
     {
       schema: {
-        summary: "Readiness: the store and the backends are reachable",
+        summary: "Check readiness: the server reaches its store and backends",
         description:
           "With `verbose`, the scope `admin` or the metrics token: each dependency, also in a refusal's `details`.",
         tags,
@@ -159,7 +159,7 @@ export function meRoutes(app: App, { access: { auth }, wires, version, quotas }:
     "/me",
     {
       schema: {
-        summary: "Who you are to the server, and what you may do",
+        summary: "Get your tenant, user and scopes",
         tags: ["operations"],
         response: { 200: Me },
       },
@@ -179,7 +179,7 @@ export function signInRoutes(app: App, signIn: () => Promise<SignInOptions>): vo
     "/sign-in",
     {
       schema: {
-        summary: "How a front end signs people in",
+        summary: "Get how a front end signs people in",
         tags: ["operations"],
         response: { 200: SignInOptions },
       },

@@ -38,7 +38,7 @@ export function permissionRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/permissions",
     {
       schema: {
-        summary: "The permission rules of a thread",
+        summary: "List the permission rules of a thread",
         tags,
         params: ThreadParams,
         response: { 200: Rules },

@@ -102,7 +102,7 @@ function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
     "/runs",
     {
       schema: {
-        summary: "The runs of all your threads, newest first",
+        summary: "List the runs of all your threads, newest first",
         description: `With those of subagents. Looks into the ${MAX_THREADS} threads that changed last.`,
         tags: ["runs"],
         querystring: RunsQuery,
@@ -119,7 +119,7 @@ function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
     "/threads/:thread_id/runs",
     {
       schema: {
-        summary: "The runs of a thread, newest first",
+        summary: "List the runs of a thread, newest first",
         tags: ["runs"],
         params: ThreadParams,
         querystring: PageQuery,
@@ -138,7 +138,7 @@ function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
 function followRoutes(app: App, { runs, stores, streams }: RouteServices): void {
   app.get(
     "/threads/:thread_id/runs/:run_id",
-    { schema: { summary: "A run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
+    { schema: { summary: "Get a run", tags: ["runs"], params: RunParams, response: { 200: RunNow } } },
     async (request) => {
       const key = keyIn(request);
       const run = await getRun(runs, key);
@@ -182,7 +182,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
     "/threads/:thread_id/runs/:run_id/trace",
     {
       schema: {
-        summary: "The trace of a run: its model calls, tool calls and subagents as spans",
+        summary: "Get the trace of a run: its model calls, tool calls and subagents as spans",
         description: "Of a run in progress, the spans so far. 410 when its events are no longer kept.",
         tags: ["runs"],
         params: RunParams,
@@ -204,7 +204,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
     "/threads/:thread_id/runs/:run_id/requests/:n",
     {
       schema: {
-        summary: "What the model was sent in a model call of a run",
+        summary: "Get the request that a model received in a model call of a run",
         description:
           "The run's `n`th own model call, as the trace numbers them. 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
         tags: ["runs"],
@@ -250,7 +250,7 @@ function controlRoutes(app: App, { runs }: RouteServices): void {
     "/threads/:thread_id/runs/:run_id/messages",
     {
       schema: {
-        summary: "Steer: add a user message to the running run, for its next model call",
+        summary: "Steer an active run: add a user message for its next model call",
         tags: ["runs"],
         params: RunParams,
         body: SteerBody,

@@ -48,7 +48,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     "/threads/:thread_id/shares",
     {
       schema: {
-        summary: "Share a thread with the users of the tenant, who may read it",
+        summary: "Share a thread with the users of the tenant, to read",
         description: "Users with the scope `read` who know the id read the thread's messages until it ends.",
         tags,
         params: ThreadParams,
@@ -68,7 +68,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     "/threads/:thread_id/shares",
     {
       schema: {
-        summary: "The shares of a thread that have not ended, newest first",
+        summary: "List the active shares of a thread, newest first",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Share) }) },
@@ -103,7 +103,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     "/shared/:user/:thread_id/:share_id",
     {
       schema: {
-        summary: "A thread that another user of the tenant shares",
+        summary: "Get a thread that another user of the tenant shares",
         description: "404 once the share has ended.",
         tags,
         params: SharedParams,
@@ -124,7 +124,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     "/shared/:user/:thread_id/:share_id/messages",
     {
       schema: {
-        summary: "The messages of a shared thread, oldest first",
+        summary: "List the messages of a shared thread, oldest first",
         description: "Pages as of `GET /threads/{thread_id}/messages`. 404 once the share has ended.",
         tags,
         params: SharedParams,

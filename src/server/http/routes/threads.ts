@@ -62,7 +62,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     "/threads",
     {
       schema: {
-        summary: "Threads, last changed first",
+        summary: "List threads, last changed first",
         description:
           "A search in messages may end early, with few threads or none: `next_cursor` continues it.",
         tags,
@@ -83,7 +83,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
 
   app.get(
     "/threads/:thread_id",
-    { schema: { summary: "A thread", tags, params, response: { 200: Thread } } },
+    { schema: { summary: "Get a thread", tags, params, response: { 200: Thread } } },
     async (request) => found(await threads.get(ownerOf(request), request.params.thread_id), request.params),
   );
 
@@ -129,7 +129,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
     "/threads/:thread_id/messages",
     {
       schema: {
-        summary: "The messages of a thread, oldest first",
+        summary: "List the messages of a thread, oldest first",
         tags,
         params,
         description:
@@ -203,7 +203,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     "/threads/:thread_id/fork",
     {
       schema: {
-        summary: "Create a thread with the messages up to one of them",
+        summary: "Fork a thread: create one with its messages up to a message",
         description: "Copies todos and files as they are now, but no open interrupts and no permissions.",
         tags,
         params,
@@ -238,7 +238,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
 
   app.get(
     "/threads/:thread_id/usage",
-    { schema: { summary: "The usage of a thread's runs", tags, params, response: { 200: ThreadUsage } } },
+    { schema: { summary: "Get the usage of a thread's runs", tags, params, response: { 200: ThreadUsage } } },
     async (request) => {
       const owner = ownerOf(request);
       const { thread_id } = request.params;

@@ -49,7 +49,7 @@ export function toolRoutes(
     "/tools",
     {
       schema: {
-        summary: "The tenant's registered tools, by name",
+        summary: "List the tenant's registered tools, by name",
         tags,
         querystring: PageQuery,
         response: { 200: pageOf(HttpToolInfo) },
@@ -72,7 +72,7 @@ export function toolRoutes(
     "/tools",
     {
       schema: {
-        summary: "Register a tool that an endpoint of the tenant executes",
+        summary: "Register a tool that an HTTP endpoint of the tenant executes",
         description:
           "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret. A `callback_url` whose host has addresses that are not public is refused, unless the operator allows it; a name that has no address yet is taken.",
         tags,
