@@ -1373,7 +1373,7 @@ export type ToolResult = Record<string, unknown>;
 
 /** By method and path: what is sent and what comes back. */
 export interface Operations {
-  /** Liveness check. */
+  /** Check liveness. */
   "GET /health": {
     answer: {
       status: "ok";
@@ -1381,7 +1381,7 @@ export interface Operations {
       agents: number;
     };
   };
-  /** Readiness: the store and the backends are reachable. */
+  /** Check readiness: the server reaches its store and backends. */
   "GET /ready": {
     query: { verbose?: string | undefined };
     answer: {
@@ -1389,36 +1389,36 @@ export interface Operations {
       dependencies?: DependencyStatus[] | undefined;
     };
   };
-  /** Who you are to the server, and what you may do. */
+  /** Get your tenant, user and scopes. */
   "GET /me": {
     answer: Me;
   };
-  /** All agents. */
+  /** List all agents. */
   "GET /agents": {
     answer: {
       items: Agent[];
     };
   };
-  /** An agent, and what you may change in it. */
+  /** Get an agent, and the settings that you may change. */
   "GET /agents/{name}": {
     path: { name: string };
     answer: AgentDetails;
   };
-  /** The tools that your runs of an agent offer its model, by name. */
+  /** List the tools that the model of an agent gets in your runs, by name. */
   "GET /agents/{name}/tools": {
     path: { name: string };
     answer: {
       items: AgentTool[];
     };
   };
-  /** The configured system prompt of an agent. */
+  /** Get the configured system prompt of an agent. */
   "GET /agents/{name}/prompt": {
     path: { name: string };
     answer: {
       items: PromptBlock[];
     };
   };
-  /** Your overrides of an agent. */
+  /** Get your overrides of an agent. */
   "GET /agents/{name}/overrides": {
     path: { name: string };
     answer: AgentOverrides;
@@ -1445,7 +1445,7 @@ export interface Operations {
     };
     answer: Thread;
   };
-  /** Threads, last changed first. */
+  /** List threads, last changed first. */
   "GET /threads": {
     query: { limit?: number | undefined; cursor?: string | undefined; agent?: string | undefined; status?: "idle" | "busy" | "interrupted" | "error" | undefined; since?: string | undefined; q?: string | undefined; in?: "title" | "messages" | undefined; parent?: string | undefined; children?: "true" | undefined };
     answer: {
@@ -1453,7 +1453,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** A thread. */
+  /** Get a thread. */
   "GET /threads/{thread_id}": {
     path: { thread_id: string };
     answer: Thread;
@@ -1473,7 +1473,7 @@ export interface Operations {
     path: { thread_id: string };
     answer: void;
   };
-  /** The messages of a thread, oldest first. */
+  /** List the messages of a thread, oldest first. */
   "GET /threads/{thread_id}/messages": {
     path: { thread_id: string };
     query: { limit?: number | undefined; after?: string | undefined };
@@ -1492,7 +1492,7 @@ export interface Operations {
     path: { thread_id: string };
     answer: ThreadState;
   };
-  /** Create a thread with the messages up to one of them. */
+  /** Fork a thread: create one with its messages up to a message. */
   "POST /threads/{thread_id}/fork": {
     path: { thread_id: string };
     body: {
@@ -1510,12 +1510,12 @@ export interface Operations {
     body: Record<string, never>;
     answer: Thread;
   };
-  /** The usage of a thread's runs. */
+  /** Get the usage of a thread's runs. */
   "GET /threads/{thread_id}/usage": {
     path: { thread_id: string };
     answer: ThreadUsage;
   };
-  /** The branches of a thread: what it held before messages were replaced, newest first. */
+  /** List the branches of a thread, newest first. */
   "GET /threads/{thread_id}/branches": {
     path: { thread_id: string };
     answer: {
@@ -1527,7 +1527,7 @@ export interface Operations {
     path: { thread_id: string; branch_id: string };
     answer: Run;
   };
-  /** Share a thread with the users of the tenant, who may read it. */
+  /** Share a thread with the users of the tenant, to read. */
   "POST /threads/{thread_id}/shares": {
     path: { thread_id: string };
     body: {
@@ -1536,7 +1536,7 @@ export interface Operations {
     };
     answer: Share;
   };
-  /** The shares of a thread that have not ended, newest first. */
+  /** List the active shares of a thread, newest first. */
   "GET /threads/{thread_id}/shares": {
     path: { thread_id: string };
     answer: {
@@ -1548,12 +1548,12 @@ export interface Operations {
     path: { thread_id: string; share_id: string };
     answer: void;
   };
-  /** A thread that another user of the tenant shares. */
+  /** Get a thread that another user of the tenant shares. */
   "GET /shared/{user}/{thread_id}/{share_id}": {
     path: { user: string; thread_id: string; share_id: string };
     answer: SharedThread;
   };
-  /** The messages of a shared thread, oldest first. */
+  /** List the messages of a shared thread, oldest first. */
   "GET /shared/{user}/{thread_id}/{share_id}/messages": {
     path: { user: string; thread_id: string; share_id: string };
     query: { limit?: number | undefined; after?: string | undefined };
@@ -1562,7 +1562,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** Rate an answer, with words if you like. */
+  /** Rate an answer, with an optional comment. */
   "PUT /threads/{thread_id}/messages/{message_id}/feedback": {
     path: { thread_id: string; message_id: string };
     body: {
@@ -1577,7 +1577,7 @@ export interface Operations {
     path: { thread_id: string; message_id: string };
     answer: void;
   };
-  /** The rated answers of a thread, last changed first. */
+  /** List the rated answers of a thread, last changed first. */
   "GET /threads/{thread_id}/feedback": {
     path: { thread_id: string };
     answer: {
@@ -1596,7 +1596,7 @@ export interface Operations {
     body: StartRun;
     answer: FinishedRun | Run;
   };
-  /** The runs of a thread, newest first. */
+  /** List the runs of a thread, newest first. */
   "GET /threads/{thread_id}/runs": {
     path: { thread_id: string };
     query: { limit?: number | undefined; cursor?: string | undefined };
@@ -1605,7 +1605,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The runs of all your threads, newest first. */
+  /** List the runs of all your threads, newest first. */
   "GET /runs": {
     query: { limit?: number | undefined; cursor?: string | undefined; agent?: string | undefined; status?: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error" | undefined; since?: string | undefined };
     answer: {
@@ -1613,7 +1613,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** A run. */
+  /** Get a run. */
   "GET /threads/{thread_id}/runs/{run_id}": {
     path: { thread_id: string; run_id: string };
     answer: RunNow;
@@ -1624,12 +1624,12 @@ export interface Operations {
     query: { after?: string | undefined };
     answer: void;
   };
-  /** The trace of a run: its model calls, tool calls and subagents as spans. */
+  /** Get the trace of a run: its model calls, tool calls and subagents as spans. */
   "GET /threads/{thread_id}/runs/{run_id}/trace": {
     path: { thread_id: string; run_id: string };
     answer: Trace;
   };
-  /** What the model was sent in a model call of a run. */
+  /** Get the request that a model received in a model call of a run. */
   "GET /threads/{thread_id}/runs/{run_id}/requests/{n}": {
     path: { thread_id: string; run_id: string; n: number };
     answer: SentRequest;
@@ -1643,7 +1643,7 @@ export interface Operations {
     };
     answer: Run;
   };
-  /** Steer: add a user message to the running run, for its next model call. */
+  /** Steer an active run: add a user message for its next model call. */
   "POST /threads/{thread_id}/runs/{run_id}/messages": {
     path: { thread_id: string; run_id: string };
     body: {
@@ -1655,14 +1655,14 @@ export interface Operations {
       message_id: string;
     };
   };
-  /** The open interrupts of a thread. */
+  /** List the open interrupts of a thread. */
   "GET /threads/{thread_id}/interrupts": {
     path: { thread_id: string };
     answer: {
       items: Interrupt[];
     };
   };
-  /** The open interrupts of all the user's threads. */
+  /** List the open interrupts of all the user's threads. */
   "GET /interrupts": {
     query: { limit?: number | undefined; cursor?: string | undefined };
     answer: {
@@ -1676,7 +1676,7 @@ export interface Operations {
     body: ResumeRun;
     answer: FinishedRun | Run;
   };
-  /** The permission rules of a thread. */
+  /** List the permission rules of a thread. */
   "GET /threads/{thread_id}/permissions": {
     path: { thread_id: string };
     answer: {
@@ -1797,7 +1797,7 @@ export interface Operations {
     path: { name: string; id: string };
     answer: void;
   };
-  /** The tenant's registered tools, by name. */
+  /** List the tenant's registered tools, by name. */
   "GET /tools": {
     query: { limit?: number | undefined; cursor?: string | undefined };
     answer: {
@@ -1805,7 +1805,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** Register a tool that an endpoint of the tenant executes. */
+  /** Register a tool that an HTTP endpoint of the tenant executes. */
   "POST /tools": {
     body: HttpToolRegistration;
     answer: RegisteredHttpTool;
@@ -1836,7 +1836,7 @@ export interface Operations {
     body: ToolResult;
     answer: void;
   };
-  /** The status of the user's backend; starts nothing. */
+  /** Get the status of the user's backend; starts nothing. */
   "GET /backend": {
     query: { agent?: string | undefined };
     answer: BackendStatus;
@@ -1856,7 +1856,7 @@ export interface Operations {
     query: { agent?: string | undefined };
     answer: BackendStatus;
   };
-  /** Subscribe to the user's backend and run events. */
+  /** Follow the changes of the user's threads, runs and backends. */
   "GET /events": {
     answer: void;
   };
@@ -1865,7 +1865,7 @@ export interface Operations {
     query: { days?: number | undefined; of?: "tenant" | "user" | undefined };
     answer: UsageReport;
   };
-  /** The tenants that have threads. */
+  /** List the tenants with threads. */
   "GET /admin/tenants": {
     query: { limit?: number | undefined; cursor?: string | undefined };
     answer: {
@@ -1875,7 +1875,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The users who have threads. */
+  /** List the users with threads. */
   "GET /admin/users": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined };
     answer: {
@@ -1883,7 +1883,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The runs of all users. */
+  /** List the runs of all users. */
   "GET /admin/runs": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined; status?: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error" | undefined };
     answer: {
@@ -1891,7 +1891,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The open interrupts of all users. */
+  /** List the open interrupts of all users. */
   "GET /admin/interrupts": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined };
     answer: {
@@ -1899,7 +1899,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The Docker sandboxes of all users. */
+  /** List the Docker sandboxes of all users. */
   "GET /admin/sandboxes": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined };
     answer: {
@@ -1907,7 +1907,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** Usage and quotas of tenants, or of a user. */
+  /** Get usage and quotas of tenants, or of a user. */
   "GET /admin/usage": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined; days?: number | undefined };
     answer: {
@@ -1915,7 +1915,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** The API keys of all users. */
+  /** List the API keys of all users. */
   "GET /admin/keys": {
     query: { limit?: number | undefined; cursor?: string | undefined; tenant?: string | undefined; user?: string | undefined };
     answer: {
@@ -1923,7 +1923,7 @@ export interface Operations {
       next_cursor?: string | undefined;
     };
   };
-  /** Make an API key for a user. */
+  /** Create an API key for a user. */
   "POST /admin/keys": {
     body: {
       /** Default: your tenant. */
@@ -1956,7 +1956,7 @@ export interface Operations {
   "POST /admin/backup": {
     answer: Backup;
   };
-  /** Forget a Docker engine that is lost for good, with the files on it. */
+  /** Forget a lost Docker engine and the files on it. */
   "DELETE /admin/engines/{engine}": {
     path: { engine: string };
     answer: ForgottenEngine;
@@ -1999,7 +1999,7 @@ export interface Operations {
     body: NewTicket;
     answer: Ticket;
   };
-  /** How a front end signs people in. */
+  /** Get how a front end signs people in. */
   "GET /sign-in": {
     answer: SignInOptions;
   };
