@@ -161,8 +161,8 @@ function hasTest(file: string, title: string): boolean {
   });
 }
 
-test("each promise of security.md names tests that exist", () => {
-  const [, guarantees = ""] = read("docs/concepts/security.md").split("\n## Guarantees\n");
+test("each promise of security-promises.md names tests that exist", () => {
+  const [, guarantees = ""] = read("docs/reference/security-promises.md").split("\n## Guarantees\n");
   const promises = guarantees.split(/^- /m).slice(1);
   expect(promises.length).toBeGreaterThan(25);
   const unheld = promises.flatMap((promise) => {

@@ -22,7 +22,7 @@ const linesOf = ({ text, link, items = [] }: DefaultTheme.SidebarItem): string[]
 
 /** The first sentence below a page's title, without links; empty where a table or code comes first. */
 function firstSentence(page: string): string {
-  const text = readFileSync(join(DOCS, `${page}.md`), "utf8");
+  const text = readFileSync(join(DOCS, `${page.replace(/\/$/, "/README")}.md`), "utf8");
   const [, paragraph = ""] = /^# .+\n\n(?!```|\||- |!|#)([\s\S]+?)(?:\n\n|$)/m.exec(text) ?? [];
   const plain = paragraph.replaceAll(/\[([^\]]+)\]\([^)]*\)/g, "$1").replaceAll(/\s+/g, " ");
   return /^.+?\.(?= |$)/.exec(plain)?.[0] ?? plain;
