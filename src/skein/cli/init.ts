@@ -18,6 +18,7 @@ const TEMPLATES: Readonly<Record<string, string>> = {
   ".env.example": "env.example",
   ".gitignore": "gitignore",
   "README.md": "README.md",
+  "AGENTS.md": "AGENTS.md",
 };
 
 /**

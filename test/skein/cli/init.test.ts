@@ -22,7 +22,7 @@ test("a new project runs: its agent uses the tool and the hook of its plugin, wi
   ]);
   const dir = join(parent, "my agents");
   expect((await readdir(dir)).toSorted()).toEqual([
-    ...[".env.example", ".gitignore", "README.md", "agents.yaml", "demo.yaml"],
+    ...[".env.example", ".gitignore", "AGENTS.md", "README.md", "agents.yaml", "demo.yaml"],
     ...["my-plugin.ts", "package.json", "tsconfig.json"],
   ]);
   const { name, type, dependencies } = JSON.parse(await readFile(join(dir, "package.json"), "utf8"));
