@@ -91,7 +91,7 @@ test("each page that the program names exists", () => {
 
 test("the project has one address, and links to pages that exist", () => {
   const { homepage } = z.object({ homepage: z.string() }).parse(JSON.parse(read("package.json")));
-  const files = ["README.md", "config/project/README.md", "package.json", "packages/client/package.json"];
+  const files = ["config/project/README.md", "package.json", "packages/client/package.json"];
   const found = files.flatMap((file) =>
     [...read(file).matchAll(/(https:\/\/github\.com\/[\w-]+\/skein)\b(?:\/blob\/main\/([\w/.-]+\w))?/g)].map(
       ([, address, page = "."]) => ({ file, address, isThere: existsSync(join(ROOT, page)) }),
