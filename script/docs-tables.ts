@@ -40,7 +40,11 @@ export const undescribed = (name: string): string[] =>
 function table(name: string): string {
   if (name === "environment") return markdown(["variable", "key of server.yaml"], variables());
   const command = COMMANDS.find((each) => `cli/${each.name.replaceAll(" ", "-")}` === name);
-  if (command) return markdown(["option", "description"], Object.entries(command.options).map(optionRow));
+  if (command)
+    return markdown(
+      ["option", "variable", "default", "description"],
+      Object.entries(command.options).map(optionRow),
+    );
   return markdown(["key", "type", "default", "description"], keysOf(name).map(keyRow));
 }
 
@@ -49,10 +53,21 @@ const markdown = (head: string[], rows: string[][]) =>
 
 const variables = () => Object.entries(VARIABLES).map(([name, path]) => [code(name), code(path)]);
 
-const optionRow = ([name, { value, about }]: [string, (typeof COMMANDS)[number]["options"][string]]) => [
-  code(`--${name}${value ? ` ${value}` : ""}`),
-  about,
-];
+/** The help of an option ends with `[VARIABLE, default]`, or one of them. */
+function optionRow([name, { value, about }]: [
+  string,
+  (typeof COMMANDS)[number]["options"][string],
+]): string[] {
+  const [, text = "", bracket = ""] = /^(.*?)(?: \[(.*)\])?$/.exec(about) ?? [];
+  const [, variable, rest = bracket] = /^([A-Z_]{4,}), (.*)$/.exec(bracket) ?? [];
+  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return [
+    code(`--${name}${value ? ` ${value}` : ""}`),
+    variable ? code(variable) : "",
+    rest ? code(rest) : "–",
+    sentence,
+  ];
+}
 
 const VARIABLE_OF = new Map(Object.entries(VARIABLES).map(([name, path]) => [path, name]));
 

@@ -249,7 +249,7 @@ test("the generated tables of the pages are up to date", () => {
   expect(pages().filter((file) => withTables(read(file)) !== read(file))).toEqual([]);
 });
 
-test("a page has the table of each schema: hooks, agents.yaml, server.yaml, MCP servers, models, quotas and commands", () => {
+test("a page has the table of each schema: hooks, agents.yaml, server.yaml, MCP servers, models and quotas", () => {
   const names = pages().flatMap((file) => tablesIn(read(file)));
   const isShown = (name: string) => names.includes(name);
   const sections = names.flatMap((name) => /^server\.yaml\/(.*)/.exec(name)?.[1]?.split(",") ?? []);

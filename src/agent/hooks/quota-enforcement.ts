@@ -1,5 +1,5 @@
-// Enforces the quotas of the tenant and the user: reserves budget before each model call, limits the answer to what was
-// reserved, and settles it with the actual usage. Near a limit viewers get one `warning` per run; at the limit the run ends
+// Enforces the quotas of the tenant and the user. It reserves budget before each model call, limits the answer to the
+// reservation, and settles it with the actual usage. Near a limit viewers get one `warning` per run; at the limit the run ends
 // with `done` and the reason `quota`. Every call counts: answers, summaries, retries, calls that end early. Without quotas
 // the hook has no layers.
 

@@ -8,13 +8,13 @@ import { createKey, generateKey, type KeyLine, listKeys, revokeKey } from "./key
 
 /** Options that come before a variable of the environment. */
 const FILES = {
-  config: { value: "FILE", about: "the server's settings [CONFIG_FILE, config/server.yaml]" },
-  agents: { value: "FILE", about: "the agents [AGENTS_FILE, ./agents.yaml]" },
-  data: { value: "DIR", about: "the folder of the database and the workspaces [DATA_DIR, ./data]" },
+  config: { value: "FILE", about: "file with the settings of the server [CONFIG_FILE, config/server.yaml]" },
+  agents: { value: "FILE", about: "file with the agents [AGENTS_FILE, ./agents.yaml]" },
+  data: { value: "DIR", about: "folder of the database and the workspaces [DATA_DIR, ./data]" },
 } as const;
 const LISTEN = {
-  port: { value: "NUMBER", about: "the port to listen on; 0 takes any free one [PORT, 8000]" },
-  host: { value: "ADDRESS", about: "the address to listen on [HOST, 127.0.0.1]" },
+  port: { value: "NUMBER", about: "port to listen on; 0 takes any free port [PORT, 8000]" },
+  host: { value: "ADDRESS", about: "address to listen on [HOST, 127.0.0.1]" },
 } as const;
 
 const WORKERS = {
@@ -42,13 +42,15 @@ function environment(values: Values<typeof FILES & typeof LISTEN & typeof WORKER
 const SERVER = {
   url: {
     value: "URL",
-    about: "the running server [http://127.0.0.1:8000]; SKEIN_API_KEY is its key or token",
+    about: "address of the running server; SKEIN_API_KEY is its key or token [http://127.0.0.1:8000]",
   },
 } as const;
-const AGENT = { agent: { value: "NAME", about: "the agent; by default the server's first" } } as const;
+const AGENT = {
+  agent: { value: "NAME", about: "agent to use; the default is the thread's agent or the first one" },
+} as const;
 const OWNER = {
-  user: { value: "NAME", about: "the user; not needed with AUTH=none" },
-  tenant: { value: "NAME", about: "the user's tenant [default]" },
+  user: { value: "NAME", about: "user; not needed with AUTH=none" },
+  tenant: { value: "NAME", about: "tenant of the user [default]" },
 } as const;
 
 export const COMMANDS: readonly Command[] = [
@@ -75,9 +77,9 @@ export const COMMANDS: readonly Command[] = [
     options: {
       ...SERVER,
       ...AGENT,
-      model: { value: "MODEL", about: "the model, as in anthropic:claude-sonnet-5" },
-      thread: { value: "ID", about: "the thread to continue; by default a new one" },
-      json: { about: "print the events of the message's run" },
+      model: { value: "MODEL", about: "model to use, such as anthropic:claude-sonnet-5" },
+      thread: { value: "ID", about: "thread to continue; the default is a new thread" },
+      json: { about: "print the events of the run as JSON, one per line" },
     },
     run: async ({ url, thread, ...options }, message) =>
       (await import("./chat/index.ts")).chat({
@@ -88,7 +90,7 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     name: "acp",
-    about: "an agent of a running server for an editor, over stdio",
+    about: "connect an editor to an agent of a running server, over stdio",
     options: { ...SERVER, ...AGENT },
     run: async ({ url, agent }) =>
       (await import("../../wires/acp/index.ts")).acp({ ...serverOf(url), agent }),
@@ -102,7 +104,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "config diff",
     argument: "FILE",
-    about: "what another agents file would change",
+    about: "show the changes that another agents file would make",
     options: FILES,
     run: async (values, file = "") => (await import("./config.ts")).configDiff(file, environment(values)),
   }),
@@ -110,11 +112,14 @@ export const COMMANDS: readonly Command[] = [
     name: "keys create",
     about: "create an API key",
     options: {
-      user: { value: "NAME", about: "the user that the key belongs to; required", required: true },
-      tenant: { value: "NAME", about: "the user's tenant [default]" },
-      scopes: { value: "LIST", about: "of read, run, tools, admin and operator, with commas [read,run]" },
-      name: { value: "TEXT", about: "what the key is for" },
-      expires: { value: "WHEN", about: "as in 90d, 12h or 2031-01-31; by default never" },
+      user: { value: "NAME", about: "owner of the key; required", required: true },
+      tenant: { value: "NAME", about: "tenant of the user [default]" },
+      scopes: {
+        value: "LIST",
+        about: "scopes, separated by commas: read, run, tools, admin, operator [read,run]",
+      },
+      name: { value: "TEXT", about: "purpose of the key" },
+      expires: { value: "WHEN", about: "expiry, such as 90d, 12h or 2031-01-31; the default is never" },
       config: FILES.config,
       data: FILES.data,
     },
@@ -130,7 +135,7 @@ export const COMMANDS: readonly Command[] = [
     name: "keys list",
     about: "list keys; secrets are never shown",
     options: {
-      tenant: { value: "NAME", about: "only those of this tenant" },
+      tenant: { value: "NAME", about: "list only the keys of this tenant" },
       config: FILES.config,
       data: FILES.data,
     },
@@ -153,9 +158,9 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     name: "store check",
-    about: "read the store and report what contradicts itself; a server may use it meanwhile",
+    about: "check the store for contradictions, also while a server uses it",
     options: {
-      json: { about: "print findings as JSON, one a line" },
+      json: { about: "print findings as JSON, one per line" },
       config: FILES.config,
       data: FILES.data,
     },
@@ -165,7 +170,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "restore",
     argument: "DIR",
-    about: "put a backup in the place of the data; the server must not run",
+    about: "replace the data by a backup; the server must not run",
     options: { config: FILES.config, data: FILES.data },
     run: async (values, dir = "") =>
       show({ output: await (await import("./backup.ts")).restoreFrom(dir, environment(values)) }),
@@ -181,10 +186,10 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "threads import",
     argument: "DIR",
-    about: "create threads from such a folder",
+    about: "create threads from an exported folder",
     options: {
       ...OWNER,
-      resume: { about: "continue an interrupted import: leave threads that exist as they are" },
+      resume: { about: "continue an interrupted import; skip threads that exist" },
       ...{ config: FILES.config, data: FILES.data },
     },
     run: async (values, dir = "") =>
