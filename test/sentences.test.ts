@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 /** How many sentences of each place may have each sign. Lower these numbers when you rewrite one; never raise them. */
 const ALLOWED: Readonly<Record<string, { readonly files: string; readonly signs: readonly number[] }>> = {
-  documentation: { files: "{*.md,docs/**/*.md}", signs: [40, 40, 30, 130] },
+  documentation: { files: "{*.md,docs/**/*.md}", signs: [24, 32, 24, 64] },
   "HTTP reference": { files: "openapi.yaml", signs: [51, 12, 3, 4] },
   "comments and texts": {
     files: "{src,script,deploy,config,examples}/**/*.{ts,tsx,yaml}",
@@ -55,7 +55,7 @@ test.each(Object.entries(ALLOWED))("the sentences of the %s get plainer", (_, { 
 /** Plain sentences: paragraphs and cells of a page, comments of a program, descriptions of YAML. */
 function sentencesOf(file: string, text: string): string[] {
   const paragraphs = file.endsWith(".md")
-    ? text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").split(/\n\s*\n|\n(?=[-*|#>]|\d+\.)|(?<=\S) \| /)
+    ? text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").split(/\n\s*\n|\n *(?=[-*|#>]|\d+\.)|(?<=\S) \| /)
     : file.endsWith("yaml")
       ? [
           ...text.matchAll(
