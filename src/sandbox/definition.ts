@@ -15,13 +15,15 @@ export const commonOptions = {
     .string()
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 . _ -")
     .optional()
-    .describe("Agents that name the same backend share its files. Default: the agent's name."),
+    .describe(
+      "Name of the backend. Agents with the same name share files; each user has files of their own. Default: the agent's name.",
+    ),
   workdir: z
     .string()
     .regex(/^(\/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$/, "must be an absolute path, for example /workspace")
     .default("/workspace")
-    .describe("Where the agent sees its files; relative paths start here."),
-  timeout: Seconds(600).prefault(120).describe("How long a command may take when the model does not say."),
+    .describe("Path under which the agent sees its files. Relative paths start there."),
+  timeout: Seconds(600).prefault(120).describe("Time that a command may take if the model sets no limit."),
 };
 type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
 

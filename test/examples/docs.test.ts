@@ -249,7 +249,7 @@ test("the generated tables of the pages are up to date", () => {
   expect(pages().filter((file) => withTables(read(file)) !== read(file))).toEqual([]);
 });
 
-test("a page has the table of each schema: hooks, agents.yaml, server.yaml, MCP servers, models and quotas", () => {
+test("a page has the table of each schema: hooks, backends, agents.yaml, server.yaml, MCP servers, models and quotas", () => {
   const names = pages().flatMap((file) => tablesIn(read(file)));
   const isShown = (name: string) => names.includes(name);
   const sections = names.flatMap((name) => /^server\.yaml\/(.*)/.exec(name)?.[1]?.split(",") ?? []);
@@ -264,6 +264,7 @@ test("a page has the table of each schema: hooks, agents.yaml, server.yaml, MCP 
       "quotas/quota",
       "quotas/price",
     ],
+    ...backends.map(({ type }) => `backends/${type}`),
     "environment",
   ];
   expect(needed.filter((name) => !isShown(name))).toEqual([]);
@@ -284,19 +285,3 @@ const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
 test.each(serverBlocks)("the server takes the settings of %s as they are written: %#", (_, block) => {
   expect(ServerConfig.safeParse(parse(block)).error).toBeUndefined();
 });
-
-test.each(backends.map((backend) => [backend.type, backend] as const))(
-  "backends.md lists every option of %s with its default",
-  (_, { options }) => {
-    const tables = ["## All backends", "## Docker"].flatMap((heading) =>
-      rows("docs/reference/backends.md", heading),
-    );
-    const told = new Map(tables.map(([option, value]) => [option, value]));
-    for (const [option, value] of defaultsOf(options)) {
-      if (option === "type") continue;
-      const cell = told.get(`\`${option}\``);
-      if (value === undefined) expect(cell, option).toBeDefined();
-      else expect(cell, option).toBe(String(value));
-    }
-  },
-);

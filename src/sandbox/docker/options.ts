@@ -28,25 +28,27 @@ const Keep = z.union([z.literal("forever").transform(() => null), Duration]);
 
 export const DockerOptions = z
   .strictObject({
-    type: z.literal("docker"),
+    type: z.literal("docker").describe("Files and commands are in a container for each user."),
     ...commonOptions,
     image: z
       .string({ error: ({ input }) => (input === undefined ? `is missing, ${EXAMPLE_IMAGE}` : undefined) })
       .regex(/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$/, `must name an image, ${EXAMPLE_IMAGE}`)
-      .describe("Any image with /bin/sh. Pulled when the engine does not have it."),
+      .describe("Any image with /bin/sh. The engine pulls an image that it does not have."),
     network: z
       .string()
       .regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/, "must be none, bridge, or the name of an internal network")
       .default("none")
-      .describe("`none`; `bridge` for the internet; or an internal network of the engine, by its name."),
-    memory: atLeast(LEAST_MEMORY_MIB).prefault("512m").describe("There is no swap."),
-    cpus: z.number().min(0.05).max(1024).default(1),
-    pids: z.int().min(16).max(32_768).default(256),
-    disk: atLeast(16).prefault("1g").describe("What the workspace may hold."),
+      .describe("`none`, `bridge` for the internet, or the name of an internal network of the engine."),
+    memory: atLeast(LEAST_MEMORY_MIB)
+      .prefault("512m")
+      .describe("Memory, without swap. Includes the content of /tmp."),
+    cpus: z.number().min(0.05).max(1024).default(1).describe("Number of processors."),
+    pids: z.int().min(16).max(32_768).default(256).describe("Maximum number of processes and threads."),
+    disk: atLeast(16).prefault("1g").describe("Maximum size of the workspace."),
     tmp: atLeast(1)
       .optional()
       .describe(
-        "What /tmp may hold; a part of `memory`. Default: 64m, or as much as a smaller `memory` leaves.",
+        "Size of /tmp, at most 40 % of `memory` together with 16m of shared memory. Default: 64m, or the rest of a smaller `memory`.",
       ),
     runtime: z
       .string()
@@ -55,10 +57,18 @@ export const DockerOptions = z
         "must name a runtime that the engine knows, for example runsc",
       )
       .optional()
-      .describe("Default: the engine's own."),
-    idle_stop: Duration.prefault("15m").describe("Without use for so long, it is stopped; files stay."),
-    idle_remove: Keep.prefault("24h").describe("… its container is removed; files stay."),
-    keep_files: Keep.prefault("forever").describe("… its files are deleted. `forever`: never."),
+      .describe(
+        "Container runtime, which the engine must have, such as `runsc` (gVisor). Default: the engine's own.",
+      ),
+    idle_stop: Duration.prefault("15m").describe(
+      "Time without use after which the container stops. Files stay.",
+    ),
+    idle_remove: Keep.prefault("24h").describe(
+      "Time without use after which the container is removed, or `forever`. Files stay.",
+    ),
+    keep_files: Keep.prefault("forever").describe(
+      "Time without use after which the files are deleted, or `forever`.",
+    ),
   })
   .refine(({ memory, tmp }) => tmp === undefined || tmp <= roomForTmp(memory), {
     path: ["tmp"],

@@ -12,7 +12,10 @@ import { LocalCommands } from "./commands.ts";
 import { localFiles } from "./files.ts";
 import { eraseWorkspace, markUnused, openWorkspace, usedBy, workspaceId, workspacesOf } from "./workspace.ts";
 
-const options = z.strictObject({ type: z.literal("local"), ...commonOptions });
+const options = z.strictObject({
+  type: z.literal("local").describe("Files and commands are on the server's machine."),
+  ...commonOptions,
+});
 type Options = z.output<typeof options>;
 
 export const local = {
