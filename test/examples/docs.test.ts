@@ -10,6 +10,7 @@ import { tablesIn, undescribed, withTables } from "../../script/docs-tables.ts";
 import { fileSchemas } from "../../src/agent/agents/schema.ts";
 import type { UserMay } from "../../src/agent/core/hook.ts";
 import { hooks } from "../../src/agent/hooks/index.ts";
+import { McpServerDefinitions } from "../../src/agent/tools/mcp/options.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
 import { BackendOptions, backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
@@ -281,6 +282,29 @@ const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
     ([, block = ""]) => [file, block] as const,
   ),
 );
+
+/** YAML of a page with keys of agents.yaml or of one agent, and without hooks of plugins. */
+const agentBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) => {
+  const { agent, several } = fileSchemas({
+    hooks,
+    backends: BackendOptions,
+    tools: () => [],
+    mcpServers: McpServerDefinitions,
+  });
+  return [...read(file).matchAll(/^```yaml\n(?!# (?:config\/)?server\.yaml)([\s\S]*?)^```/gm)].flatMap(
+    ([, block = ""]) => {
+      const keys = Object.keys(parse(block) ?? {});
+      const schema = [several.partial({ agents: true }), agent].find(({ shape }) =>
+        keys.every((key) => key in shape),
+      );
+      return schema && !keys.includes("plugins") ? [[file, block, schema] as const] : [];
+    },
+  );
+});
+
+test.each(agentBlocks)("agents.yaml takes the keys of %s as they are written: %#", (_, block, schema) => {
+  expect(schema.safeParse(parse(block)).error).toBeUndefined();
+});
 
 test.each(serverBlocks)("the server takes the settings of %s as they are written: %#", (_, block) => {
   expect(ServerConfig.safeParse(parse(block)).error).toBeUndefined();
