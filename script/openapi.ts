@@ -88,7 +88,7 @@ interface Operation {
 type Paths = Record<string, Record<string, Operation>>;
 
 const PROBLEM: Answer = {
-  description: "A problem (RFC 9457).",
+  description: "Problem details (RFC 9457).",
   content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
 };
 
@@ -148,7 +148,7 @@ const SECURITY_SCHEMES = {
     type: "apiKey",
     in: "query",
     name: "ticket",
-    description: "Of `POST /tickets`, for one stream or file.",
+    description: "A ticket from `POST /tickets`, for one stream or file.",
   },
 } as const;
 

@@ -14,7 +14,7 @@ const parts = { hooks, backends: BackendOptions, tools: () => [], mcpServers: Mc
 const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])
-  .describe("The agents of a Skein server: several of them, or one as the whole file.");
+  .describe("Agents of a Skein server: several, or one as the whole file.");
 /** Which hooks plugins bring is known to the server alone. Keys of the whole file that begin with `x-` are ignored. */
 const withOwnKeys = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
   if (jsonSchema.properties?.plugins) jsonSchema.patternProperties = { "^x-": {} };

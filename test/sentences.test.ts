@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 /** How many sentences of each place may have each sign. Lower these numbers when you rewrite one; never raise them. */
 const ALLOWED: Readonly<Record<string, { readonly files: string; readonly signs: readonly number[] }>> = {
   documentation: { files: "{*.md,docs/**/*.md}", signs: [24, 32, 24, 64] },
-  "HTTP reference": { files: "openapi.yaml", signs: [51, 12, 3, 4] },
+  "HTTP reference": { files: "openapi.yaml", signs: [0, 0, 0, 0] },
   "comments and texts": {
     files: "{src,script,deploy,config,examples}/**/*.{ts,tsx,yaml}",
-    signs: [970, 430, 270, 190],
+    signs: [930, 420, 267, 180],
   },
 };
 

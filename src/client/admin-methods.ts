@@ -17,10 +17,10 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
     /** Users with threads. */
     users: (query: Query<"GET /admin/users"> = {}, signal?: Signal) =>
       call("GET /admin/users", { query }, signal),
-    /** User by user. A page may be empty and have a `next_cursor`. */
+    /** Grouped by user. A page may be empty and have a `next_cursor`. */
     runs: (query: Query<"GET /admin/runs"> = {}, signal?: Signal) =>
       call("GET /admin/runs", { query }, signal),
-    /** User by user. A page may be empty and have a `next_cursor`. */
+    /** Grouped by user. A page may be empty and have a `next_cursor`. */
     interrupts: (query: Query<"GET /admin/interrupts"> = {}, signal?: Signal) =>
       call("GET /admin/interrupts", { query }, signal),
     sandboxes: (query: Query<"GET /admin/sandboxes"> = {}, signal?: Signal) =>

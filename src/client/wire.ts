@@ -1,9 +1,9 @@
 // The types of the native API. Written by `npm run openapi` out of the routes; do not edit.
 
 export type SignInOptions = {
-  /** How the server learns who is asking. */
+  /** How the server authenticates requests. */
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
-  /** With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret. */
+  /** Present with `jwt` if people can sign in at the issuer, by the authorization code flow with PKCE and without a client secret. */
   oidc?: {
     /** Client id of the page at the issuer. With it people sign in on the page. */
     client_id: string;
@@ -17,7 +17,7 @@ export type SignInOptions = {
     issuer: string;
     audience: string;
   } | undefined;
-  /** What the operator says to people who sign in: plain text. */
+  /** The operator's message to people who sign in, as plain text. */
   note?: string | undefined;
 };
 
@@ -27,22 +27,22 @@ export type Part = {
 } | {
   type: "image";
   media_type: "image/png" | "image/jpeg" | "image/gif" | "image/webp";
-  /** The image itself, in base64. */
+  /** The image, encoded in base64. */
   data: string;
 } | {
   type: "file";
   media_type: string;
-  /** The file itself, in base64. */
+  /** The file, encoded in base64. */
   data: string;
   name?: string | undefined;
 };
 
 export type ToolCall = {
-  /** Given by the model, or by the server. Every tool's idempotency key. */
+  /** Assigned by the model or the server. Tools use it as their idempotency key. */
   id: string;
   name: string;
   args: Record<string, unknown>;
-  /** The arguments as the model wrote them, when they were not a JSON object. */
+  /** The raw arguments, if the model did not write a JSON object. */
   malformed?: string | undefined;
 };
 
@@ -56,11 +56,11 @@ export type Usage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
-  /** In millionths. Absent when the models have no price. */
+  /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;
-  /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+  /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
   cache_hit_ratio?: number | undefined;
 };
 
@@ -81,12 +81,12 @@ export type Message = {
   content: string;
   tool_calls?: ToolCall[] | undefined;
   reasoning?: Reasoning[] | undefined;
-  /** provider:model that wrote it. */
+  /** The model that wrote the message, as `provider:model`. */
   model?: string | undefined;
   usage?: Usage | undefined;
-  /** No model wrote it: a user started a run with these calls. */
+  /** True if no model wrote the message: a user started a run with these calls. */
   by_user?: true | undefined;
-  /** Present only when the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` is what was said until then. */
+  /** Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point. */
   incomplete?: "stopped" | "failed" | undefined;
 } | {
   id: string;
@@ -96,39 +96,39 @@ export type Message = {
   content: string | Part[];
   tool_call_id: string;
   name: string;
-  /** Present only when the call failed. */
+  /** Present only if the call failed. */
   error?: string | undefined;
-  /** A person or a rule did not allow the call, and `error` is why; or the user did not want to answer its question. */
+  /** True if a person or a rule denied the call (`error` is the reason), or if the user declined to answer its question. */
   denied?: true | undefined;
 };
 
 export type RememberOption = {
   remember_as: "call" | "command" | "tool";
-  /** With `command`: how each command of a line must begin; whole words. */
+  /** With `command`: the whole words with which each command of a line must begin. */
   command_prefix?: string[] | undefined;
 };
 
 export type Interrupt = {
   id: string;
-  /** May the call run? · What is the user's answer? · The front end executes the call. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
   kind: "approval" | "question" | "tool";
   call_id: string;
   run_id: string;
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
   args: Record<string, unknown>;
-  /** The question, for a person. */
+  /** The question to show to the user. */
   prompt: string;
-  /** The options. */
+  /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
+  /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** When it is decided automatically. */
+  /** Time at which the interrupt is decided automatically. */
   expires_at?: string | undefined;
-  /** The subagent, its thread, and the id of the interrupt there. */
+  /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
     agent: string;
     name: string;
@@ -138,17 +138,17 @@ export type Interrupt = {
 };
 
 export type LimitDetails = {
-  /** The same sentence as the `message` of `done`. */
+  /** The same text as the `message` of `done`. */
   message: string;
-  /** A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`. */
+  /** The limit that was reached: a quota such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`. */
   limit: string;
-  /** Whose quota it is. */
+  /** Owner of the quota. */
   of?: "tenant" | "user" | undefined;
-  /** In the unit in which the limit is configured. */
+  /** Value of the limit, in the unit in which it is configured. */
   most?: number | undefined;
   used?: number | undefined;
   left?: number | undefined;
-  /** The currency of an amount of money, if the settings name one. */
+  /** Currency of an amount of money, if the settings name one. */
   currency?: string | undefined;
   resets_at?: string | undefined;
 };
@@ -170,7 +170,7 @@ export type StreamEvent = {
     agent: string;
     model: string;
     attempt: number;
-    /** The id of the message that the run has replaced: it and all later ones have left the thread. */
+    /** Id of the message that the run replaced. This message and all later ones are no longer in the thread. */
     replaces?: string | undefined;
   };
 } | {
@@ -235,7 +235,7 @@ export type StreamEvent = {
     message_id: string;
     stop_reason?: string | undefined;
     usage?: Usage | undefined;
-    /** From the request to the first delta. */
+    /** Milliseconds from the request to the first delta. */
     first_token_ms?: number | undefined;
     error?: Error | undefined;
   };
@@ -298,7 +298,7 @@ export type StreamEvent = {
   data: {
     key: string;
     value?: unknown;
-    /** Merged into the value, key by key; null deletes. */
+    /** Keys to merge into the value. `null` deletes a key. */
     patch?: Record<string, unknown> | undefined;
   };
 } | {
@@ -318,7 +318,7 @@ export type StreamEvent = {
   ts?: string | undefined;
   data: {
     id: string;
-    /** Of the tool. */
+    /** Name of the tool. */
     name?: string | undefined;
     decision: "approve" | "deny" | "edit" | "respond";
   };
@@ -330,12 +330,12 @@ export type StreamEvent = {
   path?: string[] | undefined;
   ts?: string | undefined;
   data: {
-    /** Its element in the `path` of its events. */
+    /** The subagent's element in the `path` of its events. */
     id: string;
     call_id: string;
     agent: string;
     name: string;
-    /** The agent's icon, for display. */
+    /** Icon of the agent, for display. */
     prefix?: string | undefined;
     /** The agent that delegated the task. */
     parent?: string | undefined;
@@ -352,10 +352,10 @@ export type StreamEvent = {
   data: {
     id: string;
     call_id: string;
-    /** `interrupted`: the parent follows it again later. `running`: it continues in the background. */
+    /** `interrupted`: the parent follows the subagent again later. `running`: the subagent continues in the background. */
     status: "completed" | "failed" | "cancelled" | "interrupted" | "running";
     summary: string;
-    /** Its part of this run's usage. */
+    /** The subagent's part of this run's usage. */
     usage?: Usage | undefined;
   };
 } | {
@@ -394,11 +394,11 @@ export type StreamEvent = {
     stop_reason: string;
     usage: Usage;
     message_id?: string | undefined;
-    /** What the agent answered, as its `output_schema` has it. */
+    /** The agent's answer, as an object that matches its `output_schema`. */
     output?: Record<string, unknown> | undefined;
-    /** With `status: error`: the limit at which the run ended. */
+    /** With `status: error`: the limit that ended the run. */
     details?: LimitDetails | undefined;
-    /** How the run ended, in a sentence for people. Absent: it ended in the ordinary way. */
+    /** A sentence for users about how the run ended. Absent if the run ended normally. */
     message?: string | undefined;
   };
 };
@@ -407,29 +407,29 @@ export type Parent = {
   thread_id: string;
   run_id: string;
   call_id: string;
-  /** Whether it continues after the parent's run. */
+  /** True if the subagent continues after the parent's run. */
   background: boolean;
-  /** Only for a branch: the id of the message that the parent's run replaced. The branch contains it and all later ones. */
+  /** Only for a branch: id of the message that the parent's run replaced. The branch contains this message and all later ones. */
   replaced?: string | undefined;
 };
 
 export type ForkedFrom = {
   thread_id: string;
-  /** The last message that was copied. Absent: the thread was empty. */
+  /** Id of the last message that was copied. Absent if the thread was empty. */
   message_id?: string | undefined;
 };
 
 export type Thread = {
   id: string;
-  /** The agent of its newest run. */
+  /** Agent of the most recent run. */
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The call of the parent's run that it works for. */
+  /** The call of the parent's run that the thread works for. */
   parent?: Parent | undefined;
-  /** What it began as a copy of. That thread may have changed, or be deleted. */
+  /** The thread that this one is a copy of. It may have changed since, or been deleted. */
   forked_from?: ForkedFrom | undefined;
-  /** The phase of its newest run. */
+  /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
   message_count: number;
   created_at: string;
@@ -441,13 +441,13 @@ export type Run = {
   thread_id: string;
   agent: string;
   status: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error";
-  /** Grows with each take-over after a crash. */
+  /** Increases with each take-over after a crash. */
   attempt: number;
-  /** The interrupted run that it resumes. */
+  /** Id of the interrupted run that this run resumes. */
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
-  /** The limit at which the run ended. */
+  /** The limit that ended the run. */
   details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
@@ -457,30 +457,30 @@ export type Run = {
 
 export type FoundThread = {
   id: string;
-  /** The agent of its newest run. */
+  /** Agent of the most recent run. */
   agent?: string | undefined;
   title?: string | undefined;
   metadata: Record<string, string | number | boolean>;
-  /** The call of the parent's run that it works for. */
+  /** The call of the parent's run that the thread works for. */
   parent?: Parent | undefined;
-  /** What it began as a copy of. That thread may have changed, or be deleted. */
+  /** The thread that this one is a copy of. It may have changed since, or been deleted. */
   forked_from?: ForkedFrom | undefined;
-  /** The phase of its newest run. */
+  /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
   message_count: number;
   created_at: string;
   updated_at: string;
-  /** The newest message that has the text. Absent when only the title has it. */
+  /** The most recent message that contains the text. Absent if only the title contains it. */
   match?: {
     message_id: string;
-    /** Up to 160 characters. */
+    /** Excerpt of up to 160 characters. */
     text: string;
   } | undefined;
 };
 
 export type Phase = {
   name: "idle" | "processing" | "calling_model" | "executing_tool" | "waiting_for_subagent" | "waiting_for_permission" | "waiting_for_answer" | "waiting_for_tool";
-  /** The tools or subagents. */
+  /** Names of the tools or subagents. */
   of?: string[] | undefined;
 };
 
@@ -489,21 +489,21 @@ export type RunNow = {
   thread_id: string;
   agent: string;
   status: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error";
-  /** Grows with each take-over after a crash. */
+  /** Increases with each take-over after a crash. */
   attempt: number;
-  /** The interrupted run that it resumes. */
+  /** Id of the interrupted run that this run resumes. */
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
-  /** The limit at which the run ended. */
+  /** The limit that ended the run. */
   details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;
   ended_at?: string | undefined;
-  /** What the run is doing, until it has ended. */
+  /** Current phase of the run. Absent once the run has ended. */
   phase?: Phase | undefined;
-  /** The answer of a run with an `output_schema`, while its events are kept. */
+  /** Answer of a run with an `output_schema`. Absent once the run's events are no longer kept. */
   output?: Record<string, unknown> | undefined;
 };
 
@@ -512,21 +512,21 @@ export type FinishedRun = {
   thread_id: string;
   agent: string;
   status: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error";
-  /** Grows with each take-over after a crash. */
+  /** Increases with each take-over after a crash. */
   attempt: number;
-  /** The interrupted run that it resumes. */
+  /** Id of the interrupted run that this run resumes. */
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
-  /** The limit at which the run ended. */
+  /** The limit that ended the run. */
   details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
   created_at: string;
   ended_at?: string | undefined;
-  /** The messages that the run added to the thread, its input included. */
+  /** Messages that the run added to the thread, including its input. */
   messages: Message[];
-  /** The answer of a run with an `output_schema`, while its events are kept. */
+  /** Answer of a run with an `output_schema`. Absent once the run's events are no longer kept. */
   output?: Record<string, unknown> | undefined;
 };
 
@@ -535,34 +535,34 @@ export type ThreadState = {
   messages: Message[];
   todos?: unknown;
   files?: unknown;
-  /** The phase of its newest run. */
+  /** Phase of the most recent run. */
   status: "idle" | "busy" | "interrupted" | "error";
-  /** Grows with every message. */
+  /** Increases with every message. */
   version: number;
   [key: string]: unknown;
 };
 
 export type OpenInterrupt = {
   id: string;
-  /** May the call run? · What is the user's answer? · The front end executes the call. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
   kind: "approval" | "question" | "tool";
   call_id: string;
   run_id: string;
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
   args: Record<string, unknown>;
-  /** The question, for a person. */
+  /** The question to show to the user. */
   prompt: string;
-  /** The options. */
+  /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
+  /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** When it is decided automatically. */
+  /** Time at which the interrupt is decided automatically. */
   expires_at?: string | undefined;
-  /** The subagent, its thread, and the id of the interrupt there. */
+  /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
     agent: string;
     name: string;
@@ -573,19 +573,19 @@ export type OpenInterrupt = {
 };
 
 export type UsageReport = {
-  /** By day, agent and model, newest day first. */
+  /** Usage by day, agent and model, most recent day first. */
   items: Array<{
     input_tokens: number;
     output_tokens: number;
     cache_read_tokens: number;
     cache_write_tokens: number;
-    /** In millionths of the currency of the server's prices. */
+    /** Cost in millionths of the currency of the server's prices. */
     cost: number;
-    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
     cache_hit_ratio?: number | undefined;
-    /** Model calls. */
+    /** Number of model calls. */
     calls: number;
     day: string;
     agent: string;
@@ -596,55 +596,55 @@ export type UsageReport = {
     output_tokens: number;
     cache_read_tokens: number;
     cache_write_tokens: number;
-    /** In millionths of the currency of the server's prices. */
+    /** Cost in millionths of the currency of the server's prices. */
     cost: number;
-    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
     cache_hit_ratio?: number | undefined;
-    /** Model calls. */
+    /** Number of model calls. */
     calls: number;
   };
-  /** Of a tenant: the 256 users who cost most, dearest first. Without `user`, last: the rest, and who came after the first 256 users of a day. */
+  /** The tenant's 256 users with the highest cost, in descending order. A last item without `user` sums up all others, including users after the first 256 of a day. */
   users?: Array<{
     input_tokens: number;
     output_tokens: number;
     cache_read_tokens: number;
     cache_write_tokens: number;
-    /** In millionths of the currency of the server's prices. */
+    /** Cost in millionths of the currency of the server's prices. */
     cost: number;
-    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
     cache_hit_ratio?: number | undefined;
-    /** Model calls. */
+    /** Number of model calls. */
     calls: number;
     user?: string | undefined;
   }> | undefined;
-  /** In units of the limit; `cost_per_day` and `cost_per_month` in millionths. */
+  /** Amounts in the unit of the limit. Costs (`cost_per_day`, `cost_per_month`) are in millionths of the currency. */
   limits: Array<{
     limit: "requests_per_minute" | "concurrent_runs" | "threads" | "streams" | "stored_bytes" | "tokens_per_day" | "tokens_per_month" | "cost_per_day" | "cost_per_month";
-    /** Whether it applies to the tenant or to the user. */
+    /** Scope of the limit. */
     of: "tenant" | "user";
     most: number;
     used: number;
     left: number;
     resets_at?: string | undefined;
-    /** Of money: in units of the currency, as in the settings and in the details of refusals. */
+    /** For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests. */
     in_units?: {
       most: number;
       used: number;
       left: number;
     } | undefined;
   }>;
-  /** The currency of costs and of limits on them, if the settings name one. */
+  /** Currency of costs and of limits on cost, if the settings name one. */
   currency?: string | undefined;
 };
 
 export type User = {
   tenant: string;
   user: string;
-  /** The last change of one of the user's threads. */
+  /** Time of the last change to one of the user's threads. */
   updated_at: string;
 };
 
@@ -652,11 +652,11 @@ export type Sandbox = {
   id: string;
   tenant: string;
   user: string;
-  /** The backend's name. */
+  /** Name of the backend. */
   name: string;
-  /** The engine with its files; `default` where the settings name none. */
+  /** Docker engine that has the sandbox's files. `default` if the settings name none. */
   engine: string;
-  /** `removed`: the container; the files exist. */
+  /** `removed`: the container is removed, and its files still exist. */
   state: "running" | "ending" | "stopped" | "removed";
   used_at: string;
 };
@@ -669,46 +669,46 @@ export type TenantUsage = {
     output_tokens: number;
     cache_read_tokens: number;
     cache_write_tokens: number;
-    /** In millionths of the currency of the server's prices. */
+    /** Cost in millionths of the currency of the server's prices. */
     cost: number;
-    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
     cache_hit_ratio?: number | undefined;
-    /** Model calls. */
+    /** Number of model calls. */
     calls: number;
   };
-  /** In units of the limit; `cost_per_day` and `cost_per_month` in millionths. */
+  /** Amounts in the unit of the limit. Costs (`cost_per_day`, `cost_per_month`) are in millionths of the currency. */
   limits: Array<{
     limit: "requests_per_minute" | "concurrent_runs" | "threads" | "streams" | "stored_bytes" | "tokens_per_day" | "tokens_per_month" | "cost_per_day" | "cost_per_month";
-    /** Whether it applies to the tenant or to the user. */
+    /** Scope of the limit. */
     of: "tenant" | "user";
     most: number;
     used: number;
     left: number;
     resets_at?: string | undefined;
-    /** Of money: in units of the currency, as in the settings and in the details of refusals. */
+    /** For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests. */
     in_units?: {
       most: number;
       used: number;
       left: number;
     } | undefined;
   }>;
-  /** The currency of costs and of limits on them, if the settings name one. */
+  /** Currency of costs and of limits on cost, if the settings name one. */
   currency?: string | undefined;
-  /** Of a tenant: as in `GET /usage`. */
+  /** The tenant's users, as in `GET /usage`. */
   users?: Array<{
     input_tokens: number;
     output_tokens: number;
     cache_read_tokens: number;
     cache_write_tokens: number;
-    /** In millionths of the currency of the server's prices. */
+    /** Cost in millionths of the currency of the server's prices. */
     cost: number;
-    /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+    /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
     estimated?: true | undefined;
-    /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+    /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
     cache_hit_ratio?: number | undefined;
-    /** Model calls. */
+    /** Number of model calls. */
     calls: number;
     user?: string | undefined;
   }> | undefined;
@@ -719,7 +719,7 @@ export type ApiKey = {
   tenant: string;
   user: string;
   scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
-  /** What it is for. */
+  /** Purpose of the key. */
   name: string;
   created_at: string;
   expires_at?: string | undefined;
@@ -731,12 +731,12 @@ export type IssuedApiKey = {
   tenant: string;
   user: string;
   scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
-  /** What it is for. */
+  /** Purpose of the key. */
   name: string;
   created_at: string;
   expires_at?: string | undefined;
   revoked_at?: string | undefined;
-  /** Shown in this answer alone: the server keeps only its hash. */
+  /** The key itself, returned only in this response. The server stores only its hash. */
   key: string;
 };
 
@@ -745,123 +745,123 @@ export type ThreadUsage = {
   output_tokens: number;
   cache_read_tokens: number;
   cache_write_tokens: number;
-  /** In millionths. Absent when the models have no price. */
+  /** Cost in millionths of the currency. Absent if the models have no price. */
   cost?: number | undefined;
-  /** Some of it is an estimate: a provider reported nothing, or an answer ended early. */
+  /** True if part of the usage is an estimate, because a provider reported none or an answer ended early. */
   estimated?: true | undefined;
-  /** Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input. */
+  /** Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input. */
   cache_hit_ratio?: number | undefined;
-  /** The number of runs: the newest 10000 at most. */
+  /** Number of runs, at most the newest 10000. */
   runs: number;
 };
 
-/** What this request has deleted. */
+/** Resources that this request deleted. */
 export type DeletedUser = {
-  /** False: more is left than one request deletes, or in use. Repeat it. */
+  /** False if data remains, because it is in use or one request cannot delete it all. Repeat the request. */
   complete: boolean;
   runs_cancelled: number;
   threads: number;
-  /** What agents keep for the user: overrides, permission rules, reflections. */
+  /** Number of items that agents keep for the user: overrides, permission rules, reflections. */
   items: number;
-  /** With their files; of Docker backends the sandboxes and volumes. */
+  /** Number of workspaces, deleted with their files. With Docker backends, their sandboxes and volumes. */
   workspaces: number;
   keys: number;
 };
 
 export type Backup = {
-  /** On the server's machine. */
+  /** Path of the backup on the server's machine. */
   path: string;
   files: number;
   bytes: number;
-  /** Sandboxes whose files are in volumes of a Docker engine: they are not in the backup. */
+  /** Number of sandboxes that are not in the backup, because their files are in volumes of a Docker engine. */
   workspaces_left_out: number;
 };
 
 export type ForgottenEngine = {
-  /** Sandboxes whose files were there. */
+  /** Number of sandboxes whose files were on the engine. */
   lost: number;
-  /** Those that were being moved: they continue with what the other engine has of their files. */
+  /** Number of sandboxes that were being moved. They continue with the files that the other engine already has. */
   kept: number;
 };
 
 export type Agent = {
   name: string;
   description?: string | undefined;
-  /** An icon to show before its name. */
+  /** Icon to show before the agent's name. */
   prefix?: string | undefined;
-  /** What to offer a person to ask first. */
+  /** First questions to suggest to users. */
   suggestions?: string[] | undefined;
-  /** Whether it handles runs that name no agent. */
+  /** True if the agent handles runs that name no agent. */
   default: boolean;
   model: string;
-  /** Names of the tools in your runs; subagents also have `task_complete`. */
+  /** Names of the tools in your runs. Subagents also have `task_complete`. */
   tools: string[];
-  /** In order, first outermost. */
+  /** Hooks in order, starting with the outermost. */
   hooks: string[];
-  /** The type of backend that its files and commands live in. */
+  /** Type of the backend for the agent's files and commands. */
   backend?: string | undefined;
   context_window: number;
   max_iterations: number;
 };
 
 export type AgentOverrides = {
-  /** By name: on, off, or options in place of single ones of the configuration. */
+  /** Hooks by name: `true`, `false`, or options. Each option replaces the configured one. */
   hooks?: Record<string, boolean | Record<string, unknown>> | undefined;
-  /** Replaces the configuration, field by field. */
+  /** Each field replaces the configured one. */
   skills?: {
     paths?: string[] | undefined;
     include?: string[] | undefined;
     exclude?: string[] | undefined;
   } | undefined;
-  /** `provider:model` in place of the agent's own. */
+  /** `provider:model` that replaces the agent's own model. */
   model?: string | undefined;
-  /** Overrides that no longer fit the agent, with what would fit. */
+  /** Overrides that no longer fit the agent, each with the values that would. */
   ignored: Array<{
     path: string;
     message: string;
   }>;
-  /** The hooks that may be changed: switched off, switched off and on, or given options as well. */
+  /** Hooks that you can change: switch off, switch off and on, or also give options. */
   changeable: Record<string, "disable" | "switch" | "configure">;
 };
 
 export type AgentDetails = {
   name: string;
   description?: string | undefined;
-  /** An icon to show before its name. */
+  /** Icon to show before the agent's name. */
   prefix?: string | undefined;
-  /** What to offer a person to ask first. */
+  /** First questions to suggest to users. */
   suggestions?: string[] | undefined;
-  /** Whether it handles runs that name no agent. */
+  /** True if the agent handles runs that name no agent. */
   default: boolean;
   model: string;
-  /** Names of the tools in your runs; subagents also have `task_complete`. */
+  /** Names of the tools in your runs. Subagents also have `task_complete`. */
   tools: string[];
-  /** In order, first outermost. */
+  /** Hooks in order, starting with the outermost. */
   hooks: string[];
-  /** The type of backend that its files and commands live in. */
+  /** Type of the backend for the agent's files and commands. */
   backend?: string | undefined;
   context_window: number;
   max_iterations: number;
-  /** What you may change with your overrides. */
+  /** Settings that you can change with your overrides. */
   choices: {
-    /** In their order, first outermost. */
+    /** Hooks in order, starting with the outermost. */
     hooks: Array<{
       name: string;
       may: "disable" | "switch" | "configure";
-      /** Whether your runs have it. */
+      /** True if your runs have the hook. */
       active: boolean;
-      /** JSON Schema of its options, if you may `configure` it. */
+      /** JSON Schema of the hook's options, if you may `configure` it. */
       schema?: Record<string, unknown> | undefined;
-      /** The options that you or the configuration set; the schema has the default of every other one. */
+      /** Options that you or the configuration set. The schema contains the defaults of all others. */
       options?: Record<string, unknown> | undefined;
     }>;
-    /** The models that your runs and overrides may name. */
+    /** Models that your runs and overrides can name. */
     models: {
-      /** Whether every model may be named that the server has a key for; `names` are those that it knows of. */
+      /** True if you can name any model that the server has a key for. `names` lists the models that it knows of. */
       any: boolean;
-      /** As `provider:model`, the agent's own first; at most 200. */
+      /** As `provider:model`, the agent's own first. At most 200. */
       names: string[];
-      /** Globs of further models that may be named, such as `openai:gpt-5*`; at most 200. */
+      /** Globs of other models that you can name, such as `openai:gpt-5*`. At most 200. */
       patterns: string[];
     };
   };
@@ -869,11 +869,11 @@ export type AgentDetails = {
 
 export type AgentTool = {
   name: string;
-  /** As the model reads it. */
+  /** Description that the model reads. */
   description: string;
-  /** JSON Schema of its arguments. */
+  /** JSON Schema of the tool's arguments. */
   parameters: Record<string, unknown>;
-  /** Whether it changes nothing. */
+  /** True if the tool changes nothing. */
   read_only: boolean;
 };
 
@@ -892,10 +892,10 @@ export type BackendStatus = {
 
 export type FileEntry = {
   name: string;
-  /** From the root of the sandbox. The routes take it, and paths relative to the workspace. */
+  /** Path from the root of the sandbox. Routes accept such paths, and paths relative to the workspace. */
   path: string;
   type: "file" | "directory" | "symlink" | "other";
-  /** Bytes. */
+  /** Size in bytes. */
   size: number;
   modified_at: string;
 };
@@ -925,9 +925,9 @@ export type UserEvent = {
     run_id: string;
     agent: string;
     id: string;
-    /** May the call run? · What is the user's answer? · The front end executes the call. */
+    /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
     kind: "approval" | "question" | "tool";
-    /** The tool. */
+    /** Name of the tool. */
     name: string;
   };
 } | {
@@ -952,7 +952,7 @@ export type UserEvent = {
 export type Feedback = {
   message_id: string;
   rating: "up" | "down";
-  /** Why, in the user's words. */
+  /** Reason for the rating, in the user's words. */
   comment?: string | undefined;
   updated_at: string;
 };
@@ -960,7 +960,7 @@ export type Feedback = {
 export type DependencyStatus = {
   name: string;
   status: "up" | "down";
-  /** When it was found as it is now. */
+  /** Time of the last status change. */
   since: string;
   checked_at: string;
   error?: string | undefined;
@@ -970,20 +970,20 @@ export type Me = {
   tenant: string;
   user: string;
   scopes: Array<"run" | "read" | "tools" | "admin" | "operator">;
-  /** How the server learns who is asking. */
+  /** How the server authenticates requests. */
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
-  /** When the credentials expire. */
+  /** Time at which the credentials expire. */
   expires_at?: string | undefined;
-  /** The protocols of stock front ends that are on. */
+  /** Enabled protocols of stock front ends. */
   wires: Array<"ai-sdk" | "openai" | "langgraph" | "ag-ui" | "mcp" | "a2a">;
-  /** Of the server. */
+  /** Version of the server. */
   version: string;
-  /** Of costs, if the settings name one. */
+  /** Currency of costs, if the settings name one. */
   currency?: string | undefined;
 };
 
 export type Ticket = {
-  /** For `?ticket=`. */
+  /** Value of the query parameter `ticket`. */
   ticket: string;
   expires_at: string;
 };
@@ -999,13 +999,13 @@ export type RememberedRule = {
 };
 
 export type SentRequest = {
-  /** Of the run's own model calls, from 1. */
+  /** Number of the model call among the run's own, from 1. */
   number: number;
-  /** Of the answer. */
+  /** Id of the answer. */
   message_id: string;
   sent_at: string;
   model: string;
-  /** Those of the run, in place of the model's own. */
+  /** Settings of the run that replace the model's own. */
   settings: {
     /** Sampling temperature. Anthropic takes at most 1. */
     temperature?: number | undefined;
@@ -1013,47 +1013,47 @@ export type SentRequest = {
     max_tokens?: number | undefined;
     /** Maximum tokens for thinking. */
     thinking?: number | undefined;
-    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
+    /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
     tool_choice?: "auto" | "none" | "required" | {
       name: string;
     } | undefined;
   };
-  /** The most tokens of the answer that a budget left. */
+  /** Maximum number of answer tokens that a budget left. */
   output_limit?: number | undefined;
-  /** The blocks of the system prompt, in their order. */
+  /** Blocks of the system prompt, in order. */
   system: Array<{
     id: string;
     cache: "static" | "semi" | "dynamic";
-    /** Absent when it had no room. */
+    /** Absent if it did not fit into the record. */
     text?: string | undefined;
   }>;
   tools: Array<{
     name: string;
-    /** Absent when it had no room. */
+    /** Absent if it did not fit into the record. */
     description?: string | undefined;
-    /** Absent when it had no room. */
+    /** Absent if it did not fit into the record. */
     parameters?: Record<string, unknown> | undefined;
   }>;
-  /** Oldest first; the newest 1000. */
+  /** The most recent 1000 messages, oldest first. */
   messages: Array<{
     id: string;
     role: "system" | "user" | "assistant" | "tool";
-    /** Whether it was sent as the thread had it then. */
+    /** True if the message was sent as it was in the thread. */
     in_thread: boolean;
-    /** As it was sent, where that is not as in the thread. Absent when it had no room. */
+    /** The message as it was sent, if that differs from the thread. Absent if it did not fit into the record. */
     message?: Message | undefined;
   }>;
-  /** Whether nothing was left out. */
+  /** True if nothing was left out. */
   is_whole: boolean;
 };
 
 export type Span = {
   id: string;
-  /** The enclosing span. Absent for the run itself. */
+  /** Id of the enclosing span. Absent for the run itself. */
   parent_id?: string | undefined;
   name: "run" | "llm.call" | "tool.call" | "subagent";
   started_at: string;
-  /** Absent while the span is open. */
+  /** Duration in milliseconds. Absent while the span is open. */
   duration_ms?: number | undefined;
   model?: string | undefined;
   agent?: string | undefined;
@@ -1061,25 +1061,25 @@ export type Span = {
   call_id?: string | undefined;
   /** Id of the message that the model call wrote. Absent if it wrote none. */
   message_id?: string | undefined;
-  /** Of a model call: which one of the run's own it is, from 1. */
+  /** For a model call: its number among the run's own, from 1. */
   number?: number | undefined;
-  /** Messages that the model was sent. */
+  /** Number of messages sent to the model. */
   message_count?: number | undefined;
-  /** Characters of the model's text. */
+  /** Length of the model's text in characters. */
   content_length?: number | undefined;
   tool_calls_count?: number | undefined;
-  /** The tools that the model called. */
+  /** Names of the tools that the model called. */
   tool_names?: string[] | undefined;
-  /** The first 500 characters. */
+  /** The first 500 characters of the arguments. */
   args?: string | undefined;
-  /** The first 500 characters. */
+  /** The first 500 characters of the arguments. */
   output?: string | undefined;
   status?: string | undefined;
   stop_reason?: string | undefined;
   usage?: Usage | undefined;
-  /** Of a model call, in millionths. Absent when its model has no price. */
+  /** Cost of a model call, in millionths of the currency. Absent if the model has no price. */
   cost?: number | undefined;
-  /** From the request to the model's first delta. */
+  /** Milliseconds from the request to the model's first delta. */
   first_token_ms?: number | undefined;
   error?: {
     code?: string | undefined;
@@ -1089,9 +1089,9 @@ export type Span = {
 };
 
 export type Trace = {
-  /** In the order in which they started; the first 2000. */
+  /** The first 2000 spans, in the order in which they started. */
   spans: Span[];
-  /** Whether these are all spans so far. */
+  /** True if `spans` contains all spans so far. */
   is_whole: boolean;
 };
 
@@ -1102,35 +1102,35 @@ export type Share = {
 };
 
 export type SharedThread = {
-  /** Who has shared it. */
+  /** The user who shared the thread. */
   user: string;
   thread_id: string;
   title?: string | undefined;
-  /** The agent of its newest run. */
+  /** Agent of the most recent run. */
   agent?: string | undefined;
   updated_at: string;
 };
 
 export type HttpTool = {
   name: string;
-  /** The model reads it. */
+  /** Description that the model reads. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
-  /** Without its query. */
+  /** Callback URL without its query. */
   callback_url: string;
-  /** For one call, including retries. */
+  /** Timeout of one call in milliseconds, including retries. */
   timeout_ms: number;
-  /** A second execution with the same Idempotency-Key does no harm: the call may be repeated. */
+  /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. */
   idempotent: boolean;
-  /** For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count. */
+  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   };
-  /** Agents that may use it: names and globs. */
+  /** Names and globs of agents that may use the tool. */
   agents: string[];
   header_names: string[];
   created_at: string;
@@ -1138,35 +1138,35 @@ export type HttpTool = {
 
 export type RegisteredHttpTool = {
   name: string;
-  /** The model reads it. */
+  /** Description that the model reads. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
-  /** Without its query. */
+  /** Callback URL without its query. */
   callback_url: string;
-  /** For one call, including retries. */
+  /** Timeout of one call in milliseconds, including retries. */
   timeout_ms: number;
-  /** A second execution with the same Idempotency-Key does no harm: the call may be repeated. */
+  /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. */
   idempotent: boolean;
-  /** For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count. */
+  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   };
-  /** Agents that may use it: names and globs. */
+  /** Names and globs of agents that may use the tool. */
   agents: string[];
   header_names: string[];
   created_at: string;
-  /** Verifies the signatures of calls. Shown only once. */
+  /** Secret to verify the signatures of calls. Returned only once. */
   secret: string;
 };
 
 export type TriedTool = {
-  /** As a model would read it. */
+  /** Output as a model would read it. */
   output: string | Part[];
-  /** Present only when the call failed. */
+  /** Present only if the call failed. */
   error?: string | undefined;
   duration_ms: number;
 };
@@ -1176,13 +1176,13 @@ export type UserRun = {
   thread_id: string;
   agent: string;
   status: "pending" | "running" | "success" | "interrupted" | "cancelled" | "error";
-  /** Grows with each take-over after a crash. */
+  /** Increases with each take-over after a crash. */
   attempt: number;
-  /** The interrupted run that it resumes. */
+  /** Id of the interrupted run that this run resumes. */
   resumes?: string | undefined;
   stop_reason?: string | undefined;
   error?: Error | undefined;
-  /** The limit at which the run ended. */
+  /** The limit that ended the run. */
   details?: LimitDetails | undefined;
   usage: Usage;
   metadata: Record<string, string | number | boolean>;
@@ -1194,25 +1194,25 @@ export type UserRun = {
 
 export type UserInterrupt = {
   id: string;
-  /** May the call run? · What is the user's answer? · The front end executes the call. */
+  /** `approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result. */
   kind: "approval" | "question" | "tool";
   call_id: string;
   run_id: string;
-  /** The tool. */
+  /** Name of the tool. */
   name: string;
   args: Record<string, unknown>;
-  /** The question, for a person. */
+  /** The question to show to the user. */
   prompt: string;
-  /** The options. */
+  /** Answers to offer to the user. */
   options?: string[] | undefined;
-  /** The answer must be one of `options`, word for word. Absent: any text is an answer. */
+  /** True if the answer must match one of `options` exactly. If absent, any text is accepted. */
   one_of_options?: true | undefined;
-  /** Values that `remember_as` may have when you answer this approval. Default: `call` only. */
+  /** Values of `remember_as` that you can use to answer this approval. Default: `call` only. */
   remember_options?: RememberOption[] | undefined;
   created_at: string;
-  /** When it is decided automatically. */
+  /** Time at which the interrupt is decided automatically. */
   expires_at?: string | undefined;
-  /** The subagent, its thread, and the id of the interrupt there. */
+  /** The subagent that asked, its thread, and the id of the interrupt in that thread. */
   asked_by?: {
     agent: string;
     name: string;
@@ -1230,23 +1230,23 @@ export type Answer = {
   decision: "approve" | "deny" | "edit" | "respond";
   /** With `edit`: the new arguments. */
   args?: Record<string, unknown> | undefined;
-  /** With `deny`: why, for the model. With `respond`: the answer, in place of the call's result. */
+  /** With `deny`: the reason, for the model. With `respond`: the answer, which becomes the call's result. */
   message?: string | undefined;
   /** Apply this decision from now on: in this thread, or in all of this user's threads with the agent. */
   remember?: "session" | "agent" | undefined;
-  /** With `remember`: to the very same call (default), to commands that begin as its interrupt says, or to every call of the tool. */
+  /** With `remember`: apply the decision to identical calls (default), to commands with the interrupt's `command_prefix`, or to every call of the tool. */
   remember_as?: "call" | "command" | "tool" | undefined;
 };
 
 export type ClientTool = {
   name: string;
-  /** The model reads it. */
+  /** Description that the model reads. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
 };
 
-/** Merged into your overrides (RFC 7396); null removes one. */
+/** JSON Merge Patch (RFC 7396) of your overrides. `null` removes one. */
 export type OverridesPatch = {
   hooks?: Record<string, boolean | Record<string, unknown> | null> | null | undefined;
   skills?: {
@@ -1263,23 +1263,23 @@ export type InputMessage = {
 };
 
 export type GivenCall = {
-  /** A tool of the agent, or one that the run brings. */
+  /** Name of a tool of the agent, or of one in the run's `tools`. */
   name: string;
   /** Default: `{}`. */
   args?: Record<string, unknown> | undefined;
 };
 
 export type StartRun = {
-  /** Default: the thread's agent, else the first one configured. */
+  /** Default: the thread's agent, or the first configured agent for a new thread. */
   agent?: string | undefined;
-  /** Short for one user message. */
+  /** Shorthand for one user message. */
   input?: string | undefined;
   messages?: InputMessage[] | undefined;
-  /** Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call. */
+  /** Replaces the message. The model completes a last answer that was cut off (`incomplete`), or answers the last message of a user or the last result of a call. */
   continue?: true | undefined;
-  /** The run executes these calls first, as if its model had made them, and then asks the model. Alone, or after the messages. */
+  /** Tool calls that the run executes before its first model call, as if the model had made them. Can follow messages or replace them. */
   calls?: GivenCall[] | undefined;
-  /** `provider:model` instead of the agent's own. */
+  /** `provider:model` to use instead of the agent's own model. */
   model?: string | undefined;
   /** Sampling temperature. Anthropic takes at most 1. */
   temperature?: number | undefined;
@@ -1287,34 +1287,34 @@ export type StartRun = {
   max_tokens?: number | undefined;
   /** Maximum tokens for thinking. */
   thinking?: number | undefined;
-  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message. */
+  /** `auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message. */
   tool_choice?: "auto" | "none" | "required" | {
     name: string;
   } | undefined;
-  /** JSON Schema (2020-12) of an object: the final answer is JSON of it, which `done` and the run have as `output`. Default: the agent's own. */
+  /** JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own. */
   output_schema?: Record<string, unknown> | undefined;
-  /** Tools that the client executes: a call interrupts the run, and `resume` brings its result. */
+  /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
   tools?: ClientTool[] | undefined;
   /** Default: `{}`. */
   metadata?: Record<string, string | number | boolean> | undefined;
-  /** The id of a user message: the run replaces it and all later messages, which are kept as a branch. */
+  /** Id of a user message. The run replaces this message and all later ones, which are kept as a branch. */
   replaces?: string | undefined;
-  /** If the thread has an active run: answer 409, wait for it, or cancel it and start next. Default: `"reject"`. */
+  /** Action if the thread has an active run: return 409, wait for the run, or cancel it and start next. Default: `"reject"`. */
   on_busy?: "reject" | "enqueue" | "interrupt" | undefined;
-  /** What happens to the run if the client disconnects early. Default: `"continue"`. */
+  /** Action if the client disconnects before the run ends. Default: `"continue"`. */
   on_disconnect?: "continue" | "cancel" | undefined;
-  /** Answer 202 at once; follow the run's events at `Location`. Default: `false`. */
+  /** Return 202 immediately. Follow the run's events at the URL in `Location`. Default: `false`. */
   background?: boolean | undefined;
 };
 
 export type ResumeRun = {
   /** Answers to some or all open interrupts. */
   answers: Answer[];
-  /** Tools that the client executes: a call interrupts the run, and `resume` brings its result. */
+  /** Tools that the client executes. A call interrupts the run; send its result with `resume`. */
   tools?: ClientTool[] | undefined;
-  /** What happens to the run if the client disconnects early. Default: `"continue"`. */
+  /** Action if the client disconnects before the run ends. Default: `"continue"`. */
   on_disconnect?: "continue" | "cancel" | undefined;
-  /** Answer 202 at once; follow the run's events at `Location`. Default: `false`. */
+  /** Return 202 immediately. Follow the run's events at the URL in `Location`. Default: `false`. */
   background?: boolean | undefined;
 };
 
@@ -1324,41 +1324,41 @@ export type NewTicket = {
 
 export type HttpToolRegistration = {
   name: string;
-  /** The model reads it. */
+  /** Description that the model reads. */
   description: string;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters: Record<string, unknown>;
-  /** Where each call is POSTed to. */
+  /** URL that receives each call as a POST request. */
   callback_url: string;
-  /** Sent with each call; never shown again. Default: `{}`. */
+  /** Headers to send with each call. They are never returned. Default: `{}`. */
   headers?: Record<string, string> | undefined;
-  /** For one call, including retries. Default: `30000`. */
+  /** Timeout of one call in milliseconds, including retries. Default: `30000`. */
   timeout_ms?: number | undefined;
-  /** A second execution with the same Idempotency-Key does no harm: the call may be repeated. Default: `false`. */
+  /** True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it. Default: `false`. */
   idempotent?: boolean | undefined;
-  /** For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count. Default: `{}`. */
+  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. Default: `{}`. */
   annotations?: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
     category?: "read" | "write" | "execute" | "network" | "plan" | undefined;
     requires_permission?: boolean | undefined;
   } | undefined;
-  /** Agents that may use it: names and globs. Default: `["*"]`. */
+  /** Names and globs of agents that may use the tool. Default: `["*"]`. */
   agents?: string[] | undefined;
 };
 
 export type HttpToolChange = {
-  /** The model reads it. */
+  /** Description that the model reads. */
   description?: string | undefined;
   /** JSON Schema (2020-12) of the arguments; `type` is `object`. */
   parameters?: Record<string, unknown> | undefined;
-  /** Where each call is POSTed to. */
+  /** URL that receives each call as a POST request. */
   callback_url?: string | undefined;
-  /** Merged into those that it has; null removes one. */
+  /** Headers to merge into the existing ones. `null` removes a header. */
   headers?: Record<string, string | null> | undefined;
   timeout_ms?: number | undefined;
   idempotent?: boolean | undefined;
-  /** For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count. */
+  /** Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect. */
   annotations?: {
     read_only?: boolean | undefined;
     destructive?: boolean | undefined;
@@ -1368,7 +1368,7 @@ export type HttpToolChange = {
   agents?: string[] | undefined;
 };
 
-/** `{result}` or `{error}`, as in the answer to a call. */
+/** `{result}` or `{error}`, as in the response to a call. */
 export type ToolResult = Record<string, unknown>;
 
 /** By method and path: what is sent and what comes back. */
@@ -1438,7 +1438,7 @@ export interface Operations {
   "POST /threads": {
     body: {
       id?: string | undefined;
-      /** Absent: the first words with which a run starts. Empty: none, and none is made. */
+      /** If absent, the thread's title is the first words of its first run. If empty, the thread has no title and none is generated. */
       title?: string | undefined;
       /** Default: `{}`. */
       metadata?: Record<string, string | number | boolean> | undefined;
@@ -1462,7 +1462,7 @@ export interface Operations {
   "PATCH /threads/{thread_id}": {
     path: { thread_id: string };
     body: {
-      /** Empty: none, and none is made. */
+      /** If empty, the thread has no title and none is generated. */
       title?: string | undefined;
       metadata?: Record<string, string | number | boolean> | undefined;
     };
@@ -1496,10 +1496,10 @@ export interface Operations {
   "POST /threads/{thread_id}/fork": {
     path: { thread_id: string };
     body: {
-      /** The last message to copy. Default: all. */
+      /** Id of the last message to copy. Default: all messages are copied. */
       message_id?: string | undefined;
       id?: string | undefined;
-      /** Default: that of the thread. */
+      /** Default: the title of the original thread. */
       title?: string | undefined;
     };
     answer: Thread;
@@ -1531,7 +1531,7 @@ export interface Operations {
   "POST /threads/{thread_id}/shares": {
     path: { thread_id: string };
     body: {
-      /** In seconds. Default: a week. Default: `604800`. */
+      /** Duration of the share in seconds. Default: `604800`. */
       expires_in?: number | undefined;
     };
     answer: Share;
@@ -1567,7 +1567,7 @@ export interface Operations {
     path: { thread_id: string; message_id: string };
     body: {
       rating: "up" | "down";
-      /** Why, in the user's words. */
+      /** Reason for the rating, in the user's words. */
       comment?: string | undefined;
     };
     answer: Feedback;
@@ -1846,7 +1846,7 @@ export interface Operations {
     query: { agent?: string | undefined };
     answer: BackendStatus;
   };
-  /** Stop the backend; its files stay. */
+  /** Stop the backend and keep its files. */
   "POST /backend/stop": {
     query: { agent?: string | undefined };
     answer: BackendStatus;
@@ -1929,11 +1929,11 @@ export interface Operations {
       /** Default: your tenant. */
       tenant?: string | undefined;
       user: string;
-      /** Keys with `admin` or `operator` are made by `skein keys create` alone. Default: `["read","run"]`. */
+      /** Only `skein keys create` can create keys with `admin` or `operator`. Default: `["read","run"]`. */
       scopes?: Array<"run" | "read" | "tools"> | undefined;
-      /** What it is for. Default: `""`. */
+      /** Purpose of the key. Default: `""`. */
       name?: string | undefined;
-      /** Default: it is valid until it is revoked. */
+      /** Default: the key is valid until it is revoked. */
       expires_at?: string | undefined;
     };
     answer: IssuedApiKey;
@@ -1961,12 +1961,12 @@ export interface Operations {
     path: { engine: string };
     answer: ForgottenEngine;
   };
-  /** Delete everything of a user. */
+  /** Delete all data of a user. */
   "DELETE /admin/tenants/{tenant}/users/{user}": {
     path: { tenant: string; user: string };
     answer: DeletedUser;
   };
-  /** Export everything of a user. */
+  /** Export all data of a user. */
   "GET /admin/tenants/{tenant}/users/{user}/export": {
     path: { tenant: string; user: string };
     answer: void;
@@ -1979,7 +1979,7 @@ export interface Operations {
       items: FileEntry[];
     };
   };
-  /** Write a file atomically; the body is its content. */
+  /** Write a file atomically from the request body. */
   "PUT /backend/files/{path}": {
     path: { path: string };
     query: { agent?: string | undefined };
@@ -1994,7 +1994,7 @@ export interface Operations {
     query: { agent?: string | undefined };
     answer: void;
   };
-  /** Create a ticket with which a browser opens one stream or file within a minute. */
+  /** Create a ticket for a browser to open one stream or file. */
   "POST /tickets": {
     body: NewTicket;
     answer: Ticket;

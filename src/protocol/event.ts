@@ -46,7 +46,7 @@ const RunStart = event(
       .string()
       .optional()
       .describe(
-        "The id of the message that the run has replaced: it and all later ones have left the thread.",
+        "Id of the message that the run replaced. This message and all later ones are no longer in the thread.",
       ),
   }),
 );
@@ -82,7 +82,7 @@ const ModelEnd = named(
     message_id: z.string(),
     stop_reason: z.string().optional(),
     usage: Usage.optional(),
-    first_token_ms: z.number().optional().describe("From the request to the first delta."),
+    first_token_ms: z.number().optional().describe("Milliseconds from the request to the first delta."),
     error: ErrorShape.optional(),
   }),
 );
@@ -110,7 +110,7 @@ const OnState = event(
     patch: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe("Merged into the value, key by key; null deletes."),
+      .describe("Keys to merge into the value. `null` deletes a key."),
   }),
 );
 const OnInterrupt = event("on_interrupt", Interrupt);
@@ -118,18 +118,18 @@ const OnResume = event(
   "on_resume",
   z.object({
     id: z.string(),
-    name: z.string().optional().describe("Of the tool."),
+    name: z.string().optional().describe("Name of the tool."),
     decision: Answer.shape.decision,
   }),
 );
 const SubagentStart = event(
   "on_subagent_start",
   z.object({
-    id: z.string().describe("Its element in the `path` of its events."),
+    id: z.string().describe("The subagent's element in the `path` of its events."),
     call_id: z.string(),
     agent: z.string(),
     name: z.string(),
-    prefix: z.string().optional().describe("The agent's icon, for display."),
+    prefix: z.string().optional().describe("Icon of the agent, for display."),
     parent: z.string().optional().describe("The agent that delegated the task."),
     thread_id: z.string(),
     run_id: z.string(),
@@ -143,10 +143,10 @@ const SubagentEnd = event(
     status: z
       .enum(["completed", "failed", "cancelled", "interrupted", "running"])
       .describe(
-        "`interrupted`: the parent follows it again later. `running`: it continues in the background.",
+        "`interrupted`: the parent follows the subagent again later. `running`: the subagent continues in the background.",
       ),
     summary: z.string(),
-    usage: Usage.optional().describe("Its part of this run's usage."),
+    usage: Usage.optional().describe("The subagent's part of this run's usage."),
   }),
 );
 const Warning = event("warning", z.object({ code: z.string(), message: z.string() }));
@@ -161,12 +161,12 @@ const Done = event(
     output: z
       .record(z.string(), z.unknown())
       .optional()
-      .describe("What the agent answered, as its `output_schema` has it."),
-    details: LimitDetails.optional().describe("With `status: error`: the limit at which the run ended."),
+      .describe("The agent's answer, as an object that matches its `output_schema`."),
+    details: LimitDetails.optional().describe("With `status: error`: the limit that ended the run."),
     message: z
       .string()
       .optional()
-      .describe("How the run ended, in a sentence for people. Absent: it ended in the ordinary way."),
+      .describe("A sentence for users about how the run ended. Absent if the run ended normally."),
   }),
 );
 

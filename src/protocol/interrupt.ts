@@ -15,7 +15,7 @@ const RememberOption = z
     command_prefix: z
       .array(z.string())
       .optional()
-      .describe("With `command`: how each command of a line must begin; whole words."),
+      .describe("With `command`: the whole words with which each command of a line must begin."),
   })
   .meta({ id: "RememberOption" });
 export type RememberOption = z.infer<typeof RememberOption>;
@@ -30,7 +30,7 @@ export const Answer = z
       .max(100_000)
       .optional()
       .describe(
-        "With `deny`: why, for the model. With `respond`: the answer, in place of the call's result.",
+        "With `deny`: the reason, for the model. With `respond`: the answer, which becomes the call's result.",
       ),
     remember: z
       .enum(["session", "agent"])
@@ -39,7 +39,7 @@ export const Answer = z
         "Apply this decision from now on: in this thread, or in all of this user's threads with the agent.",
       ),
     remember_as: RememberAs.optional().describe(
-      "With `remember`: to the very same call (default), to commands that begin as its interrupt says, or to every call of the tool.",
+      "With `remember`: apply the decision to identical calls (default), to commands with the interrupt's `command_prefix`, or to every call of the tool.",
     ),
   })
   .meta({ id: "Answer" });
@@ -49,28 +49,28 @@ export const Interrupt = z
   .object({
     id: z.string(),
     kind: InterruptKind.describe(
-      "May the call run? · What is the user's answer? · The front end executes the call.",
+      "`approval`: allow or deny the call. `question`: answer the prompt. `tool`: execute the call in the front end and send its result.",
     ),
     call_id: z.string(),
     run_id: z.string(),
-    name: z.string().describe("The tool."),
+    name: z.string().describe("Name of the tool."),
     args: z.record(z.string(), z.unknown()),
-    prompt: z.string().describe("The question, for a person."),
-    options: z.array(z.string()).optional().describe("The options."),
+    prompt: z.string().describe("The question to show to the user."),
+    options: z.array(z.string()).optional().describe("Answers to offer to the user."),
     one_of_options: z
       .literal(true)
       .optional()
-      .describe("The answer must be one of `options`, word for word. Absent: any text is an answer."),
+      .describe("True if the answer must match one of `options` exactly. If absent, any text is accepted."),
     remember_options: z
       .array(RememberOption)
       .optional()
-      .describe("Values that `remember_as` may have when you answer this approval. Default: `call` only."),
+      .describe("Values of `remember_as` that you can use to answer this approval. Default: `call` only."),
     created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().optional().describe("When it is decided automatically."),
+    expires_at: z.iso.datetime().optional().describe("Time at which the interrupt is decided automatically."),
     asked_by: z
       .object({ agent: z.string(), name: z.string(), thread_id: z.string(), id: z.string() })
       .optional()
-      .describe("The subagent, its thread, and the id of the interrupt there."),
+      .describe("The subagent that asked, its thread, and the id of the interrupt in that thread."),
   })
   .meta({ id: "Interrupt" });
 export type Interrupt = z.infer<typeof Interrupt>;

@@ -4,17 +4,17 @@ import { z } from "zod";
 
 export const LimitDetails = z
   .object({
-    message: z.string().describe("The same sentence as the `message` of `done`."),
+    message: z.string().describe("The same text as the `message` of `done`."),
     limit: z
       .string()
       .describe(
-        "A quota, such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`.",
+        "The limit that was reached: a quota such as `cost_per_day`, or `max_iterations`, `budgets.tokens`, `budgets.seconds`, `loop_detection`, `stall_detection`.",
       ),
-    of: z.enum(["tenant", "user"]).optional().describe("Whose quota it is."),
-    most: z.number().optional().describe("In the unit in which the limit is configured."),
+    of: z.enum(["tenant", "user"]).optional().describe("Owner of the quota."),
+    most: z.number().optional().describe("Value of the limit, in the unit in which it is configured."),
     used: z.number().optional(),
     left: z.number().optional(),
-    currency: z.string().optional().describe("The currency of an amount of money, if the settings name one."),
+    currency: z.string().optional().describe("Currency of an amount of money, if the settings name one."),
     resets_at: z.iso.datetime().optional(),
   })
   .meta({ id: "LimitDetails" });

@@ -9,12 +9,12 @@ const TextPart = z.strictObject({ type: z.literal("text"), text: z.string().min(
 export const ImagePart = z.strictObject({
   type: z.literal("image"),
   media_type: z.enum(["image/png", "image/jpeg", "image/gif", "image/webp"]),
-  data: z.base64().min(1).describe("The image itself, in base64."),
+  data: z.base64().min(1).describe("The image, encoded in base64."),
 });
 const FilePart = z.strictObject({
   type: z.literal("file"),
   media_type: z.string().min(1),
-  data: z.base64().min(1).describe("The file itself, in base64."),
+  data: z.base64().min(1).describe("The file, encoded in base64."),
   name: z.string().min(1).optional(),
 });
 export const Part = z.discriminatedUnion("type", [TextPart, ImagePart, FilePart]).meta({ id: "Part" });
@@ -25,13 +25,10 @@ export type Content = z.infer<typeof Content>;
 
 export const ToolCall = z
   .object({
-    id: z.string().describe("Given by the model, or by the server. Every tool's idempotency key."),
+    id: z.string().describe("Assigned by the model or the server. Tools use it as their idempotency key."),
     name: z.string(),
     args: z.record(z.string(), z.unknown()),
-    malformed: z
-      .string()
-      .optional()
-      .describe("The arguments as the model wrote them, when they were not a JSON object."),
+    malformed: z.string().optional().describe("The raw arguments, if the model did not write a JSON object."),
   })
   .meta({ id: "ToolCall" });
 export type ToolCall = z.infer<typeof ToolCall>;
@@ -49,16 +46,21 @@ export const Usage = z
     output_tokens: z.int(),
     cache_read_tokens: z.int(),
     cache_write_tokens: z.int(),
-    cost: z.int().optional().describe("In millionths. Absent when the models have no price."),
+    cost: z
+      .int()
+      .optional()
+      .describe("Cost in millionths of the currency. Absent if the models have no price."),
     estimated: z
       .literal(true)
       .optional()
-      .describe("Some of it is an estimate: a provider reported nothing, or an answer ended early."),
+      .describe(
+        "True if part of the usage is an estimate, because a provider reported none or an answer ended early.",
+      ),
     cache_hit_ratio: z
       .number()
       .optional()
       .describe(
-        "Fraction of the input (0–1) that the provider read from its cache. In the usage of runs and threads, if they have input.",
+        "Fraction of the input (0–1) that the provider read from its cache. Present only in the usage of runs and threads that have input.",
       ),
   })
   .meta({ id: "Usage" });
@@ -74,14 +76,17 @@ export const AssistantMessage = z.object({
   content: z.string(),
   tool_calls: z.array(ToolCall).optional(),
   reasoning: z.array(Reasoning).optional(),
-  model: z.string().optional().describe("provider:model that wrote it."),
+  model: z.string().optional().describe("The model that wrote the message, as `provider:model`."),
   usage: Usage.optional(),
-  by_user: z.literal(true).optional().describe("No model wrote it: a user started a run with these calls."),
+  by_user: z
+    .literal(true)
+    .optional()
+    .describe("True if no model wrote the message: a user started a run with these calls."),
   incomplete: z
     .enum(["stopped", "failed"])
     .optional()
     .describe(
-      "Present only when the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` is what was said until then.",
+      "Present only if the answer was cut off: `stopped` by someone, or `failed` by an error or a limit. `content` contains the answer up to that point.",
     ),
 });
 export const ToolMessage = z.object({
@@ -90,12 +95,12 @@ export const ToolMessage = z.object({
   content: Content.describe("The tool's output."),
   tool_call_id: z.string(),
   name: z.string(),
-  error: z.string().optional().describe("Present only when the call failed."),
+  error: z.string().optional().describe("Present only if the call failed."),
   denied: z
     .literal(true)
     .optional()
     .describe(
-      "A person or a rule did not allow the call, and `error` is why; or the user did not want to answer its question.",
+      "True if a person or a rule denied the call (`error` is the reason), or if the user declined to answer its question.",
     ),
 });
 

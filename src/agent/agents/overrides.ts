@@ -55,9 +55,9 @@ export const Overrides = z
   .strictObject({
     hooks: boundedMap(HookName, z.union([z.boolean(), Options]), MAX_HOOKS)
       .optional()
-      .describe("By name: on, off, or options in place of single ones of the configuration."),
-    skills: Skills.optional().describe("Replaces the configuration, field by field."),
-    model: Model.optional().describe("`provider:model` in place of the agent's own."),
+      .describe("Hooks by name: `true`, `false`, or options. Each option replaces the configured one."),
+    skills: Skills.optional().describe("Each field replaces the configured one."),
+    model: Model.optional().describe("`provider:model` that replaces the agent's own model."),
   })
   .meta({ id: "Overrides" });
 export type Overrides = z.infer<typeof Overrides>;
@@ -74,7 +74,7 @@ export const OverridesPatch = z
       .nullish(),
     model: Model.nullish(),
   })
-  .describe("Merged into your overrides (RFC 7396); null removes one.")
+  .describe("JSON Merge Patch (RFC 7396) of your overrides. `null` removes one.")
   .meta({ id: "OverridesPatch" });
 
 export interface Overridden {

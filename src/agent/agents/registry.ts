@@ -22,23 +22,23 @@ export const AgentInfo = z
   .object({
     name: z.string(),
     description: z.string().optional(),
-    prefix: z.string().optional().describe("An icon to show before its name."),
-    suggestions: z.array(z.string()).optional().describe("What to offer a person to ask first."),
-    default: z.boolean().describe("Whether it handles runs that name no agent."),
+    prefix: z.string().optional().describe("Icon to show before the agent's name."),
+    suggestions: z.array(z.string()).optional().describe("First questions to suggest to users."),
+    default: z.boolean().describe("True if the agent handles runs that name no agent."),
     model: z.string(),
     tools: z
       .array(z.string())
-      .describe("Names of the tools in your runs; subagents also have `task_complete`."),
-    hooks: z.array(z.string()).describe("In order, first outermost."),
-    backend: z.string().optional().describe("The type of backend that its files and commands live in."),
+      .describe("Names of the tools in your runs. Subagents also have `task_complete`."),
+    hooks: z.array(z.string()).describe("Hooks in order, starting with the outermost."),
+    backend: z.string().optional().describe("Type of the backend for the agent's files and commands."),
     context_window: z.int(),
     max_iterations: z.int(),
   })
   .meta({ id: "Agent" });
 /** What users may change with their overrides. */
 export const UserChoices = z.object({
-  hooks: z.array(HookChoice).describe("In their order, first outermost."),
-  models: ModelChoices.describe("The models that your runs and overrides may name."),
+  hooks: z.array(HookChoice).describe("Hooks in order, starting with the outermost."),
+  models: ModelChoices.describe("Models that your runs and overrides can name."),
 });
 export type UserChoices = z.infer<typeof UserChoices>;
 

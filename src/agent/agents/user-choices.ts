@@ -16,10 +16,10 @@ const JsonObject = z.record(z.string(), z.unknown());
 export const HookChoice = z.object({
   name: z.string(),
   may: UserMay,
-  active: z.boolean().describe("Whether your runs have it."),
-  schema: JsonObject.optional().describe("JSON Schema of its options, if you may `configure` it."),
+  active: z.boolean().describe("True if your runs have the hook."),
+  schema: JsonObject.optional().describe("JSON Schema of the hook's options, if you may `configure` it."),
   options: JsonObject.optional().describe(
-    "The options that you or the configuration set; the schema has the default of every other one.",
+    "Options that you or the configuration set. The schema contains the defaults of all others.",
   ),
 });
 export type HookChoice = z.infer<typeof HookChoice>;
@@ -40,12 +40,12 @@ export const ModelChoices = z.object({
   any: z
     .boolean()
     .describe(
-      "Whether every model may be named that the server has a key for; `names` are those that it knows of.",
+      "True if you can name any model that the server has a key for. `names` lists the models that it knows of.",
     ),
-  names: z.array(z.string()).describe(`As \`provider:model\`, the agent's own first; at most ${MAX_MODELS}.`),
+  names: z.array(z.string()).describe(`As \`provider:model\`, the agent's own first. At most ${MAX_MODELS}.`),
   patterns: z
     .array(z.string())
-    .describe(`Globs of further models that may be named, such as \`openai:gpt-5*\`; at most ${MAX_MODELS}.`),
+    .describe(`Globs of other models that you can name, such as \`openai:gpt-5*\`. At most ${MAX_MODELS}.`),
 });
 export type ModelChoices = z.infer<typeof ModelChoices>;
 

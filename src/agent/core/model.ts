@@ -31,7 +31,7 @@ export interface ToolSchema {
 export const ToolChoice = z
   .union([z.enum(["auto", "none", "required"]), z.strictObject({ name: z.string().min(1).max(128) })])
   .describe(
-    "`auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. A forced call is required only until a tool was called since the user's last message.",
+    "`auto`: the model decides whether to call tools. `none`: it calls none. `required`: it calls at least one. `name`: it calls this tool. The requirement ends once a tool was called after the user's last message.",
   );
 export type ToolChoice = z.infer<typeof ToolChoice>;
 

@@ -22,12 +22,12 @@ export const Parent = z
     thread_id: z.string(),
     run_id: z.string(),
     call_id: z.string(),
-    background: z.boolean().describe("Whether it continues after the parent's run."),
+    background: z.boolean().describe("True if the subagent continues after the parent's run."),
     replaced: z
       .string()
       .optional()
       .describe(
-        "Only for a branch: the id of the message that the parent's run replaced. The branch contains it and all later ones.",
+        "Only for a branch: id of the message that the parent's run replaced. The branch contains this message and all later ones.",
       ),
   })
   .meta({ id: "Parent" });
@@ -54,7 +54,7 @@ export const ForkedFrom = z
     message_id: z
       .string()
       .optional()
-      .describe("The last message that was copied. Absent: the thread was empty."),
+      .describe("Id of the last message that was copied. Absent if the thread was empty."),
   })
   .meta({ id: "ForkedFrom" });
 export type ForkedFrom = z.infer<typeof ForkedFrom>;
@@ -62,14 +62,14 @@ export type ForkedFrom = z.infer<typeof ForkedFrom>;
 export const Thread = z
   .object({
     id: z.string(),
-    agent: z.string().optional().describe("The agent of its newest run."),
+    agent: z.string().optional().describe("Agent of the most recent run."),
     title: z.string().optional(),
     metadata: Metadata,
-    parent: Parent.optional().describe("The call of the parent's run that it works for."),
+    parent: Parent.optional().describe("The call of the parent's run that the thread works for."),
     forked_from: ForkedFrom.optional().describe(
-      "What it began as a copy of. That thread may have changed, or be deleted.",
+      "The thread that this one is a copy of. It may have changed since, or been deleted.",
     ),
-    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("The phase of its newest run."),
+    status: z.enum(["idle", "busy", "interrupted", "error"]).describe("Phase of the most recent run."),
     message_count: z.int(),
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
@@ -89,11 +89,11 @@ export const RunRecord = z
     thread_id: z.string(),
     agent: z.string(),
     status: RunStatus,
-    attempt: z.int().describe("Grows with each take-over after a crash."),
-    resumes: z.string().optional().describe("The interrupted run that it resumes."),
+    attempt: z.int().describe("Increases with each take-over after a crash."),
+    resumes: z.string().optional().describe("Id of the interrupted run that this run resumes."),
     stop_reason: z.string().optional(),
     error: ErrorShape.optional(),
-    details: LimitDetails.optional().describe("The limit at which the run ended."),
+    details: LimitDetails.optional().describe("The limit that ended the run."),
     usage: Usage,
     metadata: Metadata,
     created_at: z.iso.datetime(),
@@ -109,7 +109,7 @@ export const ClientTool = z
       .string()
       .regex(/^[a-zA-Z0-9_-]{1,64}$/, "must be 1 to 64 characters out of A-Z a-z 0-9 _ -")
       .refine((name) => !name.startsWith("mcp__"), "must not begin with mcp__"),
-    description: z.string().min(1).max(8192).describe("The model reads it."),
+    description: z.string().min(1).max(8192).describe("Description that the model reads."),
     parameters: z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),

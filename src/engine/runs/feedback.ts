@@ -12,7 +12,13 @@ const MAX_COMMENT_CHARS = 2_000;
 
 export const Rating = z.strictObject({
   rating: z.enum(["up", "down"]),
-  comment: z.string().trim().min(1).max(MAX_COMMENT_CHARS).optional().describe("Why, in the user's words."),
+  comment: z
+    .string()
+    .trim()
+    .min(1)
+    .max(MAX_COMMENT_CHARS)
+    .optional()
+    .describe("Reason for the rating, in the user's words."),
 });
 export type Rating = z.infer<typeof Rating>;
 

@@ -144,9 +144,12 @@ const EXCERPT_CHARS = 160;
 
 export const FoundThread = Thread.extend({
   match: z
-    .object({ message_id: z.string(), text: z.string().describe(`Up to ${EXCERPT_CHARS} characters.`) })
+    .object({
+      message_id: z.string(),
+      text: z.string().describe(`Excerpt of up to ${EXCERPT_CHARS} characters.`),
+    })
     .optional()
-    .describe("The newest message that has the text. Absent when only the title has it."),
+    .describe("The most recent message that contains the text. Absent if only the title contains it."),
 }).meta({ id: "FoundThread" });
 export type FoundThread = z.infer<typeof FoundThread>;
 

@@ -20,16 +20,16 @@ const MAX_CALL_BYTES = 256 * 1024;
 const MAX_MESSAGES = 1000;
 const MAX_TOOLS = 500;
 
-const LEFT_OUT = "Absent when it had no room.";
+const LEFT_OUT = "Absent if it did not fit into the record.";
 
 export const SentRequest = z
   .object({
-    number: z.int().describe("Of the run's own model calls, from 1."),
-    message_id: z.string().describe("Of the answer."),
+    number: z.int().describe("Number of the model call among the run's own, from 1."),
+    message_id: z.string().describe("Id of the answer."),
     sent_at: z.iso.datetime(),
     model: z.string(),
-    settings: ModelSettings.describe("Those of the run, in place of the model's own."),
-    output_limit: z.int().optional().describe("The most tokens of the answer that a budget left."),
+    settings: ModelSettings.describe("Settings of the run that replace the model's own."),
+    output_limit: z.int().optional().describe("Maximum number of answer tokens that a budget left."),
     system: z
       .array(
         z.object({
@@ -38,7 +38,7 @@ export const SentRequest = z
           text: z.string().optional().describe(LEFT_OUT),
         }),
       )
-      .describe("The blocks of the system prompt, in their order."),
+      .describe("Blocks of the system prompt, in order."),
     tools: z.array(
       z.object({
         name: z.string(),
@@ -51,14 +51,14 @@ export const SentRequest = z
         z.object({
           id: z.string(),
           role: Role,
-          in_thread: z.boolean().describe("Whether it was sent as the thread had it then."),
+          in_thread: z.boolean().describe("True if the message was sent as it was in the thread."),
           message: Message.optional().describe(
-            `As it was sent, where that is not as in the thread. ${LEFT_OUT}`,
+            `The message as it was sent, if that differs from the thread. ${LEFT_OUT}`,
           ),
         }),
       )
-      .describe(`Oldest first; the newest ${MAX_MESSAGES}.`),
-    is_whole: z.boolean().describe("Whether nothing was left out."),
+      .describe(`The most recent ${MAX_MESSAGES} messages, oldest first.`),
+    is_whole: z.boolean().describe("True if nothing was left out."),
   })
   .meta({ id: "SentRequest" });
 export type SentRequest = z.infer<typeof SentRequest>;

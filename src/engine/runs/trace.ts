@@ -15,15 +15,15 @@ import { readLogRange } from "./follow.ts";
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
 
-const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters.`);
+const Preview = z.string().optional().describe(`The first ${PREVIEW_CHARS} characters of the arguments.`);
 
 export const Span = z
   .object({
     id: z.string(),
-    parent_id: z.string().optional().describe("The enclosing span. Absent for the run itself."),
+    parent_id: z.string().optional().describe("Id of the enclosing span. Absent for the run itself."),
     name: z.enum(["run", "llm.call", "tool.call", "subagent"]),
     started_at: z.iso.datetime(),
-    duration_ms: z.number().optional().describe("Absent while the span is open."),
+    duration_ms: z.number().optional().describe("Duration in milliseconds. Absent while the span is open."),
     model: z.string().optional(),
     agent: z.string().optional(),
     tool: z.string().optional(),
@@ -32,18 +32,24 @@ export const Span = z
       .string()
       .optional()
       .describe("Id of the message that the model call wrote. Absent if it wrote none."),
-    number: z.int().optional().describe("Of a model call: which one of the run's own it is, from 1."),
-    message_count: z.int().optional().describe("Messages that the model was sent."),
-    content_length: z.int().optional().describe("Characters of the model's text."),
+    number: z.int().optional().describe("For a model call: its number among the run's own, from 1."),
+    message_count: z.int().optional().describe("Number of messages sent to the model."),
+    content_length: z.int().optional().describe("Length of the model's text in characters."),
     tool_calls_count: z.int().optional(),
-    tool_names: z.array(z.string()).optional().describe("The tools that the model called."),
+    tool_names: z.array(z.string()).optional().describe("Names of the tools that the model called."),
     args: Preview,
     output: Preview,
     status: z.string().optional(),
     stop_reason: z.string().optional(),
     usage: Usage.optional(),
-    cost: z.int().optional().describe("Of a model call, in millionths. Absent when its model has no price."),
-    first_token_ms: z.number().optional().describe("From the request to the model's first delta."),
+    cost: z
+      .int()
+      .optional()
+      .describe("Cost of a model call, in millionths of the currency. Absent if the model has no price."),
+    first_token_ms: z
+      .number()
+      .optional()
+      .describe("Milliseconds from the request to the model's first delta."),
     error: ErrorShape.partial({ code: true }).optional(),
   })
   .meta({ id: "Span" });
@@ -51,8 +57,8 @@ export type Span = z.infer<typeof Span>;
 
 export const Trace = z
   .object({
-    spans: z.array(Span).describe(`In the order in which they started; the first ${MAX_SPANS}.`),
-    is_whole: z.boolean().describe("Whether these are all spans so far."),
+    spans: z.array(Span).describe(`The first ${MAX_SPANS} spans, in the order in which they started.`),
+    is_whole: z.boolean().describe("True if `spans` contains all spans so far."),
   })
   .meta({ id: "Trace" });
 export type Trace = z.infer<typeof Trace>;

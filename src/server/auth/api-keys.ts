@@ -27,7 +27,7 @@ export const ApiKey = z.object({
   name: z
     .string()
     .regex(/^[^\p{C}\p{Zl}\p{Zp}]{0,128}$/u, "must be at most 128 characters, all in one line")
-    .describe("What it is for."),
+    .describe("Purpose of the key."),
   created_at: z.iso.datetime(),
   expires_at: z.iso.datetime().optional(),
   revoked_at: z.iso.datetime().optional(),

@@ -13,14 +13,14 @@ type Endpoints = z.output<typeof Endpoints>;
 
 export const SignInOptions = z
   .object({
-    auth: SchemeKind.describe("How the server learns who is asking."),
+    auth: SchemeKind.describe("How the server authenticates requests."),
     oidc: z
       .object({ ...OidcConfig.shape, ...Endpoints.shape, issuer: z.string(), audience: z.string() })
       .optional()
       .describe(
-        "With `jwt`, when people can sign in at the issuer: the code flow with PKCE, without a secret.",
+        "Present with `jwt` if people can sign in at the issuer, by the authorization code flow with PKCE and without a client secret.",
       ),
-    note: z.string().optional().describe("What the operator says to people who sign in: plain text."),
+    note: z.string().optional().describe("The operator's message to people who sign in, as plain text."),
   })
   .meta({ id: "SignInOptions" });
 export type SignInOptions = z.output<typeof SignInOptions>;

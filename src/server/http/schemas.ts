@@ -20,7 +20,9 @@ export const Problem = z
     request_id: z
       .string()
       .optional()
-      .describe("As in `X-Request-Id` and in the server's log. Absent when the request could not be read."),
+      .describe(
+        "Same value as in `X-Request-Id` and in the server's log. Absent if the request could not be read.",
+      ),
     details: z.record(z.string(), z.unknown()).optional(),
   })
   .meta({ id: "Problem" });
@@ -46,7 +48,7 @@ export const InputMessage = z
 
 const GivenCall = z
   .strictObject({
-    name: z.string().min(1).max(256).describe("A tool of the agent, or one that the run brings."),
+    name: z.string().min(1).max(256).describe("Name of a tool of the agent, or of one in the run's `tools`."),
     args: z.record(z.string(), z.unknown()).default({}),
   })
   .meta({ id: "GivenCall" });
@@ -54,7 +56,7 @@ const GivenCall = z
 const ClientTools = boundedList(ClientTool, 64)
   .min(1)
   .optional()
-  .describe("Tools that the client executes: a call interrupts the run, and `resume` brings its result.");
+  .describe("Tools that the client executes. A call interrupts the run; send its result with `resume`.");
 
 const countOf = (values: readonly unknown[]) => values.filter((value) => value !== undefined).length;
 
@@ -65,28 +67,33 @@ export const StartRunBody = z
       .min(1)
       .max(64)
       .optional()
-      .describe("Default: the thread's agent, else the first one configured."),
-    input: Text.optional().describe("Short for one user message."),
+      .describe("Default: the thread's agent, or the first configured agent for a new thread."),
+    input: Text.optional().describe("Shorthand for one user message."),
     messages: boundedList(InputMessage, 100).min(1).optional(),
     continue: z
       .literal(true)
       .optional()
       .describe(
-        "Instead of a message: the model continues the thread's last answer, which was cut off (`incomplete`), or answers a thread that ends with a message of a user or the result of a call.",
+        "Replaces the message. The model completes a last answer that was cut off (`incomplete`), or answers the last message of a user or the last result of a call.",
       ),
     calls: boundedList(GivenCall, 64)
       .min(1)
       .optional()
       .describe(
-        "The run executes these calls first, as if its model had made them, and then asks the model. Alone, or after the messages.",
+        "Tool calls that the run executes before its first model call, as if the model had made them. Can follow messages or replace them.",
       ),
-    model: z.string().min(1).max(256).optional().describe("`provider:model` instead of the agent's own."),
+    model: z
+      .string()
+      .min(1)
+      .max(256)
+      .optional()
+      .describe("`provider:model` to use instead of the agent's own model."),
     ...ModelSettings.shape,
     output_schema: z
       .record(z.string(), z.unknown())
       .optional()
       .describe(
-        "JSON Schema (2020-12) of an object: the final answer is JSON of it, which `done` and the run have as `output`. Default: the agent's own.",
+        "JSON Schema (2020-12) of an object. The final answer is JSON that matches it, and is returned as `output` by `done` and the run. Default: the agent's own.",
       ),
     tools: ClientTools,
     metadata: Metadata.default({}),
@@ -96,20 +103,22 @@ export const StartRunBody = z
       .max(64)
       .optional()
       .describe(
-        "The id of a user message: the run replaces it and all later messages, which are kept as a branch.",
+        "Id of a user message. The run replaces this message and all later ones, which are kept as a branch.",
       ),
     on_busy: z
       .enum(["reject", "enqueue", "interrupt"])
       .default("reject")
-      .describe("If the thread has an active run: answer 409, wait for it, or cancel it and start next."),
+      .describe(
+        "Action if the thread has an active run: return 409, wait for the run, or cancel it and start next.",
+      ),
     on_disconnect: z
       .enum(["continue", "cancel"])
       .default("continue")
-      .describe("What happens to the run if the client disconnects early."),
+      .describe("Action if the client disconnects before the run ends."),
     background: z
       .boolean()
       .default(false)
-      .describe("Answer 202 at once; follow the run's events at `Location`."),
+      .describe("Return 202 immediately. Follow the run's events at the URL in `Location`."),
   })
   .refine(
     ({ input, messages, continue: goesOn, calls }) =>
@@ -147,22 +156,22 @@ export const Phase = z
       ...["idle", "processing", "calling_model", "executing_tool", "waiting_for_subagent"],
       ...["waiting_for_permission", "waiting_for_answer", "waiting_for_tool"],
     ] as const satisfies readonly PhaseName[]),
-    of: z.array(z.string()).optional().describe("The tools or subagents."),
+    of: z.array(z.string()).optional().describe("Names of the tools or subagents."),
   })
   .meta({ id: "Phase" });
 
 const Output = z
   .record(z.string(), z.unknown())
   .optional()
-  .describe("The answer of a run with an `output_schema`, while its events are kept.");
+  .describe("Answer of a run with an `output_schema`. Absent once the run's events are no longer kept.");
 
 export const RunNow = RunRecord.extend({
-  phase: Phase.optional().describe("What the run is doing, until it has ended."),
+  phase: Phase.optional().describe("Current phase of the run. Absent once the run has ended."),
   output: Output,
 }).meta({ id: "RunNow" });
 
 export const FinishedRun = RunRecord.extend({
-  messages: z.array(Message).describe("The messages that the run added to the thread, its input included."),
+  messages: z.array(Message).describe("Messages that the run added to the thread, including its input."),
   output: Output,
 }).meta({ id: "FinishedRun" });
 
@@ -179,21 +188,28 @@ const Title = z
   .string()
   .trim()
   .max(256)
-  .describe("Absent: the first words with which a run starts. Empty: none, and none is made.");
+  .describe(
+    "If absent, the thread's title is the first words of its first run. If empty, the thread has no title and none is generated.",
+  );
 
 export const CreateThreadBody = z
   .strictObject({ id: Id.optional(), title: Title.optional(), metadata: Metadata.default({}) })
   .default({ metadata: {} });
 export const ForkThreadBody = z
   .strictObject({
-    message_id: z.string().min(1).max(64).optional().describe("The last message to copy. Default: all."),
+    message_id: z
+      .string()
+      .min(1)
+      .max(64)
+      .optional()
+      .describe("Id of the last message to copy. Default: all messages are copied."),
     id: Id.optional(),
-    title: Title.optional().describe("Default: that of the thread."),
+    title: Title.optional().describe("Default: the title of the original thread."),
   })
   .default({});
 export const NameThreadBody = z.strictObject({}).default({});
 export const UpdateThreadBody = z.strictObject({
-  title: Title.describe("Empty: none, and none is made.").optional(),
+  title: Title.describe("If empty, the thread has no title and none is generated.").optional(),
   metadata: Metadata.optional(),
 });
 
@@ -217,14 +233,16 @@ const Since = z
 export const ThreadsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: Thread.shape.status.optional(),
-  since: Since.optional().describe("ISO 8601, or ms since 1970: only threads that changed then or later."),
-  q: z.string().max(256).optional().describe("Part of the title, in any case."),
+  since: Since.optional().describe(
+    "Only threads that changed at or after this time, as ISO 8601 or milliseconds since 1970.",
+  ),
+  q: z.string().max(256).optional().describe("Text to find in titles, case-insensitive."),
   in: z
     .enum(["title", "messages"])
     .default("title")
-    .describe("Where `q` is looked for; with `messages`, in the title and what users and agents have said."),
+    .describe("Where to search for `q`. `messages` searches titles and the messages of users and agents."),
   parent: Id.optional().describe(
-    "Only threads of subagents of this one. Default: only threads that are no subagent's.",
+    "Only threads of this thread's subagents. Default: only threads that belong to no subagent.",
   ),
   children: z
     .literal("true")
@@ -237,13 +255,13 @@ export const RunsQuery = PageQuery.extend({
   agent: z.string().max(64).optional(),
   status: RunRecord.shape.status.optional(),
   since: Since.optional().describe(
-    "ISO 8601, or ms since 1970: only runs that were accepted or have ended then or later.",
+    "Only runs that were accepted or ended at or after this time, as ISO 8601 or milliseconds since 1970.",
   ),
 });
 
 export const MessagesQuery = z.strictObject({
   limit: Limit(1000, 1000),
-  after: z.string().max(64).optional().describe("A message id: only messages after it."),
+  after: z.string().max(64).optional().describe("Only messages after the message with this id."),
 });
 
 export const EventsQuery = z.strictObject({
@@ -253,7 +271,7 @@ export const EventsQuery = z.strictObject({
     .string()
     .max(8192)
     .optional()
-    .describe("From `POST /tickets`, for a browser's EventSource, which cannot send headers."),
+    .describe("Ticket from `POST /tickets`, for a browser's EventSource, which cannot send headers."),
 });
 
 export const pageOf = <T extends z.ZodType>(item: T) =>
@@ -266,7 +284,7 @@ export const ThreadState = z
     todos: z.unknown().optional(),
     files: z.unknown().optional(),
     status: Thread.shape.status,
-    version: z.int().describe("Grows with every message."),
+    version: z.int().describe("Increases with every message."),
   })
   .catchall(z.unknown())
   .meta({ id: "ThreadState" });

@@ -15,14 +15,14 @@ import { AgentCard, cardOf } from "./resources/card.ts";
 const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const Message = z.looseObject({
   jsonrpc: z.string().optional().describe("`2.0`."),
-  id: z.unknown().optional().describe("A text or a whole number."),
+  id: z.unknown().optional().describe("A string or an integer."),
   method: z.string().optional(),
-  params: z.looseObject({ id: z.unknown().optional().describe("Of a task.") }).optional(),
+  params: z.looseObject({ id: z.unknown().optional().describe("Id of a task.") }).optional(),
 });
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Updates = z
   .string()
-  .describe("Server-Sent Events: as `data` an answer to the request, with an update of the task.");
+  .describe("Server-Sent Events with an answer to the request as `data`, each with an update of the task.");
 
 export function a2aRoutes(app: App, services: RouteServices): void {
   const wire = { services };
@@ -32,7 +32,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   for (const card of [SERVER_CARD, OLD_SERVER_CARD])
     app.get(
       `/:agent${card}`,
-      { schema: { summary: "An agent's card", tags, params: AgentParams, response: { 200: AgentCard } } },
+      { schema: { summary: "Get an agent's card", tags, params: AgentParams, response: { 200: AgentCard } } },
       async (request) => cardOf(agentNamed(services, request.params.agent), services, request),
     );
 
@@ -42,7 +42,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an A2A request",
-        description: `One JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See ${docsPage("reference/wires/a2a.md")}.`,
+        description: `Accepts one JSON-RPC request of the Agent2Agent protocol, 1.0 or 0.3. See ${docsPage("reference/wires/a2a.md")}.`,
         tags,
         params: AgentParams,
         headers: z.looseObject({ "a2a-version": z.string().max(64).optional() }),
@@ -73,7 +73,9 @@ export function a2aServerCard(app: App, services: RouteServices): void {
   for (const card of [SERVER_CARD, OLD_SERVER_CARD])
     app.get(
       card,
-      { schema: { summary: "The card of the default agent", tags: ["a2a"], response: { 200: AgentCard } } },
+      {
+        schema: { summary: "Get the card of the default agent", tags: ["a2a"], response: { 200: AgentCard } },
+      },
       async (request) =>
         cardOf(agentNamed(services, services.agents.find(undefined).name), services, request),
     );

@@ -24,7 +24,7 @@ const AgentParams = z.object({ agent: z.string().min(1).max(64) });
 const Versioned = z.looseObject({ v: Version });
 const StopParams = AgentParams.extend({ thread_id: z.string().min(1).max(1024) });
 
-const Events = z.string().describe("Server-Sent Events: as `data` an event of AG-UI.");
+const Events = z.string().describe("Server-Sent Events with an AG-UI event as `data`.");
 const Info = z.looseObject({ version: z.string(), agents: z.record(z.string(), z.unknown()) });
 
 /** What a CopilotKit runtime of this version would say of itself. */
@@ -49,7 +49,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
     "/info",
     {
       schema: {
-        summary: "The agents, as a CopilotKit runtime lists them",
+        summary: "List the agents as a CopilotKit runtime does",
         tags,
         response: { 200: Info },
       },
@@ -70,7 +70,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a thread, or answers, and follow the run",
-        description: `What AG-UI's HttpAgent and CopilotKit send and read. See ${docsPage("reference/wires/ag-ui.md")}.`,
+        description: `The protocol of AG-UI's HttpAgent and of CopilotKit. See ${docsPage("reference/wires/ag-ui.md")}.`,
         tags,
         params: AgentParams,
         querystring: Versioned,
@@ -104,8 +104,9 @@ export function aguiRoutes(app: App, services: RouteServices): void {
     {
       sse: "manual",
       schema: {
-        summary: "The thread's messages, then the run that is at work",
-        description: "What CopilotKit asks when a page opens a thread. Of an unknown thread it is empty.",
+        summary: "Get a thread's messages, then follow its run in progress",
+        description:
+          "CopilotKit calls this when a page opens a thread. For an unknown thread, the stream is empty.",
         tags,
         params: AgentParams,
         querystring: Versioned,
@@ -128,7 +129,7 @@ export function aguiRoutes(app: App, services: RouteServices): void {
     "/agent/:agent/stop/:thread_id",
     {
       schema: {
-        summary: "Cancel the run that is at work",
+        summary: "Cancel the run in progress",
         tags,
         params: StopParams,
         response: { 200: z.object({ stopped: z.boolean() }) },

@@ -29,9 +29,9 @@ const ResumeEntry = z.looseObject({
 });
 
 export const RunAgentInput = z.looseObject({
-  threadId: z.string().min(1).max(1024).describe("It names the thread."),
-  runId: z.string().min(1).max(1024).describe("The client's own; the events repeat it."),
-  protocolVersion: z.string().max(64).nullish().describe("Of clients from 1.0 on."),
+  threadId: z.string().min(1).max(1024).describe("Id of the thread."),
+  runId: z.string().min(1).max(1024).describe("The client's own id of the run. Events repeat it."),
+  protocolVersion: z.string().max(64).nullish().describe("Sent by clients from version 1.0 on."),
   messages: boundedList(SentMessage, 10_000).default([]),
   tools: z
     .array(
@@ -45,8 +45,8 @@ export const RunAgentInput = z.looseObject({
     .nullish(),
   context: boundedList(z.looseObject({ description: z.string(), value: z.string() }), 1000)
     .nullish()
-    .describe("What the agent shall know, as the thread begins."),
-  forwardedProps: z.unknown().optional().describe("Read is `on_disconnect`: `cancel` or `continue`."),
+    .describe("Context for the agent, read when the thread starts."),
+  forwardedProps: z.unknown().optional().describe("Only `on_disconnect` is read: `cancel` or `continue`."),
   resume: boundedList(ResumeEntry, 1000).nullish(),
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;

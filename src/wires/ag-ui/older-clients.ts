@@ -11,7 +11,7 @@ export const Version = z
   .regex(/^0\.0\.\d{1,3}$/, { error: "must be a version before 1.0, such as 0.0.40" })
   .transform((version) => Number(version.slice("0.0.".length)))
   .optional()
-  .describe("The version of `@ag-ui/client` that reads the events, if it is older than 0.0.59.");
+  .describe("Version of `@ag-ui/client` that reads the events, if older than 0.0.59.");
 
 /** Since when a client knows a part of the protocol. */
 const SINCE = { activities: 41, reasoning: 45, media: 50, questions: 51 } as const;

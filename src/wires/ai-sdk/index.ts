@@ -30,7 +30,9 @@ const StreamQuery = z.looseObject({
 });
 type StreamQuery = z.infer<typeof StreamQuery>;
 
-const Chunks = z.string().describe("Server-Sent Events: as `data` a UI message chunk, `[DONE]` last.");
+const Chunks = z
+  .string()
+  .describe("Server-Sent Events with a UI message chunk as `data`, ending with `[DONE]`.");
 
 export function aiSdkRoutes(app: App, services: RouteServices): void {
   const { runs, stores, streams, unreadAnswers } = services;
@@ -45,7 +47,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send the newest message of a chat, or the answers in it, and follow the turn",
-        description: `What \`useChat\` of the AI SDK sends and reads. See ${docsPage("reference/wires/ai-sdk.md")}.`,
+        description: `The protocol of \`useChat\` in the AI SDK. See ${docsPage("reference/wires/ai-sdk.md")}.`,
         tags,
         params: AgentParams,
         querystring: StreamQuery,
@@ -81,7 +83,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
       exposeHeadRoute: false,
       schema: {
         summary: "Follow the turn in progress from its beginning",
-        description: "Or the turn that has just ended. 204 when there is neither.",
+        description: "Also follows a turn that has just ended. Returns 204 if there is neither.",
         tags,
         params: ChatParams,
         querystring: StreamQuery,
@@ -127,7 +129,7 @@ export function aiSdkRoutes(app: App, services: RouteServices): void {
     "/:agent/chat/:id/messages",
     {
       schema: {
-        summary: "The chat as UI messages",
+        summary: "Get the chat as UI messages",
         tags,
         params: ChatParams,
         querystring: StreamQuery,

@@ -19,7 +19,7 @@ import { valuesText } from "./resources/states.ts";
 
 export const Values = z
   .looseObject({})
-  .describe("messages, todos, files; `__interrupt__` or `__error__` if it ended so");
+  .describe("messages, todos and files, with `__interrupt__` or `__error__` if the run ended that way");
 interface WaitOptions {
   readonly owner: Owner;
   readonly run: RunRecord;

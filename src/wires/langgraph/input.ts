@@ -96,7 +96,7 @@ const Modes = z.union([z.string().max(64), z.array(z.string().max(64)).max(16)])
 
 /** Fields that are not named here are ignored. */
 export const RunBody = z.looseObject({
-  assistant_id: z.string().min(1).max(128).describe("An assistant's id, or the name of an agent."),
+  assistant_id: z.string().min(1).max(128).describe("Id of an assistant, or name of an agent."),
   input: Input.nullish(),
   command: z
     .looseObject({

@@ -26,7 +26,9 @@ export const Run = z.looseObject({ run_id: z.string(), thread_id: z.string(), st
 export type Run = z.infer<typeof Run>;
 const Stream = z
   .string()
-  .describe("Server-Sent Events: metadata, then what `stream_mode` names, and `error` or `end` last.");
+  .describe(
+    "Server-Sent Events: first `metadata`, then events of each `stream_mode`, and last `error` or `end`.",
+  );
 
 /** The response of a route that answers with a stream. */
 export const streamed = { 200: { content: { "text/event-stream": { schema: Stream } } } };
@@ -79,7 +81,7 @@ export function runRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/runs",
     {
       schema: {
-        summary: "The runs of a thread, newest first",
+        summary: "List the runs of a thread, newest first",
         tags,
         params,
         querystring: ListQuery,
@@ -98,7 +100,7 @@ export function runRoutes(app: App, services: RouteServices): void {
 
   app.get(
     "/threads/:thread_id/runs/:run_id",
-    { schema: { summary: "A run", tags, params: RunParams, response: { 200: Run } } },
+    { schema: { summary: "Get a run", tags, params: RunParams, response: { 200: Run } } },
     async (request) => runShape(await getRun(runs, { owner: ownerOf(request), ...request.params })),
   );
 
@@ -108,9 +110,9 @@ export function runRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       exposeHeadRoute: false,
       schema: {
-        summary: "Follow a run, also one that has ended",
+        summary: "Follow a run, even after it has ended",
         description:
-          "Begins after the frame `Last-Event-ID`, in the modes that the run was started with if none is named.",
+          "Starts after the frame `Last-Event-ID`. Default for the modes: those with which the run was started.",
         tags,
         params: RunParams,
         querystring: StreamQuery,
@@ -167,7 +169,8 @@ export function runRoutes(app: App, services: RouteServices): void {
     {
       schema: {
         summary: "Cancel a run",
-        description: "204 once it has ended, with `wait=1`. What it did stays, also with `action=rollback`.",
+        description:
+          "With `wait=1`, returns 204 once the run has ended. The run's changes are kept, even with `action=rollback`.",
         tags,
         params: RunParams,
         querystring: CancelQuery,

@@ -61,7 +61,12 @@ export function startRoutes(app: App, services: RouteServices): void {
     "/runs/stream",
     {
       sse: "manual",
-      schema: { summary: "The same, on a thread of its own", tags, body: RunBody, response: streamed },
+      schema: {
+        summary: "Start a run on a new thread and follow it",
+        tags,
+        body: RunBody,
+        response: streamed,
+      },
     },
     (request, reply) => stream(request, reply, stateless(request)),
   );
@@ -83,7 +88,12 @@ export function startRoutes(app: App, services: RouteServices): void {
   app.post(
     "/runs/wait",
     {
-      schema: { summary: "The same, on a thread of its own", tags, body: RunBody, response: { 200: Values } },
+      schema: {
+        summary: "Start a run on a new thread and wait for its end",
+        tags,
+        body: RunBody,
+        response: { 200: Values },
+      },
     },
     (request, reply) => wait(request, reply, stateless(request)),
   );
@@ -98,8 +108,8 @@ export function startRoutes(app: App, services: RouteServices): void {
     "/runs",
     {
       schema: {
-        summary: "The same, on a thread of its own",
-        description: "The thread stays: the run names it.",
+        summary: "Start a run on a new thread",
+        description: "Keeps the new thread, which the run names.",
         tags,
         body: RunBody,
         response: { 200: Run },

@@ -40,11 +40,11 @@ import {
 
 const Message = z.looseObject({
   jsonrpc: z.string().optional().describe("`2.0`."),
-  id: z.unknown().optional().describe("The id of a call: a text or a whole number. Notifications have none."),
+  id: z.unknown().optional().describe("Id of a call: a string or an integer. Notifications have none."),
   method: z.string().optional(),
   params: z
     .looseObject({
-      name: z.unknown().optional().describe("Of a tool."),
+      name: z.unknown().optional().describe("Name of a tool."),
       arguments: z.looseObject({ thread_id: z.unknown().optional() }).nullish(),
     })
     .optional(),
@@ -55,7 +55,7 @@ const Body = z.union([Message, Batch]);
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Messages = z
   .string()
-  .describe("Server-Sent Events: as `data` a JSON-RPC message, the answer to the call last.");
+  .describe("Server-Sent Events with a JSON-RPC message as `data`, ending with the answer to the call.");
 const SessionHeaders = z.looseObject({
   "mcp-session-id": z.string().max(256).optional(),
   "mcp-protocol-version": z.string().max(64).optional(),
@@ -76,7 +76,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send an MCP message",
-        description: `One JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent are answered by a stream. See ${docsPage("reference/wires/mcp.md")}.`,
+        description: `Accepts one JSON-RPC message of the Model Context Protocol. Calls of tools that run an agent return a stream. See ${docsPage("reference/wires/mcp.md")}.`,
         tags,
         headers: SessionHeaders,
         body: Body,
@@ -100,8 +100,9 @@ export function mcpRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       exposeHeadRoute: false,
       schema: {
-        summary: "Come back to the stream of a call",
-        description: "After `Last-Event-ID`. 405 without it: this server has nothing to say between calls.",
+        summary: "Reconnect to the stream of a call",
+        description:
+          "Continues after `Last-Event-ID`. Returns 405 without it, because the server sends nothing between calls.",
         tags,
         headers: SessionHeaders,
         response: { 200: { content: { "text/event-stream": { schema: Messages } } }, 405: RpcAnswer },
@@ -115,7 +116,7 @@ export function mcpRoutes(app: App, services: RouteServices): void {
     {
       schema: {
         summary: "End a session",
-        description: "Nothing is kept of one; runs continue.",
+        description: "Runs continue. The server stores no sessions.",
         tags,
         headers: SessionHeaders,
         response: { 204: z.null() },

@@ -7,7 +7,7 @@ import { Id } from "../../protocol/ids.ts";
 const ThreadId = Id.describe("The conversation, as `run_agent` returned it.");
 
 export const RunAgent = z.object({
-  agent: z.string().max(64).describe("The agent's name."),
+  agent: z.string().max(64).describe("Name of the agent."),
   message: z.string().min(1).max(1_000_000).describe("What to say to the agent."),
   thread_id: Id.optional().describe("Continues this conversation; without it, a new one begins."),
 });

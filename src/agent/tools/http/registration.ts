@@ -69,19 +69,26 @@ const Glob = z
 export const HttpToolRegistration = z
   .strictObject({
     name: Name,
-    description: z.string().min(1).max(8192).describe("The model reads it."),
+    description: z.string().min(1).max(8192).describe("Description that the model reads."),
     parameters: z
       .record(z.string(), z.unknown())
       .describe("JSON Schema (2020-12) of the arguments; `type` is `object`."),
-    callback_url: CallbackUrl.describe("Where each call is POSTed to."),
+    callback_url: CallbackUrl.describe("URL that receives each call as a POST request."),
     headers: boundedMap(HeaderName, HeaderValue, MAX_HEADERS)
       .default({})
-      .describe("Sent with each call; never shown again."),
-    timeout_ms: z.int().min(1).max(600_000).default(30_000).describe("For one call, including retries."),
+      .describe("Headers to send with each call. They are never returned."),
+    timeout_ms: z
+      .int()
+      .min(1)
+      .max(600_000)
+      .default(30_000)
+      .describe("Timeout of one call in milliseconds, including retries."),
     idempotent: z
       .boolean()
       .default(false)
-      .describe("A second execution with the same Idempotency-Key does no harm: the call may be repeated."),
+      .describe(
+        "True if a repeated call with the same `Idempotency-Key` does no harm, so that Skein may retry it.",
+      ),
     annotations: z
       .strictObject({
         read_only: z.boolean().optional(),
@@ -90,10 +97,15 @@ export const HttpToolRegistration = z
         requires_permission: z.boolean().optional(),
       })
       .describe(
-        "For the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` count.",
+        "Hints for the permissions of agents. Unless the operator trusts tenants, only `destructive` and `requires_permission: true` have an effect.",
       )
       .default({}),
-    agents: z.array(Glob).min(1).max(50).default(["*"]).describe("Agents that may use it: names and globs."),
+    agents: z
+      .array(Glob)
+      .min(1)
+      .max(50)
+      .default(["*"])
+      .describe("Names and globs of agents that may use the tool."),
   })
   .meta({ id: "HttpToolRegistration" });
 export type HttpToolRegistration = z.infer<typeof HttpToolRegistration>;
@@ -109,7 +121,7 @@ export const HttpToolChange = z
     callback_url: callback_url.optional(),
     headers: boundedMap(HeaderName, HeaderValue.nullable(), MAX_HEADERS)
       .optional()
-      .describe("Merged into those that it has; null removes one."),
+      .describe("Headers to merge into the existing ones. `null` removes a header."),
     timeout_ms: timeout_ms.unwrap().optional(),
     idempotent: idempotent.unwrap().optional(),
     annotations: annotations.unwrap().optional(),
@@ -131,7 +143,7 @@ export type HttpTool = z.infer<typeof HttpTool>;
 /** A tool as its tenant sees it. */
 export const HttpToolInfo = HttpToolRegistration.omit({ headers: true })
   .extend({
-    callback_url: z.string().describe("Without its query."),
+    callback_url: z.string().describe("Callback URL without its query."),
     header_names: z.array(z.string()),
     created_at: z.iso.datetime(),
   })
@@ -145,7 +157,7 @@ export function httpToolInfo({ headers, secret: _, previous: __, ...tool }: Http
 
 /** What the reply to a registration says, once: the secret. */
 export const RegisteredHttpTool = HttpToolInfo.extend({
-  secret: z.string().describe("Verifies the signatures of calls. Shown only once."),
+  secret: z.string().describe("Secret to verify the signatures of calls. Returned only once."),
 }).meta({ id: "RegisteredHttpTool" });
 
 /** Unless the tenants are trusted, what they say of a tool only makes its calls stricter. */

@@ -22,16 +22,18 @@ const NewKey = z.strictObject({
     .min(1)
     .max(3)
     .default(["read", "run"])
-    .describe("Keys with `admin` or `operator` are made by `skein keys create` alone."),
+    .describe("Only `skein keys create` can create keys with `admin` or `operator`."),
   name: ApiKey.shape.name.default(""),
   expires_at: z.iso
     .datetime({ offset: true })
     .optional()
-    .describe("Default: it is valid until it is revoked."),
+    .describe("Default: the key is valid until it is revoked."),
 });
 
 const IssuedKey = ApiKey.extend({
-  key: z.string().describe("Shown in this answer alone: the server keeps only its hash."),
+  key: z
+    .string()
+    .describe("The key itself, returned only in this response. The server stores only its hash."),
 }).meta({ id: "IssuedApiKey" });
 
 export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
@@ -42,7 +44,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     {
       schema: {
         summary: "List the API keys of all users",
-        description: `Newest first, with those that are revoked or have expired; never what is secret of them. ${WHO}`,
+        description: `Newest first, including revoked and expired keys. Never returns the keys themselves. ${WHO}`,
         tags,
         querystring: AdminQuery,
         response: { 200: pageOf(ShownKey) },
@@ -62,7 +64,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     {
       schema: {
         summary: "Create an API key for a user",
-        description: `Only with \`AUTH=api_key\`. ${WHO}`,
+        description: `Available only with \`AUTH=api_key\`. ${WHO}`,
         tags,
         body: NewKey,
         response: { 201: IssuedKey },
@@ -92,7 +94,7 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
     {
       schema: {
         summary: "Revoke an API key",
-        description: `Servers refuse it within a few seconds; its runs end. ${WHO}`,
+        description: `Servers refuse the key within a few seconds and end its runs. ${WHO}`,
         tags,
         params: z.object({ key_id: z.string().regex(/^[0-9A-Za-z]{1,64}$/) }),
         response: { 200: ShownKey },

@@ -19,34 +19,48 @@ const UserParams = z.object({ tenant: OwnerName, user: OwnerName });
 
 const Deleted = z
   .object({
-    complete: z.boolean().describe("False: more is left than one request deletes, or in use. Repeat it."),
+    complete: z
+      .boolean()
+      .describe(
+        "False if data remains, because it is in use or one request cannot delete it all. Repeat the request.",
+      ),
     runs_cancelled: z.int(),
     threads: z.int(),
-    items: z.int().describe("What agents keep for the user: overrides, permission rules, reflections."),
-    workspaces: z.int().describe("With their files; of Docker backends the sandboxes and volumes."),
+    items: z
+      .int()
+      .describe("Number of items that agents keep for the user: overrides, permission rules, reflections."),
+    workspaces: z
+      .int()
+      .describe(
+        "Number of workspaces, deleted with their files. With Docker backends, their sandboxes and volumes.",
+      ),
     keys: z.int(),
   })
-  .describe("What this request has deleted.")
+  .describe("Resources that this request deleted.")
   .meta({ id: "DeletedUser" });
 
 const Backup = z
   .object({
-    path: z.string().describe("On the server's machine."),
+    path: z.string().describe("Path of the backup on the server's machine."),
     files: z.int(),
     bytes: z.int(),
     workspaces_left_out: z
       .int()
-      .describe("Sandboxes whose files are in volumes of a Docker engine: they are not in the backup."),
+      .describe(
+        "Number of sandboxes that are not in the backup, because their files are in volumes of a Docker engine.",
+      ),
   })
   .meta({ id: "Backup" });
 
 const EngineParams = z.object({ engine: z.string().min(1).max(32) });
 const ForgottenEngine = z
   .object({
-    lost: z.int().describe("Sandboxes whose files were there."),
+    lost: z.int().describe("Number of sandboxes whose files were on the engine."),
     kept: z
       .int()
-      .describe("Those that were being moved: they continue with what the other engine has of their files."),
+      .describe(
+        "Number of sandboxes that were being moved. They continue with the files that the other engine already has.",
+      ),
   })
   .meta({ id: "ForgottenEngine" });
 
@@ -58,7 +72,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     {
       schema: {
         summary: "Stop the run of any user",
-        description: "As `POST /threads/{thread_id}/runs/{run_id}/cancel` does for the user.",
+        description: "Works like `POST /threads/{thread_id}/runs/{run_id}/cancel` for the user.",
         tags,
         params: UserParams.extend(RunParams.shape),
         body: StopBody,
@@ -81,7 +95,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       schema: {
         summary: "Back up the data folder while the server runs",
         description:
-          "Only with `STORE=sqlite`: databases, workspaces and volumes, to `backups/` in the data folder.",
+          "Available only with `STORE=sqlite`. Writes databases, workspaces and volumes to `backups/` in the data folder.",
         tags,
         response: { 200: Backup },
       },
@@ -99,7 +113,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       schema: {
         summary: "Forget a lost Docker engine and the files on it",
         description:
-          "Their users get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
+          "Users with files on this engine get new, empty workspaces on other engines. Refused while the settings of this server name the engine.",
         tags,
         params: EngineParams,
         response: { 200: ForgottenEngine },
@@ -117,9 +131,9 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     "/admin/tenants/:tenant/users/:user",
     {
       schema: {
-        summary: "Delete everything of a user",
+        summary: "Delete all data of a user",
         description:
-          "Cancels the user's runs, then deletes threads, what agents keep for the user, workspaces and API keys. Usage counters and the tenant's callback tools stay. Repeat it until `complete`.",
+          "Cancels the user's runs, then deletes threads, items that agents keep for the user, workspaces and API keys. Keeps usage counters and the tenant's callback tools. Repeat the request until `complete` is true.",
         tags,
         params: UserParams,
         response: { 200: Deleted },
@@ -139,9 +153,9 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
       // It would read everything.
       exposeHeadRoute: false,
       schema: {
-        summary: "Export everything of a user",
+        summary: "Export all data of a user",
         description:
-          "One JSON object a line, with `type`: `export`, `thread`, `message`, `state`, `run`, `item`, `key`, `usage`, and last `end`, which counts the lines before it. Files of workspaces are not in it.",
+          "Returns one JSON object per line, with the `type` `export`, `thread`, `message`, `state`, `run`, `item`, `key` or `usage`. The last line has the `type` `end` and counts the lines before it. Files of workspaces are not included.",
         tags,
         params: UserParams,
         response: { 200: { content: { "application/x-ndjson": { schema: z.string() } } } },

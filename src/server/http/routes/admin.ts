@@ -26,7 +26,7 @@ import { Currency, LimitStates, Used, UserUsed } from "./usage.ts";
 export const AdminQuery = PageQuery.extend({
   cursor: z.string().max(4096).optional(),
   tenant: OwnerName.optional().describe("Default: your tenant; for an operator, all tenants."),
-  user: OwnerName.optional().describe("An operator names the tenant as well."),
+  user: OwnerName.optional().describe("An operator must name the tenant as well."),
 });
 
 const Owned = { tenant: z.string(), user: z.string() };
@@ -34,7 +34,7 @@ const Owned = { tenant: z.string(), user: z.string() };
 const User = z
   .object({
     ...Owned,
-    updated_at: z.iso.datetime().describe("The last change of one of the user's threads."),
+    updated_at: z.iso.datetime().describe("Time of the last change to one of the user's threads."),
   })
   .meta({ id: "User" });
 
@@ -42,11 +42,13 @@ const Sandbox = z
   .object({
     id: z.string(),
     ...Owned,
-    name: z.string().describe("The backend's name."),
-    engine: z.string().describe("The engine with its files; `default` where the settings name none."),
+    name: z.string().describe("Name of the backend."),
+    engine: z
+      .string()
+      .describe("Docker engine that has the sandbox's files. `default` if the settings name none."),
     state: z
       .enum(["running", "ending", "stopped", "removed"])
-      .describe("`removed`: the container; the files exist."),
+      .describe("`removed`: the container is removed, and its files still exist."),
     used_at: z.iso.datetime(),
   })
   .meta({ id: "Sandbox" });
@@ -58,11 +60,11 @@ const TenantUsage = z
     totals: Used,
     limits: LimitStates,
     currency: Currency,
-    users: z.array(UserUsed).optional().describe("Of a tenant: as in `GET /usage`."),
+    users: z.array(UserUsed).optional().describe("The tenant's users, as in `GET /usage`."),
   })
   .meta({ id: "TenantUsage" });
 
-export const WHO = "With the scope `admin` of your tenant, with `operator` of all tenants.";
+export const WHO = "The scope `admin` covers your tenant, `operator` covers all tenants.";
 const PAGES = `${WHO} A page may be empty and have a \`next_cursor\`.`;
 
 export function adminRoutes(app: App, { admin }: RouteServices): void {
@@ -101,7 +103,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     {
       schema: {
         summary: "List the runs of all users",
-        description: `User by user, newest first. ${PAGES}`,
+        description: `Grouped by user, newest first. ${PAGES}`,
         tags,
         querystring: AdminQuery.extend({ status: RunRecord.shape.status.optional() }),
         response: { 200: pageOf(RunRecord.extend(Owned).meta({ id: "UserRun" })) },
@@ -115,7 +117,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     {
       schema: {
         summary: "List the open interrupts of all users",
-        description: `User by user. ${PAGES}`,
+        description: `Grouped by user. ${PAGES}`,
         tags,
         querystring: AdminQuery,
         response: { 200: pageOf(OpenInterrupt.extend(Owned).meta({ id: "UserInterrupt" })) },
@@ -155,7 +157,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
     {
       schema: {
         summary: "Get usage and quotas of tenants, or of a user",
-        description: `Of each tenant that has threads, of \`tenant\`, or of its \`user\`. ${WHO}`,
+        description: `Returns the usage of each tenant that has threads, of \`tenant\`, or of its \`user\`. ${WHO}`,
         tags,
         querystring: AdminQuery.extend({
           days: z.coerce.number().int().min(1).max(USAGE_DAYS).default(30),

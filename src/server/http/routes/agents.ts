@@ -21,22 +21,24 @@ import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
 const OwnChanges = Overrides.extend({
-  ignored: z.array(OverrideIssue).describe("Overrides that no longer fit the agent, with what would fit."),
+  ignored: z
+    .array(OverrideIssue)
+    .describe("Overrides that no longer fit the agent, each with the values that would."),
   changeable: z
     .record(z.string(), UserMay)
-    .describe("The hooks that may be changed: switched off, switched off and on, or given options as well."),
+    .describe("Hooks that you can change: switch off, switch off and on, or also give options."),
 }).meta({ id: "AgentOverrides" });
 
 const AgentDetails = AgentInfo.extend({
-  choices: UserChoices.describe("What you may change with your overrides."),
+  choices: UserChoices.describe("Settings that you can change with your overrides."),
 }).meta({ id: "AgentDetails" });
 
 const AgentTool = z
   .object({
     name: z.string(),
-    description: z.string().describe("As the model reads it."),
-    parameters: z.record(z.string(), z.unknown()).describe("JSON Schema of its arguments."),
-    read_only: z.boolean().describe("Whether it changes nothing."),
+    description: z.string().describe("Description that the model reads."),
+    parameters: z.record(z.string(), z.unknown()).describe("JSON Schema of the tool's arguments."),
+    read_only: z.boolean().describe("True if the tool changes nothing."),
   })
   .meta({ id: "AgentTool" });
 
@@ -124,7 +126,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
       schema: {
         summary: "Get the configured system prompt of an agent",
         description:
-          "For those who manage the tenant or the server. Its blocks in their order, as every run sends them. Hooks add further blocks while a run works, such as skills and memory: `GET /threads/{thread_id}/runs/{run_id}/requests/{n}` has those.",
+          "Requires the scope `admin` or `operator`. Returns the blocks in the order in which every run sends them. Hooks such as skills and memory add more blocks during a run: `GET /threads/{thread_id}/runs/{run_id}/requests/{n}` returns those as well.",
         tags,
         params,
         response: { 200: z.object({ items: z.array(PromptBlock) }) },
@@ -152,7 +154,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
       schema: {
         summary: "Change your overrides of an agent: hooks, skills, model",
         description:
-          "Takes effect with the next run. What protects the operator or others cannot be changed; `changeable` of the answer names the hooks that can.",
+          "Takes effect with the next run. You cannot change hooks that protect the operator or other users. `changeable` in the response lists the hooks that you can change.",
         tags,
         params,
         body: OverridesPatch,

@@ -24,7 +24,11 @@ const AgentQuery = z.strictObject({
   agent: z.string().max(64).optional().describe("Default: the first agent."),
 });
 const ReadQuery = AgentQuery.extend({
-  ticket: z.string().max(8192).optional().describe("From `POST /tickets`, for links, which send no headers."),
+  ticket: z
+    .string()
+    .max(8192)
+    .optional()
+    .describe("Ticket from `POST /tickets`, for links, which cannot send headers."),
 });
 const FileParams = z.object({ "*": z.string().max(4096) });
 const Entry = z
@@ -32,9 +36,11 @@ const Entry = z
     name: z.string(),
     path: z
       .string()
-      .describe("From the root of the sandbox. The routes take it, and paths relative to the workspace."),
+      .describe(
+        "Path from the root of the sandbox. Routes accept such paths, and paths relative to the workspace.",
+      ),
     type: z.enum(["file", "directory", "symlink", "other"]),
-    size: z.int().describe("Bytes."),
+    size: z.int().describe("Size in bytes."),
     modified_at: z.iso.datetime(),
   })
   .meta({ id: "FileEntry" });
@@ -45,8 +51,8 @@ const WriteHeaders = z.looseObject({
     .string()
     .max(1024)
     .optional()
-    .describe("The `ETag` of a read: write only if the file has not changed since."),
-  "if-none-match": z.string().max(1024).optional().describe("`*`: write only if there is no such file."),
+    .describe("`ETag` of an earlier read: write only if the file has not changed since."),
+  "if-none-match": z.string().max(1024).optional().describe("`*`: write only if the file does not exist."),
 });
 const tags = ["backend"];
 
@@ -97,7 +103,7 @@ export function backendRoutes(app: App, services: HttpServices): void {
 
 const SUMMARIES = {
   start: "Start the backend",
-  stop: "Stop the backend; its files stay",
+  stop: "Stop the backend and keep its files",
   restart: "Restart the backend",
 };
 
@@ -161,7 +167,7 @@ function fileRoutes(
       bodyLimit: limits.uploadBytes,
       schema: {
         ...schema,
-        summary: "Write a file atomically; the body is its content",
+        summary: "Write a file atomically from the request body",
         headers: WriteHeaders,
         response: { 201: z.object({ path: z.string(), bytes_written: z.int() }) },
       },

@@ -25,7 +25,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
       schema: {
         summary: "List the branches of a thread, newest first",
         description:
-          "Each is a thread: read its messages under its own id. `parent.replaced` is the first message that was replaced.",
+          "A branch keeps a thread as it was before messages were replaced. It is a thread itself: read its messages with its own id. `parent.replaced` is the id of the first message that was replaced.",
         tags,
         params: ThreadParams,
         response: { 200: z.object({ items: z.array(Thread) }) },
@@ -44,7 +44,7 @@ export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServic
       schema: {
         summary: "Restore a branch; the messages that it replaces become a branch",
         description:
-          "200 with the run that restored it, or 202 when that run has not ended within five seconds. It asks no model.",
+          "Returns 200 with the run that restored the branch, or 202 if that run has not ended within five seconds. The run makes no model call.",
         tags,
         params: ThreadParams.extend({ branch_id: Id }),
         response: { 200: RunRecord, 202: RunRecord },

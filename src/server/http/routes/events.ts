@@ -17,7 +17,7 @@ const NAMES = UserEvent.options.map(({ shape }) => `\`${shape.event.value}\``).j
 const Stream = z
   .string()
   .describe(
-    `Server-Sent Events without an id: ${NAMES}; as \`data\` a UserEvent. \`credentials_ended\` comes last when the credentials end.`,
+    `Server-Sent Events without an id and with a UserEvent as \`data\`: ${NAMES}. The last event is \`credentials_ended\` if the credentials end.`,
   );
 
 export function eventRoutes(app: App, { stores, streams }: RouteServices): void {
@@ -29,7 +29,7 @@ export function eventRoutes(app: App, { stores, streams }: RouteServices): void 
       schema: {
         summary: "Follow the changes of the user's threads, runs and backends",
         description:
-          "Live only: nothing is replayed. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
+          "Sends live events only and replays none. After connecting, and after `stream_reset`, read `GET /backend` and the threads.",
         tags: ["events"],
         querystring: EventsQuery.pick({ heartbeat: true, ticket: true }),
         response: { 200: { content: { "text/event-stream": { schema: Stream } } } },
@@ -62,7 +62,7 @@ function userFrames(bus: EventBus, owner: Owner): Frames {
 
 const frame = (event: UserEvent): Frame => ({ event: event.event, data: JSON.stringify(event) });
 
-const ThreadStream = z.string().describe("Server-Sent Events, as those of each run.");
+const ThreadStream = z.string().describe("Server-Sent Events, as in the stream of a run.");
 
 export function threadEventRoutes(app: App, { stores, streams }: RouteServices): void {
   app.get(
@@ -73,7 +73,7 @@ export function threadEventRoutes(app: App, { stores, streams }: RouteServices):
       schema: {
         summary: "Follow a thread across its runs",
         description:
-          "Starts with the run in progress, or with the next one; with `Last-Event-ID` (or `after`), after that event. Continues with every further run, in the order in which they start, until the client disconnects or the thread is deleted.",
+          "Starts with the run in progress or with the next one. With `Last-Event-ID` (or `after`), starts after that event. Continues with each further run, in the order in which they start, until the client disconnects or the thread is deleted.",
         tags: ["threads"],
         params: ThreadParams,
         querystring: EventsQuery,

@@ -19,7 +19,7 @@ export function feedbackRoutes(app: App, { stores: { threads, items } }: RouteSe
     {
       schema: {
         summary: "Rate an answer, with an optional comment",
-        description: "Replaces what was said of it before. 400 for a message that is no answer of an agent.",
+        description: "Replaces an earlier rating. Returns 400 if the message is not an agent's answer.",
         tags,
         params: RatedParams,
         body: Rating,

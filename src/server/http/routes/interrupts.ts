@@ -13,7 +13,7 @@ import { FinishedRun, IdempotencyKey, PageQuery, ResumeBody, RunParams, ThreadPa
 import type { RouteServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-const Stream = z.string().describe("Server-Sent Events, as of any run.");
+const Stream = z.string().describe("Server-Sent Events, as in the stream of a run.");
 
 export const OpenInterrupt = Interrupt.extend({ thread_id: z.string() }).meta({ id: "OpenInterrupt" });
 
@@ -45,7 +45,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
     {
       schema: {
         summary: "List the open interrupts of all the user's threads",
-        description: "By thread, last changed first.",
+        description: "By thread, most recently changed first.",
         tags,
         querystring: PageQuery,
         response: { 200: z.object({ items: z.array(OpenInterrupt), next_cursor: z.string().optional() }) },
@@ -61,7 +61,7 @@ export function interruptRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Answer an interrupted run and continue it",
         description:
-          "Starts a new run on the thread with the answers. Interrupts without an answer are asked again. The first answer counts: a later one gets 409. A repeat with the same `Idempotency-Key` rejoins the run. Replies like the start of a run.",
+          "Starts a new run on the thread with the answers. Interrupts without an answer are asked again. The first answer counts; later ones return 409. A repeated request with the same `Idempotency-Key` rejoins the run. The response is the same as for the start of a run.",
         tags,
         params: RunParams,
         headers: IdempotencyKey,

@@ -21,7 +21,7 @@ const DependencyStatus = z
   .object({
     name: z.string(),
     status: z.enum(["up", "down"]),
-    since: z.iso.datetime().describe("When it was found as it is now."),
+    since: z.iso.datetime().describe("Time of the last status change."),
     checked_at: z.iso.datetime(),
     error: z.string().optional(),
   })
@@ -49,7 +49,7 @@ export function healthRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Check readiness: the server reaches its store and backends",
         description:
-          "With `verbose`, the scope `admin` or the metrics token: each dependency, also in a refusal's `details`.",
+          "With `verbose` and either the scope `admin` or the metrics token, returns each dependency. A 503 has them in `details`.",
         tags,
         querystring: z.strictObject({ verbose: z.string().optional() }),
         response: {
@@ -146,11 +146,11 @@ const Me = z
     tenant: z.string(),
     user: z.string(),
     scopes: z.array(Scope),
-    auth: SchemeKind.describe("How the server learns who is asking."),
-    expires_at: z.iso.datetime().optional().describe("When the credentials expire."),
-    wires: z.array(WireName).describe("The protocols of stock front ends that are on."),
-    version: z.string().describe("Of the server."),
-    currency: z.string().optional().describe("Of costs, if the settings name one."),
+    auth: SchemeKind.describe("How the server authenticates requests."),
+    expires_at: z.iso.datetime().optional().describe("Time at which the credentials expire."),
+    wires: z.array(WireName).describe("Enabled protocols of stock front ends."),
+    version: z.string().describe("Version of the server."),
+    currency: z.string().optional().describe("Currency of costs, if the settings name one."),
   })
   .meta({ id: "Me" });
 
@@ -200,7 +200,10 @@ const TicketBody = z
   .meta({ id: "NewTicket" });
 
 const Ticket = z
-  .object({ ticket: z.string().describe("For `?ticket=`."), expires_at: z.iso.datetime() })
+  .object({
+    ticket: z.string().describe("Value of the query parameter `ticket`."),
+    expires_at: z.iso.datetime(),
+  })
   .meta({ id: "Ticket" });
 
 export function ticketRoutes(app: App, tickets: Tickets): void {
@@ -208,9 +211,9 @@ export function ticketRoutes(app: App, tickets: Tickets): void {
     "/tickets",
     {
       schema: {
-        summary: "Create a ticket with which a browser opens one stream or file within a minute",
+        summary: "Create a ticket for a browser to open one stream or file",
         description:
-          "For EventSource, links and images, which send no headers. Valid for that path only, to read. If the stream breaks later, get a new ticket and continue with `?after=`.",
+          "For EventSource, links and images, which cannot send headers. A ticket is valid for a minute and allows reads of one path. If the stream breaks later, get a new ticket and continue with `?after=`.",
         tags: ["operations"],
         body: TicketBody,
         response: { 201: Ticket },

@@ -47,7 +47,7 @@ import { type App, fittingJson } from "../validation.ts";
 const Stream = z
   .string()
   .describe(
-    "Server-Sent Events: `id`, `event`, and as `data` a StreamEvent. `credentials_ended` comes last when the credentials end before the stream.",
+    "Server-Sent Events with `id`, `event` and a StreamEvent as `data`. The last event is `credentials_ended` if the credentials end before the stream.",
   );
 
 export function runRoutes(app: App, services: RouteServices): void {
@@ -67,7 +67,7 @@ function startRoute(app: App, services: RouteServices): void {
       schema: {
         summary: "Start a run and follow it",
         description:
-          "Loads or creates the thread. Streams the run; with `Accept: application/json` waits for its end; with `background` answers at once. A repeat with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
+          "Creates the thread if it does not exist, and streams the run. With `Accept: application/json`, waits until the run ends. With `background`, returns immediately. A repeated request with the same `Idempotency-Key`, or with `Last-Event-ID`, rejoins the run instead of starting another.",
         tags: ["runs"],
         params: ThreadParams,
         headers: IdempotencyKey,
@@ -103,7 +103,7 @@ function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
     {
       schema: {
         summary: "List the runs of all your threads, newest first",
-        description: `With those of subagents. Looks into the ${MAX_THREADS} threads that changed last.`,
+        description: `Includes runs of subagents. Searches the ${MAX_THREADS} most recently changed threads.`,
         tags: ["runs"],
         querystring: RunsQuery,
         response: { 200: pageOf(RunRecord) },
@@ -155,7 +155,7 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
       schema: {
         summary: "Follow a run",
         description:
-          "Replays the events after `Last-Event-ID` (or `after`), then continues live. 204 when the run has ended and was read to its end; 410 when events after the cursor are no longer kept.",
+          "Replays the events after `Last-Event-ID` (or `after`), then continues live. Returns 204 if the run has ended and you have read all of its events. Returns 410 if events after the cursor are no longer kept.",
         tags: ["runs"],
         params: RunParams,
         querystring: EventsQuery,
@@ -183,7 +183,8 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
     {
       schema: {
         summary: "Get the trace of a run: its model calls, tool calls and subagents as spans",
-        description: "Of a run in progress, the spans so far. 410 when its events are no longer kept.",
+        description:
+          "For a run in progress, returns the spans so far. Returns 410 if the run's events are no longer kept.",
         tags: ["runs"],
         params: RunParams,
         response: { 200: Trace },
@@ -206,7 +207,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
       schema: {
         summary: "Get the request that a model received in a model call of a run",
         description:
-          "The run's `n`th own model call, as the trace numbers them. 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
+          "`n` is the number of the model call in the run's trace. Returns 404 `not_recorded` unless `traces.requests` is set in server.yaml.",
         tags: ["runs"],
         params: RequestParams,
         response: { 200: SentRequest },
@@ -231,7 +232,7 @@ function controlRoutes(app: App, { runs }: RouteServices): void {
       schema: {
         summary: "Stop a run: now (`cancel`), or after its current step (`interrupt`)",
         description:
-          "200 with the ended run, or 202 when it has not ended within five seconds. A run that waits for answers is cancelled by another one, which answers its open calls and is what comes back.",
+          "Returns 200 with the ended run, or 202 if it has not ended within five seconds. To cancel a run that waits for answers, Skein starts another run that answers its open calls, and returns that run.",
         tags: ["runs"],
         params: RunParams,
         body: StopBody,

@@ -23,7 +23,7 @@ const NewShare = z.strictObject({
     .min(60)
     .max(365 * DAY_S)
     .default(7 * DAY_S)
-    .describe("In seconds. Default: a week."),
+    .describe("Duration of the share in seconds."),
 });
 
 const ShareId = z.string().regex(/^share_[0-9A-Za-z]{22}$/, "must be the id of a share");
@@ -31,7 +31,7 @@ const SharedParams = z.object({ user: OwnerName, thread_id: Id, share_id: ShareI
 
 const SharedThread = z
   .object({
-    user: z.string().describe("Who has shared it."),
+    user: z.string().describe("The user who shared the thread."),
     thread_id: Id,
     ...Thread.pick({ title: true, agent: true, updated_at: true }).shape,
   })
@@ -49,7 +49,8 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     {
       schema: {
         summary: "Share a thread with the users of the tenant, to read",
-        description: "Users with the scope `read` who know the id read the thread's messages until it ends.",
+        description:
+          "Users with the scope `read` who know the share's id can read the thread's messages until the share ends.",
         tags,
         params: ThreadParams,
         body: NewShare,
@@ -104,7 +105,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     {
       schema: {
         summary: "Get a thread that another user of the tenant shares",
-        description: "404 once the share has ended.",
+        description: "Returns 404 once the share has ended.",
         tags,
         params: SharedParams,
         response: { 200: SharedThread },
@@ -125,7 +126,7 @@ export function shareRoutes(app: App, { stores: { threads, items }, unreadAnswer
     {
       schema: {
         summary: "List the messages of a shared thread, oldest first",
-        description: "Pages as of `GET /threads/{thread_id}/messages`. 404 once the share has ended.",
+        description: "Pages like `GET /threads/{thread_id}/messages`. Returns 404 once the share has ended.",
         tags,
         params: SharedParams,
         querystring: MessagesQuery,

@@ -64,7 +64,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
       schema: {
         summary: "List threads, last changed first",
         description:
-          "A search in messages may end early, with few threads or none: `next_cursor` continues it.",
+          "A search in messages may return a short or empty page. Use `next_cursor` to continue it.",
         tags,
         querystring: ThreadsQuery,
         response: { 200: pageOf(FoundThread) },
@@ -133,7 +133,7 @@ export function threadRoutes(app: App, { stores: { threads }, quotas, unreadAnsw
         tags,
         params,
         description:
-          "A page ends after `limit` messages or 8 MiB; `next_cursor` is then the value of `after` for the next page.",
+          "A page ends after `limit` messages or 8 MiB. Pass `next_cursor` as `after` to get the next page.",
         querystring: MessagesQuery,
         response: { 200: pageOf(Message) },
       },
@@ -204,7 +204,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     {
       schema: {
         summary: "Fork a thread: create one with its messages up to a message",
-        description: "Copies todos and files as they are now, but no open interrupts and no permissions.",
+        description: "Copies the current todos and files. Does not copy open interrupts or permissions.",
         tags,
         params,
         body: ForkThreadBody,
@@ -223,7 +223,7 @@ export function threadActionRoutes(app: App, { stores, agents, quotas }: HttpSer
     {
       schema: {
         summary: "Generate a title for a thread",
-        description: "One short model call with the first messages. It counts as usage like any other.",
+        description: "Makes one short model call with the first messages, which counts as usage.",
         tags,
         params,
         body: NameThreadBody,

@@ -27,13 +27,13 @@ const ToolParams = z.object({ name: z.string().max(64) });
 const TokenParams = z.object({ token: z.string().max(128) });
 const Delivered = z
   .record(z.string(), z.unknown())
-  .describe("`{result}` or `{error}`, as in the answer to a call.")
+  .describe("`{result}` or `{error}`, as in the response to a call.")
   .meta({ id: "ToolResult" });
 
 const TriedTool = z
   .object({
-    output: Content.describe("As a model would read it."),
-    error: z.string().optional().describe("Present only when the call failed."),
+    output: Content.describe("Output as a model would read it."),
+    error: z.string().optional().describe("Present only if the call failed."),
     duration_ms: z.int(),
   })
   .meta({ id: "TriedTool" });
@@ -74,7 +74,7 @@ export function toolRoutes(
       schema: {
         summary: "Register a tool that an HTTP endpoint of the tenant executes",
         description:
-          "Agents whose `tools` name it have it from their next run on. One of the same name is replaced, and gets a new secret. A `callback_url` whose host has addresses that are not public is refused, unless the operator allows it; a name that has no address yet is taken.",
+          "Agents that list the tool in `tools` can call it from their next run on. A tool with the same name is replaced and gets a new secret. Unless the operator allows it, Skein refuses a `callback_url` whose host has addresses that are not public. A host that has no address yet is accepted.",
         tags,
         body: HttpToolRegistration,
         response: { 201: RegisteredHttpTool },
@@ -96,7 +96,7 @@ export function toolRoutes(
       schema: {
         summary: "Call a registered tool once, without a run",
         description:
-          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads it and no thread keeps it. The call may not answer later: it has no `result_url`.",
+          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads the answer and no thread keeps it. The endpoint cannot answer later, because the call has no `result_url`.",
         tags,
         params: ToolParams,
         body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),
@@ -117,7 +117,7 @@ export function toolRoutes(
       schema: {
         summary: "Change a registered tool, which keeps its secret",
         description:
-          "Fields that are left out stay as they are, and `headers` are merged. Runs have the change from their next start on.",
+          "Fields that you leave out keep their values, and `headers` are merged. The change applies to runs that start afterwards.",
         tags,
         params: ToolParams,
         body: HttpToolChange,
@@ -156,7 +156,7 @@ export function toolRoutes(
       schema: {
         summary: "Deliver a deferred tool result",
         description:
-          "Once, at the address that came with the call. Takes no credentials: the address is secret. 204: the result reaches the thread, in the call's place or, if the conversation has continued without it, as a message of its own. The same result again is 204 as well, for a day. 404: no call takes it.",
+          "Send the result once, to the address that came with the call. The address is secret and needs no credentials. Returns 204 if the result reaches the thread: in the call's place or, if the conversation has continued without it, as a message of its own. The same result sent again within a day also returns 204. Returns 404 if no call takes the result.",
         tags,
         params: TokenParams,
         body: Delivered,

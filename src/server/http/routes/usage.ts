@@ -16,16 +16,18 @@ const UsageQuery = z.strictObject({
     .min(1)
     .max(USAGE_DAYS)
     .default(30)
-    .describe("Today and the days before, in UTC."),
+    .describe("Number of days to include, up to today (UTC)."),
   of: z
     .enum(SCOPES)
     .default("user")
-    .describe("`user`: yours, with the scope `read`. `tenant`: of all users of your tenant, with `admin`."),
+    .describe(
+      "`user`: your usage, with the scope `read`. `tenant`: the usage of all users of your tenant, with `admin`.",
+    ),
 });
 
 export const Used = Usage.extend({
-  calls: z.int().describe("Model calls."),
-  cost: z.int().describe("In millionths of the currency of the server's prices."),
+  calls: z.int().describe("Number of model calls."),
+  cost: z.int().describe("Cost in millionths of the currency of the server's prices."),
 });
 
 export const UserUsed = Used.extend({ user: z.string().optional() });
@@ -34,7 +36,7 @@ export const LimitStates = z
   .array(
     z.object({
       limit: Quota.keyof(),
-      of: z.enum(SCOPES).describe("Whether it applies to the tenant or to the user."),
+      of: z.enum(SCOPES).describe("Scope of the limit."),
       most: z.int(),
       used: z.int(),
       left: z.int(),
@@ -42,27 +44,31 @@ export const LimitStates = z
       in_units: z
         .object({ most: z.number(), used: z.number(), left: z.number() })
         .optional()
-        .describe("Of money: in units of the currency, as in the settings and in the details of refusals."),
+        .describe(
+          "For limits on cost: the amounts in units of the currency, as in the settings and in the details of refused requests.",
+        ),
     }),
   )
-  .describe("In units of the limit; `cost_per_day` and `cost_per_month` in millionths.");
+  .describe(
+    "Amounts in the unit of the limit. Costs (`cost_per_day`, `cost_per_month`) are in millionths of the currency.",
+  );
 
 export const Currency = z
   .string()
   .optional()
-  .describe("The currency of costs and of limits on them, if the settings name one.");
+  .describe("Currency of costs and of limits on cost, if the settings name one.");
 
 const UsageReport = z
   .object({
     items: z
       .array(Used.extend({ day: z.iso.date(), agent: z.string(), model: z.string() }))
-      .describe("By day, agent and model, newest day first."),
+      .describe("Usage by day, agent and model, most recent day first."),
     totals: Used,
     users: z
       .array(UserUsed)
       .optional()
       .describe(
-        `Of a tenant: the ${MAX_USERS} users who cost most, dearest first. Without \`user\`, last: the rest, and who came after the first ${MAX_USERS} users of a day.`,
+        `The tenant's ${MAX_USERS} users with the highest cost, in descending order. A last item without \`user\` sums up all others, including users after the first ${MAX_USERS} of a day.`,
       ),
     limits: LimitStates,
     currency: Currency,

@@ -12,11 +12,13 @@ export const StreamBody = z.looseObject({
     .min(1)
     .max(64)
     .describe(
-      "Of: values, checkpoints, lifecycle, input, messages, tools, custom, custom:<name>. Others stay silent.",
+      "Channels to receive: values, checkpoints, lifecycle, input, messages, tools, custom, custom:<name>. Other channels send nothing.",
     ),
-  namespaces: boundedList(Namespace, 256).optional().describe("Only what lies at or below one of these."),
-  depth: z.int().min(0).optional().describe("How far below."),
-  since: z.int().min(0).optional().describe("Only what comes after the event of this `seq`."),
+  namespaces: boundedList(Namespace, 256)
+    .optional()
+    .describe("Only events at or below one of these namespaces."),
+  depth: z.int().min(0).optional().describe("Maximum depth below the namespaces."),
+  since: z.int().min(0).optional().describe("Only events after the event with this `seq`."),
 });
 export type StreamFilter = z.infer<typeof StreamBody>;
 

@@ -17,7 +17,7 @@ const CommandReply = z.looseObject({
   id: z.int(),
   meta: z.looseObject({ applied_through_seq: z.int(), thread_id: z.string() }),
 });
-const Events = z.string().describe("Server-Sent Events: as `data` an event of the protocol.");
+const Events = z.string().describe("Server-Sent Events with an event of the protocol as `data`.");
 
 export function protocolRoutes(app: App, services: RouteServices): void {
   const { stores, streams } = services;
@@ -27,9 +27,8 @@ export function protocolRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/commands",
     {
       schema: {
-        summary: "Carry out a command on a thread",
-        description:
-          "What `@langchain/react` sends. A command that is refused is answered with 200 and `error`.",
+        summary: "Execute a command on a thread",
+        description: "The protocol of `@langchain/react`. A refused command returns 200 with `error`.",
         tags,
         params: ThreadParams,
         body: Command,
@@ -52,8 +51,8 @@ export function protocolRoutes(app: App, services: RouteServices): void {
     {
       sse: "manual",
       schema: {
-        summary: "Follow a thread over all of its runs",
-        description: "Silent while there is no such thread.",
+        summary: "Follow a thread across its runs",
+        description: "Sends nothing until the thread exists.",
         tags,
         params: ThreadParams,
         body: StreamBody,

@@ -17,7 +17,7 @@ const tags = ["langgraph"];
 const Assistant = z
   .object({
     assistant_id: z.uuid(),
-    graph_id: z.string().describe("The agent's name."),
+    graph_id: z.string().describe("Name of the agent."),
     name: z.string(),
     description: z.string().optional(),
     config: z.object({}),
@@ -49,7 +49,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/ok",
     {
       schema: {
-        summary: "Whether the server answers",
+        summary: "Check that the server responds",
         tags,
         response: { 200: z.object({ ok: z.boolean() }) },
       },
@@ -61,7 +61,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/info",
     {
       schema: {
-        summary: "The server's version, and what it offers",
+        summary: "Get the server's version and features",
         tags,
         response: {
           200: z.object({ version: z.string(), flags: z.record(z.string(), z.boolean()) }),
@@ -75,7 +75,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/assistants/search",
     {
       schema: {
-        summary: "The agents as assistants",
+        summary: "List the agents as assistants",
         tags,
         body: SearchBody,
         response: { 200: z.array(Assistant) },
@@ -94,7 +94,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/assistants/count",
     {
       schema: {
-        summary: "The number of agents",
+        summary: "Count the agents",
         tags,
         body: Filter.default({}),
         response: { 200: z.int() },
@@ -107,7 +107,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/assistants/:assistant_id",
     {
       schema: {
-        summary: "An agent as an assistant",
+        summary: "Get an agent as an assistant",
         tags,
         params: AssistantParams,
         response: { 200: Assistant },
@@ -122,7 +122,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/assistants/:assistant_id/graph",
     {
       schema: {
-        summary: "The loop of every agent, as a graph",
+        summary: "Get the loop of an agent as a graph",
         tags,
         params: AssistantParams,
         response: { 200: z.object({ nodes: Nodes, edges: Edges }) },
@@ -138,7 +138,7 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
     "/assistants/:assistant_id/schemas",
     {
       schema: {
-        summary: "JSON Schemas of what an agent takes and shows",
+        summary: "Get the JSON Schemas of an agent's input and output",
         tags,
         params: AssistantParams,
         response: { 200: z.looseObject({ graph_id: z.string() }) },
@@ -149,7 +149,14 @@ export function assistantRoutes(app: App, { agents, version }: RouteServices): v
 
   app.get(
     "/assistants/:assistant_id/subgraphs",
-    { schema: { summary: "Always empty", tags, params: AssistantParams, response: { 200: z.object({}) } } },
+    {
+      schema: {
+        summary: "List subgraphs (always empty)",
+        tags,
+        params: AssistantParams,
+        response: { 200: z.object({}) },
+      },
+    },
     async (request) => {
       named(request.params.assistant_id);
       return {};

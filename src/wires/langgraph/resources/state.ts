@@ -61,7 +61,7 @@ function readRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/state",
     {
       schema: {
-        summary: "The state of a thread",
+        summary: "Get the state of a thread",
         tags,
         params,
         querystring: StateQuery,
@@ -79,7 +79,7 @@ function readRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/state/:checkpoint_id",
     {
       schema: {
-        summary: "The state of a thread at one of its checkpoints",
+        summary: "Get the state of a thread at one of its checkpoints",
         tags,
         params: params.extend({ checkpoint_id: z.string().min(1).max(256) }),
         querystring: StateQuery,
@@ -98,7 +98,7 @@ function readRoutes(app: App, services: RouteServices): void {
     "/threads/:thread_id/state/checkpoint",
     {
       schema: {
-        summary: "The same, with the checkpoint in the body",
+        summary: "Get the state of a thread at the checkpoint in the body",
         tags,
         params,
         body: CheckpointBody,
@@ -120,9 +120,9 @@ function historyRoute(app: App, services: RouteServices): void {
     "/threads/:thread_id/history",
     {
       schema: {
-        summary: "The states of a thread, newest first",
+        summary: "List the states of a thread, newest first",
         description:
-          "Where a client may begin again: before and after each message of the user, and the end.",
+          "Returns the points from which a client can start again: before and after each user message, and the end.",
         tags,
         params,
         body: HistoryBody,
@@ -148,9 +148,9 @@ function writeRoute(app: App, services: RouteServices): void {
     "/threads/:thread_id/state",
     {
       schema: {
-        summary: "Write messages and files, or end what waits",
+        summary: "Write messages and files, or end open interrupts",
         description:
-          "`values.messages` follow those of the thread, or replace those of the same id; a message of the type `remove` takes one away. `values.files` are written for the agent. `as_node: __end__` ends what waits without an answer.",
+          "`values.messages` are added to the thread, or replace messages with the same id. A message of the type `remove` deletes one. `values.files` are written for the agent. `as_node: __end__` ends open interrupts without an answer.",
         tags,
         params,
         body: UpdateBody,

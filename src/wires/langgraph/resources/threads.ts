@@ -43,7 +43,7 @@ const CreateBody = z
     thread_id: z.string().min(1).max(1024).nullish(),
     metadata: Metadata,
     if_exists: z.enum(["raise", "do_nothing"]).nullish(),
-    supersteps: Supersteps.nullish().describe("The messages that the thread begins with."),
+    supersteps: Supersteps.nullish().describe("Messages with which the thread starts."),
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });
@@ -104,8 +104,8 @@ function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteSer
     "/threads/search",
     {
       schema: {
-        summary: "Threads, last changed first",
-        description: `Of the user's newest ${MOST} threads. \`values.messages\` has the first message of the user and of the agent only.`,
+        summary: "List threads, most recently changed first",
+        description: `Searches the user's newest ${MOST} threads. \`values.messages\` contains only the first message of the user and of the agent.`,
         tags,
         body: SearchBody,
         response: { 200: z.array(ThreadShape) },
@@ -127,7 +127,7 @@ function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteSer
     "/threads/count",
     {
       schema: {
-        summary: "The number of such threads",
+        summary: "Count the threads that match a search",
         tags,
         body: Filter.default({}),
         response: { 200: z.int() },
@@ -140,7 +140,7 @@ function searchRoutes(app: App, { stores: { threads }, unreadAnswers }: RouteSer
 function threadRoute(app: App, { stores: { threads }, unreadAnswers }: RouteServices): void {
   app.get(
     "/threads/:thread_id",
-    { schema: { summary: "A thread with its values", tags, params, response: { 200: ThreadShape } } },
+    { schema: { summary: "Get a thread with its values", tags, params, response: { 200: ThreadShape } } },
     async (request, reply) => {
       const owner = ownerOf(request);
       const { thread_id: id } = request.params;

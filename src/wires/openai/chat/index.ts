@@ -44,7 +44,9 @@ import { collect, type ProjectOptions, project } from "./table.ts";
 const Completion = z.looseObject({ id: z.string(), object: z.literal("chat.completion") });
 const Chunks = z
   .string()
-  .describe("Server-Sent Events: as `data` a chat completion chunk, `[DONE]` last; of a failure an `error`.");
+  .describe(
+    "Server-Sent Events with a chat completion chunk as `data`, or an `error` after a failure, ending with `[DONE]`.",
+  );
 
 export function chatRoutes(app: App, services: RouteServices): void {
   const chats = { ...services, log: app.log };
@@ -57,7 +59,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send a chat and read the agent's answer",
-        description: `What OpenAI's SDKs and chat front ends send. See ${docsPage("reference/wires/openai.md")}.`,
+        description: `The protocol of OpenAI's SDKs and chat front ends. See ${docsPage("reference/wires/openai.md")}.`,
         tags: ["openai"],
         body: ChatCompletionBody,
         response: {

@@ -55,7 +55,7 @@ const Tool = z.looseObject({
 const NamedSchema = z.looseObject({ schema: z.record(z.string(), z.unknown()).optional() });
 
 export const ChatCompletionBody = z.looseObject({
-  model: z.string().min(1).max(256).describe("The name of an agent."),
+  model: z.string().min(1).max(256).describe("Name of an agent."),
   messages: boundedList(SentMessage, 10_000).min(1),
   stream: z.boolean().nullish(),
   stream_options: z.looseObject({ include_usage: z.boolean().nullish() }).nullish(),
@@ -70,7 +70,7 @@ export const ChatCompletionBody = z.looseObject({
   n: z.int().nullish(),
   response_format: z.looseObject({ type: z.string(), json_schema: NamedSchema.nullish() }).nullish(),
   metadata: boundedMap(z.string(), z.unknown(), 1000).nullish(),
-  user: z.unknown().optional().describe("Not read: the credentials say who asks."),
+  user: z.unknown().optional().describe("Ignored: the credentials identify the user."),
 });
 export type ChatCompletionBody = z.infer<typeof ChatCompletionBody>;
 

@@ -17,7 +17,7 @@ export function modelRoutes(app: App, { agents }: RouteServices): void {
     "/models",
     {
       schema: {
-        summary: "The agents as models",
+        summary: "List the agents as models",
         tags,
         response: { 200: z.object({ object: z.literal("list"), data: z.array(Model) }) },
       },
@@ -29,7 +29,7 @@ export function modelRoutes(app: App, { agents }: RouteServices): void {
     "/models/:model",
     {
       schema: {
-        summary: "An agent as a model",
+        summary: "Get an agent as a model",
         tags,
         params: z.object({ model: z.string().max(256) }),
         response: { 200: Model },

@@ -31,9 +31,7 @@ import { type Echo, type ProjectOptions, project } from "./table.ts";
 
 const Response = z.looseObject({ id: z.string(), object: z.literal("response") });
 const Deleted = z.object({ id: z.string(), object: z.literal("response"), deleted: z.literal(true) });
-const Events = z
-  .string()
-  .describe("Server-Sent Events: the events of a response, each with its `sequence_number`.");
+const Events = z.string().describe("Server-Sent Events of a response, each with its `sequence_number`.");
 const ResponseParams = z.object({ response_id: z.string().min(1).max(512) });
 const RetrieveQuery = z.looseObject({
   stream: z.enum(["true", "false"]).optional(),
@@ -64,7 +62,7 @@ function createRoute(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Run an agent and read its response: streamed, whole or in the background",
-        description: `What OpenAI's SDKs send. See ${docsPage("reference/wires/openai.md")}.`,
+        description: `The Responses API of OpenAI's SDKs. See ${docsPage("reference/wires/openai.md")}.`,
         tags,
         body: ResponseBody,
         response: {
@@ -116,8 +114,9 @@ function retrieveRoute(app: App, services: RouteServices): void {
       sse: "manual",
       exposeHeadRoute: false,
       schema: {
-        summary: "A response; with `stream=true` its events, from the first or after a number",
-        description: "404 with the code `events_expired` when events after the number are no longer kept.",
+        summary: "Get a response, or with `stream=true` its events from the first or after a number",
+        description:
+          "Returns 404 with the code `events_expired` if events after the number are no longer kept.",
         tags,
         params: ResponseParams,
         querystring: RetrieveQuery,
@@ -150,7 +149,7 @@ function endRoutes(app: App, { runs, stores, quotas }: RouteServices): void {
     "/responses/:response_id/cancel",
     {
       schema: {
-        summary: "Cancel a response in progress; an ended one comes back as it is",
+        summary: "Cancel a response in progress; a finished one is returned unchanged",
         tags,
         params: ResponseParams,
         response: { 200: Response },
@@ -172,7 +171,7 @@ function endRoutes(app: App, { runs, stores, quotas }: RouteServices): void {
     "/responses/:response_id",
     {
       schema: {
-        summary: "Delete a response, if it is all of its conversation",
+        summary: "Delete a response that is all of its conversation",
         tags,
         params: ResponseParams,
         response: { 200: Deleted },
@@ -200,7 +199,7 @@ function inputRoute(app: App, { stores }: RouteServices): void {
     "/responses/:response_id/input_items",
     {
       schema: {
-        summary: "What a response was asked",
+        summary: "List the input items of a response",
         tags,
         params: ResponseParams,
         querystring: ListQuery,

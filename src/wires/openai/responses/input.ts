@@ -69,9 +69,12 @@ const SentTool = z.looseObject({
 });
 
 export const ResponseBody = z.looseObject({
-  model: z.string().min(1).max(256).nullish().describe("The name of an agent."),
+  model: z.string().min(1).max(256).nullish().describe("Name of an agent."),
   input: z.union([z.string(), boundedList(SentItem, 10_000)]).nullish(),
-  instructions: z.string().nullish().describe("A system message, unless the conversation has it already."),
+  instructions: z
+    .string()
+    .nullish()
+    .describe("Added as a system message, unless the conversation has it already."),
   previous_response_id: z.string().min(1).max(512).nullish(),
   conversation: z
     .union([z.string().min(1).max(256), z.looseObject({ id: z.string().min(1).max(256) })])
@@ -94,7 +97,7 @@ export const ResponseBody = z.looseObject({
   prompt: z.unknown().optional(),
   max_tool_calls: z.unknown().optional(),
   metadata: Metadata.nullish(),
-  user: z.unknown().optional().describe("Not read: the credentials say who asks."),
+  user: z.unknown().optional().describe("Ignored: the credentials identify the user."),
 });
 export type ResponseBody = z.infer<typeof ResponseBody>;
 

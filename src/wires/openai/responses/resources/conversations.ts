@@ -40,7 +40,7 @@ export function conversationRoutes(
     "/conversations",
     {
       schema: {
-        summary: "Make a conversation, with its first items if there are any",
+        summary: "Create a conversation, optionally with its first items",
         tags,
         body: ConversationBody,
         response: { 200: Conversation },
@@ -63,7 +63,7 @@ export function conversationRoutes(
     "/conversations/:conversation_id",
     {
       schema: {
-        summary: "A conversation",
+        summary: "Get a conversation",
         tags,
         params: ConversationParams,
         response: { 200: Conversation },

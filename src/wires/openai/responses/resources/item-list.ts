@@ -15,7 +15,7 @@ export const ItemList = z.object({
 export const ListQuery = z.looseObject({
   limit: z.coerce.number().int().min(1).max(100).default(20),
   order: z.enum(["asc", "desc"]).default("desc"),
-  after: z.string().max(512).optional().describe("The id of an item."),
+  after: z.string().max(512).optional().describe("Id of an item."),
 });
 
 /** One page of `items`, which are given oldest first. Throws `invalid_request` when no item has the id `after`. */

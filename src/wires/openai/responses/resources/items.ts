@@ -37,7 +37,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
     url,
     {
       schema: {
-        summary: "The items of a conversation, newest first",
+        summary: "List the items of a conversation, newest first",
         tags,
         params: ConversationParams,
         querystring: ListQuery,
@@ -61,7 +61,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Add items to a conversation",
         description:
-          "No agent is asked. An output needs its call, among the items or in the conversation. The answer lists what was added.",
+          "Runs no agent. Each output needs its call, among the items or in the conversation. Returns the added items.",
         tags,
         params: ConversationParams,
         body: ItemsBody,
@@ -92,7 +92,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
     `${url}/:item_id`,
     {
       schema: {
-        summary: "An item of a conversation",
+        summary: "Get an item of a conversation",
         tags,
         params: ItemParams,
         response: { 200: ListedItem },
@@ -112,7 +112,7 @@ export function itemRoutes(app: App, services: RouteServices): void {
       schema: {
         summary: "Delete an item of a conversation",
         description:
-          "A call goes with its output, and an answer with its reasoning. The conversation as it was becomes a branch of its thread.",
+          "Deletes a call together with its output, and an answer together with its reasoning. The previous conversation becomes a branch of its thread.",
         tags,
         params: ItemParams,
         response: { 200: Conversation },
