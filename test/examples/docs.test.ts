@@ -7,12 +7,10 @@ import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { tablesIn, undescribed, withTables } from "../../script/docs-tables.ts";
-import { fileSchemas } from "../../src/agent/agents/schema.ts";
 import type { UserMay } from "../../src/agent/core/hook.ts";
 import { hooks } from "../../src/agent/hooks/index.ts";
-import { McpServerDefinitions } from "../../src/agent/tools/mcp/options.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
-import { BackendOptions, backends } from "../../src/sandbox/index.ts";
+import { backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
 import { isWirePath } from "../../src/server/config/wire-names.ts";
 import { agentWith } from "../agent/hooks/made.ts";
@@ -120,17 +118,6 @@ describe("the README", () => {
     const told = part("## Why Skein").match(/\d+,000/g) ?? [];
     expect(told).toHaveLength(3);
     for (const figure of told) expect(cells).toContain(` ${figure} `);
-  });
-
-  test("shows an agent that is valid", () => {
-    const [, yaml = ""] = /```yaml\n(.*?)```/s.exec(part("## An agent")) ?? [];
-    const { agent } = fileSchemas({
-      hooks,
-      backends: BackendOptions,
-      tools: () => [],
-      mcpServers: z.unknown(),
-    });
-    expect(agent.safeParse(parse(yaml).agents.support).error).toBeUndefined();
   });
 });
 
@@ -275,37 +262,4 @@ test("a page has the table of each schema: hooks, backends, agents.yaml, server.
 test("each row of a generated table describes its key", () => {
   const names = pages().flatMap((file) => tablesIn(read(file)));
   expect(names.flatMap((name) => undescribed(name).map((key) => `${name}: ${key}`))).toEqual([]);
-});
-
-const serverBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) =>
-  [...read(file).matchAll(/^```yaml\n(# (?:config\/)?server\.yaml\n[\s\S]*?)^```/gm)].map(
-    ([, block = ""]) => [file, block] as const,
-  ),
-);
-
-/** YAML of a page with keys of agents.yaml or of one agent, and without hooks of plugins. */
-const agentBlocks = globSync("docs/**/*.md", { cwd: ROOT }).flatMap((file) => {
-  const { agent, several } = fileSchemas({
-    hooks,
-    backends: BackendOptions,
-    tools: () => [],
-    mcpServers: McpServerDefinitions,
-  });
-  return [...read(file).matchAll(/^```yaml\n(?!# (?:config\/)?server\.yaml)([\s\S]*?)^```/gm)].flatMap(
-    ([, block = ""]) => {
-      const keys = Object.keys(parse(block) ?? {});
-      const schema = [several.partial({ agents: true }), agent].find(({ shape }) =>
-        keys.every((key) => key in shape),
-      );
-      return schema && !keys.includes("plugins") ? [[file, block, schema] as const] : [];
-    },
-  );
-});
-
-test.each(agentBlocks)("agents.yaml takes the keys of %s as they are written: %#", (_, block, schema) => {
-  expect(schema.safeParse(parse(block)).error).toBeUndefined();
-});
-
-test.each(serverBlocks)("the server takes the settings of %s as they are written: %#", (_, block) => {
-  expect(ServerConfig.safeParse(parse(block)).error).toBeUndefined();
 });
