@@ -40,12 +40,6 @@ const LONG = [
   "test/agent/tools/mcp/{hostile,published}.test.ts",
 ];
 
-/** What a longer time tries more of: `npm run test:nightly` has them. */
-const NIGHTLY = [
-  "test/agent/hooks/permissions/corpus.docker.test.ts",
-  "test/engine/stores/redis-cluster.test.ts",
-];
-
 /** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
 export function passedOver(group: string | undefined): string[] {
   if (group === undefined) return [];
@@ -53,10 +47,8 @@ export function passedOver(group: string | undefined): string[] {
   const isSource = isOneOf(ABOUT_SOURCES);
   if (group === "sources") return files.filter((file) => !isSource(file));
   const sources = files.filter(isSource);
-  if (group === "nightly") return sources;
-  const nightly = files.filter(isOneOf(NIGHTLY));
-  if (group === "all") return [...sources, ...nightly];
-  if (group === "short") return [...sources, ...nightly, ...longFiles()];
+  if (group === "all" || group === "nightly") return sources;
+  if (group === "short") return [...sources, ...longFiles()];
   throw new Error(`TESTS is \`${group}\`; it can be sources, short, all or nightly.`);
 }
 

@@ -46,6 +46,8 @@ test("an event is read from the log as it was written, for any text and any path
   );
   const quoted = JSON.stringify({ event: "on_chat_model_stream", data: { delta: 'a "b" \\ c\n"}}' } });
   expect(storedEvent({ json: quoted })).toEqual(JSON.parse(quoted));
+  const withMore = JSON.stringify({ event: "on_chat_model_stream", data: { delta: "Hi", id: "x" } });
+  expect(storedEvent({ json: withMore })).toEqual(JSON.parse(withMore));
 });
 
 describe("the AI SDK's chunks of any run", () => {

@@ -84,10 +84,12 @@ const parsedOptions = oncePer((definition: AgentDefinition) =>
 
 async function loadHooks(hooks: readonly HookDefinition[]): Promise<void> {
   for (const hook of hooks)
-    if (hook.load)
-      await hook.load().catch((error: unknown) => {
-        throw hookFailed(hook.name, error);
-      });
+    try {
+      // A hook in JavaScript may return no promise.
+      if (hook.load) await hook.load();
+    } catch (error) {
+      throw hookFailed(hook.name, error);
+    }
 }
 
 function created(hook: HookDefinition, definition: AgentDefinition, services: HookServices): Hook {

@@ -141,7 +141,7 @@ export interface HookDefinition<S extends z.ZodType = z.ZodType> {
   doubts?(options: z.output<S>): readonly Fault[];
   /** Whether an agent has it when its YAML says nothing. */
   activeByDefault(agent: AgentDefinition): boolean;
-  /** Loads the code of the hook, before `create` is called. Default: it is there. */
+  /** Loads the code of the hook. It is called before each `create`, and no signal cancels it: resolve at once when the code is there. */
   load?(): Promise<void>;
   /** Makes the hook for one run. All runs of an agent share `options`, parsed once: a hook does not change them. */
   create(options: z.output<S>, services: HookServices): Hook;

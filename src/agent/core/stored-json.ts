@@ -15,7 +15,7 @@ export function storedEvent({ json }: Pick<LogEntry, "json">): StreamEvent {
   const { begin, end } = DELTA;
   if (!json.startsWith(begin) || !json.endsWith(end)) return JSON.parse(json) as StreamEvent;
   const delta = json.slice(begin.length, -end.length);
-  // A backslash escapes something.
-  if (delta.includes("\\")) return JSON.parse(json) as StreamEvent;
+  // A backslash escapes something; behind a quote there is another field.
+  if (/["\\]/.test(delta)) return JSON.parse(json) as StreamEvent;
   return { event: "on_chat_model_stream", data: { delta } };
 }

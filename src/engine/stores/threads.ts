@@ -117,6 +117,7 @@ async function readPage<Thread>(
   owner: Owner,
   ...[id, page]: [id: string, page: Parameters<ThreadStore["messagePage"]>[2]]
 ): Promise<MessagePage> {
+  await sharedTick(owner.tenant);
   const read = await kernel.threads.messagePage(owner, id, page);
   await (areLong(read.texts) ? freeTick(owner.tenant) : sharedTick(owner.tenant));
   return read;

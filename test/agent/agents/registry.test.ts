@@ -141,13 +141,18 @@ test("the code of a hook is loaded before its first run, and one that cannot be 
   const hooks = [
     late("late", async () => void done.push("loaded")),
     late("lost", () => Promise.reject(new Error("no such file"))),
+    late("thrown", () => {
+      throw new Error("no such folder");
+    }),
   ];
-  const yaml = "agents: { a: { hooks: { late: true } }, b: { hooks: { lost: true } } }";
+  const yaml =
+    "agents: { a: { hooks: { late: true } }, b: { hooks: { lost: true } }, c: { hooks: { thrown: true } } }";
   const { agents } = await registry(yaml, { hooks });
   expect(done).toEqual([]);
   await agents.build(agents.find("a"), {}, {});
   expect(done).toEqual(["loaded", "late"]);
   await expect(agents.build(agents.find("b"), {}, {})).rejects.toThrow(/`lost`.*no such file/);
+  await expect(agents.build(agents.find("c"), {}, {})).rejects.toThrow(/`thrown`.*no such folder/);
   expect(done).toEqual(["loaded", "late"]);
 });
 
