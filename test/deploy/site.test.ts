@@ -19,4 +19,4 @@ test("the documentation builds as a site that can be searched", () => {
   expect(readFileSync(`${SITE}dist/llms.txt`, "utf8")).toContain(
     "- [Run Skein](/start/run-skein): In ten minutes ",
   );
-});
+}, 600_000);
