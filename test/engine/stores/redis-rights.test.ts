@@ -63,7 +63,7 @@ needing(redis && cluster, "redis-server").describe("a Redis user with few rights
   test("that are not enough keep the server from starting, and the error names the missing ones", async () => {
     const rest = ["+@all", "-@dangerous", "+info"];
     await expectRefusal(["~sk:*", "resetchannels", "&other:*", ...rest], /publish and subscribe.*&sk:\*/);
-    await expectRefusal(["~other:*", "&sk:*", ...rest], /key.*docs\/operations\.md/);
+    await expectRefusal(["~other:*", "&sk:*", ...rest], /key.*docs\/guides\/redis\.md/);
     await expectRefusal(["~sk:*", "&sk:*", ...rest, "-hset", "-zadd"], /`hset`, `zadd`/);
     await expectRefusal(["~sk:*", "&sk:*", ...rest, "-@scripting"], /'eval(sha)?'/);
   });
