@@ -6,11 +6,11 @@ export function generation(isAllowed: (question: string) => boolean, report: (li
   return {
     name: "generation",
     async *beforeAgent(run) {
-      // What is thrown in here fails the run before the model is asked.
+      // An error thrown here fails the run before the model is called.
       if (!isAllowed(lastContent(run.messages))) throw abortRun("This agent does not talk about that.");
       yield* setState(run, "asked_by", run.owner.user);
     },
-    // What is thrown in here is a `warning`: the run has its outcome already.
+    // An error thrown here becomes a `warning`: the run has its outcome already.
     afterAgent: (outcome, run) => report(`${outcome.status} after ${run.messages.length} messages`),
   };
 }

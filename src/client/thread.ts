@@ -91,7 +91,7 @@ export function openThread(client: Client, threadId: string): ThreadStore {
 
 type About = Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error };
 
-/** What is shown of a thread. Calls `tell` at most once a frame, after something has changed. */
+/** Holds the data that a page shows of a thread. Calls `tell` after changes, at most once a frame. */
 function createView(tell: () => void) {
   const dirty = new Set<object>();
   const copied = createCopies((what) => dirty.has(what));
@@ -133,7 +133,7 @@ interface Followed {
   readonly client: Client;
   readonly threadId: string;
   readonly view: ReturnType<typeof createView>;
-  /** Of the last event that is in the page. */
+  /** Cursor of the last event that the page shows. */
   cursor: string | undefined;
   /** While there is no thread. */
   onCreated: () => void;

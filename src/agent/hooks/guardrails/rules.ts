@@ -22,7 +22,7 @@ const topic = z
 
 export const Rules = z.strictObject({
   deny: expressions.describe("Regular expressions (RE2) that must not match the text."),
-  allow: expressions.describe("Regular expressions (RE2), one of which must match the text."),
+  allow: expressions.describe("Regular expressions (RE2). The text must match at least one."),
   topics: z
     .array(topic)
     .min(1)
