@@ -69,13 +69,16 @@ test("a tool is not executed when the message that calls it turns out not to be 
   expect(executed).toBe(0);
 });
 
+/** Turns of the event loop that a write takes: more than a run needs for its next event when its work is cut. */
+const SLOW_TURNS = 50;
+
 /** The events of a run as they come to a slow store, and when one of its writes is done. */
 async function stepsOf(options: Parameters<typeof managed>[1]): Promise<string> {
   const stores = createMemoryStores();
   const steps: string[] = [];
   const slow = appending(stores, async (lease, events) => {
     for (const { event } of events) steps.push(event);
-    await turn();
+    for (let turns = 0; turns < SLOW_TURNS; turns++) await turn();
     steps.push("written");
     return stores.events.append(lease, events);
   });
