@@ -5,11 +5,20 @@ import { expect, test } from "vitest";
 
 /** How many sentences of each place may have each sign. Lower these numbers when you rewrite one; never raise them. */
 const ALLOWED: Readonly<Record<string, { readonly files: string; readonly signs: readonly number[] }>> = {
-  documentation: { files: "{*.md,docs/**/*.md}", signs: [24, 32, 24, 64] },
+  documentation: { files: "{*.md,docs/**/*.md}", signs: [18, 26, 19, 55] },
   "HTTP reference": { files: "openapi.yaml", signs: [0, 0, 0, 0] },
-  "comments and texts": {
-    files: "{src,script,deploy,config,examples}/**/*.{ts,tsx,yaml}",
-    signs: [930, 420, 267, 180],
+  "loop and hooks": { files: "src/agent/{core,hooks}/**/*.ts", signs: [123, 43, 49, 28] },
+  "models, tools and agents": { files: "src/agent/{models,tools,agents}/**/*.ts", signs: [94, 27, 29, 14] },
+  "sandbox, lib and protocol": { files: "src/{sandbox,lib,protocol}/**/*.ts", signs: [101, 50, 22, 21] },
+  "runs, quotas and admin": { files: "src/engine/{runs,quotas,admin}/**/*.ts", signs: [84, 37, 17, 9] },
+  stores: { files: "src/engine/stores/**/*.ts", signs: [7, 39, 33, 34] },
+  server: { files: "src/server/**/*.ts", signs: [89, 26, 9, 10] },
+  wires: { files: "src/wires/**/*.ts", signs: [127, 42, 33, 6] },
+  "program, library and command line": { files: "src/{skein/**/*,*}.ts", signs: [56, 30, 12, 4] },
+  "client and page": { files: "src/{client,page}/**/*.{ts,tsx}", signs: [196, 86, 46, 7] },
+  "scripts, examples and settings": {
+    files: "{script,deploy,config,examples}/**/*.{ts,tsx,yaml}",
+    signs: [45, 34, 15, 43],
   },
 };
 
