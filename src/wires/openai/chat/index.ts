@@ -59,7 +59,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Send a chat and read the agent's answer",
-        description: `The protocol of OpenAI's SDKs and chat front ends. See ${docsPage("reference/wires/openai.md")}.`,
+        description: `The protocol of OpenAI's SDKs and chat front ends. See ${docsPage("reference/wires/openai-chat.md")}.`,
         tags: ["openai"],
         body: ChatCompletionBody,
         response: {

@@ -62,7 +62,7 @@ function createRoute(app: App, services: RouteServices): void {
       sse: "manual",
       schema: {
         summary: "Run an agent and read its response: streamed, whole or in the background",
-        description: `The Responses API of OpenAI's SDKs. See ${docsPage("reference/wires/openai.md")}.`,
+        description: `The Responses API of OpenAI's SDKs. See ${docsPage("reference/wires/openai-responses.md")}.`,
         tags,
         body: ResponseBody,
         response: {
