@@ -1,4 +1,4 @@
-// The methods of admins, for the users of their tenant, and of operators, for all.
+// Methods for admins, who manage the users of their tenant, and for operators, who manage all tenants.
 
 import type { Body, Query, Requests } from "./requests.ts";
 
@@ -11,32 +11,32 @@ export interface UserPlace {
 
 export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
   return {
-    /** Tenants with threads. */
+    /** Lists the tenants that have threads. */
     tenants: (query: Query<"GET /admin/tenants"> = {}, signal?: Signal) =>
       call("GET /admin/tenants", { query }, signal),
-    /** Users with threads. */
+    /** Lists the users who have threads. */
     users: (query: Query<"GET /admin/users"> = {}, signal?: Signal) =>
       call("GET /admin/users", { query }, signal),
-    /** Grouped by user. A page may be empty and have a `next_cursor`. */
+    /** Lists runs, grouped by user. A page can be empty and still have a `next_cursor`. */
     runs: (query: Query<"GET /admin/runs"> = {}, signal?: Signal) =>
       call("GET /admin/runs", { query }, signal),
-    /** Grouped by user. A page may be empty and have a `next_cursor`. */
+    /** Lists open interrupts, grouped by user. A page can be empty and still have a `next_cursor`. */
     interrupts: (query: Query<"GET /admin/interrupts"> = {}, signal?: Signal) =>
       call("GET /admin/interrupts", { query }, signal),
     sandboxes: (query: Query<"GET /admin/sandboxes"> = {}, signal?: Signal) =>
       call("GET /admin/sandboxes", { query }, signal),
-    /** Usage and quotas, by tenant, or of one user. */
+    /** Reads usage and quotas: by tenant, or of one user. */
     usage: (query: Query<"GET /admin/usage"> = {}, signal?: Signal) =>
       call("GET /admin/usage", { query }, signal),
-    /** API keys, newest first; never what is secret of them. */
+    /** Lists API keys, newest first. The list never contains a key's secret part. */
     keys: (query: Query<"GET /admin/keys"> = {}, signal?: Signal) =>
       call("GET /admin/keys", { query }, signal),
-    /** Makes an API key for a user. `key` of the answer is shown this once. */
+    /** Creates an API key for a user. Only this response contains the `key` itself. */
     createKey: (body: Body<"POST /admin/keys">, signal?: Signal) =>
       call("POST /admin/keys", { body }, signal),
     revokeKey: (key_id: string, signal?: Signal) =>
       call("POST /admin/keys/{key_id}/revoke", { path: { key_id } }, signal),
-    /** Stops any user's run: `cancel` now, `interrupt` after its current step. */
+    /** Stops a run of any user: `cancel` stops it now, `interrupt` after its current step. */
     stop: (
       owner: UserPlace,
       { thread_id, run_id }: { readonly thread_id: string; readonly run_id: string },
@@ -48,15 +48,15 @@ export function adminMethods({ call, open }: Pick<Requests, "call" | "open">) {
         { path: { ...placeOf(owner), thread_id, run_id }, body: { mode } },
         signal,
       ),
-    /** Backs up the data folder while the server runs. Needs `operator`. */
+    /** Backs up the data folder while the server runs. Requires the scope `operator`. */
     backUp: (signal?: Signal) => call("POST /admin/backup", {}, signal),
-    /** Gives up the files of a Docker engine that is lost for good. Needs `operator`. */
+    /** Discards the records of files on a Docker engine that is lost for good. Requires the scope `operator`. */
     forgetEngine: (engine: string, signal?: Signal) =>
       call("DELETE /admin/engines/{engine}", { path: { engine } }, signal),
-    /** Deletes everything of a user, as far as one request reaches: repeat it until `complete`. */
+    /** Deletes everything that belongs to a user. One request may not reach everything: repeat it until `complete` is true. */
     deleteUser: (owner: UserPlace, signal?: Signal) =>
       call("DELETE /admin/tenants/{tenant}/users/{user}", { path: placeOf(owner) }, signal),
-    /** Everything of a user, one JSON object a line; the last one has the type `end`. */
+    /** Exports everything that belongs to a user as one JSON object per line. The last object has the type `end`. */
     async exportUser(owner: UserPlace, signal?: Signal): Promise<Blob> {
       const operation = "GET /admin/tenants/{tenant}/users/{user}/export";
       return (await open(operation, { path: placeOf(owner) }, signal)).blob();

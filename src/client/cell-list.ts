@@ -1,4 +1,4 @@
-// The cells of a lane as a list. A change of the list touches the lane.
+// The cells of a lane as a list. Every change of the list marks the lane as changed.
 
 import type { Cell, Lane } from "./cells.ts";
 
@@ -27,7 +27,7 @@ export function createCellList(lane: Lane, touch: LaneTools["touch"]) {
       touch(lane);
       return cell;
     },
-    /** Puts the new cells where the first of the old ones was, or at the end. */
+    /** Removes the old cells and inserts the new ones at the position of the first old cell, or at the end of the list. */
     replace(old: readonly Cell[], by: readonly Cell[]): void {
       const at = old.length > 0 ? cells.findIndex((cell) => old.includes(cell)) : cells.length;
       remove((cell) => old.includes(cell));
@@ -35,7 +35,7 @@ export function createCellList(lane: Lane, touch: LaneTools["touch"]) {
       for (const cell of by) touch(cell);
       touch(lane);
     },
-    /** Drops the message of this id and all that follows it. Returns what was dropped. */
+    /** Removes the message with this id and everything after it. Returns the removed cells. */
     cut(id: string): readonly Cell[] {
       const at = cells.findIndex((cell) => (cell.kind === "user" || cell.kind === "text") && cell.id === id);
       if (at === -1) return [];

@@ -1,10 +1,10 @@
-// What a page shows of a thread: plain objects that the fold changes in place and the views watch.
+// The parts of a thread that a page shows: plain objects that the fold changes in place and the views observe.
 
 import type { Ending, Outcome } from "./outcome.ts";
 import type { Phase } from "./phase.ts";
 import type { Interrupt, Part, Usage } from "./wire.ts";
 
-/** `waits`: for an answer from outside. `stopped`: the run ended before it did. */
+/** `waits`: the call waits for an answer from outside. `stopped`: the run ended first. */
 export type CellState = "open" | "done" | "failed" | "waits" | "stopped";
 
 export interface UserCell {
@@ -18,13 +18,13 @@ export interface UserCell {
 export interface TextCell {
   readonly kind: "text";
   readonly key: string;
-  /** The id of its message. */
+  /** The id of the message. */
   readonly id: string;
   text: string;
   state: CellState;
-  /** When its message was written, by the clock of the server. Absent while it is written. */
+  /** Time when the message was written, by the server's clock. Absent while the model writes it. */
   at?: string;
-  /** It was cut off, and is in the thread as far as it was said: it can be continued. */
+  /** The message was cut off, and the thread contains the part that was written. A run can continue it. */
   isKept?: boolean;
 }
 export interface ThoughtCell {
@@ -32,7 +32,7 @@ export interface ThoughtCell {
   readonly key: string;
   text: string;
   state: CellState;
-  /** Seen live only. */
+  /** Duration in milliseconds. Known only if the page was open meanwhile. */
   ms?: number;
 }
 export interface ToolCell {
@@ -40,23 +40,23 @@ export interface ToolCell {
   readonly key: string;
   readonly call: string;
   name: string;
-  /** When the thread got its newest message about it, by the clock of the server: the call, then its result. */
+  /** Time of the most recent message about the call (the call, then its result), by the server's clock. */
   at?: string;
   args?: Readonly<Record<string, unknown>>;
-  /** The arguments as the model writes them. */
+  /** The arguments, while the model writes them. */
   writing: Output;
   output: Output;
   state: CellState;
-  /** A person or a rule did not allow it: the output is why. */
+  /** A person or a rule denied the call. The output gives the reason. */
   isDenied?: boolean;
-  /** A new message came before it was allowed. The output says so, in English. */
+  /** A new message withdrew the call before it was allowed. The output is a sentence in English. */
   isWithdrawn?: boolean;
-  /** When it started, by the clock of the server. */
+  /** Start time, by the server's clock. */
   began?: string;
   ms?: number;
   readonly agents: AgentCell[];
 }
-/** A subagent, in the card of the call that it works for. */
+/** A subagent, on the card of the call that it works for. */
 export interface AgentCell {
   readonly kind: "agent";
   readonly key: string;
@@ -76,9 +76,9 @@ export interface NoteCell {
   readonly key: string;
   readonly text: string;
   readonly tone: "quiet" | "warning" | "error";
-  /** How the run ended that it is about. Absent: it is about something else. */
+  /** How the run ended. Absent when the note is not about the end of a run. */
   readonly outcome?: Outcome;
-  /** Its code, for those who say it in other words: of a warning, or why the run ended (its `stop_reason`, or the code of its error). */
+  /** A code, so that a page can use its own words: the warning's code, the run's `stop_reason`, or the code of its error. */
   readonly reason?: string | undefined;
 }
 export type Cell = UserCell | TextCell | ThoughtCell | ToolCell | AgentCell | NoteCell;
@@ -93,16 +93,16 @@ export interface Todo {
   readonly status: string;
 }
 
-/** The newest run, or the one in progress. */
+/** The most recent run, or the run in progress. */
 export interface RunNow {
   id?: string | undefined;
   agent?: string | undefined;
   model?: string | undefined;
   isActive: boolean;
-  /** Absent while it is in progress: for `outcomeOf`. */
+  /** How the run ended, for `outcomeOf`. Absent while it is in progress. */
   ending?: Ending | undefined;
   phase: Phase;
-  /** What its model calls have used so far, those of its subagents included. */
+  /** Tokens that the run's model calls have used so far, including those of its subagents. */
   tokens: number;
 }
 
@@ -110,19 +110,19 @@ export interface ThreadView {
   readonly lane: Lane;
   readonly run: RunNow;
   todos: readonly Todo[];
-  /** What waits for an answer. */
+  /** Open questions that wait for an answer. */
   asks: readonly Interrupt[];
 }
 
-/** A text of which only the beginning and the end are kept. */
+/** A text that keeps only its beginning and its end. */
 export interface Output {
   head: string;
   tail: string;
-  /** Characters between the two that are not kept. */
+  /** Number of characters that were dropped between the two. */
   dropped: number;
 }
 
-/** Characters kept of each end. */
+/** Characters to keep at each end. */
 const KEPT = 50_000;
 
 export const outputOf = (text: string): Output => {
@@ -135,7 +135,7 @@ export function append(output: Output, piece: string): void {
   const room = KEPT - output.head.length;
   if (room > 0) output.head += piece.slice(0, room);
   output.tail += room > 0 ? piece.slice(room) : piece;
-  // Cut only now and then: a cut copies the whole tail.
+  // Cut rarely, because each cut copies the whole tail.
   if (output.tail.length > 2 * KEPT) cut(output);
 }
 
@@ -144,7 +144,7 @@ function cut(output: Output): void {
   output.tail = output.tail.slice(-KEPT);
 }
 
-/** `gap` returns the text that replaces characters that are not kept, given their number. */
+/** Returns the text. `gap` gets the number of dropped characters and returns the text that replaces them. */
 export function shown(
   { head, tail, dropped }: Output,
   gap = (missing: number) => `… ${missing} characters …`,
@@ -154,6 +154,6 @@ export function shown(
   return missing === 0 ? head + tail : `${head}\n${gap(missing)}\n${tail.slice(extra)}`;
 }
 
-/** The last characters, for what is still growing. */
+/** Returns the last characters of a text that is still growing. */
 export const lastOf = ({ head, tail }: Output, length: number): string =>
   (tail.length >= length ? tail : head + tail).slice(-length);

@@ -1,5 +1,6 @@
-// The client for front ends: every route of the native API, typed; runs, threads and the user's changes, followed across lost
-// connections. Needs only `fetch`: any browser, also on plain http, and Node from 18 on.
+// The client for front ends. It has a typed method for every route of the native API, and follows runs, threads and the
+// user's changes across lost connections. It needs only `fetch`, so it runs in any browser, also on plain http, and on Node
+// 18 or later.
 
 import { createMethods } from "./methods.ts";
 import {
@@ -32,31 +33,37 @@ export type { Run as RunRecord } from "./wire.ts";
 export interface ClientOptions {
   readonly baseUrl: string;
   /**
-   * A function is called before each request, so that a new token can replace one that has expired; and with the refusal when
-   * the server answers 401: if it then returns other headers, the request is sent once more. What it throws ends the call,
-   * except `ConnectionLost`, after which a followed stream is retried.
+   * Headers for each request. A function is called before each request, so that it can replace an expired token. After a
+   * 401 it is called with the refusal; if it returns other headers, the client retries once. An error that it throws ends
+   * the call, except `ConnectionLost`, after which a followed stream is retried.
    */
   readonly headers?: ClientHeaders | HeadersFunction;
   readonly fetch?: typeof fetch;
   /**
-   * After this silence, in ms, a connection counts as lost; default 25,000. Must exceed the server's heartbeat interval,
-   * which is ten seconds by default.
+   * Silence in milliseconds after which a connection counts as lost; default 25,000. Must be longer than the server's
+   * heartbeat interval, which is 10 seconds by default.
    */
   readonly silenceMs?: number;
-  /** The longest pause between two attempts, in ms, unless the server asks for a longer one; default 10,000. */
+  /**
+   * Longest pause between two attempts, in milliseconds; default 10,000. A longer pause that the server asks for still
+   * applies.
+   */
   readonly longestPauseMs?: number;
-  /** Called before each pause. `attempt` counts from 1 and is reset by each event. */
+  /** Called before each pause. `attempt` starts at 1, and again after each event. */
   readonly onRetry?: (reason: Error, attempt: number, delayMs: number) => void;
-  /** Called when what is followed is connected, and when a connection breaks and is tried again: each change once. */
+  /**
+   * Called when the followed streams are connected, and when a connection is lost and being retried. Reports each change
+   * once.
+   */
   readonly onConnection?: (state: ConnectionState) => void;
 }
 
-/** As `POST /threads/:id/runs` takes it. */
+/** The body of `POST /threads/:id/runs`, without `background`. */
 export type RunOptions = Omit<Body<"POST /threads/{thread_id}/runs">, "background">;
 
 /**
- * Throws `TypeError` for an invalid `baseUrl` or headers and where there is no `fetch`, `RangeError` for a time out of
- * range.
+ * Creates a client. Throws `TypeError` for an invalid `baseUrl`, for invalid headers and if `fetch` is missing, and
+ * `RangeError` for a time out of range.
  */
 export function createClient(options: ClientOptions) {
   const {
@@ -81,10 +88,10 @@ export function createClient(options: ClientOptions) {
     ...methods,
 
     /**
-     * Starts a run and yields all of its events. After a lost connection it resumes at the next event: none is missed or
-     * repeated, and no second run starts. It retries until `signal` aborts, which stops following but not the run. Throws
-     * `ProblemError` when the server refuses the request, also when the credentials end while the run is followed: with
-     * `headers` as a function, the function is asked for new ones instead of that.
+     * Starts a run and yields all of its events. After a lost connection it resumes with the next event: it skips and
+     * repeats none, and starts no second run. It retries until `signal` aborts; this stops following, but the run
+     * continues. Throws `ProblemError` when the server refuses the request, or when the credentials expire while it follows
+     * the run. If `headers` is a function, it gets new credentials from it instead.
      */
     run(
       threadId: string,
@@ -97,7 +104,7 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Answers the interrupts of a run and yields the events of the run that resumes it, as `run` does. Throws
+     * Answers the interrupts of a run and yields the events of the run that resumes it, like `run`. Throws
      * `interrupt_closed` when an interrupt was already answered.
      */
     resume(
@@ -111,13 +118,13 @@ export function createClient(options: ClientOptions) {
       return streams.startAndFollow("POST /threads/{thread_id}/runs/{run_id}/resume", input, signal, options);
     },
 
-    /** Starts a run without following it. Repeats the request until the server responds: no second run starts. */
+    /** Starts a run without following it. Retries the request until the server responds, without starting a second run. */
     start(threadId: string, run: RunOptions, options?: StartOptions, signal?: AbortSignal): Promise<Run> {
       const input = { path: { thread_id: threadId }, body: { ...run, background: true } };
       return streams.start("POST /threads/{thread_id}/runs", input, options, signal);
     },
 
-    /** Answers the interrupts of a run without following the run that resumes it, as `start` does. */
+    /** Answers the interrupts of a run, like `start`, without following the run that resumes it. */
     answer(
       threadId: string,
       runId: string,
@@ -130,9 +137,9 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Yields the events of a thread, run after run, no matter who starts them: from `after` on, else from the run in progress or
-     * the next one. Ends only when `signal` aborts, and throws its reason. Retries and throws as `run`; `not_found` when the
-     * thread does not exist, or no longer.
+     * Yields the events of a thread, run after run, for runs of all clients. Starts after the cursor `after`; without one,
+     * with the run in progress or the next run. Ends only when `signal` aborts, and throws its reason. Retries and throws
+     * like `run`; throws `not_found` when the thread does not exist.
      */
     follow(
       threadId: string,
@@ -143,8 +150,8 @@ export function createClient(options: ClientOptions) {
     },
 
     /**
-     * Yields what changes among the user's threads, runs, interrupts and backends. Live only. Ends only when `signal`
-     * aborts, and throws its reason. Retries and throws as `run`.
+     * Yields live changes of the user's threads, runs, interrupts and backends. Ends only when `signal` aborts, and throws
+     * its reason. Retries and throws like `run`.
      */
     changes(signal?: AbortSignal, options?: ChangesOptions): AsyncGenerator<UserEvent, void, void> {
       return streams.ofUser(signal, options);
@@ -152,21 +159,24 @@ export function createClient(options: ClientOptions) {
 
     runs: {
       ...methods.runs,
-      /** Yields the events of a run that are kept, from `after` on, and ends with the run. Retries and throws as `run`. */
+      /**
+       * Yields the stored events of a run after the cursor `after`, and ends when the run ends. Retries and throws like
+       * `run`.
+       */
       events: streams.ofRun,
     },
   };
 }
 export type Client = ReturnType<typeof createClient>;
 
-/** Rejects options that would otherwise look like an unreachable server. */
+/** Rejects invalid options that would otherwise look like an unreachable server. */
 function assertUsable(
   base: string,
   { headers, fetch: given, silenceMs, longestPauseMs }: ClientOptions,
 ): void {
   if (typeof (given ?? globalThis.fetch) !== "function")
     throw new TypeError(
-      "There is no `fetch` here. Node has it from 18 on; on older ones, pass one as `fetch`.",
+      "This platform has no `fetch`. Use Node 18 or later, or pass an implementation as the option `fetch`.",
     );
   for (const [name, ms] of Object.entries({ silenceMs, longestPauseMs })) {
     if (ms === undefined || (ms > 0 && ms <= LONGEST_TIMER_MS)) continue;
@@ -175,7 +185,7 @@ function assertUsable(
   try {
     new Request(`${base}/health`, { headers: typeof headers === "object" ? headers : {} });
   } catch (cause) {
-    throw new TypeError(`The \`baseUrl\` \`${base}\` or the headers are invalid.`, {
+    throw new TypeError(`The \`baseUrl\` \`${base}\` is not a valid URL, or a header is invalid.`, {
       cause,
     });
   }

@@ -1,10 +1,10 @@
-// One HTTP request and its response. Silence longer than `silenceMs` counts as a lost connection.
+// Sends one HTTP request and reads its response. Silence longer than `silenceMs` counts as a lost connection.
 
 export interface ConnectionOptions {
   readonly fetch: typeof fetch;
-  /** Longest silence between two pieces of the response. */
+  /** Longest silence between two pieces of the response, in milliseconds. */
   readonly silenceMs: number;
-  /** Longest silence before the response begins, besides the time that the upload may take; default `silenceMs`. */
+  /** Longest silence before the response begins, in milliseconds, plus the time for the upload; default `silenceMs`. */
   readonly beginMs?: number;
 }
 
@@ -12,9 +12,9 @@ export interface ConnectionOptions {
 export class ProblemError extends Error {
   readonly status: number;
   readonly code: string;
-  /** From `Retry-After`. */
+  /** Time from the header `Retry-After`. */
   readonly retryAfterMs?: number;
-  /** What the server says besides, such as the issues of a form. */
+  /** Further data of the error, such as the issues of an invalid field. */
   readonly details?: Readonly<Record<string, unknown>>;
   constructor(status: number, problem: Problem, retryAfterMs?: number) {
     super(problem.detail ?? `HTTP ${status}`);
@@ -32,7 +32,7 @@ interface Problem {
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
-/** The response is missing or incomplete; the request may have taken effect. */
+/** The response is missing or incomplete. The server may have processed the request. */
 export class ConnectionLost extends Error {
   override readonly name = "ConnectionLost";
 }
@@ -40,20 +40,20 @@ export class ConnectionLost extends Error {
 export interface Connection {
   readonly status: number;
   readonly headers: Headers;
-  /** The body as it comes. Throws `ConnectionLost`. Ending the iteration closes the connection. */
+  /** Yields the body in chunks as they arrive. Throws `ConnectionLost`. Leaving the loop closes the connection. */
   chunks(): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void>;
-  /** The whole body. Throws `ConnectionLost`. */
+  /** Reads the whole body. Throws `ConnectionLost`. */
   blob(): Promise<Blob>;
-  /** Throws `ConnectionLost`; `Error` for a response that is no JSON. */
+  /** Parses the body. Throws `ConnectionLost`, and `Error` for a body that is not JSON. */
   json(): Promise<unknown>;
   /** Closes the connection without reading the body. */
   close(): void;
 }
 
-/** The slowest upload that the server takes, in bytes a millisecond. */
+/** Slowest upload that the server accepts, in bytes per millisecond. */
 const SLOWEST_UPLOAD = 4;
 
-/** Throws `ProblemError`, `ConnectionLost`, or the reason of `signal` once that has aborted. */
+/** Throws `ProblemError`, `ConnectionLost`, or the reason of `signal` after it has aborted. */
 export async function connect(
   { fetch: send, silenceMs, beginMs = silenceMs }: ConnectionOptions,
   url: string,
@@ -62,7 +62,7 @@ export async function connect(
 ): Promise<Connection> {
   const closing = new AbortController();
   const onAbort = () => closing.abort(signal?.reason);
-  // By hand: `AbortSignal.any` is younger than the browsers and Nodes that the client supports.
+  // Does not use `AbortSignal.any`: some supported browsers and Node versions do not have it.
   if (signal?.aborted) onAbort();
   else signal?.addEventListener("abort", onAbort, { once: true });
   const close = () => {
@@ -70,7 +70,7 @@ export async function connect(
     closing.abort();
   };
 
-  /** The timer runs only during a read: a slow consumer does not make the server silent. */
+  /** The timer runs only during a read, so that a slow reader does not look like a silent server. */
   async function withSilenceLimit<T>(work: Promise<T>, ms = silenceMs): Promise<T> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const silence = new Promise<never>((_, reject) => {
@@ -135,7 +135,7 @@ export async function connect(
   };
 }
 
-/** Throws when a response is something else than what a Skein server sends, and closes its connection. */
+/** Throws and closes the connection when the response has a type that no Skein server sends. */
 export function assertType(
   { headers, close }: Pick<Connection, "headers" | "close">,
   type: string,
@@ -147,20 +147,20 @@ export function assertType(
   throw new Error(`The response is \`${found}\`, not ${name}. Check that \`baseUrl\` is a Skein server.`);
 }
 
-/** Of a body that is a text or bytes, about. */
+/** Returns the approximate size of a body in bytes. */
 function bytesOf(body: RequestInit["body"]): number {
   if (typeof body === "string") return body.length;
   if (body instanceof Blob) return body.size;
   return ArrayBuffer.isView(body) || body instanceof ArrayBuffer ? body.byteLength : 0;
 }
 
-/** Node's `fetch` puts the reason in `cause`. */
+/** Node's `fetch` puts the reason into `cause`. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message || error.message : error.message;
 }
 
-/** Accepts seconds or a date. */
+/** Reads `Retry-After`: seconds or a date. */
 function retryAfter(headers: Headers): number | undefined {
   const value = headers.get("retry-after");
   if (value === null) return undefined;

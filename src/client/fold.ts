@@ -1,5 +1,5 @@
-// A thread as a page shows it, folded from its events. History is the same events again, so there is one way to draw. Knows
-// neither a view nor the network.
+// Folds events into the thread that a page shows. History is read as events too, so both are drawn in the same way.
+// Independent of views and of the network.
 
 import type { EventData } from "../protocol/event.ts";
 import type { ThreadView, Todo } from "./cells.ts";
@@ -12,20 +12,20 @@ import type { Interrupt, Run, StreamEvent, ThreadState, Usage } from "./wire.ts"
 export interface FoldOptions {
   /** Called with each object that has changed. */
   readonly touch: (what: object) => void;
-  /** In ms. */
+  /** Returns the time in milliseconds; the default is `Date.now`. */
   readonly now?: () => number;
 }
 
 export interface History {
   readonly state: ThreadState;
-  /** The newest run, which says how the conversation has stopped. */
+  /** The most recent run, whose end the page shows. */
   readonly run?: Run | undefined;
 }
 
 export interface Fold {
   readonly page: ThreadView;
   apply(event: StreamEvent): void;
-  /** Begins again with what the server has. Events that come again after it change nothing. */
+  /** Starts over with the thread that the server returned. Replayed events that it already covers change nothing. */
   begin(history: History): void;
 }
 
@@ -38,11 +38,11 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   };
   const tools = { touch, now, newKey: counter() };
   let root = createLane(page.lane, tools);
-  /** The lanes of subagents, by their path. */
+  /** The lanes of subagents, by path. */
   const below = new Map<string, LaneFold>();
   const interrupts = new Map<string, Interrupt & { answer?: unknown }>();
   let track = trackPhase();
-  /** Whether a model call has ended of which there is no message yet: at the end of the run it said nothing. */
+  /** True after a model call has ended whose message has not arrived. If the run then ends, the model said nothing. */
   let isSilent = false;
 
   const laneAt = (path: readonly string[]) => (path.length === 0 ? root : below.get(keyOf(path)));
@@ -51,7 +51,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     const path = ("path" in event && event.path) || [];
     const lane = laneAt(path);
     if (path.length === 0) ofRun(event);
-    // Its start was before the first event that was seen: only its card is known.
+    // The subagent started before the first event that this fold has seen, so only its card is known.
     if (!lane) return;
     switch (event.event) {
       case "on_state":
@@ -61,14 +61,14 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
       case "on_subagent_end":
         return onSubagentEnd(lane, event);
       default:
-        // The arguments of the call show the subagent's task already.
+        // The call's arguments already show the subagent's task.
         if (path.length > 0 && event.event === "on_message" && event.data.message.role === "user") return;
         if (event.event === "on_chat_model_end") count(event.data.usage);
         lane.apply(event);
     }
   }
 
-  /** What concerns the run as a whole. */
+  /** Applies the event to the run as a whole. */
   function ofRun(event: StreamEvent): void {
     const { run } = page;
     if (event.event === "run_start") {
@@ -94,7 +94,7 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
     }
     if (event.event === "warning") {
       const { code: reason, message: text } = event.data;
-      // The newest attempt says which one it is.
+      // The most recent warning contains the number of the attempt.
       if (reason === "model_retry") root.removeNotes(reason);
       note({ text, tone: "warning", reason });
     }
@@ -140,7 +140,8 @@ export function createFold({ touch, now = Date.now }: FoldOptions): Fold {
   ): void {
     const key = keyOf([...path, data.id]);
     const cell = lane.agent(data.thread_id, { ...data, status: "running" });
-    // Its events come again, from the first one: those that were seen are dropped. A later run of it continues.
+    // The server replays the subagent's events from the first one: discard the earlier copy. A later run of the subagent
+    // continues its lane.
     const isRepeat = cell.run === data.run_id;
     cell.run = data.run_id;
     if (ts !== undefined) cell.began = ts;

@@ -1,4 +1,4 @@
-// Parses Server-Sent Events from a response body. Own code, because the client has no dependencies.
+// Parses Server-Sent Events from a response body. Skein has its own parser, because the client has no dependencies.
 
 export interface Frame {
   readonly id?: string | undefined;
@@ -6,10 +6,10 @@ export interface Frame {
   readonly data: string;
 }
 
-/** In characters, for one event. */
+/** Maximum length of one event, in characters. */
 const MAX_LENGTH = 64 * 1024 * 1024;
 
-/** Yields each frame when its blank line arrives; skips comments. Throws for an event longer than `maxLength`. */
+/** Yields each frame when its blank line arrives, and skips comments. Throws for an event longer than `maxLength`. */
 export async function* frames(
   body: AsyncIterable<Uint8Array>,
   maxLength = MAX_LENGTH,
@@ -32,7 +32,7 @@ export async function* frames(
   }
 }
 
-/** Lines end with LF, CR or CRLF, which may be split between two chunks. An unfinished last line is dropped. */
+/** Yields lines that end with LF, CR or CRLF; a chunk boundary may split a CRLF. Drops an unfinished last line. */
 async function* lines(
   body: AsyncIterable<Uint8Array>,
   maxLength: number,

@@ -1,4 +1,4 @@
-// One agent's part of a thread: its messages and calls in order, as its events build them.
+// One agent's part of a thread: its messages and calls in order, built from its events.
 
 import { readAgent } from "../protocol/agent-reader.ts";
 import { createCellList, type LaneTools } from "./cell-list.ts";
@@ -8,7 +8,7 @@ import type { Note } from "./notes.ts";
 import { createToolCells } from "./tool-cells.ts";
 import type { Message, Part, StreamEvent } from "./wire.ts";
 
-/** What is known of a subagent besides its events. */
+/** Facts about a subagent that come from the thread's state. */
 export interface KnownAgent {
   readonly call_id: string;
   readonly id?: string;
@@ -18,7 +18,7 @@ export interface KnownAgent {
   readonly summary?: string;
 }
 
-/** The error of a call that waited for a person, who wrote a message instead: no failure. As the server says it. */
+/** The server's error text for a call that a new message from the user withdrew. The page does not show it as a failure. */
 const WITHDRAWN = "Interrupted: a new message came before this call was run.";
 
 export type LaneFold = ReturnType<typeof createLane>;
@@ -28,15 +28,15 @@ export function createLane(lane: Lane, tools: LaneTools) {
   const list = createCellList(lane, touch);
   const calls = createToolCells(list, tools);
   const said = createModelMessages(list, calls, tools);
-  /** The ids of the thread's messages, in its order. */
+  /** The ids of the thread's messages, in order. */
   const seen = new Set<string>();
   const agents = new Map<string, AgentCell>();
   const agentIds = new Map<string, AgentCell>();
 
-  /** The time of the event that is applied. */
+  /** The time of the event that is being applied. */
   let at: string | undefined;
 
-  /** False if the thread's message is shown already. */
+  /** Returns false if the page already shows the message. */
   function isNew({ id }: Message): boolean {
     const isNew = !seen.has(id);
     seen.add(id);
@@ -76,7 +76,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     reader.see(event);
   }
 
-  /** The card of a subagent; a new one is put into that of its call. */
+  /** Returns the card of a subagent. Adds a new card to the tool call that started the subagent. */
   function agent(thread: string, known: KnownAgent): AgentCell {
     const { name, agent: of, status, summary } = known;
     let cell = agents.get(thread);
@@ -103,7 +103,7 @@ export function createLane(lane: Lane, tools: LaneTools) {
     return cell;
   }
 
-  /** It may come again. */
+  /** Forgets the cell, because the same call can reappear after a rewind. */
   function forget(cell: Cell): void {
     if (cell.kind === "tool") calls.forget(cell);
     for (const below of cell.kind === "tool" ? cell.agents : [cell])
@@ -115,10 +115,10 @@ export function createLane(lane: Lane, tools: LaneTools) {
     apply,
     message: (message: Message) => apply({ event: "on_message", data: { message } }),
     agent,
-    /** By its id in the paths of its events. */
+    /** Finds a subagent by the id that its events have in their path. */
     agentOf: (id: string) => agentIds.get(id),
     note: (note: Note) => void list.add({ kind: "note", key: newKey(), ...note }),
-    /** Drops a message of the user and all that follows it. */
+    /** Removes a user message and everything after it. */
     cut(id: string): void {
       const dropped = list.cut(id);
       if (dropped.length === 0) return;
@@ -129,10 +129,10 @@ export function createLane(lane: Lane, tools: LaneTools) {
         said.forget(gone);
       }
     },
-    /** All of them, or those with this reason. */
+    /** Removes all notes, or only those with this reason. */
     removeNotes: (reason?: string) =>
       list.remove((cell) => cell.kind === "note" && (reason === undefined || cell.reason === reason)),
-    /** Nothing continues: what has not ended waits, or was stopped. */
+    /** Call it when no run continues: open cells wait, or were stopped. */
     settle(state: "waits" | "stopped"): void {
       said.stop();
       calls.settle(state);

@@ -1,5 +1,5 @@
-// The methods that are one request and its reply. Each throws `ProblemError` when the server refuses, `ConnectionLost` when
-// there is no reply, and the reason of `signal`.
+// Methods that send one request and return its response. Each throws `ProblemError` when the server refuses, `ConnectionLost`
+// when no response arrives, and the reason of `signal`.
 
 import { adminMethods } from "./admin-methods.ts";
 import { ProblemError } from "./connection.ts";
@@ -9,17 +9,20 @@ import type { FileEntry, Interrupt, Part, RememberedRule } from "./wire.ts";
 type Signal = AbortSignal | undefined;
 type Rule = Body<"POST /agents/{name}/permissions">;
 
-/** Of a backend: the agent whose it is; default: the first agent. */
+/** The agent whose backend to use; default: the first agent. */
 export interface OfAgent {
   readonly agent?: string | undefined;
 }
 export interface ReadOptions extends OfAgent {
-  /** The first and the last byte; without `last`, to the end. */
+  /** First and last byte to read, both included. Without `last`, reads to the end. */
   readonly range?: { readonly first: number; readonly last?: number };
 }
 
 export interface WriteOptions extends OfAgent {
-  /** Of a read: write only if the file is still that version; null: only if there is none. Default: in any case. */
+  /**
+   * Version from an earlier read: writes only if the file still has that version. `null` writes only if the file does not
+   * exist. By default the file is always written.
+   */
   readonly version?: string | null | undefined;
 }
 export interface ReadFile {
@@ -32,19 +35,19 @@ const ifVersion = (version: string | null): Readonly<Record<string, string>> =>
 
 export function createMethods({ call, open }: Requests) {
   return {
-    /** Who is asking, with which scopes, and how the server knows. */
+    /** Returns the current user, their scopes and how the server authenticates them. */
     me: (signal?: Signal) => call("GET /me", {}, signal),
-    /** How the server learns who is asking, and where people sign in. Needs no credentials. */
+    /** Returns how this server authenticates users and where they sign in. Requires no credentials. */
     signInOptions: (signal?: Signal) => call("GET /sign-in", {}, signal),
     usage: (query: Query<"GET /usage"> = {}, signal?: Signal) => call("GET /usage", { query }, signal),
-    /** The server's version. Needs no credentials. */
+    /** Returns the server's version. Requires no credentials. */
     health: (signal?: Signal) => call("GET /health", {}, signal),
-    /** Throws `ProblemError` while the server cannot serve. Needs no credentials. */
+    /** Throws `ProblemError` while the server cannot serve requests. Requires no credentials. */
     ready: (signal?: Signal) => call("GET /ready", {}, signal),
-    /** For an `EventSource`, which cannot send headers. `path` is that of a stream, such as `/events`. */
+    /** Creates a ticket for an `EventSource`, which cannot send headers. `path` is the path of a stream, such as `/events`. */
     ticket: (path: string, signal?: Signal) => call("POST /tickets", { body: { path } }, signal),
 
-    /** The open interrupts of a thread; empty when there is no such thread. */
+    /** Lists the open interrupts of a thread. Returns an empty list if the thread does not exist. */
     async interrupts(threadId: string, signal?: Signal): Promise<Interrupt[]> {
       try {
         return (await call("GET /threads/{thread_id}/interrupts", { path: { thread_id: threadId } }, signal))
@@ -54,18 +57,18 @@ export function createMethods({ call, open }: Requests) {
         throw error;
       }
     },
-    /** The open interrupts of all threads. A page may be empty and have a `next_cursor`. */
+    /** Lists the open interrupts of all threads. A page can be empty and still have a `next_cursor`. */
     openInterrupts: (query: Query<"GET /interrupts"> = {}, signal?: Signal) =>
       call("GET /interrupts", { query }, signal),
 
-    /** Stops a run: `cancel` now, `interrupt` after its current step. */
+    /** Stops a run: `cancel` stops it now, `interrupt` after its current step. */
     stop: (threadId: string, runId: string, mode: "cancel" | "interrupt" = "cancel", signal?: Signal) =>
       call(
         "POST /threads/{thread_id}/runs/{run_id}/cancel",
         { path: { thread_id: threadId, run_id: runId }, body: { mode } },
         signal,
       ),
-    /** Adds a user message to a run that is running, for its next model call. Throws `run_not_active`. */
+    /** Adds a user message to a running run; its next model call reads it. Throws `run_not_active`. */
     steer: (threadId: string, runId: string, content: string | readonly Part[], signal?: Signal) =>
       call(
         "POST /threads/{thread_id}/runs/{run_id}/messages",
@@ -86,7 +89,7 @@ export function createMethods({ call, open }: Requests) {
   };
 }
 
-/** A thread that a user of the tenant shares. */
+/** Identifies a thread that a user of the tenant shares. */
 export interface SharedPlace {
   readonly user: string;
   readonly thread: string;
@@ -102,7 +105,7 @@ function shareMethods({ call }: Pick<Requests, "call">) {
     /** Lets users of the tenant read the thread. */
     create: (threadId: string, share: Body<"POST /threads/{thread_id}/shares"> = {}, signal?: Signal) =>
       call("POST /threads/{thread_id}/shares", { ...of(threadId), body: share }, signal),
-    /** Those that have not ended, newest first. */
+    /** Lists the active shares, newest first. */
     of: async (threadId: string, signal?: Signal) =>
       (await call("GET /threads/{thread_id}/shares", of(threadId), signal)).items,
     end: (threadId: string, shareId: string, signal?: Signal) =>
@@ -111,10 +114,10 @@ function shareMethods({ call }: Pick<Requests, "call">) {
         { path: { thread_id: threadId, share_id: shareId } },
         signal,
       ),
-    /** Throws `ProblemError` 404 once it has ended. */
+    /** Reads a shared thread. Throws `ProblemError` 404 after the share has ended. */
     get: (place: SharedPlace, signal?: Signal) =>
       call("GET /shared/{user}/{thread_id}/{share_id}", at(place), signal),
-    /** Oldest first. */
+    /** Lists the messages, oldest first. */
     messages: (
       place: SharedPlace,
       query: Query<"GET /shared/{user}/{thread_id}/{share_id}/messages"> = {},
@@ -128,10 +131,10 @@ function feedbackMethods({ call }: Pick<Requests, "call">) {
     path: { thread_id: threadId, message_id: messageId },
   });
   return {
-    /** The rated answers of a thread, last changed first. */
+    /** Lists the ratings of a thread's answers, most recent change first. */
     of: async (threadId: string, signal?: Signal) =>
       (await call("GET /threads/{thread_id}/feedback", { path: { thread_id: threadId } }, signal)).items,
-    /** Rates an answer, in place of what was said of it before. */
+    /** Rates an answer. Replaces its earlier rating. */
     put: (
       threadId: string,
       messageId: string,
@@ -151,15 +154,15 @@ function feedbackMethods({ call }: Pick<Requests, "call">) {
 function threadMethods({ call }: Pick<Requests, "call">) {
   const of = (threadId: string) => ({ path: { thread_id: threadId } });
   return {
-    /** Last changed first. */
+    /** Lists threads, most recent change first. */
     list: (query: Query<"GET /threads"> = {}, signal?: Signal) => call("GET /threads", { query }, signal),
     create: (thread: Body<"POST /threads"> = {}, signal?: Signal) =>
       call("POST /threads", { body: thread }, signal),
     get: (threadId: string, signal?: Signal) => call("GET /threads/{thread_id}", of(threadId), signal),
-    /** Messages, todos, files and status. */
+    /** Returns the messages, todos, files and status. */
     state: (threadId: string, signal?: Signal) =>
       call("GET /threads/{thread_id}/state", of(threadId), signal),
-    /** Oldest first. */
+    /** Lists the messages, oldest first. */
     messages: (threadId: string, query: Query<"GET /threads/{thread_id}/messages"> = {}, signal?: Signal) =>
       call("GET /threads/{thread_id}/messages", { ...of(threadId), query }, signal),
     rename: (threadId: string, title: string, signal?: Signal) =>
@@ -170,18 +173,18 @@ function threadMethods({ call }: Pick<Requests, "call">) {
     /** Asks a model for a title, and sets it. */
     suggestTitle: (threadId: string, signal?: Signal) =>
       call("POST /threads/{thread_id}/title", { ...of(threadId), body: {} }, signal),
-    /** With its runs and its subagents' threads. */
+    /** Deletes the thread, its runs and the threads of its subagents. */
     delete: (threadId: string, signal?: Signal) => call("DELETE /threads/{thread_id}", of(threadId), signal),
-    /** Deletes its messages and state, and keeps the thread. */
+    /** Deletes the thread's messages and state, but keeps the thread. */
     clear: (threadId: string, signal?: Signal) =>
       call("DELETE /threads/{thread_id}/messages", of(threadId), signal),
-    /** A new thread with the messages up to one of them. */
+    /** Creates a thread that starts with a copy of the messages up to one of them. */
     fork: (threadId: string, options: Body<"POST /threads/{thread_id}/fork"> = {}, signal?: Signal) =>
       call("POST /threads/{thread_id}/fork", { ...of(threadId), body: options }, signal),
-    /** Its branches, newest first: what it held before messages were replaced. Each is a thread. */
+    /** Lists the thread's branches, newest first. A branch is a thread with messages that were replaced. */
     branches: async (threadId: string, signal?: Signal) =>
       (await call("GET /threads/{thread_id}/branches", of(threadId), signal)).items,
-    /** Brings a branch back. What the thread has in its place becomes a branch. */
+    /** Restores a branch. The messages that it replaces become a branch. */
     restore: (threadId: string, branchId: string, signal?: Signal) =>
       call(
         "POST /threads/{thread_id}/branches/{branch_id}/restore",
@@ -196,16 +199,16 @@ function threadMethods({ call }: Pick<Requests, "call">) {
 function runMethods({ call }: Pick<Requests, "call">) {
   const at = (threadId: string, runId: string) => ({ path: { thread_id: threadId, run_id: runId } });
   return {
-    /** Of all threads, newest first. */
+    /** Lists the runs of all threads, newest first. */
     list: (query: Query<"GET /runs"> = {}, signal?: Signal) => call("GET /runs", { query }, signal),
-    /** Of a thread, newest first. */
+    /** Lists the runs of a thread, newest first. */
     of: (threadId: string, query: Query<"GET /threads/{thread_id}/runs"> = {}, signal?: Signal) =>
       call("GET /threads/{thread_id}/runs", { path: { thread_id: threadId }, query }, signal),
     get: (threadId: string, runId: string, signal?: Signal) =>
       call("GET /threads/{thread_id}/runs/{run_id}", at(threadId, runId), signal),
     trace: (threadId: string, runId: string, signal?: Signal) =>
       call("GET /threads/{thread_id}/runs/{run_id}/trace", at(threadId, runId), signal),
-    /** What the model was sent in the run's `n`th own model call, as the trace numbers them. Throws `not_recorded`. */
+    /** Returns the request of the run's `n`th own model call, numbered as in the trace. Throws `not_recorded`. */
     request: (threadId: string, runId: string, n: number, signal?: Signal) =>
       call(
         "GET /threads/{thread_id}/runs/{run_id}/requests/{n}",
@@ -220,14 +223,14 @@ function agentMethods({ call }: Pick<Requests, "call">) {
   return {
     list: async (signal?: Signal) => (await call("GET /agents", {}, signal)).items,
     get: (name: string, signal?: Signal) => call("GET /agents/{name}", of(name), signal),
-    /** The tools that your runs offer the agent's model, sorted by name. */
+    /** Lists the tools that your runs offer to the agent's model, sorted by name. */
     tools: async (name: string, signal?: Signal) =>
       (await call("GET /agents/{name}/tools", of(name), signal)).items,
-    /** The blocks of its system prompt, for those who manage the tenant or the server. */
+    /** Returns the blocks of the agent's system prompt. Requires the scope `admin` or `operator`. */
     prompt: async (name: string, signal?: Signal) =>
       (await call("GET /agents/{name}/prompt", of(name), signal)).items,
     overrides: (name: string, signal?: Signal) => call("GET /agents/{name}/overrides", of(name), signal),
-    /** Merged into your overrides; null removes one. */
+    /** Merges changes into your overrides. `null` removes an override. */
     setOverrides: (name: string, changes: Body<"PATCH /agents/{name}/overrides">, signal?: Signal) =>
       call("PATCH /agents/{name}/overrides", { ...of(name), body: changes }, signal),
     deleteOverrides: (name: string, signal?: Signal) =>
@@ -237,18 +240,18 @@ function agentMethods({ call }: Pick<Requests, "call">) {
 
 function toolMethods({ call }: Pick<Requests, "call">) {
   return {
-    /** By name. */
+    /** Lists tools, sorted by name. */
     list: (query: Query<"GET /tools"> = {}, signal?: Signal) => call("GET /tools", { query }, signal),
-    /** Registers a tool, or replaces the one of the same name. The reply alone has the secret. */
+    /** Registers a tool, or replaces the tool of the same name. Only this response contains the secret. */
     put: (tool: Body<"POST /tools">, signal?: Signal) => call("POST /tools", { body: tool }, signal),
-    /** Changes a tool, which keeps its secret. Headers are merged into those that it has. */
+    /** Changes a tool; its secret stays the same. New headers are merged into its headers. */
     change: (name: string, changes: Body<"PATCH /tools/{name}">, signal?: Signal) =>
       call("PATCH /tools/{name}", { path: { name }, body: changes }, signal),
     delete: (name: string, signal?: Signal) => call("DELETE /tools/{name}", { path: { name } }, signal),
-    /** Calls its endpoint once, without a run. */
+    /** Calls the tool's endpoint once, outside a run. */
     try: (name: string, args: Body<"POST /tools/{name}/try">["args"] = {}, signal?: Signal) =>
       call("POST /tools/{name}/try", { path: { name }, body: { args } }, signal),
-    /** Delivers the result of a deferred call, with the token of the address that came with the call. */
+    /** Delivers the result of a deferred call, with the token from the URL that came with the call. */
     deliver: (token: string, result: Body<"POST /tool-results/{token}">, signal?: Signal) =>
       call("POST /tool-results/{token}", { path: { token }, body: result }, signal),
   };
@@ -261,13 +264,13 @@ function permissionMethods({ call }: Pick<Requests, "call">) {
   return {
     ofThread: (threadId: string, signal?: Signal): Promise<RememberedRule[]> =>
       itemsOf(call("GET /threads/{thread_id}/permissions", thread(threadId), signal)),
-    /** Your own, in all threads with the agent. */
+    /** Lists your rules for all your threads with the agent. */
     ofAgent: (name: string, signal?: Signal): Promise<RememberedRule[]> =>
       itemsOf(call("GET /agents/{name}/permissions", agent(name), signal)),
-    /** Replaces a rule with the same id. */
+    /** Adds a rule. Replaces a rule with the same id. */
     addToThread: (threadId: string, rule: Rule, signal?: Signal) =>
       call("POST /threads/{thread_id}/permissions", { ...thread(threadId), body: rule }, signal),
-    /** Replaces a rule with the same id. */
+    /** Adds a rule. Replaces a rule with the same id. */
     addToAgent: (name: string, rule: Rule, signal?: Signal) =>
       call("POST /agents/{name}/permissions", { ...agent(name), body: rule }, signal),
     removeFromThread: (threadId: string, id: string, signal?: Signal) =>
@@ -283,28 +286,28 @@ function permissionMethods({ call }: Pick<Requests, "call">) {
 function backendMethods({ call }: Pick<Requests, "call">) {
   const of = (agent: string | undefined) => ({ query: { agent } });
   return {
-    /** Starts nothing. */
+    /** Returns the status of the backend without starting it. */
     status: (agent?: string, signal?: Signal) => call("GET /backend", of(agent), signal),
     start: (agent?: string, signal?: Signal) => call("POST /backend/start", of(agent), signal),
-    /** Its files stay. */
+    /** Stops the backend. Its files remain. */
     stop: (agent?: string, signal?: Signal) => call("POST /backend/stop", of(agent), signal),
     restart: (agent?: string, signal?: Signal) => call("POST /backend/restart", of(agent), signal),
   };
 }
 
-/** Paths are relative to the workspace. */
+/** Methods for the files of a workspace. Paths are relative to it. */
 function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
   const at = (path: string, agent: string | undefined) => ({ path: { path }, query: { agent } });
   return {
-    /** The entries of a folder; default: the workspace. */
+    /** Lists the entries of a folder; default: the whole workspace. */
     async list(path = "", { agent }: OfAgent = {}, signal?: Signal): Promise<FileEntry[]> {
       return (await call("GET /backend/files/{path}", at(path, agent), signal)).items;
     },
-    /** The bytes of a file, or some of them. Throws `invalid_request` for a folder. */
+    /** Reads a file, or a range of its bytes. Throws `invalid_request` for a folder. */
     async read(path: string, options: ReadOptions = {}, signal?: Signal): Promise<Blob> {
       return (await this.readVersion(path, options, signal)).bytes;
     },
-    /** The same, with the version that a later `write` may name. */
+    /** Reads a file, with the version to pass to a later `write`. */
     async readVersion(path: string, { agent, range }: ReadOptions = {}, signal?: Signal): Promise<ReadFile> {
       const bytes = range && `bytes=${range.first}-${range.last ?? ""}`;
       const extra = bytes === undefined ? {} : { headers: { range: bytes } };
@@ -312,9 +315,12 @@ function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
       if (!connection.headers.get("content-type")?.startsWith("application/json"))
         return { version: connection.headers.get("etag") ?? "", bytes: await connection.blob() };
       connection.close();
-      throw new ProblemError(400, { code: "invalid_request", detail: `\`${path}\` is a folder.` });
+      throw new ProblemError(400, {
+        code: "invalid_request",
+        detail: `\`${path}\` is a folder, not a file.`,
+      });
     },
-    /** Replaces the file as a whole. Throws `precondition_failed` when it is another version than `version`. */
+    /** Replaces the whole file. Throws `precondition_failed` when the file no longer has `version`. */
     write: (
       path: string,
       content: Blob | Uint8Array<ArrayBuffer> | ArrayBuffer | string,
@@ -324,7 +330,7 @@ function fileMethods({ call, open }: Pick<Requests, "call" | "open">) {
       const headers = version === undefined ? {} : ifVersion(version);
       return call("PUT /backend/files/{path}", at(path, agent), signal, { bytes: content, headers });
     },
-    /** A folder with everything in it. */
+    /** Deletes a file, or a folder with its contents. */
     delete: (path: string, { agent }: OfAgent = {}, signal?: Signal) =>
       call("DELETE /backend/files/{path}", at(path, agent), signal),
   };

@@ -1,4 +1,4 @@
-// The model's messages in a lane: their deltas as they come, then each message as the thread has it.
+// The model's messages in a lane: first built from deltas, then replaced by the thread's message.
 
 import type { CallDelta, PartKind } from "../protocol/agent-reader.ts";
 import type { CellList, LaneTools } from "./cell-list.ts";
@@ -13,14 +13,14 @@ import {
 import type { ToolCells } from "./tool-cells.ts";
 import type { Message } from "./wire.ts";
 
-/** As far as it is there. */
+/** A message, as far as it has arrived. */
 interface ModelMessage {
   readonly id: string;
   thought?: ThoughtCell;
   text?: TextCell;
-  /** By their place in the message. */
+  /** Calls, by their index in the message. */
   readonly calls: Map<number, ToolCell>;
-  /** It is in the thread: its deltas, when they come again, change nothing. */
+  /** The thread contains the message, so replayed deltas change nothing. */
   isKept: boolean;
   thoughtSince?: number;
 }
@@ -81,12 +81,15 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
     touch(cell);
   }
 
-  /** A delta of a message whose beginning was not seen is dropped: the thread has the message, or will have it. */
+  /**
+   * Returns the message to extend. Deltas of a message whose start was missed are dropped: the thread has it, or will have
+   * it.
+   */
   const written = (): ModelMessage | undefined => (open?.isKept ? undefined : open);
 
   return {
     begin(id: string): void {
-      // What failed before is tried again.
+      // The model call is retried: discard the messages of failed attempts.
       for (const tried of [...known.values()]) if (!tried.isKept) discard(tried);
       open = messageOf(id);
     },
@@ -124,7 +127,7 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       if (message && !message.isKept) discard(message);
     },
 
-    /** What is in the thread replaces what the deltas have built. */
+    /** Replaces the cells that were built from deltas by the thread's message. */
     keep(message: AssistantMessage): void {
       const { id } = message;
       if (known.get(id)?.isKept) return;
@@ -136,10 +139,10 @@ export function createModelMessages(list: CellList, calls: ToolCells, { touch, n
       list.replace(partsOf(streamed), partsOf(kept));
     },
 
-    /** Its message was dropped from the thread. */
+    /** Call it when the thread has dropped the message. */
     forget: (id: string) => void known.delete(id),
 
-    /** Nothing continues. */
+    /** Call it when no run continues. */
     stop(): void {
       open = undefined;
       for (const { thought, text } of known.values())

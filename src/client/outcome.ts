@@ -1,11 +1,12 @@
-// How a run ended, as a person would say it: a pure rule that every list, head and announcement shares.
+// Decides how a run ended, in the terms that a person would use. Every list, header and notification uses this function.
 
 import { type End, kindOfEnd } from "../protocol/end.ts";
 import type { Run } from "./wire.ts";
 
 /**
- * `waits`: something that it asked is open. `answered`: it asked, and another run continued. `stopped`: by a person, at once
- * or after a step. `empty`: the model said nothing. `cut`: the answer ends at the limit of its tokens.
+ * `waits`: a question of the run is open. `answered`: the run asked a question, and another run continued. `stopped`: a
+ * person stopped it, at once or after a step. `empty`: the model wrote nothing. `cut`: the answer ends at the model's token
+ * limit.
  */
 export type Outcome =
   | "queued"
@@ -19,15 +20,15 @@ export type Outcome =
   | "done";
 
 export interface Ending extends Pick<Run, "status" | "stop_reason"> {
-  /** What its last event says of its end. */
+  /** The message of the run's last event about its end. */
   readonly message?: string | undefined;
   readonly details?: Run["details"] | undefined;
   readonly usage?: Run["usage"] | undefined;
-  /** Whether the run ended without an answer. Absent: as its usage says. */
+  /** True when the run ended without an answer. When absent, `usage` decides. */
   readonly isEmpty?: boolean | undefined;
 }
 
-/** `isAsking`: whether an interrupt of the run is open. */
+/** `isAsking`: the run has an open interrupt. */
 export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
   switch (run.status) {
     case "pending":
@@ -42,7 +43,7 @@ export function outcomeOf(run: Ending, isAsking: boolean): Outcome {
   }
 }
 
-/** The outcome of a run that has ended. A run that waited counts as answered, because its result has come since. */
+/** The outcome of a run that has ended. A run that waited counts as answered, because its result has since arrived. */
 const ENDED = {
   asks: "waits",
   waits: "answered",

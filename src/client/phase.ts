@@ -1,4 +1,4 @@
-// The phase of a run, for front ends: a separate module without dependencies.
+// The phase of a run for front ends, as a separate module without dependencies.
 
 import { phaseOf as phase, trackPhase as track } from "../protocol/phase.ts";
 import type { Phase, StreamEvent } from "./wire.ts";
@@ -6,8 +6,8 @@ import type { Phase, StreamEvent } from "./wire.ts";
 export type { Phase } from "./wire.ts";
 export type PhaseName = Phase["name"];
 
-/** After these events of one run: all of them, or the last ones. */
+/** Returns the phase after these events of one run: all of its events, or the last ones. */
 export const phaseOf: (events: Iterable<StreamEvent>) => Phase = phase;
 
-/** To be called with each event of a run as it comes; returns the phase after it. */
+/** Returns a function to call with each event of a run in order. It returns the phase after that event. */
 export const trackPhase: () => (event: StreamEvent) => Phase = track;

@@ -1,11 +1,11 @@
-// Requests to the native API: the address, the headers, and what comes back, typed by operation.
+// Sends requests to the native API: builds the URL and headers, and types the response by operation.
 
 import { type Connection, connect, ProblemError } from "./connection.ts";
 import type { Operations } from "./wire.ts";
 
 export type ClientHeaders = Readonly<Record<string, string>>;
 
-/** Given the refusal of its last headers, if they were refused, it can get new ones. */
+/** Returns the headers of the next request. After a 401 it gets the refusal and can return new ones. */
 export type HeadersFunction = (refusal?: ProblemError) => ClientHeaders | Promise<ClientHeaders>;
 
 export interface RequestOptions {
@@ -16,7 +16,7 @@ export interface RequestOptions {
 }
 
 export type Operation = keyof Operations;
-/** What is sent: the client changes nothing of it. */
+/** Makes a request type read-only: the client never changes what you pass. */
 export type Sent<T> = unknown extends T ? T : T extends object ? { readonly [K in keyof T]: Sent<T[K]> } : T;
 export type Body<K extends Operation> = Operations[K] extends { body: infer B } ? Sent<B> : never;
 export type Query<K extends Operation> = Operations[K] extends { query: infer Q } ? Readonly<Q> : never;
@@ -26,23 +26,23 @@ export type Input<K extends Operation> = Sent<Omit<Operations[K], "answer" | "bo
   readonly body?: Body<K>;
 };
 
-/** Of one request, beyond the operation. */
+/** Additions to one request, besides those of its operation. */
 export interface Extra {
   readonly headers?: ClientHeaders;
-  /** In place of JSON. */
+  /** The body, instead of JSON. */
   readonly bytes?: NonNullable<RequestInit["body"]>;
 }
 
 export type Requests = ReturnType<typeof createRequests>;
 
-/** How long these may be silent: they wait until a sandbox has started, for a model, or until much is deleted. */
+/** Maximum silence of slow operations. They wait until a sandbox starts, a model answers, or a large deletion ends. */
 const SLOW_MS = 180_000;
 const SLOW = /^\w+ (?:\/backend\/|\/threads\/\{thread_id\}\/title)|^(?:DELETE|POST) \/admin\//;
 
 export function createRequests({ base, headers, fetch: send, silenceMs }: RequestOptions) {
   /**
-   * Throws `ProblemError`, `ConnectionLost`, or the reason of `signal`. Asks once more after a 401, when a function gives
-   * other headers for it. The caller reads or closes the connection.
+   * Throws `ProblemError`, `ConnectionLost`, or the reason of `signal`. After a 401 it retries once if the headers function
+   * returns different headers. The caller reads or closes the connection.
    */
   async function open<K extends Operation>(
     operation: K,
@@ -72,10 +72,10 @@ export function createRequests({ base, headers, fetch: send, silenceMs }: Reques
 
   return {
     open,
-    /** Whether the credentials come from a function, which may have newer ones. */
+    /** True when a function provides the credentials, because it may provide newer ones. */
     isRenewed: typeof headers === "function",
 
-    /** Throws as `open`. */
+    /** Sends a request and returns its JSON. Throws like `open`. */
     async call<K extends Operation>(
       operation: K,
       input: Input<K>,
@@ -95,7 +95,7 @@ interface Parts {
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
 }
 
-/** Throws `TypeError` for a name that would lead to another address. */
+/** Throws `TypeError` for a name that would lead to another URL. */
 function addressOf(template: string, { path = {}, query = {} }: Parts): string {
   const place = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = path[name] ?? "";
@@ -108,11 +108,11 @@ function addressOf(template: string, { path = {}, query = {} }: Parts): string {
 
 function assertNamed(name: string, value: string): string {
   if (value !== "") return value;
-  throw new TypeError(`\`${name}\` is empty.`);
+  throw new TypeError(`\`${name}\` must not be empty.`);
 }
 
-/** A URL has no way to write these two as names. */
+/** A URL cannot contain `.` or `..` as a path segment. */
 function segment(name: string): string {
   if (name !== "." && name !== "..") return encodeURIComponent(name);
-  throw new TypeError(`\`${name}\` cannot be a part of an address.`);
+  throw new TypeError(`\`${name}\` cannot be a name in a URL.`);
 }

@@ -1,11 +1,11 @@
-// What happens after a failed attempt: a pause and another one, or the end. And what that says about the connection.
+// Decides what follows a failed attempt: a pause and a retry, or an error. Reports the state of the connection.
 
 import { ConnectionLost, ProblemError } from "./connection.ts";
 
 const FIRST_PAUSE_MS = 100;
-/** A rate limit that ends within this time is waited for; a longer one (a daily budget) is thrown. */
+/** Longest rate limit to wait for. A longer one, such as a daily budget, is thrown. */
 const LONGEST_LIMIT_MS = 60_000;
-/** The longest delay of `setTimeout`, 24 days. */
+/** Longest delay of `setTimeout`: about 24 days. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 export type ConnectionState = "live" | "reconnecting";
@@ -14,19 +14,19 @@ export interface RetryOptions {
   readonly longestPauseMs: number;
   readonly onRetry: ((reason: Error, attempt: number, delayMs: number) => void) | undefined;
   readonly onConnection: ((state: ConnectionState) => void) | undefined;
-  /** Whether expired credentials are worth another attempt. */
+  /** True when expired credentials are worth a retry, because a function provides new ones. */
   readonly isRenewed: boolean;
 }
 
-/** The attempts at one thing. */
+/** The attempts of one request or stream. */
 export interface Retries {
-  /** The server responds. */
+  /** Call it when the server responds. */
   reached(): void;
-  /** Something came of it: the next failure is a first one. */
+  /** Call it when an attempt makes progress. The next failure counts as the first one. */
   moved(): void;
-  /** Pauses. Throws `error` when another attempt cannot help, and the reason of the signal. */
+  /** Pauses before the next attempt. Throws `error` when a retry cannot help, and the reason of the signal when it aborts. */
   failed(error: unknown): Promise<void>;
-  /** No more attempts. */
+  /** Call it after the last attempt. */
   ended(): void;
 }
 
@@ -43,7 +43,7 @@ export function createRetries({ longestPauseMs, onRetry, onConnection, isRenewed
     onConnection?.(state);
   };
 
-  /** `onState` is called with each change of these attempts alone. */
+  /** `onState` is called with each change of state of these attempts. */
   return (signal?: AbortSignal, onState?: (state: ConnectionState) => void): Retries => {
     const id = Symbol("attempts");
     let attempt = 1;
@@ -79,7 +79,7 @@ const hasExpired = (error: unknown): error is ProblemError =>
 
 const UNAVAILABLE: readonly number[] = [502, 503, 504];
 
-/** Whether a retry may succeed: a network error, a restarting server, or a rate limit that ends soon. */
+/** Returns whether a retry may succeed: after a network error, a server restart, or a rate limit that ends soon. */
 function isTransient(error: unknown): error is Error {
   if (error instanceof ConnectionLost) return true;
   if (!(error instanceof ProblemError)) return false;
@@ -88,14 +88,14 @@ function isTransient(error: unknown): error is Error {
     : UNAVAILABLE.includes(error.status);
 }
 
-/** Exponential backoff with full jitter, so that clients of one server do not return at the same moment. */
+/** Exponential backoff with full jitter, so that the clients of one server do not reconnect at the same moment. */
 function delayAfter(reason: Error, attempt: number, longest: number): number {
   const asked = reason instanceof ProblemError ? (reason.retryAfterMs ?? 0) : 0;
   const jitter = Math.random() * Math.min(longest, FIRST_PAUSE_MS * 2 ** (attempt - 1));
   return Math.min(asked + jitter, LONGEST_TIMER_MS);
 }
 
-/** Throws the reason of `signal` when it aborts. */
+/** Waits `ms` milliseconds. Throws the reason of `signal` when it aborts. */
 export async function pause(ms: number, signal?: AbortSignal): Promise<void> {
   signal?.throwIfAborted();
   let end = () => {};

@@ -1,4 +1,4 @@
-// Event streams, followed across lost connections: of a run that is started, of a run, of a thread, of the user.
+// Follows event streams across lost connections: a run that it starts, an existing run, a thread, or the user's changes.
 
 import { trackEnd } from "../protocol/end.ts";
 import { assertType, type Connection, ConnectionLost, ProblemError } from "./connection.ts";
@@ -7,39 +7,48 @@ import type { Extra, Input, Operation, Requests } from "./requests.ts";
 import type { ConnectionState, RetriesFor } from "./retries.ts";
 import type { Run, StreamEvent, UserEvent } from "./wire.ts";
 
-/** Of a run that the call starts. */
+/** Options for following a run that the call starts. */
 export interface FollowOptions {
-  /** Called once, with the id of the run that the server has started: before its first event, also while it waits for a slot. */
+  /** Called once with the id of the started run, before its first event; also while the run waits for a slot. */
   readonly onStarted?: (runId: string) => void;
   /**
-   * What is followed; default: the run. `turn`: also the run that continues it once the result of a deferred tool call
-   * has arrived. A new message ends the turn instead.
+   * The unit to follow; the default is `run`. `turn` also follows the run that continues after a deferred tool call gets its
+   * result. A new message ends the turn.
    */
   readonly unit?: "run" | "turn";
 }
 
-/** Of events that are in a log. */
+/** Options for reading events that the server keeps in a log. */
 export interface CursorOptions {
-  /** The cursor of the last event that is known; the next one comes first. */
+  /** Cursor of the last event that you have. The stream starts with the next event. */
   readonly after?: string | undefined;
-  /** Called before each event, with its cursor: who comes back with it as `after`, also after a reload, misses nothing. */
+  /**
+   * Called with the cursor of each event, before the event. Pass that cursor as `after` later, even after a page reload, to
+   * continue without missing an event.
+   */
   readonly onCursor?: (cursor: string) => void;
   /**
-   * Called when events may have been missed: they are no longer kept, or the connection was lost before the first one. What is
-   * shown must be read again; newer events follow.
+   * Called when you may have missed events: the server no longer keeps them, or the connection was lost before the first
+   * event. Read the displayed data from the server again; newer events follow.
    */
   readonly onReset?: () => void;
-  /** As the client's, for this stream alone. What is read once it is `live` misses nothing of what comes. */
+  /**
+   * Like the client's `onConnection`, for this stream only. Data that you read after `live` misses none of the events that
+   * follow.
+   */
   readonly onConnection?: (state: ConnectionState) => void;
 }
 
 export interface ChangesOptions {
-  /** Called with each connection, and when events were dropped: what came before is not sent again, so read it. */
+  /**
+   * Called after each connect, and after the server dropped events. The server does not resend earlier changes, so read the
+   * current data.
+   */
   readonly onConnected?: () => void;
 }
 
 export interface StartOptions {
-  /** A repeat with the same key starts no second run. Default: a new key, which holds for the attempts of this call. */
+  /** A second request with the same key starts no second run. By default each call uses a new key for all of its attempts. */
   readonly idempotencyKey?: string;
 }
 
@@ -48,7 +57,7 @@ type Start = "POST /threads/{thread_id}/runs" | "POST /threads/{thread_id}/runs/
 export function createStreams(requests: Requests, retriesFor: RetriesFor) {
   const { open, call } = requests;
   return {
-    /** Repeats the POST with the same idempotency key until the server responds, then follows the run. */
+    /** Retries the POST with the same idempotency key until the server responds, then follows the run. */
     startAndFollow: <K extends Start>(
       operation: K,
       input: Input<K>,
@@ -56,7 +65,7 @@ export function createStreams(requests: Requests, retriesFor: RetriesFor) {
       options?: FollowOptions,
     ) => startAndFollow(requests, retriesFor, { operation, input, signal, ...options }),
 
-    /** Repeats the POST with the same idempotency key until the server responds. Does not wait for the run. */
+    /** Retries the POST with the same idempotency key until the server responds. Does not wait for the run. */
     async start<K extends Start>(
       operation: K,
       input: Input<K>,
@@ -88,7 +97,7 @@ export function createStreams(requests: Requests, retriesFor: RetriesFor) {
       let wasConnected = false;
       const connect = async (cursor: string | undefined) => {
         const connection = await open("GET /threads/{thread_id}/events", { path }, signal, at(cursor));
-        // A run may have begun and ended meanwhile.
+        // A run may have begun and ended while the connection was lost.
         if (wasConnected && cursor === undefined) options.onReset?.();
         wasConnected = true;
         return connection;
@@ -160,7 +169,10 @@ async function* startAndFollow<K extends Start>(
   }
 }
 
-/** Ends by itself only when the server says that nothing more comes (204). */
+/**
+ * Reconnects until the caller stops. Ends by itself only when the server responds with 204, which means that no event will
+ * follow.
+ */
 async function* stream(
   retriesFor: RetriesFor,
   connect: (cursor: string | undefined) => Promise<Connection>,
@@ -194,7 +206,7 @@ async function* stream(
   }
 }
 
-/** The events of a log. `isLast` is asked after each one. */
+/** Yields the events of a log until `isLast` returns true for one of them. */
 async function* logged(
   retriesFor: RetriesFor,
   connect: (cursor: string | undefined) => Promise<Connection>,
@@ -212,7 +224,7 @@ async function* logged(
   }
 }
 
-/** Repeats a call until the server responds. */
+/** Retries a call until the server responds. */
 async function patiently<T>(
   retriesFor: RetriesFor,
   attempt: () => Promise<T>,
@@ -239,19 +251,22 @@ const at = (cursor: string | undefined): Extra =>
 
 const isEnd = ({ event }: StreamEvent) => event === "done" || event === "error";
 
-/** To be called with each event in order. True at the end of a run that a deferred result will continue. */
+/**
+ * Returns a function to call with each event in order. It returns true at the end of a run that a deferred result will
+ * continue.
+ */
 function trackWaiting(): (event: StreamEvent) => boolean {
   const track = trackEnd();
   return (event) => track(event)?.as === "waits";
 }
 
-/** The id in the address of a run's events. */
+/** Returns the run id from the URL of the run's events. */
 function runIn(location: string | null): string | undefined {
   const id = location?.split("/").at(-2);
   return id === undefined ? undefined : decodeURIComponent(id);
 }
 
-/** The code and message of the frame with which a stream says that its credentials have ended. */
+/** Reads the code and message of the frame that the server sends when the credentials of a stream expire. */
 function problemIn(data: string): { code: string; detail: string } {
   const { code, message: detail } = (JSON.parse(data) as { data: { code: string; message: string } }).data;
   return { code, detail };
@@ -259,7 +274,7 @@ function problemIn(data: string): { code: string; detail: string } {
 
 const keyed = (key = randomKey()): Extra => ({ headers: { "idempotency-key": key } });
 
-/** Not `crypto.randomUUID`, which pages on plain http do not have; Node 18 has no global `crypto` at all. */
+/** Does not use `crypto.randomUUID`: pages on plain http do not have it, and Node 18 has no global `crypto`. */
 function randomKey(): string {
   const bytes = new Uint8Array(16);
   if (globalThis.crypto) crypto.getRandomValues(bytes);

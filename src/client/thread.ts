@@ -1,4 +1,4 @@
-// A thread as a store for any view library: what `subscribe` and `getSnapshot` give, React's `useSyncExternalStore` takes.
+// A thread as a store for any view library. `subscribe` and `getSnapshot` fit React's `useSyncExternalStore`.
 
 import type { AgentCell, Cell, Lane, RunNow, ThreadView, ToolCell } from "./cells.ts";
 import { type Client, ConnectionLost, ProblemError, type RunOptions, type Sent } from "./client.ts";
@@ -9,9 +9,12 @@ import type { Answer, Part, Run, UserEvent } from "./wire.ts";
 export * from "./cells.ts";
 export { createFold, type Fold, type FoldOptions, type History } from "./fold.ts";
 
-/** A thread at one moment. What has not changed since the last one is the same object. */
+/** A thread at one moment. An unchanged part is the same object as in the previous snapshot. */
 export interface ThreadSnapshot extends Readonly<Pick<ThreadView, "todos" | "asks">> {
-  /** `missing`: there is no such thread, until `send` or another client creates it. `failed`: see `problem`; it is not followed any more. */
+  /**
+   * `missing`: the thread does not exist until `send` or another client creates it. `failed`: the store stopped following
+   * the thread because of `problem`.
+   */
   readonly state: "loading" | "ready" | "missing" | "failed";
   readonly problem?: Error;
   readonly connection: "connecting" | ConnectionState;
@@ -21,27 +24,30 @@ export interface ThreadSnapshot extends Readonly<Pick<ThreadView, "todos" | "ask
 }
 
 export interface ThreadStore {
-  /** Follows the thread while anyone listens. `listener` is called at most 60 times a second. Returns the end of it. */
+  /**
+   * Follows the thread while it has at least one listener. Calls `listener` at most 60 times a second. Returns a function
+   * that unsubscribes.
+   */
   subscribe(listener: () => void): () => void;
   getSnapshot(): ThreadSnapshot;
-  /** Starts a run with a message, as `client.start`. */
+  /** Starts a run with a message, like `client.start`. */
   send(message: string | RunOptions): Promise<Run>;
-  /** Adds a message to the run in progress, for its next model call. Throws `run_not_active`. */
+  /** Adds a message to the run in progress; its next model call reads it. Throws `run_not_active`. */
   steer(content: string | readonly Part[]): Promise<void>;
-  /** Stops the newest run, as `client.stop`. Throws `run_not_active`. */
+  /** Stops the most recent run, like `client.stop`. Throws `run_not_active`. */
   stop(mode?: "cancel" | "interrupt"): Promise<Run>;
-  /** Answers what the thread asks. Throws `interrupt_closed` for what it does not ask. */
+  /** Answers open questions of the thread. Throws `interrupt_closed` when the first answer belongs to no open question. */
   answer(...answers: readonly Sent<Answer>[]): Promise<Run>;
 }
 
-/** A redraw for each event would be too many. */
+/** Minimum time between two calls of the listeners; one call for each event would be too many. */
 const FRAME_MS = 16;
-/** Those that wait in a queue among them. */
+/** Number of recent runs to read. Queued runs are among them. */
 const NEWEST_RUNS = 20;
-/** Between two attempts to read the thread. */
+/** Pause between two attempts to read the thread. */
 const REREAD_MS = 1_000;
 
-/** Opens nothing until someone listens. */
+/** Opens no connection before the first `subscribe`. */
 export function openThread(client: Client, threadId: string): ThreadStore {
   const listeners = new Set<() => void>();
   const view = createView(() => {
@@ -84,14 +90,14 @@ export function openThread(client: Client, threadId: string): ThreadStore {
     async answer(...answers) {
       const asked = page.asks.find(({ id }) => id === answers[0]?.id);
       if (asked) return client.answer(threadId, asked.run_id, answers);
-      throw new ProblemError(409, { code: "interrupt_closed", detail: "This is not asked any more." });
+      throw new ProblemError(409, { code: "interrupt_closed", detail: "This question is no longer open." });
     },
   };
 }
 
 type About = Pick<ThreadSnapshot, "state" | "connection"> & { problem?: Error };
 
-/** Holds the data that a page shows of a thread. Calls `tell` after changes, at most once a frame. */
+/** Owns the data that a page shows of a thread. Calls `tell` after changes, at most once a frame. */
 function createView(tell: () => void) {
   const dirty = new Set<object>();
   const copied = createCopies((what) => dirty.has(what));
@@ -128,18 +134,18 @@ function createView(tell: () => void) {
   };
 }
 
-/** A thread that is followed while anyone listens. */
+/** A thread that the store follows while it has listeners. */
 interface Followed {
   readonly client: Client;
   readonly threadId: string;
   readonly view: ReturnType<typeof createView>;
   /** Cursor of the last event that the page shows. */
   cursor: string | undefined;
-  /** While there is no thread. */
+  /** Called by `send` after the thread was created. Does nothing unless `untilCreated` is waiting. */
   onCreated: () => void;
 }
 
-/** Until it has an answer: the thread as the server has it. */
+/** Reads the thread from the server and starts the fold with it. Retries until the server responds. */
 async function read({ client, threadId, view }: Followed, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
@@ -156,7 +162,10 @@ async function read({ client, threadId, view }: Followed, signal: AbortSignal): 
   }
 }
 
-/** Reads once the connection is there, so that nothing falls between what is read and what comes. */
+/**
+ * Follows the thread until the stream fails. Reads the thread only after the stream is connected, so that no event is lost
+ * between the two.
+ */
 async function followOnce(thread: Followed, signal: AbortSignal): Promise<void> {
   const { client, threadId, view } = thread;
   const broken = new AbortController();
@@ -210,7 +219,10 @@ async function follow(thread: Followed, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** By `send`, or by another client: the user's changes say so, or a look at the server once they can come. */
+/**
+ * Resolves when `send` or another client has created the thread. Checks once after each connect, because changes before it
+ * are not sent again.
+ */
 async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void> {
   const { client, threadId } = thread;
   const waiting = new AbortController();
@@ -235,17 +247,20 @@ async function untilCreated(thread: Followed, signal: AbortSignal): Promise<void
   }
 }
 
-/** The first run of a thread creates it without a `thread_changed`. */
+/** The first run of a thread creates it without a `thread_changed` event. */
 const isAbout = ({ event, data }: UserEvent, threadId: string) =>
   (event === "thread_changed" || event === "run_started") && data.thread_id === threadId;
 
 const isMissing = (error: unknown) => error instanceof ProblemError && error.status === 404;
 
-/** Copies of what the fold changes in place: a new one only of what has changed, or has changed within. */
+/**
+ * Copies the objects that the fold changes in place. An object gets a new copy only when it, or an object within it, has
+ * changed.
+ */
 function createCopies(hasChanged: (what: object) => boolean) {
   const copies = new WeakMap<object, object>();
 
-  /** `isOld`: something within has changed. */
+  /** `isOld` returns true when an object within the previous copy has changed. */
   function copy<T extends object>(what: T, make: () => T, isOld = (_before: T) => false): T {
     const before = copies.get(what) as T | undefined;
     if (before && !hasChanged(what) && !isOld(before)) return before;

@@ -1,4 +1,4 @@
-// The tool calls of a lane: from the model's first words about one to its result.
+// The tool calls of a lane, from the first streamed argument to the result.
 
 import type { EventData } from "../protocol/event.ts";
 import type { CellList, LaneTools } from "./cell-list.ts";
@@ -10,7 +10,7 @@ export type ToolCells = ReturnType<typeof createToolCells>;
 export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTools, "touch" | "newKey">) {
   const calls = new Map<string, ToolCell>();
 
-  /** The caller puts it into the list. */
+  /** Creates a cell. The caller adds it to the list. */
   function make(call: string, name: string): ToolCell {
     const cell: ToolCell = {
       kind: "tool",
@@ -35,7 +35,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
     make,
     get: (call: string) => calls.get(call),
 
-    /** The call as its message in the thread has it, in place of what the model's deltas have built. */
+    /** Replaces the call that was built from the model's deltas by the call in the thread's message. */
     keep(written: ToolCell | undefined, { id, name, args }: ToolCall, at: string): ToolCell {
       const cell = written?.call === id ? written : make(id, name);
       Object.assign(cell, { name, args, at, writing: outputOf("") });
@@ -43,14 +43,14 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       return cell;
     },
 
-    /** It may come again. */
+    /** Forgets the cell, because the same call can reappear after a rewind. */
     forget(cell: ToolCell): void {
       if (calls.get(cell.call) === cell) calls.delete(cell.call);
     },
 
     start(name: string, { call_id, args }: EventData<"on_tool_start">, ts: string | undefined): void {
       const known = calls.get(call_id);
-      // It comes again with what is in the thread already.
+      // The server replays a call whose result is already in the thread.
       if (known?.state === "done" || known?.state === "failed") return;
       const cell = known ?? list.add(make(call_id, name));
       Object.assign(cell, { name, args, state: "open", writing: outputOf(""), output: outputOf("") });
@@ -74,7 +74,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       setState(cell, interrupted ? "waits" : error === undefined ? "done" : "failed");
     },
 
-    /** The result, as the thread has it. */
+    /** Sets the result from the thread's message. */
     result(
       call: string,
       name: string,
@@ -87,7 +87,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       setState(cell, hasFailed ? "failed" : "done");
     },
 
-    /** It was not run: its question was withdrawn by a new message. */
+    /** Marks a call that was not run, because a new message withdrew its question. */
     withdraw(call: string, name: string): void {
       const cell = calls.get(call) ?? list.add(make(call, name));
       cell.isWithdrawn = true;
@@ -100,7 +100,7 @@ export function createToolCells(list: CellList, { touch, newKey }: Pick<LaneTool
       if (cell?.state === "open") setState(cell, "waits");
     },
 
-    /** Nothing continues: what has not ended waits, or was stopped. */
+    /** Call it when no run continues: open calls wait, or were stopped. */
     settle(state: "waits" | "stopped"): void {
       for (const cell of calls.values())
         if (cell.state === "open" || (cell.state === "waits" && state === "stopped")) setState(cell, state);

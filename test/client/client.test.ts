@@ -274,7 +274,7 @@ test("pauses grow, at random, to the longest one, and begin again after an event
 
 test.each([
   [{ baseUrl: "somewhere" }, /`baseUrl` `somewhere`/],
-  [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /headers are invalid/],
+  [{ baseUrl: "http://localhost", headers: { "a b": "c" } }, /header is invalid/],
   [{ baseUrl: "http://localhost", silenceMs: Number.POSITIVE_INFINITY }, /`silenceMs` is Infinity/],
   [{ baseUrl: "http://localhost", longestPauseMs: 0 }, /`longestPauseMs` is 0/],
 ])("a client is refused what cannot work: %j", (options, message) => {

@@ -279,7 +279,7 @@ describe("the backend", () => {
       ["notes.md", "file"],
     ]);
     expect(await files.list("a folder")).toHaveLength(1);
-    await expect(files.read("a folder")).rejects.toThrow("`a folder` is a folder.");
+    await expect(files.read("a folder")).rejects.toThrow("`a folder` is a folder, not a file.");
     await files.delete("a folder");
     await expect(files.read(name)).rejects.toMatchObject(refusal(404, "not_found"));
   });
@@ -326,5 +326,5 @@ test("images and files are sent as parts of a message, and come back as they wer
     await image.arrayBuffer(),
     await notes.arrayBuffer(),
   ]);
-  await expect(partOf(new Blob([]))).rejects.toThrow("The file is empty.");
+  await expect(partOf(new Blob([]))).rejects.toThrow("The file is empty");
 });
