@@ -25,6 +25,13 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   "engine/stores": ["engine/quotas/store.ts", "engine/quotas/rules.ts", ...LANGUAGE],
   "engine/runs": ["engine/quotas", "agent/agents", "agent/tools/client.ts", ...LANGUAGE],
   "engine/admin": ["engine/runs", "engine/quotas", ...LANGUAGE],
+  ...Object.fromEntries(
+    ["schedules", "triggers", "webhooks", "audit"].map((noun) => [
+      `engine/${noun}`,
+      ["engine/due-worker.ts", "engine/runs", "engine/quotas", ...LANGUAGE],
+    ]),
+  ),
+  engine: LANGUAGE,
 
   "server/auth": ["engine/quotas", ...LANGUAGE],
   // The settings of a part are described there.
@@ -34,7 +41,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
     ...[
       "server/auth",
       "server/config/wire-names.ts",
-      "engine/admin",
+      ...["engine/admin", "engine/schedules", "engine/triggers", "engine/webhooks", "engine/audit"],
       "engine/runs",
       "engine/quotas",
       "agent/agents",
