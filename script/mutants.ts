@@ -1,6 +1,6 @@
 // Holds the tests to what they promise: breaks one line of the program at a time, in a copy of it, and expects a test of
 // its room to fail. The edits are in script/mutants/*.yaml. `--only <text>` runs those whose file or promise holds it;
-// `--share commit` runs one share of about 40, which the hash of the commit chooses, and says which; `--share 2/3` that one.
+// `--share commit` runs one share of about 20, which the hash of the commit chooses, and says which; `--share 2/3` that one.
 // `--check` runs none, and fails when an edit does not fit the program.
 // Exits with 1 when fewer than 95 % are killed, or when one that survives does not say why it may.
 
@@ -19,8 +19,8 @@ const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
 /** More than there are cores: tests wait, too. */
 const WORKERS = 4;
-/** The least that one share has. */
-const SHARE = 40;
+/** Minimum number of edits in a share. */
+const SHARE = 20;
 
 const OPTIONS = {
   only: { type: "string", default: "" },

@@ -40,6 +40,9 @@ const LONG = [
   "test/agent/tools/mcp/{hostile,published}.test.ts",
 ];
 
+/** `npm run test:nightly` alone has these: they take minutes, and change only with what they build. */
+const NIGHTLY = ["test/deploy/site.test.ts"];
+
 /** The files that a run leaves out, by their paths from the root. `group` is the value of `TESTS`; without one, a run has what is named to it. */
 export function passedOver(group: string | undefined): string[] {
   if (group === undefined) return [];
@@ -47,7 +50,8 @@ export function passedOver(group: string | undefined): string[] {
   const isSource = isOneOf(ABOUT_SOURCES);
   if (group === "sources") return files.filter((file) => !isSource(file));
   const sources = files.filter(isSource);
-  if (group === "all" || group === "nightly") return sources;
+  if (group === "nightly") return sources;
+  if (group === "all") return [...sources, ...files.filter(isOneOf(NIGHTLY))];
   if (group === "short") return [...sources, ...longFiles()];
   throw new Error(`TESTS is \`${group}\`; it can be sources, short, all or nightly.`);
 }
