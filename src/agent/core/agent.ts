@@ -1,4 +1,4 @@
-// An agent as operators describe it.
+// Agents as operators configure them.
 
 import { z } from "zod";
 import { Duration } from "../../lib/units.ts";
@@ -7,10 +7,15 @@ import type { BackendConfig } from "./backend.ts";
 import { AppError } from "./errors.ts";
 import { type Model, ModelSettings, type SystemBlock } from "./model.ts";
 
-/** `provider:model`, a well-known name alone, or a name of the file's `models`: which ones exist is known where the model is made. */
+/**
+ * `provider:model`, a well-known model name alone, or an alias from `models` in the file. The model factory
+ * rejects unknown names.
+ */
 const SINGLE = z.string().regex(/^\S(.*\S)?$/, "must be provider:model, for example openai:gpt-5");
 
-/** A model in its map form; the short form is the string `provider:model`, or a well-known name alone. */
+/**
+ * The map form of a model. The short form is a string: `provider:model`, or a well-known model name alone.
+ */
 export const ModelConfig = ModelSettings.extend({
   provider: z.string().min(1).describe("Name of the provider, such as `openai`."),
   model: z.string().min(1).describe("Name of the model at the provider."),
@@ -32,14 +37,14 @@ export const ModelConfig = ModelSettings.extend({
 }).strict();
 export type ModelConfig = z.infer<typeof ModelConfig>;
 
-/** Models that may be named without their provider. */
+/** Models that need no provider in their name, by pattern. */
 const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^claude-/, "anthropic"],
   [/^gemini-/, "gemini"],
   [/^(gpt-|chatgpt-|o\d)/, "openai"],
 ];
 
-/** The model of a name: `provider:model`, or a well-known one alone. Throws `config_invalid` for any other text. */
+/** Parses `provider:model` or a well-known model name. Throws `config_invalid` for any other text. */
 export function modelNamed(name: string): ModelConfig {
   const family = FAMILIES.find(([pattern]) => pattern.test(name))?.[1];
   const colon = name.indexOf(":");
@@ -49,7 +54,10 @@ export function modelNamed(name: string): ModelConfig {
   return { provider: name.slice(0, colon), model: name.slice(colon + 1) };
 }
 
-/** Makes a model of a provider. Opens no connection. `env` holds the keys; a missing one is an error of the first call. */
+/**
+ * Creates a model without opening a connection. Reads keys from `env`. A missing key fails the first call,
+ * not the creation.
+ */
 export type ModelFactory = (config: ModelConfig, env: NodeJS.ProcessEnv) => Model;
 
 export const ModelSpec = z.union(
@@ -69,10 +77,13 @@ export const ModelSpec = z.union(
 );
 export type ModelSpec = z.infer<typeof ModelSpec>;
 
-/** A prompt has spaces. */
+/** A prompt contains spaces, so a text without spaces that ends like a file name is probably a path. */
 const LOOKS_LIKE_A_PATH = /^(?:file:\/\/)?[\w./-]+\.(?:md|txt|markdown)$/i;
 
-/** Bounded as tenants' schemas are. What only compiling it tells fails its runs. */
+/**
+ * Has the same limits as the schemas of tenants' tools. Errors that only compilation finds fail the agent's
+ * runs.
+ */
 const OutputSchema = z.record(z.string(), z.unknown()).superRefine((schema, context) => {
   try {
     shapeOf(schema);
@@ -96,7 +107,10 @@ const Subagent = z.union([
   }),
 ]);
 
-/** Agents in YAML, without `backend` and `hooks`: the rooms that implement them add their schemas. */
+/**
+ * The YAML fields of an agent, except `backend` and `hooks`: the rooms that implement those add their
+ * schemas.
+ */
 export const AgentFields = z.strictObject({
   description: z
     .string()
@@ -186,12 +200,12 @@ export const AgentFields = z.strictObject({
     .describe("Decisions on unanswered questions."),
 });
 
-/** An agent as the configuration names it, complete and checked. */
+/** An agent from the configuration, complete and validated. */
 export interface AgentDefinition extends z.output<typeof AgentFields> {
   readonly name: string;
   readonly model: ModelSpec;
   readonly system: readonly SystemBlock[];
   readonly backend?: BackendConfig;
-  /** Per hook: off, on, or on with options. Hooks that are not named keep their default. */
+  /** Each named hook is off (`false`), on (`true`), or on with options. Other hooks keep their default. */
   readonly hooks: Readonly<Record<string, boolean | Record<string, unknown>>>;
 }

@@ -1,11 +1,11 @@
-// The port to where an agent's files and commands live. Every path is resolved by the backend, inside its
-// workspace: a path that leads out of it is refused (`backend_refused`), links included.
+// The port to an agent's files and commands. The backend resolves every path, links included, inside its workspace. It refuses a
+// path that leads out of the workspace with `backend_refused`.
 
 import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Stream } from "./stream.ts";
 
-/** A backend as configured: `type` names who makes it, the rest is that type's own. */
+/** A backend from the configuration. `type` selects the implementation, which defines all other options. */
 export interface BackendConfig {
   readonly type: string;
   /** Agents with the same backend name share files. Default: the agent's name. */
@@ -14,7 +14,7 @@ export interface BackendConfig {
 }
 
 export interface FileStat {
-  /** Absolute, as the agent sees it, with links resolved. */
+  /** Absolute path as the agent sees it, with links resolved. */
   readonly path: string;
   readonly type: "file" | "directory" | "symlink" | "other";
   /** Bytes. */
@@ -25,97 +25,112 @@ export interface FileStat {
 
 export interface ExecOptions {
   readonly signal: AbortSignal;
-  /** After this the command and everything it started is killed. */
+  /** Kills the command and every process that it started after this many milliseconds. */
   readonly timeoutMs: number;
-  /** Variables that the command has besides, or with other values than, those of the backend. */
+  /** Variables to add to those of the backend, or to override. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Output as it comes, decoded as UTF-8. */
+/** A piece of output, decoded as UTF-8, as soon as it arrives. */
 export interface ExecOutput {
   readonly text: string;
 }
 
 export interface ExecResult {
-  /** Standard output and error, in the order they came; the middle is left out past the cap. */
+  /**
+   * Standard output and standard error in order of arrival. When they exceed the limit, the middle is
+   * missing.
+   */
   readonly output: string;
-  /** Characters left out of `output`. */
+  /** Number of characters missing from `output`. */
   readonly omitted: number;
-  /** Null when it was killed by a signal. */
+  /** Null when a signal killed the command. */
   readonly exitCode: number | null;
   readonly signal?: string;
-  /** Why it did not end by itself with all its output read. */
+  /** Why the command did not exit by itself with all its output read. */
   readonly ended?: CommandEnd;
-  /** How the sandbox was lost: "its container was removed". */
+  /** How the sandbox was lost, such as "its container was removed". */
   readonly detail?: string;
 }
 
 export type CommandEnd =
-  /** Killed by Skein, with every process it had started. */
+  /** Skein killed the command and every process that it had started. */
   | "timeout"
   | "cancelled"
   | "output-limit"
   | "disk-limit"
-  /** Out of memory: the system killed it, or a part of it. */
+  /** Out of memory: the system killed the command or one of its processes. */
   | "oom"
-  /** It ended, but its last output is lost. */
+  /** The command exited, but its last output is lost. */
   | "output-lost"
   /** The sandbox stopped during the command. Its outcome is unknown. */
   | "sandbox-lost";
 
 export interface GrepMatch {
   readonly file: string;
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly text: string;
 }
 
 export interface SearchMatches<T> {
   readonly matches: readonly T[];
-  /** True when there were more than the limit. */
+  /** True when more matches exist than the limit allows. */
   readonly truncated: boolean;
-  /** Number of files that were not searched: not text, too large or not readable. */
+  /** Number of files that were not searched because they are binary, too large or unreadable. */
   readonly skipped?: number;
 }
 
 export interface ByteRange {
-  /** First byte, from 0. */
+  /** First byte to read, from 0. */
   readonly offset?: number;
   readonly length?: number;
 }
 
 export interface Backend {
-  /** What kind it is, for status: `local`, `docker`. */
+  /** The kind of backend, for status: `local` or `docker`. */
   readonly type: string;
-  /** The workspace as the agent sees it; relative paths start here. */
+  /** The workspace as the agent sees it. Relative paths start here. */
   readonly workdir: string;
 
-  /** Runs a command line in a shell, in the workspace. Yields output as it comes. Never throws for what the command does. */
+  /**
+   * Runs a command line in a shell, in the workspace. Yields output as it arrives. A failing command returns;
+   * it does not throw.
+   */
   exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput>;
 
-  /** Throws `not_found` for a missing path, `backend_refused` for one outside, for every method below. */
+  /**
+   * This and all methods below throw `not_found` for a missing path and `backend_refused` for a path outside
+   * the workspace.
+   */
   stat(path: string, signal: AbortSignal): Promise<FileStat>;
-  /** The bytes of a file, read as they are asked for. A folder is refused. */
+  /** Reads the bytes of a file on demand. Refuses a folder. */
   read(path: string, range: ByteRange, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  /** Creates parent folders; the file appears whole or not at all. Returns bytes written. */
+  /** Writes a file atomically and creates its parent folders. Returns the number of bytes written. */
   write(path: string, data: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number>;
   /**
-   * Replaces the first exact occurrence, else the first that differs in line ends only; `newText` gets the line ends of the place.
-   * Throws `invalid_request` when `oldText` is not in the file.
+   * Replaces the first exact occurrence of `oldText`, else the first that differs only in line endings.
+   * Converts the line endings of `newText` to those of the replaced text. Throws `invalid_request` when the
+   * file does not contain `oldText`.
    */
   edit(path: string, oldText: string, newText: string, signal: AbortSignal): Promise<void>;
-  /** A folder's own entries, by name. */
+  /** The direct entries of a folder, sorted by name. */
   list(path: string, signal: AbortSignal): Promise<FileStat[]>;
-  /** Files below `path` whose path matches (`**`, `*`, `?`, `[…]`, `{a,b}`); a pattern without `/` is held against names. Absolute. */
+  /**
+   * Absolute paths of the files below `path` that match `pattern` (`**`, `*`, `?`, `[…]`, `{a,b}`). A pattern
+   * without `/` is compared with file names only.
+   */
   glob(pattern: string, path: string, signal: AbortSignal): Promise<SearchMatches<string>>;
-  /** Lines below `path` that match an RE2 expression, in files whose path matches `include`. Files are absolute. */
+  /**
+   * Lines below `path` that match an RE2 expression, in files that match `include`. The paths are absolute.
+   */
   grep(
     pattern: string,
     path: string,
     include: string | undefined,
     signal: AbortSignal,
   ): Promise<SearchMatches<GrepMatch>>;
-  /** Removes a file, or a folder with everything in it. */
+  /** Removes a file, or a folder with all its contents. */
   remove(path: string, signal: AbortSignal): Promise<void>;
 }
 
@@ -130,22 +145,25 @@ export const BackendStatus = z
   .meta({ id: "BackendStatus" });
 export type BackendStatus = z.infer<typeof BackendStatus>;
 
-/** Hands out backends: one for each owner and `config.name`, made on first use. Closed by the process. */
+/** Creates one backend per owner and `config.name`, on first use. The process closes the pool. */
 export interface BackendPool {
   /**
-   * Throws `backend_refused` when this owner may not have one, `backend_failed` when it cannot be made. May return
-   * while the backend still starts; operations then wait, and throw if the start fails.
+   * Throws `backend_refused` when the owner may not have a backend, `backend_failed` when it cannot be created.
+   * It may return before the backend has started. Operations then wait, and throw if the start fails.
    */
   get(owner: Owner, config: BackendConfig): Promise<Backend>;
-  /** Makes nothing. */
+  /** Does not create a backend. */
   status(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
-  /** Resolves when it can be used. */
+  /** Resolves when the backend is ready for use. */
   start(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
-  /** Ends its processes; its files stay. */
+  /** Ends the backend's processes and keeps its files. */
   stop(owner: Owner, config: BackendConfig): Promise<BackendStatus>;
-  /** Deletes every workspace of the owner, with its files. Returns how many. Those of plugins are only stopped. */
+  /**
+   * Deletes all workspaces of the owner with their files. Returns their number. Backends of plugins are only
+   * stopped.
+   */
   erase(owner: Owner): Promise<number>;
-  /** Throws `unavailable` while a host of the configured backends cannot be reached. */
+  /** Throws `unavailable` when a host of a configured backend cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

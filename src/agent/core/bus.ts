@@ -1,4 +1,5 @@
-// The port to the user's bus, which carries what happens outside of a single run: at most once, and only to current listeners.
+// The port to a user's bus, which reports events from outside a single run. It delivers at most once, and only to current
+// subscribers.
 
 import { z } from "zod";
 import { DoneStatus } from "../../protocol/event.ts";
@@ -34,13 +35,14 @@ export type UserEvent = z.infer<typeof UserEvent>;
 export type Announcement = Extract<UserEvent, { event: "config_changed" }>;
 
 export interface EventBus {
-  /** Never waits and never throws. Subscribers that are too slow miss it. */
+  /** Returns at once and never throws. Slow subscribers miss the event. */
   publish(owner: Owner, event: UserEvent): void;
-  /** To all subscribers of this process only. Never waits and never throws. */
+  /** Publishes to all subscribers of this process only. Returns at once and never throws. */
   announce(event: Announcement): void;
   /**
-   * The events published from the call on, in order, until `signal` aborts or it is returned. Throws `events_expired`
-   * and ends when it falls more than 1,000 events behind. Throws `unavailable` when the store is closed.
+   * Yields the events published after the call, in order, until `signal` aborts or the caller returns. Throws
+   * `events_expired` when the subscriber is more than 1,000 events behind, `unavailable` when the store is
+   * closed.
    */
   subscribe(owner: Owner, signal: AbortSignal): AsyncGenerator<UserEvent, void, void>;
 }

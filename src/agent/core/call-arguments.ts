@@ -1,18 +1,19 @@
-// The arguments of a tool call as its model wrote them, read in one place for all providers: strictly, then leniently.
+// Reads the arguments of a tool call for all providers: strictly first, then leniently.
 
 import { isNestedDeeper, isObject, jsonSize } from "../../lib/json.ts";
 import { readJsonValues } from "../../lib/lenient-json.ts";
 
-/** Maximum nesting: every reader of the thread walks through the arguments. */
+/** Maximum nesting. Every reader of the thread recurses into the arguments. */
 export const MAX_ARGUMENT_DEPTH = 64;
-/** Maximum number of keys and values: checking them against a schema takes one tick of the event loop. */
+/** Maximum number of keys and values, because validating them blocks the event loop for one tick. */
 const MAX_ENTRIES = 20_000;
 
 export type CallArguments = Record<string, unknown>;
 
 /**
- * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null`, `None`, `undefined` and empty lists mean no
- * arguments. Proxies write an empty object first, or all arguments twice; some models write the object as a JSON string.
+ * Returns the arguments, or a `fault` that completes "The arguments …". Blank text, `null`, `None`,
+ * `undefined` and empty lists mean no arguments. Accepts an empty object before the arguments, the arguments
+ * twice (both from proxies), and an object as a JSON string (from models).
  */
 export function readArguments(text: string): { args: CallArguments } | { fault: string } {
   if (NO_ARGUMENTS.has(text.trim())) return { args: {} };
@@ -27,18 +28,18 @@ export function readArguments(text: string): { args: CallArguments } | { fault: 
   return { fault: "are a text, not a JSON object" };
 }
 
-/** As a server writes a missing value of its own language. */
+/** Missing values as servers print them in their own programming language. */
 const NO_ARGUMENTS: ReadonlySet<string> = new Set(["", "None", "undefined"]);
 
-/** Why a call's arguments could not be read; completes "The arguments …". */
+/** Explains why a call's arguments could not be read. Completes "The arguments …". */
 export function argumentsFault(malformed: string): string {
   const read = readArguments(malformed);
   return "fault" in read ? read.fault : "are missing: the reply ended before them";
 }
 
 /**
- * The arguments of the calls that a server has joined to one: two different objects or more. Undefined for any other text. Equal ones
- * are one call, written again.
+ * Separates the arguments of several calls that a server joined into one. Returns two or more different
+ * objects, or undefined for any other text. Equal objects are one call that was written twice.
  */
 export function joinedArguments(text: string): CallArguments[] | undefined {
   const read = readValues(text);
@@ -46,18 +47,21 @@ export function joinedArguments(text: string): CallArguments[] | undefined {
   return read.values.every(isObject) ? read.values : undefined;
 }
 
-/** Reads one value, which may be written twice or behind empty ones. The `fault` completes "The arguments …". */
+/**
+ * Reads one JSON value. Accepts the value twice, or after empty values. The `fault` completes "The arguments
+ * …".
+ */
 export function readJson(text: string): { value: unknown } | { fault: string } {
   const read = readValues(text);
   if ("fault" in read) return read;
   const [value, ...others] = read.values;
   if (others.length === 0) return { value };
-  return { fault: `hold ${read.values.length} different JSON values, not one JSON object for one call` };
+  return { fault: `contain ${read.values.length} different JSON values, not one JSON object for one call` };
 }
 
-/** The different values of a text, without empty ones if there are several. */
+/** The different values in a text. Empty values are skipped if the text contains several values. */
 function readValues(text: string): { values: unknown[] } | { fault: string } {
-  // Each key or value takes a character at least.
+  // A shorter text cannot contain too many, because each key or value needs at least one character.
   if (text.length > MAX_ENTRIES) {
     const { entries } = jsonSize(Buffer.from(text));
     if (entries > MAX_ENTRIES)

@@ -1,8 +1,11 @@
-// Which tool a model means by a name that no tool has.
+// Finds the tool that a model means when no tool has the name it wrote.
 
 import type { ToolCall } from "./message.ts";
 
-/** The call under the name of the tool that it means: `call` itself where the name is a tool's, or means none. */
+/**
+ * Returns the call with the name of the tool that it means, or `call` itself if the name is correct or
+ * matches no tool.
+ */
 export function namedCall(call: ToolCall, tools: ReadonlyMap<string, unknown>): ToolCall {
   if (tools.has(call.name)) return call;
   const bare = call.name.replace(TOKENS, "").trim().replace(NAMESPACE, "");
@@ -11,10 +14,10 @@ export function namedCall(call: ToolCall, tools: ReadonlyMap<string, unknown>): 
   return name === undefined || alike.length > 1 ? call : { ...call, name };
 }
 
-/** What servers leave of a model's own format behind a name: `ls<|channel|>commentary`. */
+/** Remains of the model's own format that servers leave after a name, such as `ls<|channel|>commentary`. */
 const TOKENS = /<\|.*$/s;
 
-/** The names of the group that all tools are in, as models were trained with it. */
+/** Prefixes of the namespace that models were trained to put all tools in. */
 const NAMESPACE = /^(?:functions?|tools?|default_api)[.:]/;
 
 const plain = (name: string) => name.toLowerCase().replace(/[\s-]/g, "_");

@@ -1,8 +1,8 @@
-// Coerces a call's arguments to the types in its tool's schema, for every tool, before the tool checks them.
+// Coerces the arguments of every tool call to the types in the tool's schema, before the tool validates them.
 //
-// Models send `null` or a blank text for a parameter that they leave out, lists, maps, numbers and booleans as text, and whole numbers,
-// booleans and maps for a text. Each has one meaning where the schema does not take it. Everything else stays as the model wrote it,
-// for the tool to judge.
+// Models send `null` or blank text for an omitted parameter. They send lists, maps, numbers and booleans as text, and whole
+// numbers, booleans and maps where text is expected. Each of these has one meaning if the schema does not accept it. All other
+// values stay unchanged for the tool to validate.
 
 import { isObject } from "../../lib/json.ts";
 import { referredSchema } from "../../lib/json-pointer.ts";
@@ -11,9 +11,9 @@ import { type CallArguments, readJson } from "./call-arguments.ts";
 import type { ToolCall } from "./message.ts";
 import type { Tool } from "./tool.ts";
 
-/** Maximum number of schemas to look at for one call. What lies behind them stays as it is. */
+/** Maximum number of schemas to visit for one call. Values beyond the limit stay unchanged. */
 const MAX_STEPS = 20_000;
-/** Maximum number of references and alternatives within each other. */
+/** Maximum nesting of references and alternatives. */
 const MAX_NESTING = 16;
 
 interface Coercion {
@@ -21,19 +21,19 @@ interface Coercion {
   steps: number;
 }
 
-/** The call as its tool wants it: `call` itself where nothing changes. */
+/** Returns the call with arguments in the tool's types, or `call` itself if nothing changes. */
 export function coerceCall(call: ToolCall, tool: Pick<Tool, "parameters"> | undefined): ToolCall {
   if (!tool || call.malformed !== undefined) return call;
   const args = coerceArguments(call.args, tool.parameters);
   return args === call.args ? call : { ...call, args };
 }
 
-/** `args` itself where nothing changes. */
+/** Returns `args` itself if nothing changes. */
 export function coerceArguments(args: CallArguments, parameters: JsonSchema): CallArguments {
   return coerceObject(args, [parameters], { root: parameters, steps: 0 });
 }
 
-/** `schemas` all apply to the value. */
+/** Every one of `schemas` applies to the value. */
 function coerceObject(value: CallArguments, schemas: readonly unknown[], coercion: Coercion): CallArguments {
   const parts = schemas.flatMap((schema) => partsFor(schema, "object", coercion));
   const required = new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])));
@@ -51,7 +51,7 @@ function coerceObject(value: CallArguments, schemas: readonly unknown[], coercio
   return changed ?? value;
 }
 
-/** Whether `value` is `null` or a blank text, and the schemas do not take it. */
+/** True if `value` is `null` or blank text that the schemas do not accept. */
 function isNoValue(value: unknown, schemas: readonly unknown[], coercion: Coercion): boolean {
   const all = (kind: Kind) => schemas.every((schema) => takes(schema, kind, coercion));
   if (value === null) return !all("null");
@@ -84,18 +84,21 @@ function coerceValue(value: unknown, schemas: readonly unknown[], coercion: Coer
   return isObject(value) ? coerceObject(value, schemas, coercion) : value;
 }
 
-/** A map, or a list of maps, is meant as the text of a JSON file. Other lists may mean anything. */
+/**
+ * Converts a map, or a list of maps, to JSON text, because the model probably meant the content of a JSON
+ * file. Leaves other lists unchanged because their meaning is unclear.
+ */
 function asText(value: unknown): unknown {
   if (Array.isArray(value) ? value.length > 0 && value.every(isObject) : isObject(value))
     return JSON.stringify(value, null, 2);
-  // Of other numbers the digits that the model wrote may be lost.
+  // Other numbers may have lost digits that the model wrote.
   return Number.isSafeInteger(value) || typeof value === "boolean" ? String(value) : value;
 }
 
-/** The value that a text holds as JSON; the text itself when it is not JSON. */
+/** Parses a text as JSON. Returns the text itself if it is not JSON. */
 function readText(text: string): unknown {
   const word = text.trim();
-  // As Python writes them.
+  // Python's spelling of these values.
   if (/^(?:True|False|None)$/.test(word)) return word === "None" ? null : word === "True";
   const read = readJson(text);
   return "value" in read ? read.value : text;
@@ -119,7 +122,7 @@ function kindOf(value: unknown): Kind {
   return typeof value === "object" ? "object" : typeof value === "boolean" ? "boolean" : "string";
 }
 
-/** Whether `schema` takes some value of this kind. True where that cannot be told. */
+/** True if `schema` accepts some value of this kind, or if that cannot be determined. */
 function takes(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): boolean {
   if (!isObject(schema)) return schema !== false;
   if (nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return true;
@@ -136,7 +139,10 @@ function takes(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): bo
 
 const includes = (type: unknown, kind: Kind) => type === kind || (type === "number" && kind === "integer");
 
-/** `schema` and the schemas in it that apply to a value of this kind; of alternatives, the only one that takes it. */
+/**
+ * Returns `schema` and its subschemas that apply to a value of this kind. Follows alternatives only if
+ * exactly one accepts the kind.
+ */
 function partsFor(schema: unknown, kind: Kind, coercion: Coercion, nesting = 0): JsonSchema[] {
   if (!isObject(schema) || nesting > MAX_NESTING || ++coercion.steps > MAX_STEPS) return [];
   const { $ref, anyOf, oneOf, allOf } = schema;

@@ -1,4 +1,4 @@
-// Variables of all commands of a run, which hooks set before the loop begins, and which the tool for commands hands on.
+// Variables for all commands of a run. Hooks set them before the loop begins, and the `execute` tool passes them to each command.
 
 import { valueKey } from "./tool.ts";
 

@@ -1,4 +1,4 @@
-// The onion around model calls and tool calls, and which hook an error came from.
+// Composes the layers (the onion) around model calls and tool calls, and attributes each error to the hook that threw it.
 
 import type { DeltaSink, Stream } from "./stream.ts";
 
@@ -10,7 +10,7 @@ type Layer<Request, Result, Context> = (
   deltas?: DeltaSink,
 ) => Result;
 
-/** `core` wrapped in layers, the first outermost. A layer may call `next` several times, or never. */
+/** Wraps `core` in layers, the first outermost. A layer may call `next` several times, or never. */
 export function compose<Request, Result, Context>(
   layers: readonly (Layer<Request, Result, Context> | undefined)[],
   core: Call<Request, Result>,
@@ -26,13 +26,16 @@ type StreamCall<Request, T> = Call<Request, Stream<T>>;
 type StreamLayer<Request, T, Context> = Layer<Request, Stream<T>, Context>;
 
 interface Attribution<Request, T, Context> {
-  /** The innermost call. Its errors are attributed to no hook. */
+  /** Marks the innermost call. Its errors are not attributed to a hook. */
   core(call: StreamCall<Request, T>): StreamCall<Request, T>;
-  /** An error that the layer itself throws is replaced by what `replace` returns. */
+  /** Marks a layer. An error that the layer itself throws becomes the value that `replace` returns. */
   layer(hook: string, layer: StreamLayer<Request, T, Context>): StreamLayer<Request, T, Context>;
 }
 
-/** Separates errors of hooks from those of the innermost call. `replace` is called once for each error that a hook throws. */
+/**
+ * Separates the errors of hooks from those of the innermost call. Calls `replace` once for each error that a
+ * hook throws.
+ */
 export function attributeErrors<Request, T, Context>(
   replace: (hook: string, error: unknown, request: Request) => unknown,
 ): Attribution<Request, T, Context> {
@@ -55,8 +58,8 @@ export function attributeErrors<Request, T, Context>(
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
 
 /**
- * The stream that `make` returns, with the errors of both replaced. Patches `next` instead of wrapping the stream in a
- * generator, because every token passes here.
+ * Returns the stream that `make` creates, and passes errors of `make` and of the stream through `replace`. It
+ * patches `next` instead of adding a generator, because every token passes through here.
  */
 function watched<T>(make: () => Stream<T>, replace: (error: unknown) => unknown): Stream<T> {
   const fail = (error: unknown): never => {

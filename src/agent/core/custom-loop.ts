@@ -1,5 +1,5 @@
-// A program's own loop in place of the standard one. Everything around it stays: hooks, tool calls with their spans and
-// results, interrupts, the limit of model calls, the end of the run.
+// Runs a program's own loop instead of the standard one. Hooks, tool calls with their spans and results, interrupts, the limit of
+// model calls and the end of the run work as usual.
 
 import type { EventName } from "../../protocol/event.ts";
 import type { Answer } from "../../protocol/interrupt.ts";
@@ -25,42 +25,50 @@ import { done, failed, interrupted, type Run, type ToolResult } from "./tool.ts"
 import { dispatch } from "./tool-calls.ts";
 
 /**
- * Called once for each run, and again when the run resumes: after an answer or a crash. It must derive its next step
- * from the thread, as the standard loop does. An error it throws fails the run.
+ * Called once for each run, and again when the run resumes after an answer or a crash. It must derive its
+ * next step from the thread, as the standard loop does. An error that it throws fails the run.
  */
 export type AgentLoop = (internals: AgentInternals) => Stream<void>;
 
-/** What an agent's own loop works with. Streams are to be passed on with `yield*`. */
+/** What a custom loop works with. Pass streams on with `yield*`. */
 export interface AgentInternals {
-  /** The thread, its state, the owner and everything else that hooks and tools know. */
+  /** The run as hooks and tools see it: its thread, state, owner and more. */
   readonly run: Run;
-  /** Aborted when the run is cancelled. */
+  /** Aborts when the run is cancelled. */
   readonly signal: AbortSignal;
   /**
-   * The user's next message, from the run's input or sent to it since. A resumed run begins with the message that the
-   * earlier run was at. Undefined when there are no more: return then, because the next message starts a new run.
+   * Returns the user's next message, from the run's input or sent during the run. A resumed run starts with
+   * the message that the earlier run was handling. Returns undefined when none is left. The loop must then
+   * return, because the next message starts a new run.
    */
   receive(): Stream<Message | undefined>;
-  /** The model's calls without a result, oldest first. */
+  /** The model's tool calls without a result, oldest first. */
   openCalls(): ToolCall[];
   /**
-   * Calls the agent's model through all hooks and appends its reply to the thread. Calls without a result are given up
-   * first. The run ends here when a call waits for an answer, when it was asked to stop after the current step, and at
-   * the agent's limit of model calls.
+   * Calls the agent's model through all hooks and appends its reply to the thread. First closes all open
+   * calls without running them. Ends the run if a call waits for an answer, if a stop after the current step
+   * was requested, or at the agent's maximum number of model calls.
    */
   speak(change?: (request: ModelRequest) => ModelRequest): Stream<Completion>;
-  /** Adds a message as the assistant without calling a model. Hooks do not see it. */
+  /** Appends an assistant message without calling a model. Hooks do not see it. */
   say(text: string): Stream<void>;
-  /** Runs one call through all hooks; its result joins the thread. `interrupted` when it must wait. */
+  /**
+   * Runs one call through all hooks and appends its result to the thread. Returns `interrupted` if the call
+   * must wait.
+   */
   callTool(call: ToolCall): Stream<ToolResult>;
   /**
-   * Runs calls in parallel; results in the order of the calls. A call that the model did not make is appended to the
-   * thread first, as the assistant's. A call with a result since the user's last message is not run again.
+   * Runs calls in parallel and returns their results in the same order. A call that the model did not make is
+   * first appended to the thread as an assistant message. A call that already has a result since the user's
+   * last message does not run again.
    */
   callTools(calls: readonly ToolCall[]): Stream<ToolResult[]>;
-  /** Answers an open call without running it. */
+  /** Gives an open call a result that states `reason`, without running it. */
   refuse(call: ToolCall, reason: string): Stream<void>;
-  /** A person's answer about an open call. Without one, the run ends here and the loop is called again once it comes. */
+  /**
+   * Returns a person's answer about an open call. Without an answer, the run ends here, and the loop is
+   * called again when the answer arrives.
+   */
   ask(question: Question): Stream<Answer>;
   append(...messages: readonly Message[]): Stream<void>;
   setState(key: string, value: unknown): Stream<void>;
@@ -74,16 +82,16 @@ export interface LoopParts {
   readonly callModel: CallModel;
   readonly callTool: CallTool;
   prepare(): Stream<ModelRequest>;
-  /** Gives these calls a result, and closes their interrupts. */
+  /** Gives these calls a result and closes their interrupts. */
   answer(calls: readonly ToolCall[], reason: string): Stream<void>;
 }
 
-/** Ends the run from anywhere in the loop. */
+/** Thrown to end the run from anywhere in the loop. */
 class StopLoop extends Error {}
 
 /** The progress of one custom loop. */
 interface LoopState {
-  /** Calls that must wait for an answer. */
+  /** True if a call must wait for an answer. */
   waits: boolean;
   modelCalls: number;
   stop_reason: Completion["stop_reason"];
@@ -185,7 +193,9 @@ async function* runCalls(
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   const made = calls.filter((call) => !open.has(call.id) && !resultOf(call, run));
   if (made.length > 0 && open.size > 0)
-    throw abortRun("The loop made a call of its own while the model's calls are open. Answer them first.");
+    throw abortRun(
+      "The loop made its own tool call while tool calls of the model are open. Run or refuse those first.",
+    );
   if (made.length > 0) yield* append(run, assistantMessage("", ...made));
   const now = calls.filter((call) => open.has(call.id) || made.includes(call));
   const { waiting, endsRun } = yield* dispatch(now, callTool, { run, standIn: input.standIn });
@@ -196,7 +206,7 @@ async function* runCalls(
   return calls.map((call) => (later.has(call.id) ? interrupted() : (resultOf(call, run) ?? interrupted())));
 }
 
-/** Throws when the run has to end. */
+/** Throws when the run must end. */
 function assertMayContinue({ run, input }: LoopParts, state: LoopState): void {
   if (state.outcome) throw new StopLoop();
   run.signal.throwIfAborted();
@@ -216,8 +226,8 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
 });
 
 /**
- * The messages to answer. A run that resumes, or that a user started with calls alone, is at the newest message, unless that is
- * already answered.
+ * The messages to handle. A resumed run, or a run that a user started with tool calls only, starts at the
+ * most recent message unless the thread already contains an answer to it.
  */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
   const said = userMessages(input.input);
@@ -227,7 +237,7 @@ function unread({ messages }: MutableRun, input: RunInput): Message[] {
   return isAnswered ? [] : userMessages(messages).slice(-1);
 }
 
-/** Since the user's last message: a model may give an id again in a later turn. */
+/** Searches only after the user's last message, because a model may reuse an id in a later turn. */
 function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
   const turn = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1);
   const result = toolMessages(turn).findLast((each) => each.tool_call_id === id);
@@ -235,7 +245,7 @@ function resultOf({ id }: ToolCall, { messages }: Run): ToolResult | undefined {
   return result.error === undefined ? done(result.content) : failed(result.error, result.content);
 }
 
-/** A model that always answers `content`. */
+/** A model that always returns `content`. */
 function constantModel(name: string, content: string): Model {
   return {
     name: `${name}:own`,

@@ -1,50 +1,54 @@
-// The port to calls whose results come later: a tool's server said "not yet" and delivers the result to an address
-// made for this one call. The run waits as interrupted; the records outlive the process.
+// The port to deferred calls, whose results arrive later. The tool's server answers "not yet" and delivers the result to an
+// address made for this call. The run waits as interrupted, and the records outlive the process.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
 
 /**
- * `sent`: no answer yet, the result may be the answer. `accepted`: the result comes later. `delivered`: it has come.
- * `left`: the thread has a stand-in for the result and continues; the result may still come. `late`: it came after that.
+ * `sent`: the server has not responded yet. `accepted`: the result will arrive later. `delivered`: the result
+ * arrived. `left`: the thread continued with a placeholder for the result, which may still arrive. `late`: the
+ * result arrived after that.
  */
 export const CallState = z.enum(["sent", "accepted", "delivered", "left", "late"]);
 export type CallState = z.infer<typeof CallState>;
-/** `gone`: nothing is kept of it. */
+/** `gone`: the record is deleted. */
 type NextState = CallState | "gone";
 
 type Changes = Readonly<Record<string, Partial<Readonly<Record<CallState, NextState>>>>>;
 
-/** For each change, the state that follows each state. States that are not named stay as they are. */
+/** For each change, the next state by current state. Unlisted states do not change. */
 const CHANGES = {
   accept: { sent: "accepted" },
   deliver: { sent: "delivered", accepted: "delivered", left: "late" },
   leave: { sent: "left", accepted: "left" },
   close: { sent: "gone", accepted: "gone", left: "gone" },
-  // Not `left`: the late result is a message of its own, which a rewound thread takes as well.
+  // Excludes `left`: its late result becomes a separate message, which a rewound thread accepts as well.
   rewind: { sent: "gone", accepted: "gone", delivered: "gone" },
 } as const satisfies Changes;
 export type CallChange = keyof typeof CHANGES;
 
-/** The state after a change; undefined when it changes nothing. A `deliver` after `expires_at` is refused before this. */
+/**
+ * The state after a change; undefined when nothing changes. The caller has already refused a `deliver` after
+ * `expires_at`.
+ */
 export function stateAfter(change: CallChange, state: CallState): NextState | undefined {
   return (CHANGES as Changes)[change]?.[state];
 }
 
-/** A change as pairs of states, for stores that apply it elsewhere. */
+/** A change as pairs of states, for stores that apply it outside this process. */
 export const movesOf = (change: CallChange): [from: CallState, to: NextState][] =>
   CallState.options.flatMap((from) => {
     const to = stateAfter(change, from);
     return to ? [[from, to] as [CallState, NextState]] : [];
   });
 
-/** The result is there, so the thread can continue. */
+/** True if the result has arrived, so the thread can continue. */
 export const hasResult = (state: CallState) => state === "delivered" || state === "late";
-/** The thread must be checked when the call expires. */
+/** True if the thread must be checked when the call expires. */
 export const isAwaited = (state: CallState) => state === "accepted" || state === "left";
 
-/** Of one thread. */
+/** Maximum number of deferred calls per thread. */
 export const MAX_DEFERRED_CALLS = 100;
 
 export const DeferredCall = z.object({
@@ -52,14 +56,14 @@ export const DeferredCall = z.object({
   thread_id: z.string(),
   run_id: z.string(),
   call_id: z.string(),
-  /** The tool's name. */
+  /** Name of the tool. */
   tool: z.string(),
-  /** The SHA-256 of the token in the address, in hex. The token itself is not kept. */
+  /** SHA-256 of the token in the delivery address, in hex. The token itself is not stored. */
   token_hash: z.string(),
-  /** No result is accepted after this. */
+  /** Time after which no result is accepted. */
   expires_at: z.iso.datetime(),
   state: CallState,
-  /** Once `delivered` or `late`: `{result}` or `{error}`, as it came. */
+  /** Once `delivered` or `late`: `{result}` or `{error}`, as received. */
   reply: z.record(z.string(), z.unknown()).optional(),
 });
 export type DeferredCall = z.infer<typeof DeferredCall>;
@@ -69,10 +73,10 @@ export type NewDeferredCall = Omit<DeferredCall, "state" | "reply">;
 /** The form in which a token is stored. */
 export const tokenHash = (token: string) => createHash("sha256").update(token).digest("hex");
 
-/** Names a call. */
+/** Identifies a call. */
 export type CallKey = Pick<DeferredCall, "owner" | "thread_id" | "call_id">;
 
-/** A thread that can continue: each of these calls has its result, or is awaited and has expired. */
+/** A thread that can continue, because each of these calls has a result or has expired. */
 export interface DueCalls {
   readonly owner: Owner;
   readonly thread_id: string;
@@ -80,40 +84,45 @@ export interface DueCalls {
 }
 
 /**
- * A call is kept until it is forgotten or its thread is cleared, deleted or expired. A call that was never accepted may
- * be removed when it expires.
+ * A call is kept until `forget`, or until its thread is cleared, deleted or expired. A call that was never
+ * accepted may be removed when it expires.
  */
 export interface DeferredCallStore {
   /**
-   * To be called before the call is sent, since its result may come before the answer. Replaces an earlier record.
-   * Throws `not_found` when there is no such thread, `limit_exceeded` when it has `MAX_DEFERRED_CALLS` calls.
+   * Call this before sending the call, because its result may arrive before the response. Replaces an earlier
+   * record. Throws `not_found` when the thread does not exist, `limit_exceeded` when it has
+   * `MAX_DEFERRED_CALLS` calls.
    */
   open(call: NewDeferredCall): Promise<void>;
   get(key: CallKey): Promise<DeferredCall | undefined>;
-  /** `sent` becomes `accepted`. Returns the call afterwards: `delivered` when the result came first. */
+  /**
+   * Changes `sent` to `accepted`. Returns the updated call, which is `delivered` when the result arrived
+   * first.
+   */
   accept(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * To be called before the thread gets a stand-in for the result. Returns the call afterwards: `delivered` when the
-   * result came first and belongs in the thread; else `left`, and a result from then on is `late`.
+   * Call this before the thread gets a placeholder for the result. Returns the updated call. `delivered`: the
+   * result arrived first and belongs in the thread. `left`: any later result is `late`.
    */
   leave(key: CallKey): Promise<DeferredCall | undefined>;
   /**
-   * To be called before the thread gets an answer after which no result is accepted. Returns the call when its result
-   * came first; else forgets it.
+   * Call this before the thread gets a final result for the call. Returns the call if its own result arrived
+   * first. Otherwise deletes the record, and later results are refused.
    */
   close(key: CallKey): Promise<DeferredCall | undefined>;
-  /** Whether a call is kept for this token. It may have its result, or have expired. */
+  /** True if a call with this token is stored, even if it has a result or has expired. */
   isKept(tokenHash: string): Promise<boolean>;
   /**
-   * Keeps the result, once. Returns the call, `delivered` or `late`. Undefined for an unknown, expired or used token:
-   * callers cannot tell them apart.
+   * Stores the result, once. Returns the call as `delivered` or `late`. Returns undefined for an unknown,
+   * expired or used token, so callers cannot distinguish these cases.
    */
   deliver(tokenHash: string, reply: Record<string, unknown>): Promise<DeferredCall | undefined>;
-  /** To be called once the call's result is in the thread, or will never come. */
+  /** Call this once the result is in the thread, or will never arrive. */
   forget(key: CallKey): Promise<void>;
   /**
-   * Threads that can continue and have no active or waiting run: at most `limit`, tenants in turn, longest waiting
-   * first. Each is returned to one caller, and again once a lease has passed, until its calls are forgotten.
+   * At most `limit` threads that can continue and have no active or waiting run. Tenants take turns; the
+   * longest waiting thread comes first. Each thread goes to one caller, and again after a lease has passed,
+   * until its calls are forgotten.
    */
   due(limit: number): Promise<DueCalls[]>;
 }

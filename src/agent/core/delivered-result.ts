@@ -1,5 +1,5 @@
-// A result that was delivered from outside, as the thread gets it: in the call's place, or in a message of its own when the
-// thread has continued without it.
+// Turns a result that was delivered from outside into a message: the tool result, or a separate message when the thread has
+// continued without it.
 
 import { isObject } from "../../lib/json.ts";
 import { firstChars, lastChars } from "../../lib/text.ts";
@@ -8,22 +8,22 @@ import { type Message, textOf, type UserMessage, unanswered, userMessage } from 
 import type { RunStatus } from "./records.ts";
 import { type DoneResult, done, failed } from "./tool.ts";
 
-/** Of a text. No hook sees these results, so they are bounded here. */
+/** Maximum characters of a text. No hook sees these results, so this file limits them. */
 const MAX_CHARS = 80_000;
 
-/** The stand-in for the result of a call that was running when the server stopped. */
+/** The result of a call that was running when the server stopped. */
 export const OUTCOME_UNKNOWN =
   "Outcome unknown: the server stopped while this call was running. It may have taken effect; check before repeating it.";
 
-/** The result of a call that was not started. */
-export const NOT_RUN = "Not run: the run ended before it.";
+/** The result of a call that never started. */
+export const NOT_RUN = "Not run: the run ended before this call started.";
 
 export const deliveredResult = (call: DeferredCall): DoneResult => ({
   ...(replyResult(call.reply) ?? failed("The tool's server delivered nothing.")),
   message_id: deliveryId(call),
 });
 
-/** The same, bounded, for a thread that takes it outside of a tool call. */
+/** Returns the same result with a length limit, for a thread that accepts it outside a tool call. */
 export function boundedResult(call: DeferredCall): DoneResult {
   const { output, error, ...result } = deliveredResult(call);
   const text = bounded(textOf(output));
@@ -36,7 +36,10 @@ function bounded(text: string): string {
   return `${start}\n\n... (truncated ${text.length - start.length - end.length} characters) ...\n\n${end}`;
 }
 
-/** A late result, for the thread. The same call gives a message of the same id, so that the thread holds it once. */
+/**
+ * A late result as a message. The same call always produces the same message id, so the thread contains it
+ * once.
+ */
 export function lateMessage(call: DeferredCall): UserMessage {
   const { output, error } = boundedResult(call);
   const about = `the call \`${call.call_id}\` of \`${call.tool}\``;
@@ -48,12 +51,16 @@ export function lateMessage(call: DeferredCall): UserMessage {
   return { ...userMessage(text.filter(Boolean).join("\n\n")), id: deliveryId(call) };
 }
 
-/** The id of the message with a delivered result, as the call's result or after it: the thread holds it once. */
+/**
+ * The message id of a delivered result, both as the tool result and as a separate message, so the thread
+ * contains it once.
+ */
 const deliveryId = ({ token_hash }: DeferredCall) => `msg_${token_hash.slice(0, 22)}`;
 
 /**
- * The next step for a call that is due, on a thread with these messages. `ended` is the status of its newest run. `resume`: the call
- * waits. `tell`: the thread lacks the delivered result. `ask`: it has the result, and no model has read it. `forget`: all is done.
+ * Returns the next step for a due call. `ended` is the status of the thread's most recent run. `resume`: the
+ * call still waits. `tell`: the thread lacks the delivered result. `ask`: the thread has the result, but no
+ * model has read it. `forget`: nothing is left to do.
  */
 export function nextStep(
   call: DeferredCall,
@@ -66,16 +73,20 @@ export function nextStep(
   if (at === -1) return "tell";
   if (messages[at]?.role === "tool") return "forget";
   const isRead = messages.slice(at).some(({ role }) => role === "assistant");
-  // A run that has given its answer puts what comes after it into the thread, unread. One that failed or was cancelled is not begun again.
+  // A result that arrives after the run's final answer joins the thread unread, so a model must still be
+  // asked. A failed or cancelled run does not start again.
   return isRead || ended !== "success" ? "forget" : "ask";
 }
 
-/** What a tool's server answers, `{result}` or `{error}`, as a result; undefined when it is neither. Other than text becomes JSON. */
+/**
+ * Converts `{result}` or `{error}` from a tool's server to a tool result; undefined for anything else. Values
+ * other than text become JSON.
+ */
 export function replyResult(reply: unknown): DoneResult | undefined {
   if (!isObject(reply)) return undefined;
   const result = Object.hasOwn(reply, "result") ? reply.result : undefined;
   const error = Object.hasOwn(reply, "error") ? reply.error : undefined;
-  // Some languages send an empty error for a success.
+  // Some languages serialize "no error" as an empty value.
   const isFailure = error !== undefined && error !== null && error !== "" && error !== false;
   if (!isFailure && result === undefined) return undefined;
   const output = result === undefined ? "" : replyText(result);

@@ -1,4 +1,4 @@
-// Due documents that one process at a time works on, such as schedules that are to start a run.
+// Claims due documents, such as schedules that start runs, so that one process at a time works on each.
 
 import {
   type Document,
@@ -9,19 +9,20 @@ import {
   type PickOptions,
 } from "./documents.ts";
 
-/** A due document that only its holder may write, with its `version`, until the lease ends. */
+/** A due document that only the claiming process may write, with its `version`, until the lease ends. */
 export interface ClaimedDocument extends Document {
   readonly collection: Picked["collection"];
 }
 
 export interface ClaimOptions extends Pick<PickOptions, "limit" | "aheadMs"> {
-  /** Time until a claim that is not finished ends, in ms. */
+  /** Time until an unfinished claim expires, in ms. */
   readonly leaseMs: number;
 }
 
 /**
- * Claims due documents of a kind, tenants in turn, as `Documents.pick` does. Each is claimed by one process, which works on it and then
- * calls `finish`. When the process dies, or takes longer than `leaseMs`, the document is due again.
+ * Claims due documents of a kind; tenants take turns as in `Documents.pick`. One process claims each
+ * document, works on it and then calls `finish`. If that process dies or takes longer than `leaseMs`, the
+ * document is due again.
  */
 export async function claimDue(
   documents: Documents,
@@ -34,8 +35,9 @@ export async function claimDue(
 }
 
 /**
- * Ends a claim with the document's next body; undefined deletes it. It is due again at `due`, or never without it. Returns false, having
- * written nothing, when the claim is over: another process has claimed the document, or a user has changed it.
+ * Ends a claim by writing `body`, or by deleting the document if `body` is undefined. The document is due
+ * again at `due`, or never without it. Returns false without writing if the claim was lost: another process
+ * claimed the document, or a user changed it.
  */
 export async function finish(
   documents: Documents,
@@ -46,7 +48,10 @@ export async function finish(
   return (await documents.write(collection, [write], { version: newVersion() })) === "written";
 }
 
-/** Undefined when it was changed in the meantime. A new version fences the process that claimed it before. */
+/**
+ * Returns undefined if the document has changed. The new version fences out the process that claimed it
+ * before.
+ */
 async function claim(
   documents: Documents,
   { collection, key, version: seen }: Picked,

@@ -1,4 +1,4 @@
-// Lists that only grow, such as an audit: documents that are never changed, in the order in which they were created.
+// Append-only lists, such as an audit log: immutable documents in order of creation.
 
 import { randomId } from "../../lib/random-id.ts";
 import {
@@ -15,14 +15,14 @@ const TIME_DIGITS = 9;
 const COUNT_DIGITS = 4;
 let appended = 0;
 
-/** Keys of one process grow, so that what it appends within a millisecond stays in its order. */
+/** Keys of one process increase, so entries appended within one millisecond keep their order. */
 function nextKey(): string {
   appended = (appended + 1) % 36 ** COUNT_DIGITS;
   const time = Date.now().toString(36).padStart(TIME_DIGITS, "0");
   return `${time}${appended.toString(36).padStart(COUNT_DIGITS, "0")}${randomId()}`;
 }
 
-/** Appends an entry, then deletes the entries that `retention` does not keep. Returns the entry's key. */
+/** Appends an entry, then deletes the entries beyond `retention`. Returns the entry's key. */
 export async function append(
   documents: Documents,
   list: ListedCollection,

@@ -1,5 +1,5 @@
-// Search in short texts of documents, such as the names of prompts. It reads documents page by page, so it is the same in every
-// store, and a call reads a bounded number of them.
+// Searches short texts in documents, such as names of prompts. It reads documents page by page, so it works the same in every
+// store, and each call reads a limited number of documents.
 
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
@@ -7,18 +7,27 @@ import { compatibleForm } from "../../lib/unicode.ts";
 import type { Documents, ListedCollection, ListedDocument } from "./documents.ts";
 import type { Page } from "./stores.ts";
 
-/** Maximum number of documents that one call reads. A call that stops there returns a cursor, also with fewer matches than its limit. */
+/**
+ * Maximum number of documents that one call reads. At this limit, the call returns a cursor even with fewer
+ * matches than requested.
+ */
 export const SEARCHED = 1_000;
 const PAGE = 100;
-/** Maximum number of words in a search; further words are ignored. */
+/** Maximum number of words in a search. Further words are ignored. */
 const MAX_WORDS = 16;
-/** Characters of a text, and of a search, that are looked at. */
+/** Maximum characters of a text, and of a search, to compare. */
 export const SEARCHED_CHARS = 4_096;
 
 export interface DocumentSearch {
-  /** Words, or beginnings of words, in any case. A text matches when it has all of them. A search without words matches every text. */
+  /**
+   * Words, or beginnings of words, in any case. A text must contain all of them to match. A search without
+   * words matches every text.
+   */
   readonly q: string;
-  /** How the keys begin. With it, matches are in the order of their keys; without it, the last written comes first. */
+  /**
+   * Prefix of the keys. With a prefix, matches are sorted by key; without one, the most recently written
+   * comes first.
+   */
   readonly prefix?: string;
   /** Returns the text of a document to search. */
   readonly textOf: (document: ListedDocument) => string;
@@ -28,7 +37,7 @@ export interface DocumentSearch {
   readonly cursor?: string | undefined;
 }
 
-/** A page of the documents that match. Throws `invalid_request` for a cursor of another list. */
+/** Returns a page of matching documents. Throws `invalid_request` for a cursor from another list. */
 export async function searchDocuments(
   documents: Documents,
   collection: ListedCollection,
@@ -44,13 +53,13 @@ export async function searchDocuments(
     const added = matches.slice(0, limit - found.length);
     const last = found.length + added.length === limit ? added.at(-1) : undefined;
     if (last && last !== page.items.at(-1)) {
-      // The next page of the search begins within this one.
+      // The next page of the search begins within this page of documents.
       const { items, next_cursor } = await documents.page(collection, {
         ...order,
         limit: page.items.indexOf(last) + 1,
         cursor,
       });
-      // Others have changed the list in between: it is read again.
+      // Another writer changed the list in the meantime: read the page again.
       if (items.at(-1)?.key !== last.key) continue;
       return { items: [...found, ...added], ...omitUndefined({ next_cursor }) };
     }
@@ -60,7 +69,7 @@ export async function searchDocuments(
   }
   return { items: found, ...omitUndefined({ next_cursor: cursor }) };
 
-  /** In as many ticks of the event loop as it takes: some characters become many. */
+  /** Uses as many event loop ticks as needed, because normalization can make a text much longer. */
   async function matchesOf(listed: readonly ListedDocument[]): Promise<ListedDocument[]> {
     const isMatch = (document: ListedDocument) => hasWords(textOf(document), wanted);
     const matches = await mapInTicks(collection.tenant ?? "", listed, isMatch);
@@ -68,7 +77,9 @@ export async function searchDocuments(
   }
 }
 
-/** Letters and digits that stand together, without case and in one form: `É` is `é`, however it is composed. */
+/**
+ * Words of letters and digits, case-folded and Unicode-normalized: `É` equals `é`, however it is composed.
+ */
 const wordsOf = (text: string): string[] =>
   compatibleForm(text)
     .toLowerCase()

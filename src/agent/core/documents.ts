@@ -1,17 +1,20 @@
-// The port to small documents: HTTP tools, API keys, sandboxes, and what agents keep beside threads. A store only keeps
-// them and compares versions; the room that a document belongs to decides what may follow what, with `change`.
+// The port to small documents: HTTP tools, API keys, sandboxes, and data that agents keep outside threads. A store only saves
+// documents and compares versions. The owner of a document kind validates its changes with `change`.
 
 import { randomId } from "../../lib/random-id.ts";
 import type { AppError } from "./errors.ts";
 import type { Shelf } from "./items.ts";
 import type { Page } from "./stores.ts";
 
-/** Documents of one kind with one owner. Documents of a thread are deleted when it is cleared or deleted; all others stay until they are deleted. */
+/**
+ * Documents of one kind with one owner. Clearing or deleting a thread deletes its documents. All other
+ * documents stay until they are deleted explicitly.
+ */
 export type Collection = Shelf | ListedCollection;
 
 /**
- * Documents that are listed in order: a user's (`{ kind, ...owner }`), a tenant's, or the deployment's. A kind consists of letters,
- * digits and `_`.
+ * Documents listed in order. They belong to a user (`{ kind, ...owner }`), to a tenant, or to the deployment.
+ * A kind consists of letters, digits and `_`.
  */
 export type ListedCollection =
   | { readonly kind: string; readonly tenant?: string; readonly user?: never }
@@ -24,62 +27,71 @@ export interface OwnedCollection {
   readonly user?: string;
 }
 
-/** True for collections of tenants and users. Only their documents are picked when they are due, and counted in quotas. */
+/**
+ * True for collections of tenants and users. Only their documents are picked when due, and counted in quotas.
+ */
 export const isOwned = (collection: Collection): collection is OwnedCollection =>
   !("of" in collection) && collection.tenant !== undefined;
 
 export interface Document {
   readonly key: string;
   readonly body: string;
-  /** Changes with every write and is never used again, also after a deletion. Compare it; it has no order. */
+  /**
+   * Changes with every write and is never reused, even after a deletion. Compare versions only for equality.
+   */
   readonly version: string;
 }
 
 export interface DocumentWrite {
   readonly key: string;
-  /** The version that was read; undefined: there was no such document. */
+  /** The version that was read, or undefined if the document did not exist. */
   readonly seen: string | undefined;
   /** Undefined deletes the document. */
   readonly body: string | undefined;
   /**
-   * Time from which `due` and `pick` return the document, in ms since 1970, rounded up. Every write sets it again: without `due` the
-   * document is never due. No read returns it, so a document that needs it later has it in its body. `write` throws
-   * `invalid_request` for a number that is no time.
+   * Time from which `due` and `pick` return the document, in ms since 1970, rounded up. Every write sets it
+   * again. A document written without `due` is never due. No read returns this value, so store it in the body
+   * if you need it later. `write` throws `invalid_request` for an invalid time.
    */
   readonly due?: number | null;
 }
 
 export interface DocumentSnapshot {
-  /** In the order of the keys. */
+  /** In the order of the requested keys. */
   readonly found: readonly (Document | undefined)[];
   /** False when the collection's thread does not exist. */
   readonly exists: boolean;
-  /** The store's clock, in ms since 1970. Times of documents are compared with it. */
+  /** The store's clock, in ms since 1970. The store compares all times of documents with it. */
   readonly now: number;
 }
 
 export interface ListedDocument extends Document {
-  /** By the store's clock, in ms since 1970. */
+  /** Time of creation by the store's clock, in ms since 1970. */
   readonly created_at: number;
-  /** Time of the last write. */
+  /** Time of the last write, in ms since 1970. */
   readonly updated_at: number;
 }
 
 /**
- * `key`: in the order of their bytes. Keys of collections that are listed so consist of `A-Z a-z 0-9 - _ . : /`. `created` and
- * `updated`: newest first; documents of one millisecond by key, backwards.
+ * `key`: by the bytes of the keys, which may contain only `A-Z a-z 0-9 - _ . : /`. `created` and `updated`:
+ * newest first; documents of the same millisecond by descending key.
  */
 export type ListOrder = "key" | "created" | "updated";
 
 export interface ListQuery {
   readonly order: ListOrder;
-  /** How the keys begin; only with the order `key`. */
+  /** Prefix of the keys. Only for the order `key`. */
   readonly prefix?: string;
   /** Maximum number of documents in the page, at least 1. */
   readonly limit: number;
-  /** `next_cursor` of the page before, of a query of the same order. With another prefix, the page has only keys of this one. */
+  /**
+   * `next_cursor` of the previous page, from a query in the same order. The current `prefix` applies even if
+   * it has changed.
+   */
   readonly cursor?: string | undefined;
-  /** Key behind which the page begins; it need not exist. Only with the order `key`, and without a cursor. */
+  /**
+   * Key after which the page begins. The key need not exist. Only for the order `key`, and without a cursor.
+   */
   readonly after?: string | undefined;
 }
 
@@ -99,11 +111,11 @@ export interface PickOptions {
   readonly limit: number;
   /** Time until the documents are due again, in ms. */
   readonly holdMs: number;
-  /** As for `due`. Leave it out for documents that may be due at any time. */
+  /** As for `due`. Omit it for documents that may be due at any time. */
   readonly aheadMs?: number | undefined;
 }
 
-/** A document that is due, held for the caller. */
+/** A due document that is reserved for the caller. */
 export interface Picked {
   readonly collection: OwnedCollection;
   readonly key: string;
@@ -112,33 +124,35 @@ export interface Picked {
 
 export interface Documents {
   read(collection: Collection, keys: readonly string[]): Promise<DocumentSnapshot>;
-  /** All documents of a collection, in no order. */
+  /** All documents of a collection, in no particular order. */
   list(collection: Collection): Promise<Document[]>;
   /**
-   * The documents that are due, in the order in which they became due. With `aheadMs`, also documents that are due later than that
-   * from now, last: they were written before the clock was set back.
+   * Due documents, longest due first. With `aheadMs`, the result ends with documents due more than `aheadMs`
+   * from now: they were written before the clock was set back.
    */
   due(collection: Collection, limit: number, aheadMs?: number): Promise<Document[]>;
   /**
-   * A page of a collection. In the orders `key` and `created`, the pages contain every document once that exists throughout. In the
-   * order `updated`, a document that is written between two pages may be repeated or left out. Throws `invalid_request` for a cursor
-   * of another list.
+   * Returns a page of a collection. In the orders `key` and `created`, the pages contain each document
+   * exactly once if it exists the whole time. In the order `updated`, a document written between two pages
+   * may appear twice or not at all. Throws `invalid_request` for a cursor from another list.
    */
   page(collection: ListedCollection, query: ListQuery): Promise<Page<ListedDocument>>;
-  /** Number of documents in a collection, and bytes of all their bodies. */
+  /** Number of documents in a collection, and total bytes of their bodies. */
   size(collection: ListedCollection): Promise<{ readonly documents: number; readonly bytes: number }>;
-  /** Deletes the oldest documents that `retention` does not keep, up to `TRIMMED`. Returns how many it deleted. */
+  /** Deletes the oldest documents beyond `retention`, at most `TRIMMED`. Returns how many it deleted. */
   trim(collection: ListedCollection, retention: Retention): Promise<number>;
   /**
-   * Documents of a kind that are due, of all tenants and users. Tenants take turns, longest waiting first; within a tenant, the
-   * document comes first that has been due longest. No other call returns them for `holdMs`; then they are due again. Shelves and
-   * collections of the deployment are left out. Use `claimDue`, which also fences the documents' writers.
+   * Returns due documents of a kind from all tenants and users. Tenants take turns, longest waiting first;
+   * within a tenant, the longest due document comes first. No other call returns these documents for
+   * `holdMs`; then they are due again. Shelves and collections of the deployment are excluded. Prefer
+   * `claimDue`, which also fences writers.
    */
   pick(kind: string, options: PickOptions): Promise<Picked[]>;
   /**
-   * Writes all documents or none. Returns `changed` when a document is not at the version that was seen; `full` when the collection
-   * would have more than `limit` documents; `large` when their bodies would have more than `bytes`. `version` is a `newVersion()`; a
-   * repeated call with it changes nothing more. Throws `not_found` when the collection's thread does not exist.
+   * Writes all documents or none. Returns `changed` when a document is not at the version that was read,
+   * `full` when the collection would exceed `limit` documents, `large` when their bodies would exceed
+   * `bytes`. `version` comes from `newVersion()`; repeating a call with it has no further effect. Throws
+   * `not_found` when the collection's thread does not exist.
    */
   write(
     collection: Collection,
@@ -151,7 +165,7 @@ export interface Documents {
   ): Promise<"written" | "changed" | "full" | "large">;
 }
 
-/** A version for `write`, which becomes the version of every document that it writes. */
+/** Creates a version for `write`, which assigns it to every document that it writes. */
 export const newVersion = () => `v${randomId()}`;
 
 export interface Change {
@@ -168,7 +182,9 @@ interface Decision<T> {
   readonly result: T;
 }
 
-/** Writes what `decide` returns for the stored documents; decides again whenever another writer was first. */
+/**
+ * Writes what `decide` returns for the stored documents. Calls `decide` again if another writer was faster.
+ */
 export async function change<T>(
   documents: Documents,
   { collection, keys, limit, size }: Change,
@@ -186,7 +202,7 @@ export async function change<T>(
   }
 }
 
-/** Deletes a document. False when there is none. */
+/** Deletes a document. Returns false if it does not exist. */
 export function remove(documents: Documents, collection: Collection, key: string): Promise<boolean> {
   return change(documents, { collection, keys: [key] }, ({ found: [document] }) =>
     document
@@ -195,7 +211,7 @@ export function remove(documents: Documents, collection: Collection, key: string
   );
 }
 
-/** Deletes all documents that `retention` does not keep; `{ count: 0 }` deletes all. Returns how many. */
+/** Deletes all documents beyond `retention`; `{ count: 0 }` deletes all. Returns how many it deleted. */
 export async function retain(
   documents: Documents,
   collection: ListedCollection,

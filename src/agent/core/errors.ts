@@ -1,9 +1,9 @@
-// The one error class, with a closed set of codes; `http/errors.ts` maps them to HTTP. The model's mistakes are tool
+// The only error class, with a closed set of codes. `http/errors.ts` maps the codes to HTTP. Mistakes of the model are tool
 // results, not errors.
 
-/** The closed set of codes: the same on the wire, in a failed run and in the log. */
+/** The closed set of error codes, used on the wire, in failed runs and in the log. */
 export type ErrorCode =
-  // what the caller sent
+  // The caller's request is wrong.
   | "invalid_request"
   | "unauthorized"
   | "credentials_expired"
@@ -16,7 +16,7 @@ export type ErrorCode =
   | "payload_too_large"
   | "unsupported_media_type"
   | "range_not_satisfiable"
-  // what does not fit the state of things
+  // The request conflicts with the current state.
   | "already_exists"
   | "precondition_failed"
   | "thread_busy"
@@ -25,7 +25,7 @@ export type ErrorCode =
   | "run_not_active"
   | "events_expired"
   | "interrupt_closed"
-  // what the model's provider answered
+  // The model's provider failed or refused the call.
   | "model_auth"
   | "model_rejected"
   | "model_rate_limited"
@@ -33,7 +33,7 @@ export type ErrorCode =
   | "model_unreachable"
   | "model_timeout"
   | "context_overflow"
-  // what went wrong in a run
+  // The run failed.
   | "cancelled"
   | "max_iterations"
   | "run_aborted"
@@ -41,7 +41,7 @@ export type ErrorCode =
   | "output_invalid"
   | "crashed_too_often"
   | "lease_lost"
-  // backends and the process itself
+  // A backend or the process itself failed.
   | "backend_failed"
   | "backend_refused"
   | "config_invalid"
@@ -61,8 +61,8 @@ export class AppError extends Error {
   readonly details: Readonly<Record<string, unknown>> | undefined;
 
   /**
-   * `message` says what was wrong, with the value, and what would be right. It reaches clients:
-   * no secret, no other tenant's id. `cause` stays in the log.
+   * `message` names the problem, the value and a valid alternative. Clients see it, so it must not contain
+   * secrets or ids of other tenants. `cause` appears only in the log.
    */
   constructor(
     code: ErrorCode,
@@ -84,7 +84,10 @@ export class AppError extends Error {
     };
   }
 
-  /** The only normaliser: an unexpected throw becomes `internal`, its text stays in `cause`, which is an `Error`. */
+  /**
+   * Converts any thrown value to an `AppError`. An unexpected one becomes `internal`, with the original as an
+   * `Error` in `cause`.
+   */
   static from(error: unknown): AppError {
     if (error instanceof AppError) return error;
     const cause = error instanceof Error ? error : new Error(String(error));
@@ -92,12 +95,12 @@ export class AppError extends Error {
   }
 }
 
-/** Throw this from any hook or tool to end the whole run, not only the call at hand. */
+/** Throw this from any hook or tool to end the whole run, not only the current call. */
 export function abortRun(message: string, cause?: unknown): AppError {
   return new AppError("run_aborted", message, { cause });
 }
 
-/** An error that a hook threw, under the hook's name. An `AppError` stays as it is. */
+/** Attributes an error to the hook that threw it. Returns an `AppError` unchanged. */
 export function hookFailed(name: string, error: unknown): AppError {
   if (error instanceof AppError) return error;
   return new AppError("hook_failed", `Hook \`${name}\` failed: ${messageOf(error)}`, { cause: error });
@@ -107,19 +110,23 @@ export function hookFailed(name: string, error: unknown): AppError {
 export type LimitReason = "max_iterations" | "token_budget" | "time_budget" | "loop_detected" | "quota";
 
 /**
- * Throw this from any hook or tool to end the run at a limit: with `done` and the reason, as `max_iterations` does.
+ * Throw this from any hook or tool to end the run at a limit. The run ends with `done` and this reason, as it
+ * does for `max_iterations`.
  */
 export class RunLimit extends AppError {
   readonly reason: LimitReason;
 
-  /** `details`: as `LimitDetails` has them, without the message. */
+  /** `details` are those of `LimitDetails` without the message. */
   constructor(reason: LimitReason, message: string, details?: Record<string, unknown>) {
     super("run_aborted", message, details ? { details } : {});
     this.reason = reason;
   }
 }
 
-/** Errors that end the run wherever they are thrown; everything else a tool throws is the call's result. */
+/**
+ * True for errors that end the run wherever they are thrown. Any other error of a tool becomes the call's
+ * result.
+ */
 export function endsTheRun(error: unknown): boolean {
   return error instanceof AppError && (error.code === "run_aborted" || error.code === "lease_lost");
 }
@@ -128,22 +135,22 @@ export function hasCode(error: unknown, code: ErrorCode): error is AppError {
   return error instanceof AppError && error.code === code;
 }
 
-/** Whether another process continues the run of this signal: it also continues what the run has started. */
+/** True if another process takes over the run of this signal, together with the work that the run started. */
 export function isHandover({ reason }: AbortSignal): boolean {
   return hasCode(reason, "lease_lost") || hasCode(reason, "shutting_down");
 }
 
-/** The result of a call in which the server failed, as its model reads it. */
+/** The result that the model reads for a call during which the server failed. */
 export const SERVER_FAILED =
   "Outcome unknown: the server failed while this call was running. It may have taken effect; check before repeating it.";
 
-/** What the result of a call says that this signal has stopped. */
+/** The result text for a call that this signal stopped. */
 export function stoppedBecause({ reason }: AbortSignal): string {
   if (hasCode(reason, "unavailable")) return SERVER_FAILED;
   return reason instanceof AppError ? reason.message : "Cancelled before it finished.";
 }
 
-/** Whether the run of this signal is cancelled. An error of the server fails it. */
+/** True if the run of this signal is cancelled. A server error fails the run instead. */
 export function isCancellation({ aborted, reason }: AbortSignal): boolean {
   if (!aborted) return false;
   return (
@@ -158,12 +165,12 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   "model_timeout",
 ]);
 
-/** Whether the same request may succeed a little later. */
+/** True if the same request may succeed a little later. */
 export function isTransient(error: unknown): error is AppError {
   return error instanceof AppError && TRANSIENT.has(error.code);
 }
 
-/** The text of anything thrown, for a tool's error result. */
+/** The text of any thrown value, for a tool's error result. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

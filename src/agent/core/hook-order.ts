@@ -1,16 +1,22 @@
-// Where own hooks stand among the built-in ones.
+// Arranges a program's own hooks among the built-in ones.
 
 import { didYouMean } from "../../lib/did-you-mean.ts";
 import { AppError } from "./errors.ts";
 import type { HookDefinition } from "./hook.ts";
 
-/** A hook directly before (outside) or after (inside) the named one; without a name, outside all of `list`. */
+/**
+ * A hook placed directly before (outside) or after (inside) the named one. Without a name, it is outside all
+ * of `list`.
+ */
 export type PlacedHook<H = HookDefinition> =
   | H
   | { readonly hook: H; readonly before: string }
   | { readonly hook: H; readonly after: string };
 
-/** `own` among `list`, outermost first. Throws `config_invalid` for a name that exists, or a neighbour that does not. */
+/**
+ * Inserts the hooks of `own` into `list`, outermost first. Throws `config_invalid` for a duplicate name or an
+ * unknown neighbor.
+ */
 export function arrangeHooks(
   own: readonly PlacedHook[],
   builtIn: readonly HookDefinition[],

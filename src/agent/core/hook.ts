@@ -1,5 +1,5 @@
-// Hooks: everything added around an agent. One list, composed as an onion, the first outermost. And the services that
-// the engine gives them.
+// Hooks: the extensions around an agent, composed as an onion with the first one outermost. Also the services that the engine
+// provides to them.
 
 import { z } from "zod";
 import type { Fault } from "../../lib/check.ts";
@@ -18,45 +18,48 @@ import type { DeltaSink, MaybeStream, Stream } from "./stream.ts";
 import type { TaskBoard } from "./task-board.ts";
 import type { Run, Tool, ToolResult, TraceRecorder } from "./tool.ts";
 
-/** One execution of a tool. `tool` is absent when the model made the name up. */
+/** One execution of a tool. `tool` is undefined when the model invented the name. */
 export interface ToolRequest {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
   readonly signal: AbortSignal;
 }
 
-/** Without `deltas`, every delta is yielded. */
+/** Yields every delta, unless `deltas` takes it. */
 export type CallModel = (request: ModelRequest, deltas?: DeltaSink) => Stream<Completion>;
 export type CallTool = (request: ToolRequest) => Stream<ToolResult>;
 
 /**
- * Every member is optional. Each run gets a new hook, so its closure can hold the run's state.
+ * Every member is optional. Each run gets a new hook, so its closure can keep the run's state.
  *
  * | phase         | when                                  | order         | an error…                           |
  * |---------------|---------------------------------------|---------------|-------------------------------------|
  * | tools         | once, before anything is read         | in order      | fails the run                       |
- * | hides         | before each model call, of each tool  | first yes     | fails the run                       |
+ * | hides         | before each model call, for each tool | first yes     | fails the run                       |
  * | beforeAgent   | once, before the loop                 | in order      | fails the run                       |
  * | modifyRequest | before each model call                | in order      | fails the run                       |
  * | wrapModelCall | around each model call                | onion         | fails the run                       |
  * | wrapToolCall  | around each tool call                 | onion         | is the call's result (`abortRun`: fails the run) |
- * | onStop        | the model wants to stop               | first answer  | fails the run                       |
+ * | onStop        | the model wants to stop               | first message | fails the run                       |
  * | afterAgent    | at the end, unless another process continues the run | reverse order | is a `warning`        |
  */
 export interface Hook {
   readonly name: string;
-  /** Tools for the agent. Also called outside of runs, to list them, so it must not do I/O. */
+  /** Tools for the agent. It is also called outside runs to list them, so it must not perform I/O. */
   tools?(run: Run): readonly Tool[];
-  /** Whether to hide a tool from the model, wherever the tool comes from. */
+  /** Returns true to hide a tool from the model, no matter which component registered it. */
   hides?(tool: Pick<Tool, "name">, run: Run): boolean;
   beforeAgent?(run: Run): MaybeStream<void>;
-  /** Returns a new request; never edits the one it was given. */
+  /** Returns a new request. Must not modify its argument. */
   modifyRequest?(request: ModelRequest, run: Run): ModelRequest | Promise<ModelRequest>;
-  /** Gives `deltas` to `next` where it leaves the deltas of the answer alone: they then cost nothing here. */
+  /**
+   * Pass `deltas` to `next` if the hook does not change the answer's deltas. They then bypass the hook at no
+   * cost.
+   */
   wrapModelCall?(request: ModelRequest, next: CallModel, run: Run, deltas?: DeltaSink): Stream<Completion>;
-  /** Before `next`: allow, deny or rewrite. After it: read or change the result. */
+  /** Before `next`: allow, deny or rewrite the call. After `next`: read or change the result. */
   wrapToolCall?(request: ToolRequest, next: CallTool, run: Run): Stream<ToolResult>;
-  /** A message that keeps the model working, or nothing to let it stop. */
+  /** Returns a message that keeps the model working, or undefined to let it stop. */
   onStop?(message: AssistantMessage, run: Run): Message | undefined | Promise<Message | undefined>;
   afterAgent?(outcome: Outcome, run: Run): void | Promise<void>;
 }
@@ -64,18 +67,18 @@ export interface Hook {
 /** A model call before it is made. */
 export interface PlannedCall {
   readonly model: string;
-  /** Who makes it. Absent: a later run of theirs is not judged by it. */
+  /** The caller. Without it, this call does not affect decisions about the caller's later runs. */
   readonly caller?: { readonly agent: string; readonly threadId: string };
   /**
-   * Its input, the part of it that is not messages, and the most tokens of its answer, thinking included. Called only where
-   * there are budgets.
+   * Returns estimated tokens: the whole input, its fixed part (everything but messages) and the maximum
+   * output, thinking included. Called only if budgets exist.
    */
   size(): { readonly input: number; readonly output: number; readonly fixed?: number };
-  /** Whether to take less than the answer's most while other calls have reserved the rest. */
+  /** True if the call accepts a lower output limit while other calls have reserved the rest. */
   readonly takesLess: boolean;
 }
 
-/** What a model call has used. */
+/** The usage of a finished model call. */
 export interface MeteredCall {
   readonly agent: string;
   readonly model: string;
@@ -84,8 +87,8 @@ export interface MeteredCall {
 
 export type Reservation =
   /**
-   * `outputLimit`: the most tokens of the answer that are reserved; undefined without budgets. `soft` warns that most of a
-   * budget is used up.
+   * `outputLimit`: maximum output tokens that are reserved; undefined without budgets. `soft`: warns that
+   * most of a budget is used.
    */
   | {
       readonly isGranted: true;
@@ -93,57 +96,66 @@ export type Reservation =
       readonly outputLimit?: number;
       readonly soft?: string;
     }
-  /** `isSpent`: too little is left until the period ends. Otherwise other calls have reserved the rest. */
+  /** `isSpent`: too little is left in this period. If false, other calls have reserved the rest. */
   | { readonly isGranted: false; readonly isSpent: boolean; readonly error: AppError };
 
 /** The budgets of a run's owner. Both methods throw `unavailable` when the store cannot be reached. */
 export interface ModelCallQuotas {
   reserve(owner: Owner, call: PlannedCall): Promise<Reservation>;
-  /** Ends a reservation and counts what the call used; without `call`, it used nothing. */
+  /** Ends a reservation and records the usage of the call. Without `call`, the call used nothing. */
   settle(owner: Owner, id: string, call?: MeteredCall): Promise<void>;
 }
 
-/** Services for building hooks. */
+/** Services for hooks. */
 export interface HookServices {
   readonly agent: AgentDefinition;
   readonly backend?: Backend | undefined;
   readonly recorder?: TraceRecorder | undefined;
   readonly quotas?: ModelCallQuotas | undefined;
   readonly items?: ItemStore | undefined;
-  /** Replaces the built-in board where tasks are delegated. */
+  /** Replaces the built-in task board for delegated tasks. */
   readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents | undefined;
-  /** A model other than the agent's own. Throws an `AppError` for a spec that no provider takes. */
+  /** Creates a model other than the agent's own. Throws an `AppError` if no provider accepts the spec. */
   createModel(spec: ModelSpec): Model;
 }
 
-/** `disable`: switch it off. `switch`: off and on. `configure`: also see and set its options. */
+/** `disable`: turn the hook off. `switch`: turn it off and on. `configure`: also see and set its options. */
 export const UserMay = z.enum(["disable", "switch", "configure"]);
 export type UserMay = z.infer<typeof UserMay>;
 
-/** How a hook is known to the configuration. */
+/** The definition of a hook, by which the configuration finds it. */
 export interface HookDefinition<S extends z.ZodType = z.ZodType> {
-  /** Its key under `hooks:` in agents.yaml. */
+  /** The hook's key under `hooks:` in agents.yaml. */
   readonly name: string;
   readonly options: S;
-  /** The names of the tools that it registers: no other tool may have one of them, and `tools:` chooses among them. */
+  /**
+   * Names of the tools that the hook registers. No other tool may use these names, and `tools:` selects among
+   * them.
+   */
   readonly tools?: readonly string[];
-  /** The same for tools that the hook needs: `tools:` does not leave them out. */
+  /** Names of tools that the hook needs, so `tools:` does not exclude them. */
   readonly fixedTools?: readonly string[];
   /**
-   * What users may override for their own runs. Absent: nothing. Omit it for hooks that protect the operator, the tenant
-   * or other users, or that add tools.
+   * The permission of users to override the hook for their own runs. Default: none. Omit it for hooks that
+   * protect the operator, the tenant or other users, and for hooks that add tools.
    */
   readonly userMay?: UserMay;
-  /** The models that its options name, checked with the agents file. */
+  /** The models in the hook's options, which are validated with the agents file. */
   models?(options: z.output<S>): readonly ModelSpec[];
   /** Warnings about valid options, for `config check`. */
   doubts?(options: z.output<S>): readonly Fault[];
-  /** Whether an agent has it when its YAML says nothing. */
+  /** Returns true if agents have this hook when their YAML does not mention it. */
   activeByDefault(agent: AgentDefinition): boolean;
-  /** Loads the code of the hook. It is called before each `create`, and no signal cancels it: resolve at once when the code is there. */
+  /**
+   * Loads the hook's code. It runs before each `create` and cannot be cancelled, so it must resolve at once
+   * when the code is loaded.
+   */
   load?(): Promise<void>;
-  /** Makes the hook for one run. All runs of an agent share `options`, parsed once: a hook does not change them. */
+  /**
+   * Creates the hook for one run. All runs of an agent share `options`, which are parsed once, so a hook must
+   * not change them.
+   */
   create(options: z.output<S>, services: HookServices): Hook;
 }
 
@@ -157,11 +169,11 @@ export function defineHook<S extends z.ZodType>(definition: HookDefinition<S>): 
   };
 }
 
-// A subagent is a thread of its own with runs of its own; its events also appear in its parent's stream. Every method
-// of the port may be repeated.
+// A subagent is a separate thread with its own runs. Its events also appear in its parent's stream. Every
+// method of this port may be repeated.
 
 export interface NewChild {
-  /** Chosen by the delegating run and stored before, so that a repeated `begin` finds the same thread. */
+  /** Chosen and stored by the delegating run beforehand, so that a repeated `begin` finds the same thread. */
   readonly thread_id: string;
   readonly agent: string;
   readonly messages: readonly Message[];
@@ -178,33 +190,36 @@ export interface Subagents {
   /** The existing agents among these names. */
   describe(names: readonly string[]): AgentSummary[];
   /**
-   * Creates the child's thread and starts its first run, which waits while too many work; if the thread exists, returns its
-   * newest run. Throws `limit_exceeded` when the tree of runs has started too many.
+   * Creates the child's thread and starts its first run, which waits while too many runs are active. If the
+   * thread exists, returns its most recent run. Throws `limit_exceeded` when the tree of runs has started too
+   * many runs.
    */
   begin(owner: Owner, child: NewChild): Promise<RunRecord>;
   /**
-   * Resumes a child that waits for answers, with a new run or the one started with the same `key`. Without answers it
-   * applies decisions made meanwhile. Throws `interrupt_closed`, `thread_busy`.
+   * Resumes a child that waits for answers, with a new run or with the run that was started with the same
+   * `key`. Without answers, it applies decisions made in the meantime. Throws `interrupt_closed`,
+   * `thread_busy`.
    */
   resume(
     owner: Owner,
     child: { readonly run: RunRecord; readonly lineage: Lineage },
     resumption: { readonly answers: readonly z.infer<typeof Answer>[]; readonly key: string },
   ): Promise<RunRecord>;
-  /** The thread's newest run; undefined when the thread does not exist. */
+  /** The thread's most recent run; undefined when the thread does not exist. */
   newest(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
-   * All events of a run from its first to its last, live ones included. Takes over a run whose process died, unless
-   * another process does. Throws `events_expired` when its first events are no longer stored, `not_found`.
+   * Yields all events of a run, from first to last, including live ones. Takes over a run whose process died,
+   * unless another process does so. Throws `not_found`, or `events_expired` when the first events are no
+   * longer stored.
    */
   events(owner: Owner, run: RunRecord, signal: AbortSignal): AsyncGenerator<StreamEvent, void, void>;
   /**
-   * The run waits for children from now on, so that they may work in its place. Call what it returns afterwards: it resolves
-   * when the run may continue, or `signal` aborts.
+   * Marks the run as waiting for children, so that they may use its slot. Call the returned function
+   * afterwards: it resolves when the run may continue, or when `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void>;
   /** The child's messages, oldest first, and its state. */
   thread(owner: Owner, threadId: string): Promise<{ messages: Message[]; state: Record<string, unknown> }>;
-  /** Ends a run. Does nothing if it has ended. */
+  /** Ends a run. Does nothing if the run has already ended. */
   stop(owner: Owner, run: RunRecord, mode: "cancel" | "interrupt"): Promise<void>;
 }

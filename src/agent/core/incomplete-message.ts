@@ -1,4 +1,4 @@
-// Incomplete messages: an answer that a stop or a failure cut off stays in the thread as far as it was shown, and the next model
+// Incomplete messages. When a stop or a failure cuts off an answer, the thread keeps the part that was shown, and the next model
 // call reads a note about it.
 
 import { isoTime } from "../../lib/iso-time.ts";
@@ -16,11 +16,11 @@ import {
 import { storedEvent } from "./stored-json.ts";
 import type { LogEntry } from "./stores.ts";
 
-/** The message that is being written, as far as it was shown. */
+/** The part of the current message that was shown so far. */
 export interface PartialMessage {
-  /** To be called with the run's own events, in order. */
+  /** Call this with the run's own events, in order. */
   see(event: StreamEvent): void;
-  /** The message with the words so far, without its calls and its thinking; undefined without words. */
+  /** The message with the text so far, without calls and thinking; undefined without text. */
   message(why: NonNullable<AssistantMessage["incomplete"]>): AssistantMessage | undefined;
 }
 
@@ -42,7 +42,7 @@ export function trackPartial(): PartialMessage {
         if ("delta" in data) text += data.delta;
       },
       closed({ data }) {
-        // A whole answer that does not become a message was refused, by a guardrail or by the store.
+        // A guardrail or the store refused a complete answer that did not become a message.
         if (data.error === undefined) forget();
         usage = data.usage;
       },
@@ -63,17 +63,17 @@ export function trackPartial(): PartialMessage {
   };
 }
 
-/** Events that add or withdraw words of a model's message. */
+/** Events that add or withdraw text of a model's message. */
 export const WORDS = ["on_chat_model_stream", "message_discard", "on_message"] as const satisfies EventName[];
 
-/** Reads the log of a run, in order, for the message that its last model call was writing. */
+/** Reads the log of a run, in order, to restore the text that its last model call was writing. */
 export interface LoggedWords {
   add(entry: Pick<LogEntry, "event" | "json">): void;
   partial(): PartialMessage;
 }
 
 export function loggedWords(): LoggedWords {
-  // Only the last model call's: the words of the others are in the thread.
+  // Only from the last model call, because the thread contains the text of the others.
   let texts: string[] = [];
   return {
     add({ event, json }) {
@@ -99,8 +99,9 @@ export const isIncomplete = (message: Message | undefined): message is Assistant
   message?.role === "assistant" && message.incomplete !== undefined;
 
 /**
- * The messages as a model reads them. A note after each incomplete answer says that it was cut off: at the beginning of the user's
- * next message, else in a message that asks to continue. Its thinking is left out, because it is not signed.
+ * The messages as a model reads them. A note after each incomplete answer tells the model that it was cut
+ * off. The note begins the user's next message, or is a separate message that asks to continue. The answer's
+ * thinking is omitted because it is not signed.
  */
 export function withIncompleteNotes(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isIncomplete)) return messages;
@@ -122,7 +123,7 @@ function withNote(cut: AssistantMessage, content: Content): Content {
   return typeof content === "string" ? `${note}\n\n${content}` : [{ type: "text", text: note }, ...content];
 }
 
-/** Deterministic, so that a provider's cache finds it. */
+/** Deterministic, so that it does not invalidate the provider's cache. */
 function askedToContinue(cut: AssistantMessage): Message {
   const { id, created_at } = cut;
   return { ...userMessage(noteOf(cut, ` ${CONTINUE}`)), id: `${id}_continue`, created_at };

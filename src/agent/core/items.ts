@@ -1,17 +1,18 @@
-// The port to items, small documents beside threads: shared by a thread and its subagents, or kept by a user for an agent.
-// Each is written whole; a writer that must not overwrite another passes the version it has read.
+// The port to items, which are small documents that a thread shares with its subagents, or that a user keeps for an agent. Each
+// write replaces the whole item. Pass the version that you read to avoid overwriting another writer's change.
 
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Per shelf. */
+/** Maximum number of items per shelf. */
 export const MAX_ITEMS = 256;
-/** Of an item's value as JSON, in bytes. */
+/** Maximum bytes of an item's value as JSON. */
 export const MAX_ITEM_BYTES = 64 * 1024;
-/** Of an item's key, in characters. */
+/** Maximum characters of an item's key. */
 export const MAX_KEY_CHARS = 256;
 
 /**
- * Where items are kept: with a thread, until it is cleared or deleted, or with an owner's agent, until they are deleted.
+ * Where items are stored: with a thread, until it is cleared or deleted, or with an owner's agent, until they
+ * are deleted.
  */
 export interface Shelf {
   readonly owner: Owner;
@@ -21,9 +22,9 @@ export interface Shelf {
 
 export interface Item {
   readonly key: string;
-  /** JSON; a copy. */
+  /** The JSON value. Callers get a copy. */
   readonly value: unknown;
-  /** 1, 2, 3 … with each `put`; starts again after a deletion. */
+  /** Increases by one with each `put`, from 1. Starts again after a deletion. */
   readonly version: number;
   readonly updated_at: string;
 }
@@ -31,19 +32,26 @@ export interface Item {
 export interface NewItem {
   readonly key: string;
   readonly value: unknown;
-  /** Write only if the item is at this version; 0: only if there is none. Without it: in any case. */
+  /**
+   * Write only if the item is at this version. 0 means only if the item does not exist. Without it, always
+   * write.
+   */
   readonly version?: number;
 }
 
 export interface ItemStore {
   get(shelf: Shelf, key: string): Promise<Item | undefined>;
-  /** All of a shelf, last changed first; of those changed in the same millisecond, by key. */
+  /**
+   * All items of a shelf, most recently changed first. Items changed in the same millisecond are sorted by
+   * key.
+   */
   list(shelf: Shelf): Promise<Item[]>;
   /**
-   * Writes one item, atomically. Returns undefined, having written nothing, when it is not at `item.version`. Throws
-   * `not_found` without the shelf's thread, `limit_exceeded` beyond `MAX_ITEMS` and for an item that is too large.
+   * Writes one item atomically. Returns undefined, without writing, when the item is not at `item.version`.
+   * Throws `not_found` when the shelf's thread does not exist, `limit_exceeded` beyond `MAX_ITEMS` and for an
+   * item that is too large.
    */
   put(shelf: Shelf, item: NewItem): Promise<Item | undefined>;
-  /** False when there was none. */
+  /** Deletes an item. Returns false when it does not exist. */
   delete(shelf: Shelf, key: string): Promise<boolean>;
 }

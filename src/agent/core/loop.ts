@@ -1,8 +1,8 @@
-// The loop: asks the model, runs the tools it calls, and again, until the model is done.
+// The loop: calls the model, runs the tools that it calls, and repeats until the model is done.
 //
-// The thread's messages are the only state: pending calls are run; otherwise the model is asked. Resuming a run, after
-// an approval or a crash, is calling this again. The loop stores nothing: its consumer stores each event before taking
-// the next.
+// The thread's messages are the only state. If they contain open calls, the loop runs these; otherwise it calls the model. To
+// resume a run after an approval or a crash, run the loop again. The loop stores nothing: its consumer stores each event before
+// it requests the next one.
 
 import { doneEvent } from "../../protocol/end.ts";
 import { limitText } from "../../protocol/end-texts.ts";
@@ -44,8 +44,8 @@ import { failed, resultMessage, type Tool, type ToolResult } from "./tool.ts";
 import { dispatch, executeTool } from "./tool-calls.ts";
 
 /**
- * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly one `done` or
- * `error` last. Returns the outcome; throws only errors of the consumer or of `standIn`.
+ * Drives `agent` until it stops. Yields a well-formed run: `run_start` first, every span closed, exactly one
+ * `done` or `error` last. Returns the outcome. Throws only errors of the consumer or of `standIn`.
  */
 export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> {
   const run = mutableRun(input, { interrupts: OPEN_ENDED, ...agent });
@@ -58,7 +58,7 @@ export async function* runAgent(agent: Agent, input: RunInput): Stream<Outcome> 
     run.signal.throwIfAborted();
     outcome = input.only ? APPENDED : yield* work(agent, run, input);
   } catch (error) {
-    // The run continues on another process, so this one must not report its end.
+    // Another process continues the run, so this one must not report its end.
     if (hasCode(run.signal.reason, "lease_lost")) throw error;
     outcome = outcomeOf(error, run.signal);
   }
@@ -104,7 +104,7 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
   for (let iteration = 0; ; iteration++) {
     const calls = unanswered(run.messages);
     const said = run.messages.at(-1);
-    // A resumed run may find every call answered and the model's final message in place.
+    // A resumed run may find every call answered and the model's final message already in the thread.
     if (iteration === 0 && calls.length === 0 && said?.role === "assistant" && !isIncomplete(said)) {
       const outcome = { status: "success", stop_reason: "end_turn", message: said } as const;
       if (!(yield* correct(outcome, run))) return withOutput(agent, outcome);
@@ -119,11 +119,11 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
     for (const message of await newMail(run, input)) yield appended(run, message);
     const { message, stop_reason } = yield* callModel(yield* prepare(agent, run), input.deltas);
     if (message.tool_calls) {
-      // Its calls are started at once: it is stored with the first start.
+      // Its calls start immediately, so the message is stored together with the first start event.
       yield withNext(appended(run, message));
       continue;
     }
-    // Nothing is built upon an answer before the next event.
+    // Nothing depends on a final answer before the next event, so both share one write.
     if (!isEmpty(message)) yield withNext(appended(run, message));
 
     const mail = await newMail(run, input);
@@ -138,7 +138,10 @@ async function* iterate(agent: Agent, run: MutableRun, input: RunInput): Stream<
 
 type Success = Extract<Outcome, { status: "success" }>;
 
-/** What to call with each final answer: tells the model what is wrong with it, a few times. Returns whether it did. */
+/**
+ * Returns a function for each final answer. It appends the faults of the answer for the model, at most
+ * `MAX_CORRECTIONS` times, and returns true if it did.
+ */
 function corrections({ output: format }: Agent) {
   let made = 0;
   return async function* correct({ message, stop_reason }: Success, run: MutableRun): Stream<boolean> {
@@ -151,7 +154,7 @@ function corrections({ output: format }: Agent) {
   };
 }
 
-/** `outcome` with the output that its message is. Throws `output_invalid`. */
+/** Adds the output parsed from the final message to `outcome`. Throws `output_invalid`. */
 function withOutput({ output: format }: Agent, outcome: Outcome): Outcome {
   if (!format || outcome.status !== "success") return outcome;
   const { message, stop_reason } = outcome;
@@ -173,11 +176,14 @@ function partsOf(agent: Agent, run: MutableRun, input: RunInput): LoopParts {
   };
 }
 
-/** Appends the run's input to the thread, once. Open calls get a result first: that of the input, if it has one. */
+/**
+ * Appends the run's input to the thread, once. Open calls get their result first, from the input if it
+ * contains one.
+ */
 async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   const news = unknownTo(run.messages, begin.input);
   const results = resultsAmong(news, unanswered(run.messages));
-  // They are stored with the run already.
+  // The store already has them, with the run.
   for (const result of results) yield withNext(appended(run, result));
   if (news.length > 0) {
     const reason = "Interrupted: a new message came before this call was run.";
@@ -188,7 +194,10 @@ async function* receive(run: MutableRun, begin: RunInput): Stream<void> {
   for (const message of news) if (!results.includes(message)) yield withNext(appended(run, message));
 }
 
-/** Whether the input ends the wait for calls that it has no result of: not if it is what the thread held, or only results. */
+/**
+ * True if the input gives results to open calls that it does not answer. False if it restores messages or
+ * contains only results.
+ */
 const endsWait = ({ only, replaces }: RunInput, hasMessage: boolean) =>
   only === undefined || (only === "appends" && replaces === undefined && hasMessage);
 
@@ -199,7 +208,7 @@ function resultsAmong(messages: readonly Message[], calls: readonly ToolCall[]):
   );
 }
 
-/** Messages sent during the run, to be appended. */
+/** Messages sent during the run that are not in the thread yet. */
 const newMail = async ({ messages }: MutableRun, { inbox }: RunInput) => unknownTo(messages, await inbox());
 
 async function* runOnStop(agent: Agent, message: AssistantMessage, run: MutableRun): Stream<boolean> {
@@ -250,7 +259,7 @@ function modelOnion(agent: Agent, run: MutableRun): CallModel {
 function toolOnion(agent: Agent, run: MutableRun, { begun, standIn }: RunInput): CallTool {
   const { core, layer } = attributeErrors<ToolRequest, ToolResult, MutableRun>(
     (hook, error, { call, signal }) => {
-      // The error becomes the call's result; only here is the hook that threw it known.
+      // The error becomes the call's result, so report the hook that threw it here, where its name is known.
       if (!signal.aborted && !endsTheRun(error))
         reportFailure(run, { what: "hook", error, hook, tool: call.name, call_id: call.id });
       return error;
@@ -271,12 +280,12 @@ async function unknownOutcome({ call }: ToolRequest, standIn: StandIn | undefine
   return (await standIn?.(call, { isGivenUp: false })) ?? failed(OUTCOME_UNKNOWN);
 }
 
-/** After a crash, a call that had started is run again only if repeating it does no harm. */
+/** After a crash, a started call runs again only if repeating it does no harm. */
 function mayRepeat({ call, tool }: ToolRequest, begun: ReadonlySet<string>): boolean {
   return !begun.has(call.id) || Boolean(tool?.annotations.readOnly || tool?.annotations.idempotent);
 }
 
-/** Every tool call gets a result before the run ends. A call that was started is reported as unknown. */
+/** Gives every open call a result before the run ends. The result of a started call is "outcome unknown". */
 async function* answerOpenCalls(
   run: MutableRun,
   input: RunInput,
@@ -292,7 +301,7 @@ async function* answerOpenCalls(
 interface Answering {
   reasonFor(call: ToolCall): string;
   readonly input: RunInput;
-  /** Refuse results that are delivered later. */
+  /** True to refuse results that are delivered later. */
   readonly isGivenUp: boolean;
 }
 
@@ -322,12 +331,12 @@ async function* afterAgent(agent: Agent, run: MutableRun, outcome: Outcome): Str
 
 type Having<Phase extends keyof Hook> = Hook & Required<Pick<Hook, Phase>>;
 
-/** The hooks that have this phase, in order. */
+/** The hooks that implement this phase, in order. */
 function having<Phase extends keyof Hook>({ hooks }: Agent, phase: Phase): Having<Phase>[] {
   return hooks.filter((hook): hook is Having<Phase> => hook[phase] !== undefined);
 }
 
-/** Reports an error of the hook's own under its name. */
+/** Attributes an error of the hook to its name. */
 async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   try {
     const answer = work();
@@ -337,7 +346,7 @@ async function* inNameOf<T>(hook: Hook, work: () => MaybeStream<T>): Stream<T> {
   }
 }
 
-/** An abort is a cancellation, unless its reason is an error of the server. */
+/** An abort is a cancellation, unless its reason is a server error. */
 function outcomeOf(error: unknown, signal: AbortSignal): Outcome {
   const cause: unknown = signal.aborted ? signal.reason : error;
   if (isCancellation(signal))

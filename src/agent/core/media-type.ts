@@ -1,10 +1,10 @@
-// The media type of a file by its first bytes. Names and clients often give another one, and providers refuse what does not fit.
+// Detects the media type of a file from its first bytes. Names and clients often give a wrong type, which providers reject.
 
 import type { Content, Part } from "../../protocol/message.ts";
 
 type File = Exclude<Part, { type: "text" }>;
 
-/** Each in base64 begins like this. */
+/** Beginnings of base64 data, by media type. */
 const BEGINNINGS: readonly (readonly [beginning: RegExp, media_type: string])[] = [
   [/^iVBORw0KGg/, "image/png"],
   [/^\/9j\//, "image/jpeg"],
@@ -13,17 +13,20 @@ const BEGINNINGS: readonly (readonly [beginning: RegExp, media_type: string])[] 
   [/^JVBERi/, "application/pdf"],
 ];
 
-/** Types that a file of other bytes is often given. */
+/** Types that clients often give to files of another type. */
 const DOUBTFUL = /^(?:image\/|application\/(?:pdf|octet-stream)\b)/;
 
-/** The content with the media types of images and PDFs as their bytes have it. What is not recognised stays as it is. */
+/**
+ * Corrects the media types of images and PDFs in a content by their first bytes. Leaves unrecognized data
+ * unchanged.
+ */
 export function typedByBytes(content: Content): Content {
   if (typeof content === "string") return content;
   const parts = content.map((part) => (part.type === "text" ? part : typed(part)));
   return parts.every((part, index) => part === content[index]) ? content : parts;
 }
 
-/** The media type that base64 data has by its bytes; `said` where they are not recognised. */
+/** Returns the media type that base64 data has by its first bytes, or `said` if they are not recognized. */
 export function mediaTypeOf(data: string, said: string): string {
   const media_type = said.toLowerCase();
   return (DOUBTFUL.test(media_type) && typeByBytes(data)) || media_type;
@@ -37,6 +40,6 @@ function typed(part: File): Part {
     return part;
   if (part.type === "file") return { ...part, media_type };
   if (media_type === "application/pdf") return { type: "file", media_type, data: part.data };
-  // All others of the list are types of images.
+  // All other types in the list are image types.
   return { ...part, media_type: media_type as typeof part.media_type };
 }

@@ -1,4 +1,4 @@
-// How messages, and lists of them, are built, filtered, checked, measured and printed.
+// Functions that create, filter, validate, measure and print messages and lists of messages.
 
 import { isoTime } from "../../lib/iso-time.ts";
 import { LARGE_BYTES } from "../../lib/ticks.ts";
@@ -38,7 +38,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
   };
 }
 
-/** The same, with the share of the input that the provider read from its cache. */
+/** Adds the fraction of the input that the provider read from its cache. */
 export function withHitRatio<U extends Usage>(usage: U): U {
   const { input_tokens, cache_read_tokens } = usage;
   return input_tokens > 0 ? { ...usage, cache_hit_ratio: cache_read_tokens / input_tokens } : usage;
@@ -63,7 +63,7 @@ export function assistantMessage(content: string, ...toolCalls: ToolCall[]): Ass
   };
 }
 
-/** The answer to `call`; `error` only when it failed. */
+/** The result of `call`, with `error` only when the call failed. */
 export function toolMessage(
   call: Pick<ToolCall, "id" | "name">,
   content: Content,
@@ -79,13 +79,13 @@ export function toolMessage(
   };
 }
 
-/** The content as text; images and files appear as `[media type]`. */
+/** The content as text. Images and files appear as `[media type]`. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;
   return content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n");
 }
 
-/** A conversation built link by link: `conversation().user("2+2?").assistant("4").messages`. */
+/** A chainable builder: `conversation().user("2+2?").assistant("4").messages`. */
 export interface Conversation {
   readonly messages: readonly Message[];
   system(content: Content): Conversation;
@@ -122,18 +122,18 @@ export function lastContent(messages: readonly Message[]): string {
 }
 
 export const isRole = (role: string): role is Role => Role.safeParse(role).success;
-/** The roles that may come from outside. */
+/** True for the roles that callers may send. */
 export const isUserInputRole = (role: string): role is "user" | "system" =>
   role === "user" || role === "system";
 
-/** The faults in a list of messages, one sentence each; empty when it is well formed. */
+/** Returns one sentence per fault in a list of messages; empty when the list is valid. */
 export function validate(messages: readonly Message[]): string[] {
   return messages.flatMap((message, index) => faults(message).map((fault) => `messages[${index}]: ${fault}`));
 }
 
-/** As `validate`, for what a user may send: at least one message, only `user` and `system`. */
+/** Like `validate`, for messages from users: at least one, and only `user` and `system`. */
 export function validateUserInput(messages: readonly Message[]): string[] {
-  if (messages.length === 0) return ["messages: must hold at least one message"];
+  if (messages.length === 0) return ["messages: must contain at least one message"];
   const roles = messages.flatMap(({ role }, index) =>
     isUserInputRole(role) ? [] : [`messages[${index}]: role \`${role}\` may not be sent; use user or system`],
   );
@@ -168,14 +168,14 @@ export function isBlank(content: Content): boolean {
   return content.every((part) => part.type === "text" && part.text.trim() === "");
 }
 
-/** Providers count an image by its pixels, some 1,600 tokens at most, however long its data is. */
+/** Providers count an image by its pixels, at most about 1,600 tokens, regardless of the size of its data. */
 const IMAGE_CHARACTERS = 6400;
 
-/** Bytes of UTF-8: a token takes about four of them, in most languages. */
+/** Bytes in UTF-8. A token takes about four bytes in most languages. */
 export const textSize = (text: string) => Buffer.byteLength(text);
 export const BYTES_A_TOKEN = 4;
 
-/** Rough size in tokens of content, arguments and reasoning. */
+/** Estimates the tokens of content, arguments and reasoning. */
 export function estimateTokens(messages: readonly Message[]): number {
   let bytes = 0;
   for (const message of messages) bytes += sizeOf(message);
@@ -199,7 +199,10 @@ function sizeOfPart(part: Part): number {
   return part.type === "image" ? Math.min(part.data.length, IMAGE_CHARACTERS) : part.data.length;
 }
 
-/** Whether writing the messages as JSON takes a tick of the event loop of its own; or, with `most`, about more bytes than these. */
+/**
+ * True if serializing the messages would block a tick of the event loop, or if their JSON has more than about
+ * `most` bytes.
+ */
 export function areLong(messages: readonly Message[], most = LARGE_BYTES): boolean {
   let length = 0;
   for (const message of messages) {
@@ -209,11 +212,11 @@ export function areLong(messages: readonly Message[], most = LARGE_BYTES): boole
   return false;
 }
 
-/** About the length of the messages as JSON. */
+/** Approximate length of the messages as JSON. */
 export const lengthOfAll = (messages: readonly Message[]) =>
   messages.reduce((length, message) => length + lengthOf(message), 0);
 
-/** Of a message without its content, about: its id, role and time. */
+/** Approximate bytes of a message without its content: its id, role and time. */
 const FRAME_BYTES = 100;
 
 function lengthOf({ content }: Message): number {
@@ -231,15 +234,15 @@ function knownIn(thread: readonly Message[]): (id: string) => boolean {
   return (id) => ids.has(id);
 }
 
-/** The messages that the thread does not hold yet. */
+/** The messages that the thread does not contain yet. */
 export function unknownTo<M extends Message>(thread: readonly Message[], messages: readonly M[]): M[] {
-  // The thread may be long: a set of its ids costs more than to look for a few of them.
+  // For a few messages, a search is cheaper than building a set of the ids of a long thread.
   const isKnown =
     messages.length > MANY ? knownIn(thread) : (id: string) => thread.some((own) => own.id === id);
   return messages.filter(({ id }) => !isKnown(id));
 }
 
-/** The tool calls without a result, oldest first. From them the loop derives its next step. */
+/** The tool calls without a result, oldest first. The loop derives its next step from them. */
 export function unanswered(messages: readonly Message[]): ToolCall[] {
   const last = messages.findLastIndex((message) => message.role === "assistant");
   const assistant = messages[last];
@@ -248,7 +251,7 @@ export function unanswered(messages: readonly Message[]): ToolCall[] {
   return assistant.tool_calls.filter((call) => !answered.has(call.id));
 }
 
-/** The calls that users started runs with. */
+/** The tool calls with which users started runs. */
 export const callsByUsers = (messages: readonly Message[]): ToolCall[] =>
   messages.flatMap((message) =>
     message.role === "assistant" && message.by_user ? (message.tool_calls ?? []) : [],
@@ -276,7 +279,7 @@ function printed(message: Message): string {
   return lines.join("\n");
 }
 
-/** Whether a tool was called since the user's last message. */
+/** True if a tool was called after the user's last message. */
 export function hasCalledTools(messages: readonly Message[]): boolean {
   const since = messages.findLastIndex(({ role }) => role === "user") + 1;
   return messages

@@ -1,4 +1,4 @@
-// One model call: the innermost layer around the provider, and the order of the system prompt.
+// The innermost layer of a model call, around the provider, and the order of the system prompt.
 
 import { isoTime } from "../../lib/iso-time.ts";
 import { xmlTag } from "../../lib/text.ts";
@@ -16,7 +16,7 @@ import type { MutableRun } from "./run.ts";
 import { type DeltaSink, type Stream, tap, tapDeltas } from "./stream.ts";
 import { usageMeter } from "./usage-meter.ts";
 
-/** Calls the model. A failed call gets its end event, and no message in the thread. */
+/** Calls the model. A failed call gets its end event, but adds no message to the thread. */
 export async function* callModel(
   given: ModelRequest,
   run: MutableRun,
@@ -36,7 +36,7 @@ export async function* callModel(
     const begun = performance.now();
     let first_token_ms: number | undefined;
     const hear = (delta: StreamEvent) => {
-      // Rounded down, as the times of events are: it never exceeds the duration of its span.
+      // Rounds down, like the times of events, so that it never exceeds the duration of its span.
       first_token_ms ??= Math.floor(performance.now() - begun);
       meter.take(delta);
     };
@@ -74,12 +74,15 @@ export async function* callModel(
     };
     throw error;
   } finally {
-    // Nothing is left to count unless the consumer has left the call.
+    // Does nothing unless the consumer has left the call before its end.
     count(meter.soFar);
   }
 }
 
-/** Counts what a call used as the run's, the first time. Returns it with its cost. */
+/**
+ * Returns a function that adds the usage of a call to the run, on its first use only, and returns it with its
+ * cost.
+ */
 function countOnce(run: MutableRun, { name }: Model) {
   let isCounted = false;
   return (used: () => Usage | undefined): Usage | undefined => {
@@ -94,7 +97,7 @@ function countOnce(run: MutableRun, { name }: Model) {
   };
 }
 
-/** Shows `partial` what `ask` shows, past all layers. */
+/** Reports the events that `ask` yields to `partial`, including deltas that bypass all layers. */
 export function trackWords(ask: CallModel, partial: PartialMessage): CallModel {
   return (request, deltas) => tap(ask(request, tapDeltas(deltas, partial.see)), partial.see);
 }
@@ -110,14 +113,14 @@ function remark(run: MutableRun, { name: model }: Model, about: Remark | undefin
   });
 }
 
-/** The remark about a count that is too low to be believed. */
+/** A remark about an output count that is implausibly low. */
 function lowCount(reported: Usage, counted: Usage): Remark | undefined {
   if (reported.output_tokens === 0 || reported.output_tokens >= counted.output_tokens / 2) return undefined;
   const message = `counted ${reported.output_tokens} tokens for an answer of about ${counted.output_tokens} tokens. The estimate counts.`;
   return { code: "low_count", message };
 }
 
-/** The id of the first of the calls that repeat each other: they are one span. */
+/** The id of the first of several attempts of a model call, because they share one span. */
 function spanOf(id: string, run: MutableRun): string {
   const { first, isRepeated } = run.modelCall;
   run.modelCall = { first: isRepeated ? first : id, isRepeated: false };
@@ -126,7 +129,7 @@ function spanOf(id: string, run: MutableRun): string {
 
 const CANCELLED = new AppError("cancelled", "Cancelled before the model had finished.");
 
-/** An abort with an error as its reason (a timeout, a lost lease) is reported as that error. */
+/** An abort whose reason is an error (a timeout, a lost lease) is reported as that error. */
 const reasonOf = ({ reason }: AbortSignal) => (reason instanceof AppError ? reason : CANCELLED);
 
 function asMessage(id: string, model: string, reply: ModelReply): AssistantMessage {
@@ -143,7 +146,7 @@ function asMessage(id: string, model: string, reply: ModelReply): AssistantMessa
   };
 }
 
-/** Calls are identified by id, so a repeated id is replaced. */
+/** Calls are identified by id, so each repeated id is replaced by a new one. */
 function distinct(calls: readonly ToolCall[]): ToolCall[] {
   const taken = new Set<string>();
   return calls.map((call) => {
@@ -154,13 +157,16 @@ function distinct(calls: readonly ToolCall[]): ToolCall[] {
   });
 }
 
-/** Providers may return an empty reply; others refuse a thread that holds one. */
+/** Some providers return empty replies. Others reject threads that contain an empty message. */
 export const isEmpty = (message: AssistantMessage) => isBlank(message.content) && !message.tool_calls;
 
-/** The order of the system prompt's blocks: what changes least comes first, so that providers can cache the most. */
+/**
+ * The order of the system prompt's blocks. The least changing come first, so that providers can cache as much
+ * as possible.
+ */
 const KINDS: readonly SystemBlock["cache"][] = ["static", "semi", "dynamic"];
 
-/** The place of blocks without one of their own. */
+/** The position of blocks whose own place is unknown. */
 const ANYWHERE = "instructions";
 /** The order within one kind. */
 const PLACES: readonly string[] = [
@@ -176,7 +182,7 @@ const PLACES: readonly string[] = [
   "available_agents",
 ];
 
-/** Blocks of one place keep their order. */
+/** Sorts system blocks. Blocks of the same place keep their order. */
 export function inOrder(blocks: readonly SystemBlock[]): SystemBlock[] {
   return blocks.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
@@ -186,7 +192,10 @@ function placeOf({ id, cache, place = id }: SystemBlock): number {
   return KINDS.indexOf(cache) * PLACES.length + PLACES.indexOf(known);
 }
 
-/** A subagent's name. It is `dynamic`, although it never changes, so that the blocks that all instances share come first. */
+/**
+ * A block with the subagent's name. It is `dynamic` although it never changes, so that the blocks that all
+ * instances share come first.
+ */
 export function instanceBlock({ name }: Lineage): SystemBlock {
   const text = xmlTag("identity", `You are \`${name}\`, an agent that works for another one.`);
   return { id: "identity", text, cache: "dynamic" };

@@ -1,4 +1,4 @@
-// The port to a language model: one method, always streaming.
+// The port to a language model, with one method that always streams.
 
 import { z } from "zod";
 import { globMatcher } from "../../lib/glob.ts";
@@ -7,18 +7,18 @@ import type { StreamEvent } from "../../protocol/event.ts";
 import type { AssistantMessage, Message, Reasoning, ToolCall, Usage } from "./message.ts";
 import type { DeltaSink, Stream } from "./stream.ts";
 
-/** Why the model stopped speaking. */
+/** Why the model stopped. */
 export type StopReason = "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal";
 
 /**
- * A piece of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
- * `dynamic` may change at every call. Blocks are sent in that order, for the provider's cache.
+ * A block of the system prompt. `static` never changes for an agent, `semi` changes rarely (skills, memory),
+ * `dynamic` may change with every call. Blocks are sent in this order so that providers can cache the prefix.
  */
 export interface SystemBlock {
   readonly id: string;
   readonly text: string;
   readonly cache: "static" | "semi" | "dynamic";
-  /** The id of the block whose position, within its kind, it takes. Default: its own id. */
+  /** The id of the block whose position, within its kind, this block takes. Default: its own id. */
   readonly place?: string;
 }
 
@@ -55,43 +55,54 @@ export const ModelSettings = z.object({
 export type ModelSettings = z.infer<typeof ModelSettings>;
 
 export interface ModelRequest {
-  /** The model to ask. A hook may pass another one to `next`. */
+  /** The model to call. A hook may pass another model to `next`. */
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly messages: readonly Message[];
   /** Sorted by name, so that requests begin alike and providers can cache them. */
   readonly tools: readonly ToolSchema[];
   readonly settings: ModelSettings;
-  /** JSON Schema of an object: the final answer, the one without tool calls, is to be JSON of it and nothing else. */
+  /**
+   * JSON Schema of an object. The final answer (the reply without tool calls) must be JSON of this schema
+   * only.
+   */
   readonly output?: JsonSchema;
-  /** Whether a tool was called since the user's last message: a `tool_choice` that forces a call is then fulfilled. */
+  /**
+   * True if a tool was called after the user's last message. A `tool_choice` that requires a call is then
+   * fulfilled.
+   */
   readonly toolCalled?: boolean;
   readonly signal: AbortSignal;
-  /** For whom: long work with it takes turns with other tenants'. Absent of a request that no run makes. */
+  /**
+   * The tenant for whom the call is made, because tenants take turns with long work. Undefined outside runs.
+   */
   readonly tenant?: string;
-  /** W3C `traceparent` of the call. For gateways of the operator, not for providers. */
+  /** W3C `traceparent` of the call. Sent to gateways of the operator, not to providers. */
   readonly traceparent?: string;
-  /** The most tokens of the answer, thinking included. Sent to every provider; lowers `max_tokens` and `thinking`. */
+  /** Maximum output tokens, thinking included. Sent to every provider. Lowers `max_tokens` and `thinking`. */
   readonly outputLimit?: number;
-  /** Called once, when an answer that has begun ends early: what the provider has counted of it so far. */
+  /** Called once when an answer ends early, with the usage that the provider has reported so far. */
   readonly onPartialUsage?: (usage: Usage) => void;
-  /** Called when the call begins, with what measures its usage. */
+  /** Called when the call begins, with the meter of its usage. */
   readonly onMeter?: (meter: UsageMeter) => void;
 }
 
-/** Measures what one call uses. */
+/** Measures the usage of one call. */
 export interface UsageMeter {
-  /** Looks at what the model says as it passes. */
+  /** Measures a delta of the answer as it passes. */
   take(event: StreamEvent): void;
-  /** Takes what the provider has counted of an answer that ends early. */
+  /** Records the provider's usage of an answer that ends early. */
   report(usage: Usage): void;
-  /** The usage of a whole answer: the provider's counts, and an estimate where they are missing or far too low. */
+  /**
+   * The usage of a complete answer: the provider's counts, or an estimate where they are missing or far too
+   * low.
+   */
   whole(reply: ModelReply): Usage;
-  /** The usage of an answer that ended early; undefined when there is nothing to pay. */
+  /** The usage of an answer that ended early; undefined when nothing was used. */
   soFar(): Usage | undefined;
 }
 
-/** The `max_tokens` of an answer, besides its thinking, where a limit is needed and none is configured. */
+/** The `max_tokens` of an answer, thinking excluded, when a limit is needed but not configured. */
 export const DEFAULT_MAX_TOKENS = 8192;
 
 export interface ModelReply {
@@ -103,39 +114,39 @@ export interface ModelReply {
   readonly remark?: Remark;
 }
 
-/** A line of the log about a provider's odd reply. Completes "The provider …". */
+/** A log message about an unexpected provider reply. Completes "The provider …". */
 export interface Remark {
   readonly code: "unknown_stop_reason" | "low_count";
   readonly message: string;
 }
 
-/** A reply as the message for the thread. */
+/** A model's reply as a message for the thread. */
 export interface Completion {
   readonly message: AssistantMessage;
   readonly stop_reason: StopReason;
 }
 
 export interface Model {
-  /** `provider:model`, as configured; also what a message remembers as its author. */
+  /** `provider:model`, as configured. Messages store it as their author. */
   readonly name: string;
-  /** No provider is asked: its answers use no tokens. */
+  /** Set for models that call no provider. Their answers use no tokens. */
   readonly isFree?: true;
-  /** Asked when this one stays unavailable. */
+  /** The model to call when this one stays unavailable. */
   readonly fallback?: Model | undefined;
   /**
-   * The most tokens that the provider may answer `request` with, thinking included, without an `outputLimit`.
-   * Undefined: as many as the provider likes.
+   * Maximum tokens of the provider's answer to `request`, thinking included, if the request has no
+   * `outputLimit`. Undefined: the provider decides.
    */
   outputLimit?(request: ModelRequest): number | undefined;
   /**
-   * Yields only `on_chat_model_stream` events, those that `deltas` does not take; returns the finished reply. Throws `AppError`
-   * with a `model_*` code or `context_overflow`. Ends at once when `request.signal` aborts. Accepts any history: repairs what a
-   * provider would refuse.
+   * Yields only `on_chat_model_stream` events, except those that `deltas` takes. Returns the complete reply.
+   * Throws an `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal`
+   * aborts. Accepts any history and repairs parts that a provider would reject.
    */
   stream(request: ModelRequest, deltas?: DeltaSink): Stream<ModelReply>;
 }
 
-/** A glob over names of models, `provider:model`. `*` also matches the `/` in names. */
+/** A glob over model names (`provider:model`). `*` also matches the `/` in names. */
 export const ModelPattern = z
   .string()
   .min(1)
@@ -148,7 +159,7 @@ export const ModelPattern = z
     }
   });
 
-/** Throws a `SyntaxError`. */
+/** Throws a `SyntaxError` for an invalid pattern. */
 export function modelMatcher(pattern: string): (model: string) => boolean {
   const whole = (text: string) => text.replaceAll("/", "\u2215");
   const matches = globMatcher(whole(pattern));

@@ -1,4 +1,4 @@
-// New ids: random, with a prefix that names the kind.
+// Creates random ids with a prefix that names their kind.
 
 import { randomId } from "../../lib/random-id.ts";
 

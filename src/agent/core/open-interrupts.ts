@@ -1,5 +1,5 @@
-// Interrupts of a thread. They are kept in the thread's state until their call has a result, so they outlast the run and
-// the process.
+// Interrupts of a thread. The thread's state contains them until their calls have results, so they outlast the run and the
+// process.
 
 import { z } from "zod";
 import type { StreamEvent } from "../../protocol/event.ts";
@@ -15,13 +15,13 @@ import { patched } from "./run.ts";
 import type { Stream } from "./stream.ts";
 import type { Run } from "./tool.ts";
 
-/** Interrupts stay open until they are answered. */
+/** Keeps interrupts open until someone answers them. */
 export const OPEN_ENDED: InterruptPolicy = { onExpiry: "deny", unattended: false };
 
-/** The key of the thread's state under which interrupts are kept, by id. */
+/** The key in the thread's state that contains the interrupts, by id. */
 const STATE_KEY = "interrupts";
 
-/** An interrupt with its answer, once it has one. */
+/** An interrupt, with its answer once it has one. */
 const OpenInterrupt = Interrupt.extend({ answer: Answer.optional() });
 type OpenInterrupt = z.infer<typeof OpenInterrupt>;
 const Slot = z.record(z.string(), z.unknown());
@@ -38,9 +38,10 @@ export interface Question {
 }
 
 /**
- * The answer to a question about a call, or undefined while there is none: leave the call interrupted then, and ask
- * again when the thread is resumed. A call has one question of each kind, answered once: by the client that resumes the
- * run, or by the run's policy when it is unattended or the question has expired.
+ * Returns the answer to a question about a call, or undefined if there is none yet. The caller then leaves
+ * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind,
+ * and each is answered once: by the client that resumes the run, or by the run's policy when the run is
+ * unattended or the question has expired.
  */
 export async function* askFor(
   { call, kind, prompt, options, oneOfOptions, rememberOptions }: Question,
@@ -69,8 +70,8 @@ export async function* askFor(
 }
 
 /**
- * Shows a subagent's interrupts as the parent's own, and returns the answers given so far, under the child's ids.
- * Interrupts that the child has closed are forgotten here. The child decides expired ones.
+ * Shows a subagent's interrupts as the parent's own, and returns the answers given so far, under the child's
+ * ids. Removes interrupts that the child has closed. The child decides expired interrupts.
  */
 export async function* forwardInterrupts(
   from: {
@@ -84,7 +85,8 @@ export async function* forwardInterrupts(
 ): Stream<Answer[]> {
   const { call, agent, name, thread_id } = from;
   const idOf = ({ id }: Interrupt) => `${thread_id}:${id}`;
-  // Call ids, and with them interrupt ids, may repeat: the time tells a new question from an answered one.
+  // Call ids, and with them interrupt ids, may repeat. The time of creation distinguishes a new question from
+  // an answered one.
   const open = new Map(interrupts.map((each) => [idOf(each), each.created_at]));
   const isOpen = ({ id, created_at }: Interrupt) => open.get(id) === created_at;
   const known = [...kept(run.state).values()].filter(({ id }) => id.startsWith(`${thread_id}:`));
@@ -107,7 +109,10 @@ export async function* forwardInterrupts(
   return answers;
 }
 
-/** The answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt as open. */
+/**
+ * Returns the answer from the state, the run or `otherwise`, in this order. Without one, yields the interrupt
+ * as open.
+ */
 async function* answerTo(
   asked: OpenInterrupt,
   run: Run,
@@ -128,12 +133,17 @@ async function* answerTo(
   return undefined;
 }
 
-/** The run's own answer. It does not count for a question that this run asked later under the same id. */
+/**
+ * The answer that the run was started with. It does not apply to a question that this run asked later under
+ * the same id.
+ */
 function broughtTo({ id, run_id }: OpenInterrupt, run: Run): Answer | undefined {
   return run_id === run.id ? undefined : run.answers.find((each) => each.id === id);
 }
 
-/** The interrupts in the order of the calls, of which these are the ids: calls that run at once ask in any order. */
+/**
+ * Sorts interrupts by the order of their calls, whose ids are given, because parallel calls ask in any order.
+ */
 export const inCallOrder = <I extends Pick<Interrupt, "call_id">>(
   open: readonly I[],
   calls: readonly string[],
@@ -153,7 +163,7 @@ export function approvalOf(call: ToolCall, run: Run): Answer | undefined {
   return asked && (asked.answer ?? broughtTo(asked, run));
 }
 
-/** The call with the arguments of an `edit` answer, if there is one. */
+/** The call with the arguments of its `edit` answer, or unchanged without one. */
 export function asEdited(call: ToolCall, run: Run): ToolCall {
   const answer = approvalOf(call, run);
   return answer?.decision === "edit" ? { ...call, args: answer.args ?? {} } : call;
@@ -175,7 +185,7 @@ function expiry(
   return { id, decision: "deny", message: "No one answered in time. Continue without it." };
 }
 
-/** Closes the interrupts of these calls, which have results now. Returns the events of that, to be yielded next. */
+/** Closes the interrupts of these calls, which now have results. Returns the events to yield next. */
 export function settledInterrupts(run: Run, callIds: readonly string[]): StreamEvent[] {
   return dropped(
     run,
@@ -183,7 +193,10 @@ export function settledInterrupts(run: Run, callIds: readonly string[]): StreamE
   );
 }
 
-/** Closes all interrupts, because a new message begins: no call waits any more. Returns the events, to be yielded next. */
+/**
+ * Closes all interrupts, because no call waits any longer when a new message arrives. Returns the events to
+ * yield next.
+ */
 export function clearedInterrupts(run: Run): StreamEvent[] {
   return dropped(run, [...kept(run.state).values()]);
 }
@@ -193,9 +206,9 @@ function dropped(run: Run, over: readonly Interrupt[]): StreamEvent[] {
   return [patched(run, STATE_KEY, Object.fromEntries(over.map(({ id }) => [id, null])))];
 }
 
-/** The run's answers whose interrupts are not open: another client was faster. */
+/** The run's answers to interrupts that are no longer open, because another client answered first. */
 export function staleAnswers({ answers, state, attempt }: Run): string[] {
-  // An earlier attempt used them.
+  // An earlier attempt has already used the answers.
   if (attempt > 1 || answers.length === 0) return [];
   const open = new Set(openInterrupts(state).map(({ id }) => id));
   return answers.flatMap(({ id }) => (open.has(id) ? [] : [id]));
@@ -208,7 +221,7 @@ export function openInterrupts(state: ReadonlyMap<string, unknown>): Interrupt[]
 
 function kept(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, OpenInterrupt> {
   const slot = state.get(STATE_KEY);
-  // The usual case, checked for every call.
+  // The most common case, and the check runs for every call.
   if (slot === undefined) return NONE;
   return new Map(
     Object.entries(Slot.safeParse(slot).data ?? {}).flatMap(([id, value]) => {

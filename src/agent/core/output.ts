@@ -1,4 +1,4 @@
-// Structured output: a run's final answer is JSON of a schema. It is checked here, for every provider.
+// Structured output: a run's final answer is JSON that matches a schema. This file validates it for every provider.
 
 import { isNestedDeeper, isObject } from "../../lib/json.ts";
 import { xmlTag } from "../../lib/text.ts";
@@ -8,21 +8,21 @@ import { type UserMessage, userMessage } from "./message.ts";
 import type { StopReason } from "./model.ts";
 
 export interface OutputFormat {
-  /** Of an object. */
+  /** The schema of an object. */
   readonly schema: JsonSchema;
   readonly check: SchemaCheck;
 }
 
 export type Output = Record<string, unknown>;
 
-/** How often a model may correct its answer before the run fails. */
+/** Maximum number of corrections that the model may make before the run fails. */
 export const MAX_CORRECTIONS = 2;
 
 const MAX_CHARS = 256 * 1024;
 const MAX_DEPTH = 64;
 const MAX_SHOWN_SCHEMA = 16 * 1024;
 
-/** The output that the text of an answer is, or what is wrong with it. */
+/** Parses the text of an answer. Returns the output, or the faults of the answer. */
 export function readOutput(
   { check }: OutputFormat,
   text: string,
@@ -37,7 +37,7 @@ export function readOutput(
   return faults.length > 0 ? { faults } : { output: value };
 }
 
-/** The JSON object of an answer, around which some models put a fence. */
+/** Parses the JSON object of an answer, inside a code fence if the model added one. */
 export function readJson(text: string): Output | undefined {
   const [, inner = text] = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text) ?? [];
   try {
@@ -48,7 +48,7 @@ export function readJson(text: string): Output | undefined {
   }
 }
 
-/** Tells the model what is wrong with its answer. */
+/** A message that lists the faults of the model's answer. */
 export function correction({ schema }: OutputFormat, faults: readonly string[]): UserMessage {
   const shown = JSON.stringify(schema);
   return userMessage(

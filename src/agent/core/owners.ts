@@ -1,21 +1,26 @@
-// The port to who has anything in a store: for operators, who look over all users. No request of a user reaches it.
+// The port to the owners of stored data, for operators who manage all users. Requests of users never reach it.
 
 import type { Owner } from "../../protocol/ids.ts";
 import type { Shelf } from "./items.ts";
 
 /**
- * Those who have threads, each once, in an order that never changes: who comes or goes between two calls moves no one
- * else. One whose last thread was deleted recently may still be listed.
+ * Lists each owner with threads once, in a fixed order. Owners who appear or disappear between two calls do
+ * not move the others. An owner whose last thread was deleted recently may still appear.
  */
 export interface Owners {
-  /** Up to `limit` tenants, those behind the tenant `after`; fewer only when there are no more. */
+  /**
+   * Returns up to `limit` tenants that follow the tenant `after`. Returns fewer only at the end of the list.
+   */
   tenants(query: { readonly limit: number; readonly after?: string | undefined }): Promise<string[]>;
-  /** Up to `limit` owners, those behind `after`, of one tenant or of all; fewer only when there are no more. */
+  /**
+   * Returns up to `limit` owners that follow `after`, from one tenant or from all. Returns fewer only at the
+   * end of the list.
+   */
   list(query: {
     readonly limit: number;
     readonly after?: Owner | undefined;
     readonly tenant?: string | undefined;
   }): Promise<Owner[]>;
-  /** Where items are kept with the owner's agents. */
+  /** The shelves of the owner's agents that contain items. */
   shelves(owner: Owner): Promise<Shelf[]>;
 }

@@ -1,4 +1,4 @@
-// Plugins as configuration files name them.
+// Plugins as named in configuration files.
 
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
@@ -6,7 +6,10 @@ import { z } from "zod";
 /** A file, relative to the configuration file, or an installed package. */
 export const PluginModule = z.string().trim().min(1).max(1024);
 
-/** More are a mistake: each is imported, watched and searched for names. */
+/**
+ * Maximum number of plugins. A longer list is a mistake, because each entry is imported, watched and searched
+ * for names.
+ */
 export const MAX_PLUGINS = 64;
 
 export const PluginList = z
@@ -14,12 +17,12 @@ export const PluginList = z
   .max(MAX_PLUGINS)
   .describe("Plugins: paths relative to this file, such as `./my-hooks.ts`, or installed packages.");
 
-/** One entry of such a list. */
+/** One entry in a list of plugins. */
 export interface PluginRef {
   readonly module: string;
-  /** What a relative path is relative to, and where packages are looked up from. */
+  /** The folder for resolving relative paths and packages. */
   readonly folder: string;
-  /** For messages: `plugins[0]`. */
+  /** The entry's place for messages, such as `plugins[0]`. */
   readonly place: string;
 }
 

@@ -9,14 +9,14 @@ import { LimitDetails } from "../../protocol/limit-details.ts";
 import { Message, Usage } from "./message.ts";
 import { ModelSettings } from "./model.ts";
 
-/** A client's own data on a thread or run: small, flat, returned unchanged. */
+/** A client's own data on a thread or run: small, flat and returned unchanged. */
 export const Metadata = boundedMap(
   z.string().max(64),
   z.union([z.string().max(512), z.number(), z.boolean()]),
   32,
 );
 
-/** The call of another thread's run that a thread works for. */
+/** The tool call, in another thread's run, for which a thread works. */
 export const Parent = z
   .object({
     thread_id: z.string(),
@@ -33,21 +33,21 @@ export const Parent = z
   .meta({ id: "Parent" });
 export type Parent = z.infer<typeof Parent>;
 
-/** A child's place among its parents; stored with each of its runs. */
+/** A child's position in the tree of threads. Stored with each of its runs. */
 export const Lineage = z.object({
   parent: Parent,
-  /** The user's own thread at the top; notes and tasks that all its subagents share belong to it. */
+  /** The user's own thread at the top, which owns the notes and tasks that all its subagents share. */
   root: Id,
-  /** 1 for a child of the root. */
+  /** Depth below the root: 1 for its direct children. */
   depth: z.int().min(1),
   /** The child's name, such as `coder-refactor-1`. */
   name: z.string(),
-  /** The agent in whose backend the child works; absent: its own. */
+  /** The agent in whose backend the child works. Undefined: in its own backend. */
   backend_of: z.string().optional(),
 });
 export type Lineage = z.infer<typeof Lineage>;
 
-/** The thread that a thread began as a copy of. */
+/** The thread that this thread was copied from. */
 export const ForkedFrom = z
   .object({
     thread_id: z.string(),
@@ -102,7 +102,7 @@ export const RunRecord = z
   .meta({ id: "Run" });
 export type RunRecord = z.infer<typeof RunRecord>;
 
-/** A tool that a front end carries out: it comes with the run. */
+/** A tool that the front end executes. It is defined with the run. */
 export const ClientTool = z
   .strictObject({
     name: z
@@ -117,42 +117,50 @@ export const ClientTool = z
   .meta({ id: "ClientTool" });
 export type ClientTool = z.infer<typeof ClientTool>;
 
-/** The request that a run was started with. */
+/** The request that started a run. */
 export const Origin = z.object({
-  /** The id that the server's answer and its log have of the request. */
+  /** Id of the request in the server's response and in its log. */
   request_id: z.string(),
-  /** W3C trace context: the span that the run is a part of. */
+  /** W3C trace context of the span that contains the run. */
   traceparent: z.string().optional(),
-  /** The same of a caller who may not name it: the run has a trace of its own, which links to it. */
+  /**
+   * W3C trace context of a caller that may not set the run's trace. The run has a separate trace, which links
+   * to it.
+   */
   linked: z.string().optional(),
 });
 export type Origin = z.infer<typeof Origin>;
 
-/** A run's task; stored with it so that any process can start or resume it. */
+/** The task of a run, stored with it so that any process can start or resume it. */
 export const RunRequest = z.object({
   model: z.string().optional(),
   settings: ModelSettings,
   input: z.array(Message),
-  /** The id of the message that its acceptance has deleted, with all later ones. */
+  /** Id of the message that this run deleted, with all later messages, when it was accepted. */
   replaces: z.string().optional(),
   answers: z.array(Answer).optional(),
-  /** JSON Schema of an object: what its final answer must be. Default: that of the agent. */
+  /** JSON Schema of an object that the final answer must match. Default: the agent's. */
   output_schema: z.record(z.string(), z.unknown()).optional(),
-  /** Tools that the front end carries out. */
+  /** Tools that the front end executes. */
   tools: z.array(ClientTool).optional(),
-  /** Of a run that works for another one. */
+  /** Set for a run that works for another one. */
   lineage: Lineage.optional(),
-  /** No one can answer: questions and approvals are denied at once. */
+  /** True if no one can answer, so questions and approvals are denied at once. */
   unattended: z.literal(true).optional(),
-  /** The id of the API key that started it, or the run that it works for. */
+  /** Id of the API key that started the run, or the run that it works for. */
   api_key: z.string().optional(),
-  /** Absent of a run that the server started by itself. */
+  /** Undefined for a run that the server started by itself. */
   origin: Origin.optional(),
-  /** The run only cancels its thread's waiting calls: no model is asked. */
+  /** True if the run only cancels its thread's waiting calls, without calling a model. */
   cancel: z.literal(true).optional(),
-  /** The id of the branch whose messages are the input: they become the thread's, and no model is asked. With `cancel`. */
+  /**
+   * Id of the branch whose messages are the input. They replace the thread's messages, without a model call.
+   * Only with `cancel`.
+   */
   restores: z.string().optional(),
-  /** The run only appends its input: no model is asked, and open calls stay open. With `cancel`. */
+  /**
+   * True if the run only appends its input. No model is called, and open calls stay open. Only with `cancel`.
+   */
   appends: z.literal(true).optional(),
 });
 export type RunRequest = z.infer<typeof RunRequest>;

@@ -22,15 +22,15 @@ import type { Output } from "./output.ts";
 import { type DeltaSink, type Stream, tap, withNext } from "./stream.ts";
 import { createValues, type DoneResult, type Run, type RunIdentity, type Tool } from "./tool.ts";
 
-/** How a run ended. In each case every tool call has a result, except the interrupted ones. */
+/** How a run ended. Except for interrupted calls, every tool call has a result. */
 export type Outcome =
   | {
       readonly status: "success";
       readonly stop_reason: StopReason;
       readonly message?: AssistantMessage;
-      /** The model was asked last and said nothing. */
+      /** True if the last model call returned an empty reply. */
       readonly isEmpty?: true;
-      /** Of an agent that has an output format. */
+      /** Set for an agent with an output format. */
       readonly output?: Output;
     }
   | {
@@ -42,23 +42,23 @@ export type Outcome =
   | { readonly status: "error"; readonly stop_reason: LimitReason; readonly details?: LimitDetails }
   | { readonly status: "error"; readonly stop_reason: "error"; readonly error: AppError };
 
-/** How a run ends that has asked its model `most` times. */
+/** The outcome of a run that has made `most` model calls, its maximum. */
 export function outOfIterations(most: number): Outcome {
   const limit = { limit: "max_iterations", most, used: most, left: 0 };
   const message = limitText("max_iterations", limit);
   return { status: "error", stop_reason: "max_iterations", details: { message, ...limit } };
 }
 
-/** A failure, for the server's log. Clients learn of it by events. */
+/** A failure for the server's log. Clients learn about it from events. */
 export interface Failure {
   /**
-   * `run`: the run fails with it. `model`: the fallback is asked instead. `hook`: a hook failed, and the run continues.
-   * `tool`: the endpoint of a tool failed. `reply`: a provider's reply is odd, and was read nevertheless. `resource`: a call
-   * failed because the machine has run out of something.
+   * `run`: the run fails. `model`: the fallback is called instead. `hook`: a hook failed, and the run
+   * continues. `tool`: a tool's endpoint failed. `reply`: a provider's reply is unexpected but was accepted.
+   * `resource`: a call failed because the machine lacks a resource.
    */
   readonly what: "run" | "model" | "hook" | "tool" | "reply" | "resource";
   readonly error: unknown;
-  /** Default: the error's own. */
+  /** Default: the code of the error. */
   readonly code?: string;
   readonly hook?: string;
   readonly model?: string;
@@ -67,55 +67,58 @@ export interface Failure {
   readonly call_id?: string;
 }
 
-/** A run before it begins: what the loop is given. The caller owns every part. */
+/** The input of the loop for one run. The caller owns every part. */
 export interface RunInput extends RunIdentity {
   /** The thread so far, without `input`. */
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
-  /** New messages. Those that the thread already holds are skipped. */
+  /** New messages. The loop skips messages that the thread already contains. */
   readonly input: readonly Message[];
-  /** The id of the message that the run has replaced. */
+  /** Id of the message that the run replaced. */
   readonly replaces?: string;
   /**
-   * The run ends once its input is in the thread, and asks no model. `restores`: the thread held it before, and calls in it get
-   * a result. `appends`: calls without a result stay open.
+   * The run ends once its input is in the thread, without a model call. `restores`: the input was in the
+   * thread before, and its open calls get results. `appends`: calls without a result stay open.
    */
   readonly only?: "appends" | "restores";
   /** Answers to interrupts of the thread. */
   readonly answers?: readonly Answer[];
-  /** Of earlier attempts. */
+  /** Usage of earlier attempts. */
   readonly usage: Usage;
-  /** Calls that an earlier attempt started and did not finish. */
+  /** Ids of calls that an earlier attempt started and did not finish. */
   readonly begun: ReadonlySet<string>;
   /** The message that an earlier attempt was writing. */
   readonly partial?: PartialMessage;
-  /** Absent: no call's result is delivered later. */
+  /** Undefined if no call's result is delivered later. */
   readonly standIn?: StandIn;
-  /** Messages sent to the run while it works. May return the same ones again. */
+  /** Messages sent to the run while it is active. May return the same messages again. */
   inbox(): Promise<readonly UserMessage[]>;
-  /** Takes deltas in their place among the events that are yielded. Must not throw. Absent: all are yielded. */
+  /**
+   * Takes deltas in order among the yielded events. Must not throw. Undefined: the loop yields all deltas.
+   */
   readonly deltas?: DeltaSink;
   /** Called once for each failure, before its event. Must not throw. */
   onFailure?(failure: Failure): void;
-  /** What a model call costs, in millionths; undefined when its model has no price. */
+  /** The cost of a model call in millionths of the currency; undefined when the model has no price. */
   costOf?(model: string, usage: Usage): number | undefined;
-  /** Awaited before each model call, those of retries and hooks included. Must not throw. */
+  /** Awaited before each model call, including those of retries and hooks. Must not throw. */
   onModelRequest?(request: ModelRequest, call: ModelCallInfo): Promise<void>;
-  /** Called with the answer of each of them, before its end event. Must return at once and not throw. */
+  /** Called with each reply, before its end event. Must return at once and not throw. */
   onModelReply?(reply: Completion): void;
 }
 
-/** A model call that begins. */
+/** A model call that is about to start. */
 export interface ModelCallInfo {
-  /** Of the message that it answers with. */
+  /** Id of the message that the call will produce. */
   readonly id: string;
-  /** The thread's messages as they are now. */
+  /** The thread's current messages. */
   readonly thread: readonly Message[];
 }
 
 /**
- * The thread's stand-in for a result that is delivered later, when the run does not wait for it; undefined for any other
- * call. `isGivenUp`: a later result is refused; otherwise it becomes a message of its own.
+ * Returns the thread's stand-in for a result that is delivered later, when the run does not wait for it;
+ * undefined for any other call. `isGivenUp`: a later result is refused. Otherwise a later result becomes a
+ * separate message.
  */
 export type StandIn = (
   call: ToolCall,
@@ -127,19 +130,22 @@ export interface MutableRun extends Run {
   readonly messages: Message[];
   readonly state: Map<string, unknown>;
   readonly tools: Map<string, Tool>;
-  /** The tools of `tools` that may come and go. */
+  /** The tools of `tools` that may appear and disappear. */
   currentTools: readonly Tool[];
-  /** Names that no tool is registered under. */
+  /** Names that may not be registered, because the agent excludes these tools. */
   readonly without: ReadonlySet<string>;
-  /** Calls that this attempt has started and that have no result yet. */
+  /** Ids of calls that this attempt started and that have no result yet. */
   readonly started: Set<string>;
-  /** The names of the tools that the model was shown last. */
+  /** Names of the tools in the most recent model request. */
   offeredTools: readonly string[];
   step: number;
   usage: Usage;
-  /** The message that is being written. */
+  /** The message that the model is currently writing. */
   readonly partial: PartialMessage;
-  /** The id of the message that the last model call was to answer with, or of the call that it repeated; whether the next one repeats it. */
+  /**
+   * `first`: the message id of the most recent model call, or of the call that it repeats. `isRepeated`: the
+   * next model call repeats it.
+   */
   modelCall: { readonly first: string; readonly isRepeated: boolean };
   onFailure(failure: Failure): void;
   onModelRequest(request: ModelRequest, id: string): Promise<void> | undefined;
@@ -197,7 +203,7 @@ export function mutableRun(
   };
 }
 
-/** A run on an empty thread that is never stored: for calling hooks outside of a run. */
+/** A run on an empty thread that is never stored, for calling hooks outside runs. */
 export function unrecordedRun(
   place: Pick<RunIdentity, "owner" | "threadId" | "signal">,
   agent: RunningAgent,
@@ -222,8 +228,8 @@ export function unrecordedRun(
 export const rootOf = ({ threadId, lineage }: Run) => lineage?.root ?? threadId;
 
 /**
- * Offers a tool to the model for this run, unless the agent's configuration leaves it out. Throws for a name that is
- * taken, so that no tool can shadow another.
+ * Offers a tool to the model for this run, unless the agent's configuration excludes it. Throws if the name
+ * is already registered, so that no tool can shadow another.
  */
 export function registerTool(run: Run, tool: Tool): void {
   if (live(run).without.has(tool.name)) return;
@@ -231,7 +237,7 @@ export function registerTool(run: Run, tool: Tool): void {
   live(run).tools.set(tool.name, tool);
 }
 
-/** The run as a tool sees it: with the signal of its call. Usage counted there counts for the run. */
+/** The run as a tool sees it, with the signal of its call. Usage counted there counts for the run. */
 export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   return {
     ...run,
@@ -245,17 +251,17 @@ export function duringCall(run: MutableRun, signal: AbortSignal): Run {
   };
 }
 
-/** Counts usage by others, such as a subagent, as this run's own. */
+/** Adds the usage of others, such as a subagent, to this run. */
 export function countUsage(run: Run, usage: Usage): void {
   live(run).usage = addUsage(run.usage, usage);
 }
 
-/** Reports a failure that the run survives. To be called once, where it is handled. */
+/** Reports a failure that the run survives. Call it once, where the failure is handled. */
 export function reportFailure(run: Run, failure: Failure): void {
   live(run).onFailure(failure);
 }
 
-/** The run's next model call repeats the one that has failed. */
+/** Marks the run's next model call as a repetition of the failed one. */
 export function repeatModelCall(run: Run): void {
   live(run).modelCall = { ...live(run).modelCall, isRepeated: true };
 }
@@ -265,7 +271,7 @@ export async function* append(run: Run, ...messages: readonly Message[]): Stream
   for (const message of messages) yield appended(run, message);
 }
 
-/** Adds a message to the thread. Returns the event that stores it, to be yielded next. */
+/** Adds a message to the thread. Returns the event that stores it; yield it next. */
 export function appended(run: Run, message: Message): StreamEvent {
   live(run).messages.push(message);
   return { event: "on_message", data: { message } };
@@ -282,14 +288,14 @@ export async function* patchState(run: Run, key: string, patch: Record<string, u
   yield patched(run, key, patch);
 }
 
-/** The same; returns the event that stores it, to be yielded next. */
+/** Like `patchState`, but returns the event that stores the change; yield it next. */
 export function patched(run: Run, key: string, patch: Record<string, unknown>): StreamEvent {
   live(run).state.set(key, merge(run.state.get(key), patch));
   return { event: "on_state", data: { key, patch } };
 }
 
-/** Makes `change` the last thing that a tool call does: it is stored with the result of the call. */
+/** Stores `change` together with the result of a tool call. It must be the last step of that call. */
 export const withResult = (change: Stream<void>): Stream<void> => tap(change, withNext);
 
-// Every Run was made by `mutableRun` or `duringCall`; only this file writes to one.
+// The cast is safe: only `mutableRun` and `duringCall` create runs, and only this file writes to them.
 const live = (run: Run) => run as MutableRun;

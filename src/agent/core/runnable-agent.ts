@@ -9,32 +9,35 @@ import type { OutputFormat } from "./output.ts";
 import { type MutableRun, registerTool } from "./run.ts";
 import type { Tool } from "./tool.ts";
 
-/** An agent ready to run, made for one run. */
+/** An agent ready to run, created for one run. */
 export interface Agent {
   readonly name: string;
   readonly description?: string | undefined;
   readonly model: Model;
   readonly system: readonly SystemBlock[];
   readonly tools: readonly Tool[];
-  /** More tools, which may come and go while the run works: asked before each model call. The same list while nothing has changed. */
+  /**
+   * More tools, which may appear and disappear during the run. Called before each model call; returns the
+   * same list while nothing has changed.
+   */
   currentTools?(): readonly Tool[];
-  /** A sentence about a tool that the agent is to have and that is not there now; undefined for others. */
+  /** A sentence about a configured tool that is currently unavailable; undefined for any other name. */
   absence?(tool: string): string | undefined;
-  /** Names of tools that its hooks must not give it. */
+  /** Names of tools that its hooks must not register. */
   readonly without?: ReadonlySet<string>;
-  /** In order, first outermost. */
+  /** In order, the first outermost. */
   readonly hooks: readonly Hook[];
-  /** Model calls in one run; 0 = no limit. */
+  /** Maximum number of model calls in one run; 0 means no limit. */
   readonly maxIterations: number;
   /** Default: a question stays open until it is answered. */
   readonly interrupts?: InterruptPolicy;
-  /** What the final answer of a run must be. Default: any text. */
+  /** The required format of a run's final answer. Default: any text. */
   readonly output?: OutputFormat;
   /** Replaces the standard loop. */
   readonly loop?: AgentLoop;
 }
 
-/** Reports an error of the hook's own under its name. */
+/** Registers the hook's tools. Attributes an error of the hook to its name. */
 export function registerHookTools(hook: Hook, run: MutableRun): void {
   try {
     for (const tool of hook.tools?.(run) ?? []) registerTool(run, tool);
@@ -43,7 +46,7 @@ export function registerHookTools(hook: Hook, run: MutableRun): void {
   }
 }
 
-/** Replaces what `currentTools` gave the last time. Other tools keep their names. */
+/** Replaces the tools that `currentTools` returned before. Other tools keep their names. */
 export function offerCurrentTools({ currentTools }: Agent, run: MutableRun): void {
   const current = currentTools?.() ?? NONE;
   if (current === run.currentTools) return;
@@ -69,7 +72,7 @@ function hides(hook: Hook, tool: Tool, run: MutableRun): boolean {
   }
 }
 
-/** What a run of this agent offers at its beginning. Nothing is read and nothing started. */
+/** The tools that a run of this agent offers at its beginning. Performs no I/O and starts nothing. */
 export function toolsOffered(agent: Agent, run: MutableRun): Tool[] {
   for (const tool of agent.tools) if (tool.fault === undefined) registerTool(run, tool);
   for (const hook of agent.hooks) registerHookTools(hook, run);

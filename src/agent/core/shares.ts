@@ -1,38 +1,40 @@
-// Fair shares: which tenant may take one of a limited number of places, and which tenant loses one. Those who have places to
-// give (streams, run slots, subagents, connections, sandboxes, queues) ask here and carry the answer out.
+// Fair shares: decides which tenant may take one of a limited number of places, and which tenant loses one. The owners of places
+// (streams, run slots, subagents, connections, sandboxes, queues) ask here and apply the answer.
 
 import { AppError } from "./errors.ts";
 
 /**
- * `over_share`: refused because the tenant holds its share, or because what is left is reserved for others. `full`:
- * refused although the tenant holds less than its share.
+ * `over_share`: refused because the tenant has its full share, or because the remaining places are reserved
+ * for others. `full`: refused although the tenant has less than its share.
  */
 export type Verdict = "granted" | "over_share" | "full";
 
 export interface Places {
   readonly size: number;
-  /** How many places one tenant alone leaves free, so that the first request of another one succeeds. */
+  /**
+   * Number of places that a single tenant leaves free, so that the first request of another tenant succeeds.
+   */
   readonly reserve: number;
 }
 
-/** Places that only one tenant can ask for need no reserve. */
+/** Places that only one tenant can request need no reserve. */
 export function sharedPlaces(size: number, hasSeveralTenants: boolean): Places {
   return { size, reserve: hasSeveralTenants && size > 1 ? Math.max(1, Math.floor(size / 8)) : 0 };
 }
 
 export interface Holding {
-  /** Places that the tenant holds. */
+  /** Places that the tenant occupies. */
   readonly own: number;
-  /** Places that all tenants hold. */
+  /** Places that all tenants occupy. */
   readonly used: number;
-  /** Other tenants that hold places. */
+  /** Number of other tenants that occupy places. */
   readonly others: number;
 }
 
 /**
- * Whether a tenant may take one more place. While it is the only one it may take all but the reserve. Beside others it may take
- * an equal share, never more than half. Of the last places it may take as many as it leaves free, so that a tenant without a
- * place gets one as long as there is one.
+ * Decides if a tenant may take one more place. A single tenant may take all places but the reserve. Beside
+ * other tenants, it may take an equal share, and never more than half. It may also take a place while more
+ * are free than it occupies. So a tenant without a place gets one as long as one is free.
  */
 export function verdict({ size, reserve }: Places, { own, used, others }: Holding): Verdict {
   const free = size - used;
@@ -41,10 +43,13 @@ export function verdict({ size, reserve }: Places, { own, used, others }: Holdin
   return own < free || (free > reserve && isWithinShare) ? "granted" : "over_share";
 }
 
-/** When a tenant at its share may try again, in ms: when it gives a place back is unknown. */
+/**
+ * Time until a tenant at its share should retry, in ms. A fixed value, because no one knows when a place
+ * becomes free.
+ */
 const RETRY_MS = 5_000;
 
-/** Who holds how many of the places. */
+/** Counts the places of each tenant. */
 export class Shares {
   readonly #places: Places;
   readonly #held = new Map<string, number>();
@@ -58,14 +63,14 @@ export class Shares {
     return this.#used;
   }
 
-  /** `taken` more places count as used, by this tenant if `own` says so. */
+  /** Treats `taken` more places as occupied, and `own` more as this tenant's. */
   verdict(tenant: string, { taken = 0, own = 0 } = {}): Verdict {
     const held = this.#held.get(tenant);
     const others = this.#held.size - (held === undefined ? 0 : 1);
     return verdict(this.#places, { own: (held ?? 0) + own, used: this.#used + taken, others });
   }
 
-  /** Takes places without asking. Returns a function that gives them back, once. */
+  /** Takes places unconditionally. Returns a function that releases them, once. */
   take(tenant: string, count = 1): () => void {
     this.#used += count;
     this.#held.set(tenant, this.heldBy(tenant) + count);
@@ -80,21 +85,22 @@ export class Shares {
     return this.#held.get(tenant) ?? 0;
   }
 
-  /** Those who hold places. */
+  /** The tenants that occupy places. */
   tenants(): string[] {
     return [...this.#held.keys()];
   }
 
   /**
-   * Takes a place. Throws `limit_exceeded` for a tenant at its share, `unavailable` when all places are taken. `what` they
-   * are, in the plural, and the setting that says how many there are, are part of the error's text.
+   * Takes a place. Throws `limit_exceeded` for a tenant at its share, `unavailable` when all places are
+   * taken. The error's text contains `what` (the places, in the plural) and `setting` (the setting with their
+   * number).
    */
   takeOrRefuse(tenant: string, { what, setting }: { what: string; setting: string }): () => void {
     const answer = this.verdict(tenant);
     if (answer === "granted") return this.take(tenant);
     const { size } = this.#places;
     if (answer === "full")
-      throw new AppError("unavailable", `All ${size} ${what} of this server (\`${setting}\`) are taken.`);
+      throw new AppError("unavailable", `All ${size} ${what} of this server (\`${setting}\`) are in use.`);
     const most = this.heldBy(tenant);
     throw new AppError(
       "limit_exceeded",
@@ -111,7 +117,7 @@ export class Shares {
   }
 }
 
-/** How often each tenant occurs. */
+/** The number of occurrences of each tenant. */
 export function countsOf(tenants: Iterable<string>): Map<string, number> {
   const counts = new Map<string, number>();
   for (const tenant of tenants) counts.set(tenant, (counts.get(tenant) ?? 0) + 1);
@@ -119,8 +125,9 @@ export function countsOf(tenants: Iterable<string>): Map<string, number> {
 }
 
 /**
- * Who loses something, in this order, when `asking` adds to what is full: itself alone if it holds a quarter of what all
- * hold, else those who hold more than it, first the one that holds most, and itself last.
+ * The tenants that lose a place, in this order, when `asking` requests one and all are taken. A tenant with
+ * at least a quarter of all taken places loses its own. Otherwise tenants with at least as many places as
+ * `asking` lose theirs, the largest first, and `asking` comes last.
  */
 export function losers(held: ReadonlyMap<string, number>, asking: string): string[] {
   const own = held.get(asking) ?? 0;

@@ -1,5 +1,5 @@
-// The ports to threads, runs and their events, and all that runs and viewers use. All methods take the owner; another
-// owner's id is not found. Every implementation passes the contract suites in test/contracts.
+// The ports to threads, runs and their events, for everything that executes or follows runs. Every method takes the owner and
+// returns "not found" for another owner's id. Every implementation passes the contract suites in test/contracts.
 
 import type { z } from "zod";
 import type { EventName, StreamEvent } from "../../protocol/event.ts";
@@ -11,24 +11,26 @@ import type { ItemStore } from "./items.ts";
 import type { Message, UserMessage } from "./message.ts";
 import type { ForkedFrom, Metadata, Parent, RunRecord, RunRequest, Thread, ThreadStatus } from "./records.ts";
 
-/** The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is old. */
+/**
+ * The right to write one run. Every write carries it and is refused (`lease_lost`) once `epoch` is outdated.
+ */
 export interface Lease {
   readonly owner: Owner;
   readonly thread_id: string;
   readonly run_id: string;
-  /** Grows by one with every attempt. */
+  /** Increases by one with every attempt. */
   readonly epoch: number;
 }
 
-/** Names a run. */
+/** Identifies a run. */
 export type RunKey = Omit<Lease, "epoch">;
 
-/** A run this process may now execute. */
+/** A run that this process may now execute. */
 export interface Claim {
   readonly lease: Lease;
   readonly run: RunRecord;
   readonly request: RunRequest;
-  /** In how many attempts its process died, if in any: see `core/trials.ts`. */
+  /** Number of attempts whose process died; undefined for none. See `core/trials.ts`. */
   readonly deaths?: number;
 }
 
@@ -39,42 +41,45 @@ export interface NewRun {
   readonly request: RunRequest;
   readonly metadata: z.infer<typeof Metadata>;
   readonly idempotency_key?: string;
-  /** The run that it resumes. */
+  /** The run that this run resumes. */
   readonly resumes?: string;
   /**
-   * The id of a message: when the run is accepted, this and all later messages are forgotten, and so are the thread's deferred
-   * calls, except those that it no longer waits for. The thread must be free (else `thread_busy`, for every `whenBusy`) and
-   * have the message (else `invalid_request`).
+   * Id of a message. Accepting the run deletes this message, all later ones, and the thread's deferred calls
+   * except those it no longer waits for. The thread must be free, otherwise `start` throws `thread_busy` for
+   * every `whenBusy`. The thread must contain the message, otherwise `start` throws `invalid_request`.
    */
   readonly rewind_to?: string;
-  /** With `rewind_to`: the thread must still end with this message (else `thread_busy`), up to which a copy of it is kept. */
+  /**
+   * Only with `rewind_to`. The thread must still end with this message, up to which a copy is kept; otherwise
+   * `start` throws `thread_busy`.
+   */
   readonly kept_to?: string;
 }
 
 export interface NewThread {
   readonly id: string;
-  /** Its agent until its first run. */
+  /** The thread's agent until its first run. */
   readonly agent?: string;
   readonly title?: string;
   readonly metadata: z.infer<typeof Metadata>;
   readonly parent?: Parent;
   readonly forked_from?: ForkedFrom;
-  /** Its first messages. */
+  /** The thread's first messages. */
   readonly messages?: readonly Message[];
   readonly state?: Readonly<Record<string, unknown>>;
 }
 
 export type StartResult =
-  /** Accepted and claimed: execute it. */
+  /** The run was accepted and claimed: execute it. */
   | { readonly outcome: "claimed"; readonly claim: Claim }
-  /** Accepted; it waits for its thread. */
+  /** The run was accepted and waits for its thread. */
   | { readonly outcome: "queued"; readonly run: RunRecord }
-  /** This run was started with the same idempotency key. */
+  /** A run with the same idempotency key already exists. */
   | { readonly outcome: "known"; readonly run: RunRecord };
 
 export interface Page<T> {
   readonly items: T[];
-  /** The cursor of the next page; absent on the last one. */
+  /** The cursor of the next page. Undefined on the last page. */
   readonly next_cursor?: string;
 }
 
@@ -85,7 +90,7 @@ export interface ThreadQuery {
   readonly status?: ThreadStatus;
   /** Part of the title, in any case. */
   readonly q?: string;
-  /** Only children of this thread. Without it, only threads without a parent, unless `children`. */
+  /** Only children of this thread. Without it, only threads without a parent, unless `children` is set. */
   readonly parent?: string;
   /** Include threads with a parent. */
   readonly children?: true;
@@ -100,55 +105,60 @@ interface PageQuery {
 export interface MessagePage {
   /** The messages as JSON, oldest first. */
   readonly texts: readonly string[];
-  /** Whether the thread has no message after them. */
+  /** True if no message follows them in the thread. */
   readonly isLast: boolean;
 }
 
 export interface MeasuredThread {
   readonly thread: Thread;
-  /** As `ThreadStore.bytes`. */
+  /** The result of `ThreadStore.bytes`. */
   readonly bytes: number;
 }
 
 export interface ThreadStore {
-  /** Atomic. Throws `already_exists`. */
+  /** Creates a thread atomically. Throws `already_exists`. */
   create(owner: Owner, thread: NewThread): Promise<Thread>;
   get(owner: Owner, id: string): Promise<Thread | undefined>;
-  /** Newest change first. */
+  /** Most recently changed first. */
   list(owner: Owner, query: ThreadQuery): Promise<Page<Thread>>;
   /**
-   * How many of all owners are interrupted, without those of subagents whose parent waits with them. Absent where threads cannot
-   * be counted together.
+   * Number of interrupted threads of all owners, except subagents whose parent waits with them. Undefined in
+   * stores that cannot count all threads together.
    */
   interrupted?(): Promise<number>;
-  /** `forget` names keys of its state to delete; with it, throws `thread_busy` while a run is active or waits. */
+  /** `forget` lists state keys to delete. With it, throws `thread_busy` while a run is active or waits. */
   update(
     owner: Owner,
     id: string,
     change: { title?: string; metadata?: Thread["metadata"]; forget?: readonly string[] },
   ): Promise<Thread | undefined>;
-  /** With its runs and events. False when there is none; throws `thread_busy` while a run is active or waits. */
+  /**
+   * Deletes a thread with its runs and events. Returns false if it does not exist. Throws `thread_busy` while
+   * a run is active or waits.
+   */
   delete(owner: Owner, id: string): Promise<boolean>;
   /**
-   * The messages, oldest first. They are frozen: every reader may be given the same ones. `after` is a message id. Lets other
-   * work run between two pages. Throws `not_found` when there is no message `after`.
+   * The messages, oldest first. They are frozen, because several readers may share them. `after` is a message
+   * id. Yields to other work between two pages. Throws `not_found` when no message has the id `after`.
    */
   messages(owner: Owner, id: string, window?: { after?: string; limit?: number }): Promise<Message[]>;
   /**
-   * The next messages after `after`, up to `limit` of them and up to `bytes` of text, but at least one if there is one.
-   * May be parsed in the tick of the event loop in which they arrive. Throws `not_found` when there is no message `after`.
+   * The messages after `after`: at most `limit` messages and `bytes` bytes of text, but at least one message
+   * if one exists. They are small enough to parse in one tick of the event loop. Throws `not_found` when no
+   * message has the id `after`.
    */
   messagePage(owner: Owner, id: string, page: PageQuery): Promise<MessagePage>;
-  /** Of its messages as JSON; 0 without the thread. */
+  /** Total bytes of the thread's messages as JSON; 0 if the thread does not exist. */
   bytes(owner: Owner, id: string): Promise<number>;
-  /** The thread and its bytes, read at once. */
+  /** The thread and its bytes, from one read. */
   measured(owner: Owner, id: string): Promise<MeasuredThread | undefined>;
-  /** Without `messageId` the last one. */
+  /** Returns the last message if `messageId` is undefined. */
   message(owner: Owner, id: string, messageId?: string): Promise<Message | undefined>;
   /**
-   * Creates a thread that begins with the messages of thread `from`, up to and including `until`, and records where it came
-   * from. Copies in slices, and lets other work run between them; no read shows the thread before it is complete. Throws
-   * `not_found` without `from` or `until`, `thread_busy` when `from` loses messages in the meantime, and what `create` throws.
+   * Creates a thread that begins with the messages of thread `from`, up to and including `until`, and records
+   * its origin. Copies in slices and yields to other work between them. No read returns the thread before it
+   * is complete. Throws `not_found` without `from` or `until`, `thread_busy` when `from` loses messages in
+   * the meantime, and the errors of `create`.
    */
   fork(
     owner: Owner,
@@ -156,113 +166,121 @@ export interface ThreadStore {
     thread: Omit<NewThread, "messages" | "forked_from">,
     until?: string,
   ): Promise<Thread>;
-  /** Forgets messages and state, keeps the thread. As `delete`, otherwise. */
+  /** Deletes messages and state, and keeps the thread. Otherwise the same as `delete`. */
   clear(owner: Owner, id: string): Promise<boolean>;
   state(owner: Owner, id: string): Promise<Record<string, unknown>>;
 }
 
 export interface RunStore {
-  /** How long a lease lasts without renewal, in ms. */
+  /** Lifetime of a lease without renewal, in ms. */
   readonly leaseMs: number;
   /**
-   * Accepts a run in one step: creates the thread if there is none, and claims the run if the thread is free.
-   * A busy thread throws `thread_busy`, or keeps the run waiting when `queue` (full: `queue_full`); `front` puts it
-   * before the others, and is not limited by the queue's length.
+   * Accepts a run in one step. Creates the thread if it does not exist, and claims the run if the thread is
+   * free. On a busy thread, `reject` throws `thread_busy`. `queue` keeps the run waiting and throws
+   * `queue_full` at the maximum length. `front` puts the run before all others, regardless of the length.
    */
   start(owner: Owner, run: NewRun, whenBusy: WhenBusy): Promise<StartResult>;
   get(owner: Owner, threadId: string, runId: string): Promise<RunRecord | undefined>;
   /** The run of a thread that was started with that idempotency key. */
   known(owner: Owner, threadId: string, key: string): Promise<RunRecord | undefined>;
-  /** Newest first. */
+  /** Most recent first. */
   list(owner: Owner, threadId: string, page: { limit: number; cursor?: string }): Promise<Page<RunRecord>>;
-  /** The run that is running on a thread. */
+  /** The run that is currently executed on a thread. */
   active(owner: Owner, threadId: string): Promise<RunRecord | undefined>;
   /**
-   * As `start`, but claims nothing: the run waits until a process has room and takes it with `claimAbandoned`.
-   * Throws `limit_exceeded` when too many threads of the tenant have active or waiting runs.
+   * Like `start`, but does not claim the run. It waits until a process has a free slot and takes it with
+   * `claimAbandoned`. Throws `limit_exceeded` when too many threads of the tenant have active or waiting
+   * runs.
    */
   enqueue(
     owner: Owner,
     run: NewRun,
     whenBusy: WhenBusy,
   ): Promise<Exclude<StartResult, { outcome: "claimed" }>>;
-  /** Takes over the thread's run whose process died, one attempt later; else its next waiting run, if it is free. */
+  /**
+   * Takes over the thread's run whose process died, with the next attempt. Otherwise takes its next waiting
+   * run, if the thread is free.
+   */
   claimNext(owner: Owner, threadId: string): Promise<Claim | undefined>;
   /**
-   * Takes over runs whose process died, one attempt later, and waiting runs whose thread is free: at most `limit`,
-   * tenants in turn, longest waiting first. Those of the tenants in `except` keep waiting, and keep their turn. So do
-   * those that died more often than `mostDeaths` (default: none does), or may not be executed beside another of the claims.
+   * Takes over runs whose process died, with the next attempt, and waiting runs whose thread is free. Returns
+   * at most `limit`; tenants take turns, longest waiting first. Runs of the tenants in `except` keep waiting
+   * and keep their turn. So do runs that died more often than `mostDeaths` (default: no limit), or that may
+   * not execute beside another of the claims.
    */
   claimAbandoned(limit: number, except?: readonly string[], mostDeaths?: number): Promise<Claim[]>;
-  /** Of all threads with a run that no process executes. */
+  /** Statistics of all threads with a run that no process executes. */
   waiting(): Promise<QueueStats>;
   /**
-   * Gives a run back: the next process that looks takes it over, one epoch later. Does not count as a crash. Throws
-   * `lease_lost`.
+   * Releases a run, so that the next process that looks takes it over with the next epoch. Does not count as
+   * a crash. Throws `lease_lost`.
    */
   release(lease: Lease): Promise<void>;
   /**
-   * The process that had this lease lives: if another one has taken the run over, that was no crash. To be called once. Does
-   * nothing for a run that was not taken over.
+   * Records that the process with this lease is alive, so a take-over by another process was not a crash.
+   * Call it once. Does nothing for a run that was not taken over.
    */
   excuse(lease: Lease): Promise<void>;
   /**
-   * The run has lived for long in this process: if the process dies now, that is not held against it. To be called once. Does nothing
-   * without the lease, and in attempts after many.
+   * Records that the run has executed for long in this process, so a later death of the process does not
+   * count against it. Call it once. Does nothing without the lease, and in attempts after many.
    */
   acquit(lease: Lease): Promise<void>;
   /**
-   * Calls `listener` for notifications to the processes that execute runs, from this process or another. Delivered at
-   * most once, so poll as well. One listener; it must not throw.
+   * Calls `listener` for notifications to the processes that execute runs, from this process or another.
+   * Delivers each at most once, so poll as well. Supports one listener, which must not throw.
    */
   subscribe(listener: (call: ControlMessage) => void): void;
   /**
-   * The thread's run that began next after the run `after`, the first one for `""`, the last one without `after`. Runs
-   * that ended before they began are skipped.
+   * The thread's run that began next after the run `after`. Without `after` it returns the last run, and for
+   * `""` the first. Skips runs that ended before they began.
    */
   begun(owner: Owner, threadId: string, after?: string): Promise<RunRecord | undefined>;
-  /** A run's place among those of its thread that began: larger than that of each before it. It never changes. */
+  /**
+   * The position of a run among the thread's runs that began. It increases from run to run and never changes.
+   */
   place(owner: Owner, threadId: string, runId: string): Promise<number | undefined>;
-  /** Asks a run to end. A waiting run ends at once. Returns the run afterwards. */
+  /** Requests the end of a run. A waiting run ends at once. Returns the updated run. */
   requestStop(owner: Owner, threadId: string, runId: string, mode: StopMode): Promise<RunRecord | undefined>;
   /**
-   * Leaves a message for a running run. False when it is not running. Throws `queue_full`. A message that the run does
-   * not read joins the thread when it ends, as an `on_message` before its last event.
+   * Leaves a message for an active run. Returns false when the run is not active. Throws `queue_full`. A
+   * message that the run does not read joins the thread when the run ends, as an `on_message` before its last
+   * event.
    */
   steer(owner: Owner, threadId: string, runId: string, message: UserMessage): Promise<boolean>;
   /** The messages left for a run that are not in the thread yet. */
   inbox(lease: Lease): Promise<UserMessage[]>;
-  /** Renews the lease. Returns the stop that was requested, if any. Throws `lease_lost`. */
+  /** Renews the lease. Returns the requested stop, if any. Throws `lease_lost`. */
   renew(lease: Lease): Promise<{ stop?: StopMode }>;
 }
 export interface QueueStats {
   readonly threads: number;
-  /** How long the one waits that waits longest, in ms. */
+  /** Waiting time of the run that has waited longest, in ms. */
   readonly oldestMs: number;
 }
 export type StopMode = "cancel" | "interrupt";
 export type WhenBusy = "reject" | "queue" | "front";
 
 /**
- * `stop`: a stop of that run was requested. `waiting`: runs wait to be executed. `crashed`: this process found a run that had
- * died too often, and has ended it with that error.
+ * `stop`: someone requested that the run stop. `waiting`: runs wait for execution. `crashed`: this process
+ * found a run that had died too often, and ended it with this error.
  */
 export type ControlMessage =
   | { readonly call: "crashed"; readonly claim: Claim; readonly end: StreamEvent }
   | { readonly call: "stop"; readonly run_id: string; readonly mode: StopMode }
   | { readonly call: "waiting" };
 
-/** One event as it was stored and as viewers get it. */
+/** One event as stored, and as viewers receive it. */
 export interface LogEntry {
   readonly epoch: number;
-  /** 1, 2, 3 … without gaps over all attempts of a run. */
+  /** Counts 1, 2, 3 … without gaps over all attempts of a run. */
   readonly seq: number;
   readonly event: EventName;
-  /** The StreamEvent, serialised once. */
+  /** The StreamEvent, serialized once. */
   readonly json: string;
 }
 
-/** A reader's position: the entry `seq` as `epoch` wrote it; without an epoch, as any epoch wrote it. */
+/** A reader's position: the entry `seq` as `epoch` wrote it. Without an epoch, as any epoch wrote it. */
 export interface Cursor {
   readonly seq: number;
   readonly epoch?: number;
@@ -270,23 +288,26 @@ export interface Cursor {
 
 export interface EventLog {
   /**
-   * Writes events, in order, and their effects, atomically: `on_message` adds to the thread, `on_state` changes a value,
-   * `done` and `error` settle the run, free its thread and end its log; when another run waits, `RunStore.subscribe` hears
-   * `waiting`. Events with a `path` belong to another thread and have no effect. Readers see events only once they are written. Throws
-   * `lease_lost` when the lease is old, having written nothing.
+   * Writes events in order, with their effects, atomically. `on_message` adds to the thread. `on_state`
+   * changes a value. `done` and `error` settle the run, free its thread and end its log; if another run
+   * waits, `RunStore.subscribe` reports `waiting`. Events with a `path` belong to another thread and have no
+   * effect. Readers see only written events. Throws `lease_lost` without writing when the lease is outdated.
    */
   append(lease: Lease, events: readonly StreamEvent[]): Promise<void>;
-  /** The numbers of the first and the last stored entry; both 0 when there are none, or no such run. */
+  /**
+   * The numbers of the first and the last stored entry; both 0 if the run has no entries or does not exist.
+   */
   bounds(run: RunKey): Promise<{ first: number; last: number }>;
   /**
-   * The number of the last entry of the current log that a reader at `cursor` has seen: the cursor's own, unless the log
-   * has lost that entry or another epoch has rewritten it.
+   * The number of the last entry in the current log that a reader at `cursor` has seen. This is the cursor's
+   * own `seq`, unless the log has lost that entry or another epoch has rewritten it.
    */
   seen(run: RunKey, cursor: Cursor): Promise<number>;
   /**
-   * The entries after `after`, in batches, stored ones first, then live; ends after the terminal event or when `signal`
-   * aborts. Throws `events_expired` when entries after `after` are no longer stored, when `after` is beyond the end, and
-   * when the log differs from what the reader has seen (see `seen`). Throws `not_found` without such a run.
+   * Yields the entries after `after` in batches: stored ones first, then live ones. Ends after the terminal
+   * event or when `signal` aborts. Throws `events_expired` when the entries after `after` are no longer
+   * stored, when `after` is beyond the end, and when the log differs from the entries that the reader has
+   * seen (see `seen`). Throws `not_found` when the run does not exist.
    */
   read(
     run: RunKey,
@@ -294,8 +315,8 @@ export interface EventLog {
     signal: AbortSignal,
   ): AsyncGenerator<readonly LogEntry[], void, void>;
   /**
-   * Those who read the run in this process and wait for its next entry get `why`. The log stays as it is. Does nothing in a
-   * store whose writes cannot fail.
+   * Throws `why` to all readers in this process that wait for the run's next entry. Does not change the log.
+   * Does nothing in a store whose writes cannot fail.
    */
   fail(run: RunKey, why: AppError): void;
 }
@@ -308,22 +329,22 @@ export interface Stores {
   readonly deferredCalls: DeferredCallStore;
   readonly items: ItemStore;
   readonly bus: EventBus;
-  /** Whether another process can continue runs after this one. */
+  /** True if another process can continue runs after this one. */
   readonly isDurable: boolean;
-  /** Values that all processes on these stores share; absent for a single process. */
+  /** Values that all processes on these stores share. Undefined for a single process. */
   readonly shared?: {
-    /** Unique to the deployment. Made once. */
+    /** Unique id of the deployment. Created once. */
     readonly deployment: string;
-    /** Made once. */
+    /** Secret of the deployment. Created once. */
     readonly secret: string;
   };
   /**
-   * Runs `work` on behalf of a run: every call to the stores that it makes, directly or not, waits for an unreachable store
-   * as long as the run's lease lasts (`runs.leaseMs`). Any other call returns, or throws `unavailable`, within a short
-   * deadline.
+   * Executes `work` on behalf of a run. All its calls to the stores, direct or indirect, wait for an
+   * unreachable store for at most the lifetime of the run's lease (`runs.leaseMs`). Any other call returns,
+   * or throws `unavailable`, within a short deadline.
    */
   inRun<T>(work: () => Promise<T>): Promise<T>;
-  /** Throws `unavailable` when it cannot be reached. */
+  /** Throws `unavailable` when the stores cannot be reached. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,22 +1,26 @@
-// The one shape of everything that takes time.
+// The common type of all long operations.
 
 import type { StreamEvent } from "../../protocol/event.ts";
 
 /**
- * Yields events while it works, returns its result, throws its failure.
- * A layer passes events on with `return yield* next(request)`.
+ * Yields events while it works, returns its result and throws its failure. A layer passes events on with
+ * `return yield* next(request)`.
  */
 export type Stream<T, E = StreamEvent> = AsyncGenerator<E, T, void>;
 
 /**
- * Takes a delta at once, past the layers around a model call; false when it is to be yielded, as every one is without a sink.
- * A layer that gives it to `next` does not see the deltas that it takes, unless it looks with `tapDeltas`.
+ * Takes a delta at once, bypassing the layers around a model call. Returns false if the delta must be yielded
+ * instead. A layer that passes its sink to `next` does not see the deltas that the sink takes, unless it
+ * observes them with `tapDeltas`.
  */
 export type DeltaSink = (delta: StreamEvent) => boolean;
 
 const joined = new WeakSet<StreamEvent>();
 
-/** Says that nothing is done between `event` and the next one: both may be stored in one write, and only the next is waited for. */
+/**
+ * Marks that nothing happens between `event` and the next one, so that the consumer may store both in one
+ * write and await only the next.
+ */
 export function withNext<E extends StreamEvent>(event: E): E {
   joined.add(event);
   return event;
@@ -24,7 +28,7 @@ export function withNext<E extends StreamEvent>(event: E): E {
 
 export const isWithNext = (event: StreamEvent) => joined.has(event);
 
-/** What an author may return where the answer can come at once, later, or with events on the way. */
+/** A result that an author can return at once, later, or after some events. */
 export type MaybeStream<T> = T | Promise<T> | Stream<T>;
 
 export const toStream = <T>(work: MaybeStream<T>): Stream<T> => (isStream(work) ? work : silent(work));
@@ -37,7 +41,7 @@ export function isStream<T>(work: MaybeStream<T>): work is Stream<T> {
   return typeof work === "object" && work !== null && Symbol.asyncIterator in work;
 }
 
-/** The result alone, for a caller to whom the events do not matter. */
+/** Returns only the result, for callers that ignore the events. */
 export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
   for (;;) {
     const item = await stream.next();
@@ -46,8 +50,8 @@ export async function drain<T, E>(stream: Stream<T, E>): Promise<T> {
 }
 
 /**
- * Passes `stream` on. Calls `onPull` before it asks for an event and `onEvent` before it yields one; what `onEvent` throws
- * ends the stream.
+ * Passes `stream` on. Calls `onPull` before it requests an event and `onEvent` before it yields one. An error
+ * from `onEvent` ends the stream.
  */
 export function tap<T, E>(
   stream: Stream<T, E>,
@@ -68,18 +72,18 @@ export function tap<T, E>(
   });
 }
 
-/** Passes the events of `stream` on, and returns what `f` makes of its result. */
+/** Passes the events of `stream` on, and returns its result mapped by `f`. */
 export function mapResult<T, R, E>(stream: Stream<T, E>, f: (result: T) => R): Stream<R, E> {
   const pass = (item: IteratorResult<E, T>): IteratorResult<E, R> =>
     item.done ? { done: true, value: f(item.value) } : item;
   return readWith(stream, () => stream.next().then(pass));
 }
 
-/** `stream`, read with `next`. A plain iterator: a generator would cost a layer for every event. */
+/** `stream` with another `next`. A plain iterator, because a generator would cost one layer per event. */
 function readWith<T, R, E>(stream: Stream<T, E>, next: Stream<R, E>["next"]): Stream<R, E> {
   return {
     next,
-    // What `return` and `throw` resolve with is read by no one.
+    // No one reads the values with which `return` and `throw` resolve.
     return: (value) => stream.return(value as never) as Promise<IteratorResult<E, never>>,
     throw: (error) => stream.throw(error) as Promise<IteratorResult<E, never>>,
     [Symbol.asyncIterator]() {
@@ -89,7 +93,7 @@ function readWith<T, R, E>(stream: Stream<T, E>, next: Stream<R, E>["next"]): St
   };
 }
 
-/** `deltas`, which calls `onDelta` after each one that it has taken. */
+/** Wraps `deltas` to call `onDelta` after each delta that it takes. */
 export function tapDeltas(
   deltas: DeltaSink | undefined,
   onDelta: (delta: StreamEvent) => void,
@@ -102,13 +106,15 @@ export function tapDeltas(
   };
 }
 
-/** Replaces each event by those that `f` returns for it. The result and the failure stay as they are. */
+/**
+ * Replaces each event with the events that `f` returns for it. Does not change the result and the failure.
+ */
 export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) => readonly B[]): Stream<T, B> {
   try {
     for (;;) {
       const item = await stream.next();
       if (item.done) return item.value;
-      // Not `yield*`, which wraps every array in an iterator of its own.
+      // Avoids `yield*`, which wraps every array in another iterator.
       for (const event of f(item.value)) yield event;
     }
   } finally {
@@ -116,7 +122,7 @@ export async function* mapEvents<T, A, B>(stream: Stream<T, A>, f: (event: A) =>
   }
 }
 
-/** `stream`, for a reader that waits for nothing when it leaves before the end. */
+/** Wraps `stream` so that a reader that leaves early does not wait. */
 export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
   return {
     ...readWith(stream, () => stream.next()),
@@ -127,12 +133,12 @@ export function leavable<T, E>(stream: Stream<T, E>): Stream<T, E> {
   };
 }
 
-/** Ends a stream that is not read to its end, at its next step. No one waits for that, nor hears of a failure in it. */
+/** Ends a stream that is not read to its end, at its next step. Does not wait, and ignores failures. */
 export function leave<T, E>(stream: Stream<T, E>): void {
   close(stream).catch(() => {});
 }
 
-/** Ends a stream that is not read to its end. What `return` resolves with is not read. */
+/** Ends a stream that is not read to its end. No one reads the value with which `return` resolves. */
 async function close<T, E>(stream: Stream<T, E>): Promise<void> {
   await stream.return(undefined as never);
 }

@@ -1,13 +1,13 @@
-// The title of a thread that has been given none.
+// Derives a title for a thread without one.
 
 import { firstChars } from "../../lib/text.ts";
 import type { Content, Message } from "../../protocol/message.ts";
 
 const TITLE_CHARS = 60;
-/** How much of a message is looked at. */
+/** Maximum characters of a message to read. */
 const READ_CHARS = 1_000;
 
-/** The first words of the first message of the user that has any; undefined when none has. */
+/** Returns the first words of the user's first message that contains words; undefined if none does. */
 export function titleFrom(messages: readonly Message[]): string | undefined {
   for (const { role, content } of messages) {
     const words = role === "user" ? wordsOf(content) : "";
@@ -17,7 +17,7 @@ export function titleFrom(messages: readonly Message[]): string | undefined {
   return undefined;
 }
 
-/** On one line, without what cannot be seen; joiners stay, which make letters and emoji. */
+/** The text on one line, without invisible characters, except joiners, which form letters and emoji. */
 function wordsOf(content: Content): string {
   const texts =
     typeof content === "string"
@@ -29,7 +29,7 @@ function wordsOf(content: Content): string {
     .trim();
 }
 
-/** At the end of a word, unless that leaves out more than half. */
+/** Cuts at the end of a word, unless that would drop more than half. */
 function cut(words: string, length: number): string {
   const whole = words.slice(0, length + 1).lastIndexOf(" ");
   return firstChars(words, whole > length / 2 ? whole : length);

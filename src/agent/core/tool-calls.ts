@@ -1,5 +1,5 @@
-// Runs the tool calls of one message in parallel. Each gets exactly one start, one end and, unless it must wait, one
-// result, appended to the thread as soon as it is known.
+// Runs the tool calls of one message in parallel. Each call gets exactly one start, one end and, unless it must wait, one result,
+// which is appended to the thread as soon as it is known.
 
 import { linkedTo, untilAborted } from "../../lib/async.ts";
 import { jsonCopy } from "../../lib/json.ts";
@@ -25,19 +25,22 @@ import { leavable, leave, type Stream, tap, toStream } from "./stream.ts";
 import { failed, resultMessage, type ToolResult } from "./tool.ts";
 
 const MAX_PARALLEL_CALLS = 16;
-/** How long a tool may take to answer after an abort before it is abandoned. */
+/** Time that a tool may take to return after an abort before it is abandoned, in ms. */
 const GRACE_MS = 1000;
 
-/** Abort reason that stops leftover calls when a batch ends. Shared, because creating an Error per batch is expensive. */
+/**
+ * Abort reason that stops leftover calls when a batch ends. Shared, because creating an Error per batch is
+ * expensive.
+ */
 const BATCH_ENDED = new AppError("lease_lost", "The batch is over.");
 
-/** The end of spans that a call left open. */
+/** The error of spans that a call left open. */
 const CALL_ENDED: ErrorInfo = { code: "cancelled", message: "The call ended before it." };
 
 export interface Dispatched {
   /** Calls that wait for an answer. */
   readonly waiting: readonly ToolCall[];
-  /** Whether one of the results ends the run. */
+  /** True if one of the results ends the run. */
   readonly endsRun: boolean;
 }
 
@@ -46,7 +49,10 @@ interface Dispatching {
   readonly standIn: StandIn | undefined;
 }
 
-/** Throws an error that ends the run once every other call has its result, and what `standIn` throws. */
+/**
+ * Throws an error that ends the run, but only once every other call has its result. Passes on errors of
+ * `standIn`.
+ */
 export async function* dispatch(
   calls: readonly ToolCall[],
   callTool: CallTool,
@@ -102,7 +108,10 @@ export async function* dispatch(
   }
 }
 
-/** For a call whose result is delivered later: it may be there, though the call was stopped, or the store failed, before it was read. */
+/**
+ * Returns the delivered result of a call, which may have arrived before the call was stopped or the store
+ * failed.
+ */
 async function resultOfStopped(
   call: ToolCall,
   { signal }: MutableRun,
@@ -112,7 +121,10 @@ async function resultOfStopped(
   return standIn?.(call, { isGivenUp: isCancellation(signal) });
 }
 
-/** The innermost layer: checks the arguments and runs the tool itself. `absence`: why a tool is not there now. */
+/**
+ * The innermost layer: validates the arguments and runs the tool. `absence` explains why a tool is currently
+ * unavailable.
+ */
 export async function* executeTool(
   { call, tool, signal }: ToolRequest,
   run: MutableRun,
@@ -126,7 +138,8 @@ export async function* executeTool(
   }
   if (call.malformed !== undefined)
     return failed(`The arguments ${argumentsFault(call.malformed)}. Send them again as one JSON object.`);
-  // A tool may change its arguments. Those of a call that waited are the thread's, and frozen.
+  // A tool may modify its arguments, but the arguments of a call that waited belong to the thread and are
+  // frozen.
   const parsed = tool.parse(jsonCopy(call.args));
   if ("faults" in parsed) return failed(`Invalid arguments. ${parsed.faults.join(" ")}`);
   signal.throwIfAborted();
@@ -148,9 +161,9 @@ function toolEnd(call: ToolCall, result: ToolResult, duration: number): StreamEv
 
 interface Nested {
   see(event: StreamEvent): void;
-  /** Passes the events of `work` through and tracks the nested ones. */
+  /** Passes the events of `work` on and tracks the nested ones. */
   through<T>(work: Stream<T>): Stream<T>;
-  /** The ends of the spans that are still open, innermost first. */
+  /** The end events of all open spans, innermost first. */
   ends(error: ErrorInfo): StreamEvent[];
 }
 
@@ -178,16 +191,16 @@ const isNested = ({ event, path }: StreamEvent) =>
 
 interface Arrival<T, E> {
   readonly index: number;
-  /** Absent when the stream failed with `error`. */
+  /** Undefined when the stream failed with `error`. */
   readonly item?: IteratorResult<E, T>;
   readonly error?: unknown;
 }
 
 /**
- * Runs streams in parallel, at most `limit` at a time; yields their events as they come and returns their results in the order
- * given. A stream resumes only after its last event was consumed, so the consumer's work on an event is done before the
- * stream's next step. The first failure ends all streams, as does a consumer that stops reading; neither waits until they have
- * ended.
+ * Runs streams in parallel, at most `limit` at a time. Yields their events as they arrive and returns their
+ * results in the given order. A stream resumes only after its last event was consumed, so the consumer
+ * finishes an event before the stream's next step. The first failure ends all streams, and so does a consumer
+ * that stops reading. Neither waits for their end.
  */
 export async function* interleave<T, E>(streams: readonly Stream<T, E>[], limit: number): Stream<T[], E> {
   const [only] = streams;

@@ -1,4 +1,4 @@
-// Tools: what a model may call, and the run as they see it, with its values and its trace.
+// Tools that a model may call, and the run as tools see it, with its values and its trace.
 
 import { z } from "zod";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
@@ -20,20 +20,22 @@ import { isStream, type MaybeStream, mapResult } from "./stream.ts";
 
 /** Properties of a tool that are known without running it. */
 export interface ToolAnnotations {
-  /** Changes nothing: may be repeated freely. */
+  /** The tool changes nothing, so it may be repeated freely. */
   readonly readOnly?: boolean;
-  /** A second execution of the same call does no harm. Other tools that are not `readOnly` never run twice after a crash. */
+  /**
+   * Repeating the same call does no harm. Other tools that are not `readOnly` never run twice after a crash.
+   */
   readonly idempotent?: boolean;
   readonly destructive?: boolean;
   readonly category?: "read" | "write" | "execute" | "network" | "plan";
-  /** Waits for work with limits of its own, so the time limit of calls does not apply. */
+  /** The tool waits for work with its own limits, so the time limit of calls does not apply. */
   readonly waits?: boolean;
-  /** Asks for permission unless a rule says otherwise. Default true. */
+  /** The tool needs permission unless a rule decides otherwise. Default: true. */
   readonly requiresPermission?: boolean;
 }
 
 /**
- * The outcome of a call. `done` with `error` is a failure that the model should see; with `endsRun` the run ends without
+ * The outcome of a call. `done` with `error` is a failure that the model sees. `endsRun` ends the run without
  * another model call. `interrupted` means "not yet": the run is suspended and the call stays unanswered.
  */
 export type ToolResult =
@@ -41,10 +43,12 @@ export type ToolResult =
       readonly status: "done";
       readonly output: Content;
       readonly error?: string;
-      /** A person or a rule did not allow the call, or the user did not want to answer its question. */
+      /** A person or a rule denied the call, or the user declined to answer its question. */
       readonly denied?: true;
       readonly endsRun?: true;
-      /** The id of the message that it becomes: it shows that a delivered result is in the thread. Default: a new one. */
+      /**
+       * Id of the resulting message, which identifies a delivered result in the thread. Default: a new id.
+       */
       readonly message_id?: string;
     }
   | { readonly status: "interrupted" };
@@ -58,7 +62,7 @@ export const failed = (error: string, output: Content = ""): DoneResult => ({
   error,
 });
 export const denied = (error: string): DoneResult => ({ ...failed(error), denied: true });
-/** The message by which the thread holds a call's result. */
+/** The tool message with a call's result. */
 export function resultMessage(
   call: Pick<ToolCall, "id" | "name">,
   { output, error, denied, message_id }: DoneResult,
@@ -70,26 +74,29 @@ export function resultMessage(
 export const interrupted = (): ToolResult => ({ status: "interrupted" });
 
 /**
- * A tool. Values that the model must not see, such as owner, thread, signal and backend, come in `run`; `call.id` is the
- * idempotency key.
+ * A tool. `run` contains values that the model must not see, such as owner, thread, signal and backend.
+ * `call.id` is the idempotency key.
  */
 export interface Tool {
   readonly name: string;
-  /** Product text: the model reads it. */
+  /** The description that the model reads. */
   readonly description: string;
   readonly parameters: JsonSchema;
-  /** Why models cannot be shown its parameters: completes "its parameters …". Runs leave such a tool out, with a warning. */
+  /**
+   * Why models cannot use its parameters; completes "its parameters …". Runs exclude such a tool, with a
+   * warning.
+   */
   readonly fault?: string | undefined;
   readonly annotations: ToolAnnotations;
-  /** Defined by the client with the run: its name, description and parameters are the user's words. */
+  /** The client defined the tool with the run, so its name, description and parameters are user input. */
   readonly fromClient?: boolean;
-  /** The call as a phrase for a person who decides on it: "run `make`". `args` are `parse`d. */
+  /** Describes the call to a person who decides on it, such as "run `make`". `args` come from `parse`. */
   describeCall?(args: unknown): string;
-  /** Awaited before a call is parsed. What takes long in the first `parse` belongs here. Must not throw. */
+  /** Awaited before a call is parsed, for work that would make the first `parse` slow. Must not throw. */
   prepare?(): Promise<void>;
-  /** The arguments as `execute` wants them, or one sentence for each thing wrong with them. */
+  /** Returns the arguments for `execute`, or one sentence for each fault. */
   parse(args: Record<string, unknown>): { args: unknown } | { faults: string[] };
-  /** May throw: the message becomes the call's error result. Must honour `run.signal`. */
+  /** If it throws, the message becomes the call's error result. Must honor `run.signal`. */
   execute(args: unknown, call: ToolCall, run: Run): MaybeStream<ToolResult>;
 }
 
@@ -98,35 +105,35 @@ export interface RunIdentity {
   readonly id: string;
   readonly threadId: string;
   readonly owner: Owner;
-  /** 1, or more after a process died in the middle of this run. */
+  /** 1, or more after a process died during this run. */
   readonly attempt: number;
-  /** Aborted when the run is cancelled. Inside a tool call: also when that call must end. */
+  /** Aborts when the run is cancelled. Inside a tool call, also when that call must end. */
   readonly signal: AbortSignal;
   readonly settings: ModelSettings;
   /** The thread's metadata when the run began. */
   readonly threadMetadata?: Readonly<Record<string, string | number | boolean>> | undefined;
   readonly backend?: Backend | undefined;
-  /** Of a run that works for another one. */
+  /** Set for a run that works for another one. */
   readonly lineage?: Lineage | undefined;
-  /** Where hooks and tools record spans and events. Absent when no traces are kept. */
+  /** Records spans and events of hooks and tools. Undefined when no traces are recorded. */
   readonly trace?: RunTrace | undefined;
-  /** W3C `traceparent` for requests that are made for a call. Absent, or undefined: none is sent. */
+  /** W3C `traceparent` for requests that a call makes. Undefined: none is sent. */
   traceparent?(callId: string): string | undefined;
-  /** True once the run was asked to stop after the current step. */
+  /** True once someone has asked the run to stop after the current step. */
   interruptRequested(): boolean;
 }
 
-/** What hooks and tools know of the run they work for. */
+/** The run as its hooks and tools see it. */
 export interface Run extends RunIdentity {
-  /** The name of the agent at work. */
+  /** The name of the active agent. */
   readonly agent: string;
-  /** The agent's. */
+  /** The agent's description. */
   readonly description?: string | undefined;
-  /** Which model call of this attempt the run is at, from 1; 0 before the first. */
+  /** Number of the current model call in this attempt, from 1; 0 before the first. */
   readonly step: number;
-  /** The thread, whole, as it is now. Grows by `append` only. */
+  /** All current messages of the thread. Only `append` adds to them. */
   readonly messages: readonly Message[];
-  /** The thread's small keyed values: todos, files, summary. Changed by `setState` and `patchState` only. */
+  /** The thread's small keyed values: todos, files, summary. Only `setState` and `patchState` change them. */
   readonly state: ReadonlyMap<string, unknown>;
   readonly tools: ReadonlyMap<string, Tool>;
   /** The answers to earlier interrupts that this run was started with. */
@@ -134,7 +141,7 @@ export interface Run extends RunIdentity {
   readonly interrupts: InterruptPolicy;
   /** Values that hooks and tools share. */
   readonly values: Values;
-  /** Of all model calls of this run and its subagents so far. */
+  /** Usage of all model calls of this run and its subagents so far. */
   readonly usage: Usage;
 }
 
@@ -147,7 +154,10 @@ interface Definition<S extends z.ZodObject> {
   execute(args: z.output<S>, call: ToolCall, run: Run): MaybeStream<ToolResult | string>;
 }
 
-/** A tool whose parameters are a zod object. A returned string is its output. Throws `config_invalid` for a schema of zod 3. */
+/**
+ * Defines a tool whose parameters are a zod object. A returned string becomes its output. Throws
+ * `config_invalid` for a zod 3 schema.
+ */
 export function defineTool<S extends z.ZodObject>(definition: Definition<S>): Tool {
   const { name, description, parameters, annotations = {}, describeCall } = definition;
   const wrong = zodFault(parameters);
@@ -157,7 +167,7 @@ export function defineTool<S extends z.ZodObject>(definition: Definition<S>): To
     description,
     annotations,
     parameters: jsonSchemaOf(parameters),
-    // `parse` is the only source of `args`, here and below.
+    // The cast is safe here and below, because `args` always come from `parse`.
     ...(describeCall ? { describeCall: (args: unknown) => describeCall(args as z.output<S>) } : {}),
     parse(args) {
       const parsed = parameters.safeParse(args);
@@ -179,7 +189,7 @@ const asResult = (result: ToolResult | string) => (typeof result === "string" ? 
 
 const jsonSchemas = new WeakMap<z.ZodObject, Tool["parameters"]>();
 
-/** Made once of each schema: most tools are defined again for every run. */
+/** Converts each schema once, because most tools are defined again for every run. */
 function jsonSchemaOf(parameters: z.ZodObject): Tool["parameters"] {
   const known = jsonSchemas.get(parameters);
   if (known) return known;
@@ -188,12 +198,12 @@ function jsonSchemaOf(parameters: z.ZodObject): Tool["parameters"] {
   return schema;
 }
 
-// Values that the hooks and tools of one run share; never stored.
+// Values that the hooks and tools of one run share. They are never stored.
 
-/** Access to a value. Keys are compared by identity: two keys of one name are two keys. */
+/** The key of a shared value. Keys are compared by identity, so two keys with the same name are different. */
 export interface ValueKey<T> {
   readonly name: string;
-  /** Never there: it only carries the type. */
+  /** Never set: it only carries the type. */
   readonly type?: T;
 }
 
@@ -203,14 +213,14 @@ export interface Values {
   get<T>(key: ValueKey<T>): T | undefined;
   set<T>(key: ValueKey<T>, value: T): void;
   has(key: ValueKey<unknown>): boolean;
-  /** False when there was none. */
+  /** Deletes a value. Returns false when it does not exist. */
   delete(key: ValueKey<unknown>): boolean;
 }
 
 export function createValues(): Values {
   const values = new Map<ValueKey<unknown>, unknown>();
   return {
-    // What lies under a key was put there with the key's own type.
+    // The cast is safe, because `set` takes a value of the key's type.
     get: <T>(key: ValueKey<T>) => values.get(key) as T | undefined,
     set: (key, value) => void values.set(key, value),
     has: (key) => values.has(key),
@@ -222,20 +232,20 @@ export function createValues(): Values {
 
 export interface Span {
   set(key: string, value: unknown): Span;
-  /** Records that something happened now, within the span. */
+  /** Records an event now, within the span. */
   recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
-  /** Ends the span and records its duration. Called exactly once. */
+  /** Ends the span and records its duration. Call it exactly once. */
   end(): void;
 }
 
 export interface TraceRecorder {
-  /** A span of the run `attributes.run_id`, begun now. */
+  /** Starts a span of the run `attributes.run_id` now. */
   startSpan(name: string, attributes: Readonly<Record<string, unknown>>): Span;
-  /** Records that something happened now in the run `attributes.run_id`, outside of any span. */
+  /** Records an event now in the run `attributes.run_id`, outside any span. */
   recordEvent(name: string, attributes: Readonly<Record<string, unknown>>): void;
 }
 
-/** The trace of one run, for its hooks and tools. Their records carry the run's ids. */
+/** The trace of one run, for its hooks and tools. Records include the run's ids. */
 export interface RunTrace {
   startSpan(name: string, attributes?: Readonly<Record<string, unknown>>): Span;
   recordEvent(name: string, attributes?: Readonly<Record<string, unknown>>): void;
@@ -249,8 +259,8 @@ export function runTrace(recorder: TraceRecorder, ids: { run_id: string; thread_
 }
 
 /**
- * A clause about what is no schema of zod 4; undefined for one. Schemas of programs and plugins come from a copy of zod of their
- * own, which may be another major version.
+ * Returns undefined for a zod 4 schema, otherwise a clause about the problem. Programs and plugins may bring
+ * their own copy of zod with another major version.
  */
 export function zodFault(value: unknown): string | undefined {
   if (typeof value === "object" && value !== null && "_zod" in value) return undefined;

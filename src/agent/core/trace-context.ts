@@ -1,5 +1,5 @@
-// The place of a run in traces: W3C `traceparent`, and ids derived from the run's own id. So every process that ends a span
-// writes the same one, a take-over continues the trace, and a call's span is known before the call is made.
+// A run's context in traces: W3C `traceparent`, and ids derived from the run's id. Because ids are derived, every process that
+// ends a span writes the same one, a take-over continues the trace, and a call's span id is known before the call.
 
 import { createHash } from "node:crypto";
 import type { Origin } from "./records.ts";
@@ -14,7 +14,7 @@ export interface TraceContext {
 
 const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** Undefined for anything else than version 00. */
+/** Parses version 00 only. Returns undefined for anything else. */
 export function parseTraceparent(text: string | undefined): TraceContext | undefined {
   const [, traceId, spanId, flags = "00"] = TRACEPARENT.exec(text ?? "") ?? [];
   if (!traceId || !spanId) return undefined;
@@ -29,11 +29,14 @@ export interface TracedRun {
   readonly origin: Origin | undefined;
 }
 
-/** That of the request which started the run, if it may name one. */
+/**
+ * The trace id of the request that started the run, if the request may set one; otherwise derived from the
+ * run's id.
+ */
 export const traceIdOf = ({ id, origin }: TracedRun): string =>
   parseTraceparent(origin?.traceparent)?.traceId ?? digits(`trace ${id}`, 32);
 
-/** `part` names a span of the run: a call's id, a message's, or nothing for the run itself. */
+/** `part` identifies a span of the run by a call id or a message id. Empty for the run itself. */
 export const spanIdOf = (runId: string, part = ""): string => digits(`span ${runId} ${part}`, 16);
 
 const digits = (text: string, count: number) =>

@@ -1,5 +1,5 @@
-// Measures the tokens of a model call: the provider's counts, and an estimate for those that it does not report. Budgets, runs and
-// threads all count the same numbers.
+// Measures the tokens of a model call: the provider's counts, or an estimate where they are missing. Budgets, runs and threads
+// all use the same numbers.
 
 import {
   assistantMessage,
@@ -11,32 +11,35 @@ import {
 } from "./message.ts";
 import type { ModelReply, ModelRequest, UsageMeter } from "./model.ts";
 
-/** The most that any model answers. */
+/** The longest answer of any model, in tokens. */
 export const LONGEST_ANSWER_TOKENS = 128_000;
-/** More tokens than any call takes. */
+/** More tokens than any call can use. */
 const LIMIT = 1e12;
-/** Assumed speed of thinking that is not shown. Most models are slower. */
+/** Assumed speed of hidden thinking, in tokens per second. Most models are slower. */
 const TOKENS_A_SECOND = 100;
 
-/** Rough size in tokens of messages, system prompt and tool schemas. */
+/** Estimates the tokens of messages, system prompt and tool schemas. */
 export function estimateRequest({ messages, system, tools }: ModelRequest): number {
   return estimateTokens(messages) + estimateFixed({ system, tools });
 }
 
-/** The input is reserved with a margin, as no estimate is exact: few languages and codes take less than three bytes a token. */
+/**
+ * Margin for reserving input, because estimates are inexact. Few languages and codes need less than three
+ * bytes per token.
+ */
 const INPUT_MARGIN = 4 / 3;
 
-/** An estimate of input, as it is reserved. */
+/** The tokens to reserve for an estimated input. */
 export const withMargin = (tokens: number) => Math.ceil(tokens * INPUT_MARGIN);
 
-/** Rough size in tokens of system prompt and tool schemas. */
+/** Estimates the tokens of the system prompt and tool schemas. */
 export function estimateFixed({ system, tools }: Pick<ModelRequest, "system" | "tools">): number {
   let fixed = textSize(JSON.stringify(tools));
   for (const block of system) fixed += textSize(block.text);
   return Math.ceil(fixed / BYTES_A_TOKEN);
 }
 
-/** To be made when the call begins. */
+/** Create the meter when the call begins. */
 export function usageMeter(request: ModelRequest): UsageMeter {
   const asked = performance.now();
   let spoke: number | undefined;
@@ -46,7 +49,7 @@ export function usageMeter(request: ModelRequest): UsageMeter {
   let early: Usage | undefined;
 
   const heard = () => {
-    // Thinking may come in full, in short or not at all.
+    // Providers may send the full thinking, a summary, or nothing.
     const silence = ((spoke ?? performance.now()) - asked) / 1000;
     return Math.ceil(Math.max(thought / BYTES_A_TOKEN, silence * TOKENS_A_SECOND) + said / BYTES_A_TOKEN);
   };
@@ -74,7 +77,8 @@ export function usageMeter(request: ModelRequest): UsageMeter {
     soFar() {
       const isPaid = reported !== undefined || spoke !== undefined || thought > 0 || request.signal.aborted;
       if (!isPaid) return undefined;
-      // The estimate grows with time; the run and its budget count the same one.
+      // The estimate grows with time, so keep the first one: the run and its budget must count the same
+      // usage.
       early ??= usageSoFar();
       return early;
     },
@@ -90,10 +94,13 @@ export function usageMeter(request: ModelRequest): UsageMeter {
   }
 }
 
-/** Tokens by which a count may be lower than the estimate and is still believed: estimates of short texts are rough. */
+/**
+ * Minimum difference in tokens between count and estimate before the count is doubted, because estimates of
+ * short texts are rough.
+ */
 const LEAST_DOUBT = 256;
 
-/** The count, or the estimate where the count is less than half of it. */
+/** Returns the count, or the estimate if the count is less than half of it. */
 const believable = (counted: number, estimate: number) =>
   counted === 0 || (counted < estimate / 2 && estimate - counted > LEAST_DOUBT) ? estimate : counted;
 
@@ -102,13 +109,13 @@ function estimateReply({ content, tool_calls }: ModelReply): number {
   return estimateTokens([assistantMessage(content, ...tool_calls)]);
 }
 
-/** `usage` with these counts, marked as estimated when they differ from its own. */
+/** `usage` with these counts, marked as estimated if they differ from the original. */
 function estimated(usage: Usage, counts: Pick<Usage, "input_tokens" | "output_tokens">): Usage {
   const isOther = counts.input_tokens !== usage.input_tokens || counts.output_tokens !== usage.output_tokens;
   return { ...usage, ...counts, ...(isOther ? { estimated: true } : {}) };
 }
 
-/** Usage without numbers that no call can have. */
+/** Replaces impossible numbers in `usage` with 0. */
 export function plausible(usage: Usage): Usage {
   const whole = (tokens: number) => (tokens > 0 && tokens < LIMIT ? Math.ceil(tokens) : 0);
   return {

@@ -155,6 +155,8 @@ describe("a run", () => {
     };
     const open = conversation().user("go").assistant("", { id: "c1", name: "echo", args: {} });
     const { messages } = await play({ hooks: [hook], say: null, input: { messages: open.messages } });
-    expect(toolMessages(messages)).toMatchObject([{ error: "Not run: the run ended before it." }]);
+    expect(toolMessages(messages)).toMatchObject([
+      { error: "Not run: the run ended before this call started." },
+    ]);
   });
 });

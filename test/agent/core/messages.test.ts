@@ -111,7 +111,7 @@ describe("what is wrong with a conversation", () => {
 
   test("user input has only user and system messages, and at least one", () => {
     expect(validateUserInput([userMessage("a"), systemMessage("b")])).toEqual([]);
-    expect(validateUserInput([])).toEqual(["messages: must hold at least one message"]);
+    expect(validateUserInput([])).toEqual(["messages: must contain at least one message"]);
     expect(validateUserInput(talk)).toHaveLength(3);
   });
 

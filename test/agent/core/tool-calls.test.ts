@@ -84,7 +84,7 @@ describe("tool calls of one message", () => {
     [
       "several objects as arguments",
       { tool: "echo", malformed: '{"a":1}{"b":2}' },
-      /hold 2 different JSON values, not one/,
+      /contain 2 different JSON values, not one/,
     ],
     ["a list as arguments", { tool: "echo", malformed: "[1]" }, /are a list, not a JSON object/],
     ["arguments that were cut off", { tool: "echo", malformed: "" }, /the reply ended before them/],

@@ -447,6 +447,6 @@ test("a run whose agent cannot be built answers the calls that it was given", as
   expect(await stores.threads.messages(ADA, "t")).toMatchObject([
     { role: "user" },
     { by_user: true, tool_calls: [{ name: "pay" }] },
-    { role: "tool", name: "pay", error: "Not run: the run ended before it." },
+    { role: "tool", name: "pay", error: "Not run: the run ended before this call started." },
   ]);
 });
