@@ -92,7 +92,7 @@ test("the key is refused where keys are not asked for", async () => {
   const env = { AUTH: "none", BOOTSTRAP_API_KEY: newApiKey().key, DATA_DIR: await temporaryFolder() };
   const server = skein(["serve"], env);
   expect(await server.exited).toBe(1);
-  expect(server.output()).toContain("for AUTH=api_key only; this is AUTH=none");
+  expect(server.output()).toContain("requires AUTH=api_key, but AUTH is none");
 });
 
 test("`skein keys generate` prints a key that a server takes", async () => {

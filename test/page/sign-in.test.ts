@@ -85,7 +85,7 @@ test("a token that is no good is refused with the server's words; a good one is 
   });
   await page.getByLabel("Token").fill("none");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByText("The token is malformed, or its signature is not one of the issuer's.").waitFor();
+  await page.getByText("The token is malformed, or the issuer did not sign it.").waitFor();
   await page.getByLabel("Token").fill(await token());
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("cell", { name: "acme" }).waitFor();

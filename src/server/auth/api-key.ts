@@ -14,7 +14,7 @@ const REFUSED = "The API key is unknown, expired, revoked or incomplete.";
 /** Matches no key. */
 const NO_HASH = "0".repeat(64);
 
-/** `find` may be cached, as by `cachedKeys`: then every process refuses a revoked key within a few seconds. */
+/** `find` may be cached, as by `cachedKeys`: every process then refuses a revoked key within a few seconds. */
 export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number = Date.now): Authenticate {
   return async (request) => {
     const given = sentKey(request);
@@ -29,8 +29,9 @@ export function authenticateApiKey(find: ApiKeyStore["find"], now: () => number 
 }
 
 /**
- * The key of a request. Clients and their environments fill both headers: the same key in both is one key, and a value
- * without the form of a key is ignored beside a key. Throws `unauthorized`, also for two different keys.
+ * Returns the key of a request. Some clients fill both headers: the same key in both counts once, and a value that does
+ * not look like a key is ignored beside one that does.
+ * Throws `unauthorized` without a key, and for two different keys.
  */
 function sentKey(request: FastifyRequest): ReadKey {
   const header = onlyHeader(request, "x-api-key");
@@ -38,21 +39,23 @@ function sentKey(request: FastifyRequest): ReadKey {
   const token = own && !hasBearer(request) ? undefined : bearerToken(request);
   const bearer = token === undefined ? undefined : readApiKey(token);
   if (bearer && own && bearer.hash !== own.hash)
-    throw unauthorized("The headers `authorization` and `x-api-key` hold different API keys. Send one.");
+    throw unauthorized(
+      "The headers `authorization` and `x-api-key` contain different API keys. Send one of them.",
+    );
   const given = bearer ?? own;
   if (given) return given;
   throw unauthorized((token ?? header) ? REFUSED : MISSING);
 }
 
-/** Whether a key was revoked or has expired. */
+/** True for a key that was revoked or has expired. */
 export function isOver({ revoked_at, expires_at }: ApiKey, time: number): boolean {
   // An unreadable time counts as expired.
   return revoked_at !== undefined || (expires_at !== undefined && !(time < Date.parse(expires_at)));
 }
 
-/** How long a record is cached, and so how long a revoked key may still work, in ms. */
+/** Time in ms for which a record is cached. A revoked key may still work for as long. */
 const FRESH_MS = 3_000;
-/** Past the bound the least recently used record is dropped. */
+/** Beyond this number, the least recently used record is dropped. */
 const MAX_FOUND = 10_000;
 const MAX_MISSING = 1_000;
 
@@ -61,12 +64,12 @@ interface KeyLookup {
   readonly asked: number;
 }
 
-/** Finds a record by id. Concurrent lookups of the same id share one query. Throws what the store throws. */
+/** Caches `store.find`. Concurrent lookups of the same id share one query. Throws what the store throws. */
 export function cachedKeys(
   store: Pick<ApiKeyStore, "find">,
   now: () => number = Date.now,
 ): ApiKeyStore["find"] {
-  // Apart from each other, so that invented ids cannot evict ids in use.
+  // Two caches, so that invented ids cannot evict ids in use.
   const found = new LRUCache<string, KeyLookup>({ max: MAX_FOUND });
   const missing = new LRUCache<string, KeyLookup>({ max: MAX_MISSING });
   const asking = new Map<string, Promise<KeptApiKey | undefined>>();
@@ -80,7 +83,7 @@ export function cachedKeys(
   };
 
   async function ask(id: string): Promise<KeptApiKey | undefined> {
-    // A record is as old as the query for it.
+    // The age of a record counts from the start of its query.
     const asked = now();
     const key = await store.find(id);
     found.delete(id);

@@ -18,7 +18,7 @@ import { randomId } from "../../lib/random-id.ts";
 import { mapInTicks } from "../../lib/ticks.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
-/** What people see of a key. */
+/** Public part of an API key: what its owner, admins and operators see. */
 export const ApiKey = z.object({
   id: z.string(),
   tenant: OwnerName,
@@ -34,24 +34,24 @@ export const ApiKey = z.object({
 });
 export type ApiKey = z.infer<typeof ApiKey>;
 
-/** What is kept of a key: `hash` is what `hashOf` makes of it. */
+/** Stored record of an API key. `hash` is the result of `hashOf`. */
 export interface KeptApiKey extends ApiKey {
   readonly hash: string;
 }
 
 export type NewApiKey = Omit<KeptApiKey, "created_at" | "revoked_at">;
 
-/** For operators and for authentication. No user asks for these, so the id alone is the key. */
+/** Used by operators and by authentication. No user reads it, so lookups take an id and no owner. */
 export interface ApiKeyStore {
-  /** Throws `already_exists` for an id that was ever taken. */
+  /** Throws `already_exists` if there is a key with this id, also a revoked one. */
   create(key: NewApiKey): Promise<ApiKey>;
-  /** Also one that is revoked or has expired. */
+  /** Returns revoked and expired keys as well. */
   find(id: string): Promise<KeptApiKey | undefined>;
-  /** Newest first, with those that are revoked or have expired; of one tenant, if it is named. */
+  /** Returns the keys of `tenant`, or of all tenants, with revoked and expired keys, newest first. */
   list(tenant?: string): Promise<ApiKey[]>;
-  /** From now on; for one that was revoked already, from then on. Undefined when there is none. */
+  /** Revokes the key now; a key that was revoked before keeps its earlier time. Undefined if the key does not exist. */
   revoke(id: string): Promise<ApiKey | undefined>;
-  /** Forgets it. False when there is none. */
+  /** Deletes the record. False if it does not exist. */
   remove(id: string): Promise<boolean>;
 }
 
@@ -109,7 +109,7 @@ function shown({ hash: _, ...key }: KeptApiKey): ApiKey {
   return key;
 }
 
-/** Makes a key and keeps its record. `key` is to be shown once, and forgotten. */
+/** Makes a key and stores its record. The caller shows `key` once and does not store it. */
 export async function issueApiKey(
   store: ApiKeyStore,
   about: Omit<NewApiKey, "id" | "hash">,
@@ -118,7 +118,7 @@ export async function issueApiKey(
   return { key, record: await store.create({ ...about, id, hash: hashOf(key) }) };
 }
 
-/** One that is not kept yet. */
+/** Makes a key and its id, and stores neither. */
 export function newApiKey(): { key: string; id: string } {
   const id = randomId();
   return { key: `sk_${id}_${randomBytes(32).toString("base64url")}`, id };
@@ -135,7 +135,7 @@ export interface ReadKey {
   readonly hash: string;
 }
 
-/** The id and the hash of what looks like a key; undefined for anything else. */
+/** Returns the id and the hash of a text that looks like a key, otherwise undefined. */
 export function readApiKey(text: string): ReadKey | undefined {
   const [, id] = text.length === KEY_LENGTH ? (KEY.exec(text) ?? []) : [];
   return id === undefined ? undefined : { id, hash: hashOf(text) };

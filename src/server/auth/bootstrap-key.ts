@@ -1,5 +1,5 @@
-// The first API key of a deployment whose command line is out of reach, as in a container: given by the operator, kept
-// at the start as any other key.
+// The first API key of a deployment, which an operator sets in `BOOTSTRAP_API_KEY`. It serves where no command line is at
+// hand, as in a container, and is stored at the start like other keys.
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -7,7 +7,7 @@ import type { Logger } from "../../lib/logger.ts";
 import { type ApiKeyStore, readApiKey, SECRET_LENGTH } from "./api-keys.ts";
 import { Scope } from "./principal.ts";
 
-/** The 43 random characters of a secret have about 31 different ones; fewer than these, once in 10^15 keys. */
+/** A random secret of 43 characters has about 31 different ones. Fewer than 16 occur once in 10^15 keys. */
 const FEWEST_DIFFERENT = 16;
 
 const isRandom = (key: string) => new Set(key.slice(-SECRET_LENGTH)).size >= FEWEST_DIFFERENT;
@@ -15,15 +15,15 @@ const isRandom = (key: string) => new Set(key.slice(-SECRET_LENGTH)).size >= FEW
 /** A secret: the error must not repeat it. */
 export const BootstrapKey = z.string().refine((text) => readApiKey(text) !== undefined && isRandom(text), {
   message:
-    "is no key that cannot be guessed: give one that `skein keys generate` prints, sk_ with 22 and 43 random characters",
+    "is not a random key: use one that `skein keys generate` prints, `sk_` with 22 and 43 random characters",
 });
 
-/** What the key may do: everything, for a user of its own. */
+/** The bootstrap key belongs to the user `admin` and has all scopes. */
 const ABOUT = { tenant: "default", user: "admin", scopes: Scope.options, name: "BOOTSTRAP_API_KEY" };
 
 /**
- * Keeps the key, unless it is kept already: then nothing changes, so that a key that was revoked stays revoked. Several
- * processes may do so at once. Throws `config_invalid` when its id belongs to another key.
+ * Stores the key unless it is stored already, so that a revoked key stays revoked. Several processes may call it at once.
+ * Throws `config_invalid` if the id belongs to a key with another secret.
  */
 export async function keepBootstrapKey(store: ApiKeyStore, text: string, logger: Logger): Promise<void> {
   const { id, hash } = readApiKey(text) ?? { id: "", hash: "" };
@@ -35,7 +35,7 @@ export async function keepBootstrapKey(store: ApiKeyStore, text: string, logger:
   if (found?.hash !== hash)
     throw new AppError(
       "config_invalid",
-      `BOOTSTRAP_API_KEY has the id of another key, ${id}. Generate a new one: \`skein keys generate\`.`,
+      `BOOTSTRAP_API_KEY has the id of another key, ${id}. Generate another one with \`skein keys generate\`.`,
     );
   if (found.revoked_at) logger.warn({ key_id: id }, "the key of BOOTSTRAP_API_KEY is revoked and stays so");
 }

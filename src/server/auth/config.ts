@@ -1,4 +1,4 @@
-// How the server learns who is asking: the settings, and what is wrong with them as a whole.
+// The settings of authentication, and the checks that need several of them.
 
 import { z } from "zod";
 import { didYouMean } from "../../lib/did-you-mean.ts";
@@ -10,13 +10,13 @@ import { BootstrapKey } from "./bootstrap-key.ts";
 export const AuthScheme = z.enum(["none", "api_key", "jwt", "header"]);
 export type AuthScheme = z.infer<typeof AuthScheme>;
 
-/** As front ends see it. */
+/** Kinds of schemes, as front ends see them: all schemes of plugins are `plugin`. */
 export const SchemeKind = z.enum([...AuthScheme.options, "plugin"]);
 export type SchemeKind = z.infer<typeof SchemeKind>;
 
 export const kindOf = (scheme: string): SchemeKind => AuthScheme.safeParse(scheme).data ?? "plugin";
 
-/** A built-in scheme, or one of a plugin: which ones exist is known once the plugins are loaded. */
+/** A built-in scheme, or a scheme of a plugin. The server checks that it exists when the plugins are loaded. */
 export const SchemeName = z
   .string()
   .regex(
@@ -38,11 +38,11 @@ export const JwtAlgorithm = z.enum([
   "EdDSA",
 ]);
 
-/** What comes over an open network may be forged. */
+/** Requires https: on an open network, the response could be forged. */
 export const IssuerUrl = z.string().refine((text) => {
   const url = URL.parse(text);
   return url?.protocol === "https:" || (url?.protocol === "http:" && isLoopback(bare(url.hostname)));
-}, "must be an https:// address; http:// only on this machine");
+}, "must be an https:// address; http:// is allowed only on this machine");
 const bare = (hostname: string) => hostname.replace(/^\[(.*)\]$/, "$1");
 
 const Claim = z.string().min(1).max(256);
@@ -69,7 +69,10 @@ export const JwtConfig = z.strictObject({
 });
 export type JwtConfig = z.output<typeof JwtConfig>;
 
-/** How the page signs people in at `jwt.issuer`: OpenID Connect, the code flow with PKCE, as a client without a secret. */
+/**
+ * Signs people in on the page at `jwt.issuer`: OpenID Connect, authorization code flow with PKCE, without a client
+ * secret.
+ */
 export const OidcConfig = z.strictObject({
   client_id: z
     .string()
@@ -96,7 +99,7 @@ export const TicketSecret = z
   .string()
   .min(32, "is too short: give at least 32 characters, such as `openssl rand -hex 32` makes");
 
-/** Part of the configuration may come from the environment: `authProblems` checks whether it is complete. */
+/** The environment may set a part of the configuration: `authProblems` checks whether it is complete. */
 export const AuthConfig = z.strictObject({
   scheme: SchemeName.default("none").describe(
     "Authentication of callers: `none`, `api_key`, `jwt`, `header`, or the scheme of a plugin.",
@@ -141,8 +144,8 @@ export const AuthConfig = z.strictObject({
 export type AuthConfig = z.output<typeof AuthConfig>;
 
 /**
- * Whether `Host` must be a known name: where no credentials are sent, or a gateway on this machine is believed, a page whose
- * domain resolves to this machine could act for everybody.
+ * True if requests must name a known `Host`: without credentials, or behind a trusted gateway on this machine. Otherwise
+ * a page whose domain resolves to this machine could act for every user.
  */
 export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boolean {
   const isTrusted = within(trusted_proxies);
@@ -154,8 +157,8 @@ export function checksHosts({ scheme, trusted_proxies, hosts }: AuthConfig): boo
 }
 
 /**
- * Why a server that listens at `host` must not start, and what to do about it; empty when it may. `own`: the schemes of its
- * plugins; `any` when they are not loaded yet.
+ * Returns the reasons why a server must not listen at `host`, each with its remedy; empty if it may. `own` has the names
+ * of the plugins' schemes, or is `any` before the plugins are loaded.
  */
 export function authProblems(host: string, auth: AuthConfig, own: readonly string[] | "any" = []): string[] {
   const builtIn = AuthScheme.safeParse(auth.scheme).data;
@@ -174,19 +177,19 @@ function unknownScheme(scheme: string, own: readonly string[]): string {
 
 function bootstrapProblems({ scheme, bootstrap_key }: AuthConfig): string[] {
   if (bootstrap_key === undefined || scheme === "api_key") return [];
-  return [`BOOTSTRAP_API_KEY is the first key for AUTH=api_key only; this is AUTH=${scheme}`];
+  return [`BOOTSTRAP_API_KEY requires AUTH=api_key, but AUTH is ${scheme}`];
 }
 
 function oidcProblems({ scheme, oidc, jwt }: AuthConfig): string[] {
   if (!oidc) return [];
-  if (scheme !== "jwt") return [`auth.oidc signs people in for AUTH=jwt only; this is AUTH=${scheme}`];
+  if (scheme !== "jwt") return [`auth.oidc requires AUTH=jwt, but AUTH is ${scheme}`];
   if (jwt.issuer === undefined || IssuerUrl.safeParse(jwt.issuer).success) return [];
   return [
-    `auth.oidc: JWT_ISSUER, or \`auth.jwt.issuer\`, is \`${jwt.issuer}\`: to sign people in it must be an https:// address; http:// only on this machine`,
+    `auth.oidc: JWT_ISSUER, or \`auth.jwt.issuer\`, is \`${jwt.issuer}\`. To sign people in, it must be an https:// address; http:// is allowed only on this machine`,
   ];
 }
 
-/** What has no default. */
+/** Settings of the scheme `jwt` that have no default. */
 const JWT_NEEDS = [
   {
     key: "jwks_url",
@@ -206,21 +209,21 @@ const PROBLEMS: Record<AuthScheme, (host: string, auth: AuthConfig) => string[]>
     isLoopback(host)
       ? []
       : [
-          `HOST=${host} can be reached by others, unlike 127.0.0.1, and there is no authentication: they could do everything.` +
-            " Set AUTH=api_key and make a key with `skein keys create` or set BOOTSTRAP_API_KEY, or AUTH=jwt, or AUTH=header behind a gateway" +
-            " that authenticates; or listen on this machine only, with HOST=127.0.0.1",
+          `HOST=${host} is an address that other machines can reach, and there is no authentication: anyone could do everything.` +
+            " Set AUTH=api_key and create a key, with `skein keys create` or in BOOTSTRAP_API_KEY. Or set AUTH=jwt, or AUTH=header" +
+            " behind a gateway that authenticates. Or listen on this machine only, with HOST=127.0.0.1",
         ],
   api_key: () => [],
   jwt: (_host, { jwt }) =>
     JWT_NEEDS.filter(({ key }) => jwt[key] === undefined).map(
       ({ key, variable, what }) =>
-        `AUTH=jwt: ${variable} is not set, nor \`auth.jwt.${key}\` in server.yaml: give ${what}`,
+        `AUTH=jwt requires ${variable}, or \`auth.jwt.${key}\` in server.yaml: ${what}`,
     ),
   header: (_host, { trusted_proxies }) =>
     trusted_proxies.length > 0
       ? []
       : [
-          "AUTH=header needs TRUSTED_PROXIES: the addresses or networks of the gateways whose headers are believed," +
+          "AUTH=header requires TRUSTED_PROXIES: the addresses or networks of the trusted gateways," +
             " such as 10.0.0.5,10.1.0.0/16",
         ],
 };

@@ -1,4 +1,4 @@
-// The end of credentials that were good when a request began: event streams, long answers and runs outlast that check.
+// The end of credentials that were valid when a request began: event streams, long responses and runs outlast that check.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Logger } from "../../lib/logger.ts";
@@ -9,15 +9,18 @@ import type { Principal } from "./principal.ts";
 export type Credential = Pick<Principal, "api_key" | "expires_at">;
 
 export interface Credentials {
-  /** Why a credential has ended: `credentials_expired` or `credentials_revoked`. Throws what the store of keys throws. */
+  /**
+   * Returns the reason why a credential has ended, `credentials_expired` or `credentials_revoked`; undefined while it is
+   * valid. Throws what the store of keys throws.
+   */
   endOf(credential: Credential): Promise<AppError | undefined>;
-  /** Calls `onEnd` once, within five seconds of the end. Returns a function that stops watching; the caller calls it. */
+  /** Calls `onEnd` once, within five seconds of the end. Returns a function with which the caller stops watching. */
   watch(credential: Credential, onEnd: (reason: AppError) => void): () => void;
 }
 
-/** With cached records the end of a key is seen within a second of the cache's lifetime. */
+/** With cached records, the end of a key is seen at most one second after the cache drops its record. */
 const CHECK_MS = 1_000;
-/** Keys that are looked up at a time. */
+/** Number of keys looked up at a time. */
 const AT_ONCE = 32;
 
 interface Watch {
@@ -26,8 +29,8 @@ interface Watch {
 }
 
 /**
- * `findKey` is asked once per key and check, however many watch it; absent: no credential is an API key. While it fails,
- * keys that were good stay good.
+ * Calls `findKey` once per key and check, however many requests watch the key. Without `findKey`, no credential is an API
+ * key. While it fails, keys that were valid stay valid.
  */
 export function createCredentials(
   findKey: ApiKeyStore["find"] | undefined,
@@ -35,7 +38,7 @@ export function createCredentials(
   now: () => number = Date.now,
   checkMs = CHECK_MS,
 ): Credentials {
-  /** By the id of the key; all credentials that are none under undefined. */
+  /** By the id of the API key; credentials of all other kinds are under undefined. */
   const watched = new Map<string | undefined, Set<Watch>>();
   let timer: NodeJS.Timeout | undefined;
   let isChecking = false;
@@ -95,7 +98,7 @@ export function createCredentials(
   };
 }
 
-/** Why the credential may no longer be used; undefined while it may. */
+/** Returns the reason why the credential has ended; undefined while it is valid. */
 async function endNow(
   { api_key, expires_at }: Credential,
   findKey: ApiKeyStore["find"] | undefined,
@@ -116,7 +119,7 @@ const expired = () =>
 const revoked = () =>
   new AppError(
     "credentials_revoked",
-    "The API key of this request was revoked. Ask the operator for another.",
+    "The API key of this request was revoked. Ask the operator for a new one.",
   );
 
 export const isRevoked = (over: AbortSignal) => hasCode(over.reason, "credentials_revoked");

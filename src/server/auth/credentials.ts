@@ -1,4 +1,4 @@
-// Reads credentials from headers. A header that is sent twice is refused.
+// Reads credentials from headers. A header that was sent twice is refused.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -23,7 +23,7 @@ export function onlyHeader({ raw }: FastifyRequest, name: string): string | unde
 
 const BEARER = /^Bearer +([^\s,]+)$/i;
 
-/** Whether the header `authorization` is of the scheme `Bearer`. A proxy in front may use another scheme for itself. */
+/** True if the header `authorization` has the scheme `Bearer`. A proxy in front may use another scheme for itself. */
 export const hasBearer = (request: FastifyRequest): boolean =>
   /^Bearer\b/i.test(onlyHeader(request, "authorization") ?? "");
 

@@ -18,11 +18,11 @@ const PRINCIPAL = "principal";
 export interface Guarding {
   readonly authenticate: Authenticate;
   readonly tickets: Tickets;
-  /** Tells whether a ticket's own credentials have ended. */
+  /** Finds out whether the credentials for which a ticket was made have ended. */
   readonly credentials: Pick<Credentials, "endOf">;
 }
 
-/** Call it before any route is added: a route that `scopes.ts` does not list keeps the server from starting. */
+/** Call it before adding routes. The server does not start with a route that `scopes.ts` does not list. */
 export function guard(server: FastifyInstance, { authenticate, tickets, credentials }: Guarding): void {
   server.decorateRequest(PRINCIPAL, null);
   server.addHook("onRoute", ({ method, url, config }) => {
@@ -36,7 +36,7 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
     const ticket = access === "ticket" ? ticketOf(request) : undefined;
     const principal =
       ticket === undefined ? await authenticate(request) : await ownerOfTicket(ticket, request);
-    // An unknown route answers 404 to any authenticated user.
+    // Any authenticated user gets 404 for an unknown route.
     if (access && access !== "any") requireScope(principal, scopeOf(access, principal));
     request.setDecorator(PRINCIPAL, principal);
   });
@@ -49,14 +49,14 @@ export function guard(server: FastifyInstance, { authenticate, tickets, credenti
   }
 }
 
-/** The scope without which there is no access. */
+/** The scope that the principal must have. */
 function scopeOf(access: Exclude<Access, "public" | "any">, { scopes }: Principal): Scope {
   if (access === "ticket") return "read";
   if (access !== "manage") return access;
   return scopes.includes("operator") ? "operator" : "admin";
 }
 
-/** Undefined when there is no such route, unless everybody may know that. */
+/** Returns the access of the request's route; undefined for an unknown route, unless its absence is public. */
 export function accessTo(request: FastifyRequest): Access | undefined {
   const { method, routeOptions } = request;
   const isUnknown = routeOptions.url === undefined;
@@ -69,14 +69,14 @@ const why = (url: string) =>
     ? "has a `config.access` that is none of read, run, tools, admin, any, public"
     : "is missing in http/auth/scopes.ts";
 
-/** The authenticated principal. For routes that are not public. */
+/** The authenticated principal. Throws `internal` for a public route. */
 export function principalOf(request: FastifyRequest): Principal {
   const principal = request.getDecorator<Principal | null>(PRINCIPAL);
   if (!principal) throw new AppError("internal", "A route read the principal of a public request.");
   return principal;
 }
 
-/** False of a public request. */
+/** False for a public request. */
 export const hasPrincipal = (request: FastifyRequest) =>
   Boolean(request.getDecorator<Principal | null>(PRINCIPAL));
 
@@ -86,18 +86,18 @@ export function ownerOf(request: FastifyRequest): Owner {
   return { tenant, user };
 }
 
-/** What a run keeps of the request that starts it. */
+/** Origin of a run, recorded with it: the API key, the request's id and its trace. */
 export function sentBy(request: FastifyRequest): { api_key: string | undefined; origin: Origin } {
   const { api_key, isGateway = false, scopes } = principalOf(request);
   const { traceparent } = request.headers;
   const sent = typeof traceparent === "string" && parseTraceparent(traceparent) ? traceparent : undefined;
-  // A tenant that chooses its trace could write into another's, and decide what is kept of it.
+  // A tenant that chose its trace id could write into another tenant's trace, or decide whether it is sampled.
   const mayName = isGateway || scopes.includes("admin");
   const traced = sent === undefined ? {} : mayName ? { traceparent: sent } : { linked: sent };
   return { api_key, origin: { request_id: request.id, ...traced } };
 }
 
-/** For whom a request is worked on; those that take no credentials have one tenant together. */
+/** Tenant for which the server works on a request. All public requests count as one tenant. */
 export function tenantOf(request: FastifyRequest): string {
   return request.getDecorator<Principal | null>(PRINCIPAL)?.tenant ?? "";
 }
@@ -108,7 +108,7 @@ const pathOf = ({ url }: FastifyRequest) => url.split("?", 1)[0] ?? "";
 function ticketOf({ query }: FastifyRequest): string | undefined {
   const ticket: unknown = Object(query).ticket;
   if (ticket === undefined || typeof ticket === "string") return ticket;
-  throw unauthorized("Send one ticket.");
+  throw unauthorized("The query contains several tickets. Send one.");
 }
 
 /** Call it after `guard`. Public routes cost no quota. */
@@ -119,7 +119,7 @@ export function limitRequests(server: FastifyInstance, quotas: Quotas): void {
   });
 }
 
-/** Call it after `guard`. Requests that come at once take ticks of the event loop, tenants by turns. */
+/** Call it after `guard`. Simultaneous requests are spread over ticks of the event loop, with the tenants in turn. */
 export function spreadRequests(server: FastifyInstance): void {
   server.addHook("onRequest", (request, _reply, done) => {
     if (!isTickSpent()) return done();

@@ -1,4 +1,4 @@
-// The authentication schemes. A new one is a file and a line in `schemes`.
+// The authentication schemes. A new scheme needs a file and a line in `schemes`.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -24,7 +24,7 @@ const schemes = {
   header: ({ trusted_proxies, ...config }) => limited(config, authenticateHeaders(trusted_proxies)),
 } satisfies Record<AuthScheme, (config: AuthConfig, findKey: FindKey | undefined) => Authenticate>;
 
-/** Who issues tokens need not be who operates this server. */
+/** The issuer of tokens may be another party than the operator of this server. */
 function limited(
   { external_operators: mayOperate }: Pick<AuthConfig, "external_operators">,
   authenticate: Authenticate,
@@ -36,7 +36,10 @@ function limited(
   };
 }
 
-/** For a configuration in which `authProblems` finds none. `findKey` is needed for API keys only, `own` for a plugin's scheme. */
+/**
+ * Call it with a configuration in which `authProblems` finds none. Only API keys need `findKey`, and only the scheme of a
+ * plugin needs `own`.
+ */
 export function createAuthenticate(
   config: AuthConfig,
   findKey: FindKey | undefined,
@@ -48,7 +51,7 @@ export function createAuthenticate(
   throw new AppError("internal", `There is no authentication scheme \`${config.scheme}\`.`);
 }
 
-/** Printable ASCII without the comma, because a gateway may join two headers with one. */
+/** Printable ASCII without the comma, because a gateway may join two headers with a comma. */
 const Name = z.string().regex(/^[!-+\--~]{1,256}$/);
 const Scopes = z
   .string()
@@ -57,7 +60,7 @@ const Scopes = z
   .pipe(z.array(Scope));
 
 /**
- * Trusts the headers of a gateway that authenticates, identified by the address of its socket. The gateway must remove these
+ * Trusts the headers of a gateway, which it identifies by the address of its socket. The gateway must remove these
  * headers from the requests that it receives.
  */
 export function authenticateHeaders(trustedProxies: readonly string[]): Authenticate {
@@ -66,7 +69,7 @@ export function authenticateHeaders(trustedProxies: readonly string[]): Authenti
   return async (request) => {
     const { remoteAddress } = request.raw.socket;
     if (remoteAddress === undefined || !isTrusted(remoteAddress))
-      throw unauthorized("Send requests to the gateway of this server, which authenticates them.");
+      throw unauthorized("This server accepts requests from its gateway only. Send them to the gateway.");
     return {
       tenant: read(request, "x-skein-tenant", Name),
       user: read(request, "x-skein-user", Name),

@@ -8,19 +8,19 @@ import type { JwtConfig } from "./config.ts";
 import { type Authenticate, bearerToken, unauthorized } from "./credentials.ts";
 import { OwnerName, type Principal, Scope } from "./principal.ts";
 
-/** How long the issuer may take to answer, in ms. */
+/** Maximum time for the issuer to respond, in ms. */
 const FETCH_MS = 3_000;
-/** Keys of the issuer that are tried with a token that names none. */
+/** Maximum keys of the issuer to try with a token that names none. */
 const MAX_KEYS_TRIED = 16;
-/** Longer than any token that issuers make. */
+/** Maximum characters of a token; longer than any that issuers make. */
 const MAX_LENGTH = 8_192;
 
 const MISSING = "Send a token: `Authorization: Bearer …`.";
-const REFUSED = "The token is malformed, or its signature is not one of the issuer's.";
-/** What is wrong with a token whose signature is valid, by claim. */
+const REFUSED = "The token is malformed, or the issuer did not sign it.";
+/** Reasons to refuse a token with a valid signature, by claim. */
 const WRONG_CLAIMS: Readonly<Record<string, string>> = {
-  iss: "The token is of another issuer (`iss`) than this server trusts.",
-  aud: "The token is for another audience (`aud`) than this server.",
+  iss: "The token's issuer (`iss`) is not the one that this server trusts.",
+  aud: "The token's audience (`aud`) does not include this server.",
   exp: "The token must have an expiry (`exp`).",
   nbf: "The token is not valid yet (`nbf`).",
 };
@@ -56,7 +56,7 @@ export function authenticateJwt({
 
 type Jose = typeof import("jose") & { readonly keys: ReturnType<typeof createRemoteJWKSet> };
 
-/** A token that names no key is tried with each of the issuer's that its algorithm allows. */
+/** Tries a token that names no key with each of the issuer's keys that the algorithm allows. */
 async function verified(
   token: string,
   options: JWTVerifyOptions,
@@ -81,7 +81,7 @@ async function verified(
 
 type Errors = typeof errors;
 
-/** Errors of the token itself. All others are failures to fetch the keys. */
+/** True if the token itself is at fault. All other errors are failures to fetch the keys. */
 function isOfToken(error: unknown, of: Errors): boolean {
   const all = [
     ...[of.JWTInvalid, of.JWTExpired, of.JWTClaimValidationFailed, of.JWSInvalid],
@@ -98,14 +98,14 @@ function refusalOf(error: unknown, { JWTExpired, JWTClaimValidationFailed }: Err
 }
 
 function noKeys(cause: unknown): AppError {
-  return new AppError("unavailable", "Cannot fetch the keys of the token issuer. Try again later.", {
+  return new AppError("unavailable", "Cannot fetch the keys of the token issuer now. Try again later.", {
     cause,
   });
 }
 
-/** In ms. A token that is taken although it has expired by this clock lasts until the tolerance is over. */
+/** Expiry in ms since 1970. A token accepted after its expiry is valid until the tolerance is over. */
 function endOf({ exp }: JWTPayload, clockTolerance: number): number {
-  // Required, and a number, as `jwtVerify` has checked.
+  // `jwtVerify` has checked that it exists and is a number.
   const end = Number(exp) * 1000;
   return end > Date.now() ? end : end + clockTolerance * 1000;
 }
@@ -124,7 +124,10 @@ function ownerOf(
   };
 }
 
-/** The claim of that name, else what its dots lead to: `realm_access.roles`, also through names that have dots themselves. */
+/**
+ * Returns the claim with that name. Otherwise follows the dots into maps, as in `realm_access.roles`; names with dots of
+ * their own are found as well.
+ */
 function claimAt(claims: unknown, name: string): unknown {
   if (!isObject(claims)) return undefined;
   if (Object.hasOwn(claims, name)) return claims[name];
@@ -142,7 +145,7 @@ function nameIn(payload: JWTPayload, name: string): string {
   throw unauthorized(`The token's claim \`${name}\` must be a string of 1 to 256 characters without spaces.`);
 }
 
-/** The values of a claim: a list, or a text separated by spaces. */
+/** Returns the values of a claim: a list, or a text separated by spaces. */
 function listOf(value: unknown): readonly unknown[] {
   if (typeof value === "string") return value.split(" ");
   return Array.isArray(value) ? value : [];

@@ -1,4 +1,5 @@
-// An authentication scheme of a plugin: what it gets, what it returns, and how that is held to the rules of the built-in ones.
+// The authentication scheme of a plugin: its input, its result, and the checks that make it obey the rules of the
+// built-in schemes.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -7,14 +8,14 @@ import { check, sentence } from "../../lib/check.ts";
 import { type Authenticate, onlyHeader, unauthorized } from "./credentials.ts";
 import { OwnerName, Scope } from "./principal.ts";
 
-/** The head of a request. Its body has not been read. */
+/** Head of a request, before its body is read. */
 export interface AuthRequest {
   readonly method: string;
-  /** As sent, without the query. */
+  /** The path as sent, without the query. */
   readonly path: string;
-  /** The other end of the connection: a gateway's address, if there is one. */
+  /** Address of the other end of the connection: the gateway's, if one is in front. */
   readonly remoteAddress: string | undefined;
-  /** The header's value; undefined without it. Throws `unauthorized` if it was sent more than once. */
+  /** Returns the header's value, or undefined without the header. Throws `unauthorized` if it was sent more than once. */
   header(name: string): string | undefined;
 }
 
@@ -23,17 +24,17 @@ export interface Identity {
   readonly tenant: string;
   readonly user: string;
   readonly scopes: readonly Scope[];
-  /** When the credentials expire: event streams then end. Default: never. */
+  /** Time at which the credentials expire; event streams then end. Default: never. */
   readonly expires?: Date | undefined;
 }
 
 export interface OwnScheme {
-  /** What `auth.scheme` says to choose it. */
+  /** Name that an operator sets as `auth.scheme`. */
   readonly name: string;
   /**
-   * Who sends a request; nothing for credentials that are missing or wrong (401). Called for every request. An error that it
-   * throws refuses the request as well: with 500, or the status of an `AppError`. `signal` aborts after ten seconds, and the
-   * request gets 503.
+   * Returns who sends a request, or undefined for missing or wrong credentials (401). Called for every request.
+   * An error that it throws also refuses the request: with 500, or with the status of an `AppError`. `signal` aborts
+   * after ten seconds; the request then gets 503.
    */
   authenticate(
     request: AuthRequest,
@@ -50,17 +51,17 @@ const Returned = z.object({
 
 const PATIENCE_MS = 10_000;
 
-/** `patienceMs`: how long `authenticate` may take. */
+/** `patienceMs`: maximum time for `authenticate`. */
 export function authenticateBy({ name, authenticate }: OwnScheme, patienceMs = PATIENCE_MS): Authenticate {
   return async (request) => {
     const signal = AbortSignal.timeout(patienceMs);
     const found = await inTime(async () => authenticate(headOf(request), signal), signal, name);
-    if (!found) throw unauthorized("The credentials of this request are missing or not accepted.");
+    if (!found) throw unauthorized("The credentials of this request are missing or wrong.");
     const checked = check(Returned, found);
     if ("faults" in checked)
       throw new AppError("internal", "Something went wrong on the server.", {
         cause: new Error(
-          `The authentication scheme \`${name}\` returned an identity that is not valid: ${checked.faults.map((fault) => sentence(fault)).join("; ")}`,
+          `The authentication scheme \`${name}\` returned an invalid identity: ${checked.faults.map((fault) => sentence(fault)).join("; ")}`,
         ),
       });
     const { expires, ...principal } = checked.value;
@@ -78,7 +79,7 @@ function headOf(request: FastifyRequest): AuthRequest {
   };
 }
 
-/** The request waits no longer than the signal, even for a scheme that does not honour it. */
+/** Rejects when the signal aborts, even if the scheme ignores the signal. */
 function inTime<T>(work: () => Promise<T>, signal: AbortSignal, name: string): Promise<T> {
   return new Promise((resolve, reject) => {
     const late = () =>

@@ -1,27 +1,27 @@
-// Who sends a request, and what they may do. Every scheme of authentication yields one for a request.
+// Who sends a request, and which scopes they have. Every authentication scheme returns a principal.
 
 import { z } from "zod";
 import type { Owner } from "../../protocol/ids.ts";
 
 /**
- * What a principal may do. `read`: read what its owner has. `run`: change it, and start runs. `tools`: manage the tenant's tools.
- * `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope contains another.
+ * Rights of a principal. `read`: read the owner's data. `run`: change it, and start runs. `tools`: manage the tenant's
+ * tools. `admin`: manage all users of the tenant. `operator`: manage all tenants. No scope contains another.
  */
 export const Scope = z.enum(["run", "read", "tools", "admin", "operator"]);
 export type Scope = z.infer<typeof Scope>;
 
-/** A principal finds only what its own owner has. */
+/** A principal finds only its own owner's resources. */
 export interface Principal extends Owner {
   readonly scopes: readonly Scope[];
-  /** When the credentials expire, in ms since 1970. */
+  /** Time at which the credentials expire, in ms since 1970. */
   readonly expires_at?: number | undefined;
-  /** The id of the API key. */
+  /** Id of the API key. */
   readonly api_key?: string | undefined;
-  /** Whether a gateway of the operator sends the request. */
+  /** True if the operator's gateway sends the request. */
   readonly isGateway?: boolean;
 }
 
-/** A tenant or a user as credentials name them: without invisible characters, so that no two look alike. */
+/** Name of a tenant or a user in credentials. Invisible characters are refused, so that no two names look alike. */
 export const OwnerName = z
   .string()
   .regex(

@@ -3,13 +3,16 @@
 import { AppError } from "../../agent/core/errors.ts";
 import type { Principal, Scope } from "./principal.ts";
 
-/** `public`: no authentication. `any`: any credentials. `ticket`: `read`, also with a ticket. `manage`: `admin` or `operator`. */
+/**
+ * `public`: no authentication. `any`: any credentials. `ticket`: `read`, also with a ticket. `manage`: `admin` or
+ * `operator`.
+ */
 export type Access = Scope | "public" | "any" | "ticket" | "manage";
 
 const ROUTES: Readonly<Record<string, Access>> = {
   "GET /health": "public",
   "GET /ready": "public",
-  // The route asks for the metrics token or the scope `admin`.
+  // The route itself requires the metrics token or the scope `admin`.
   "GET /metrics": "public",
   "GET /": "public",
   "GET /page/:asset": "public",
@@ -79,7 +82,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "PATCH /tools/:name": "tools",
   "DELETE /tools/:name": "tools",
   "POST /tools/:name/try": "tools",
-  // The token in the address is the credential.
+  // The token in the path is the credential.
   "POST /tool-results/:token": "public",
 
   "GET /backend": "read",
@@ -93,10 +96,10 @@ const ROUTES: Readonly<Record<string, Access>> = {
 
   "GET /events": "ticket",
   "POST /tickets": "read",
-  // The route asks for `read`, or for `admin` where it is of the tenant.
+  // The route itself requires `read`, or `admin` for the tenant's usage.
   "GET /usage": "any",
 
-  // What is an admin's and what is an operator's is decided by the tenant that the request names.
+  // The route itself requires `admin` or `operator`, by the tenant that the request names.
   "POST /admin/backup": "operator",
   "DELETE /admin/engines/:engine": "operator",
   "GET /admin/tenants": "manage",
@@ -173,7 +176,7 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /langgraph/runs/stream": "run",
   "POST /langgraph/runs/wait": "run",
   "POST /langgraph/runs/cancel": "run",
-  // What a message does beyond reading needs `run`; the wire asks for it.
+  // The wire itself requires `run` for messages that change something.
   "POST /mcp": "read",
   "GET /mcp": "read",
   "DELETE /mcp": "read",
@@ -185,11 +188,11 @@ const ROUTES: Readonly<Record<string, Access>> = {
   "POST /a2a/:agent": "read",
 };
 
-/** What a ticket may be for: streams and files, which a browser asks for without headers. */
+/** Paths for which a ticket is valid: streams and files, which browsers request without headers. */
 export const TICKET_PATH =
   /^\/(?:events|threads\/[\w-]{1,128}(?:\/runs\/[\w-]{1,128})?\/events|backend\/files\/[^?#\s]{1,4096})$/;
 
-/** Below it are the routes of plugins, which say themselves what they take. */
+/** Prefix of the routes of plugins. Each of these routes names its own access. */
 const PLUGINS = "/plugins/";
 const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
   "read",
@@ -200,12 +203,12 @@ const ACCESS: ReadonlySet<unknown> = new Set<PluginAccess>([
   "public",
 ]);
 
-/** What a plugin's route may take. */
+/** Access that a plugin's route may require. */
 export type PluginAccess = Exclude<Access, "stream">;
 
-/** Undefined when the route is not in the table, or a plugin's route wants what does not exist. */
+/** Returns undefined for a route that is not in the table, and for a plugin's route with an unknown access. */
 export function accessOf(method: string, route: string, config: unknown = {}): Access | undefined {
-  // A browser asks before it sends what another site's page wants, and says nothing of who that is for.
+  // Preflight requests are public: browsers send them without credentials.
   if (method === "OPTIONS") return "public";
   if (route.startsWith(PLUGINS)) {
     const { access = method === "GET" || method === "HEAD" ? "read" : "run" } = Object(config);
@@ -214,7 +217,7 @@ export function accessOf(method: string, route: string, config: unknown = {}): A
   return ROUTES[`${method === "HEAD" ? "GET" : method} ${route}`];
 }
 
-/** Where clients look for an OAuth server when their key is refused. Without a route, the answer is 404 to everybody. */
+/** Paths at which clients look for an OAuth server when their key is refused. Without a route, every caller gets 404. */
 const OAUTH = /^\/(?:[^/]{1,64}\/)?\.well-known\/|^\/(?:register|authorize|token)$/;
 export const isOauthPath = (path: string): boolean => OAUTH.test(path);
 
@@ -224,14 +227,18 @@ const PATHS = Object.keys(ROUTES).map((route) => {
   return { method, url, pattern: new RegExp(`^${pattern}$`) };
 });
 
-/** The routes that this path may be of, also those that this server has not. */
+/** Returns the routes that match the path, including those of wires that this server does not enable. */
 export const routesAt = (path: string): { readonly method: string; readonly url: string }[] =>
   PATHS.filter(({ pattern }) => pattern.test(path)).map(({ method, url }) => ({ method, url }));
 
 /** Throws `forbidden`. */
 export function requireScope({ scopes }: Principal, scope: Scope): void {
   if (scopes.includes(scope)) return;
-  throw new AppError("forbidden", `This needs the scope \`${scope}\`, which your credentials do not have.`, {
-    details: { scope },
-  });
+  throw new AppError(
+    "forbidden",
+    `This request needs the scope \`${scope}\`, which your credentials do not have.`,
+    {
+      details: { scope },
+    },
+  );
 }

@@ -25,13 +25,13 @@ export const SignInOptions = z
   .meta({ id: "SignInOptions" });
 export type SignInOptions = z.output<typeof SignInOptions>;
 
-/** How long the issuer may take to answer, in ms. */
+/** Maximum time for the issuer to respond, in ms. */
 const FETCH_MS = 3_000;
 const MAX_BYTES = 256 * 1024;
 
 /**
- * The issuer is asked when a front end wants to sign in, until it has answered once; those who come meanwhile wait for the same
- * answer. The function throws `unavailable` when it does not answer, or answers something else.
+ * Asks the issuer when a front end first requests the options, and again until one request succeeds. Concurrent callers
+ * share one request. The function throws `unavailable` if the issuer does not respond, or responds with something else.
  */
 export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Promise<SignInOptions> {
   const { issuer = "", audience = "" } = jwt;
@@ -43,7 +43,7 @@ export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Pro
       endpoints = undefined;
       throw new AppError(
         "unavailable",
-        "Cannot learn from the token issuer how to sign in. Try again later.",
+        "Cannot read the sign-in addresses of the token issuer now. Try again later.",
         {
           cause,
         },
@@ -53,11 +53,11 @@ export function createSignIn({ scheme, oidc, jwt, note }: AuthConfig): () => Pro
   };
 }
 
-/** Throws when there is no answer, and when it is that of another issuer. */
+/** Throws if the issuer does not respond, or the response names another issuer. */
 async function endpointsOf(issuer: string): Promise<Endpoints> {
   const url = `${issuer.replace(/\/+$/, "")}/.well-known/openid-configuration`;
   const response = await fetch(url, { signal: AbortSignal.timeout(FETCH_MS) });
-  if (!response.ok) throw new Error(`${url} answered ${response.status}.`);
+  if (!response.ok) throw new Error(`${url} responded with status ${response.status}.`);
   const answer: unknown = JSON.parse(await textOf(response));
   return Endpoints.extend({ issuer: z.literal(issuer) }).parse(answer);
 }

@@ -1,7 +1,8 @@
-// Tickets. A browser's EventSource, links and images send no headers, so their page gets a ticket and adds it to the URL as
-// `?ticket=…`. A ticket allows one principal to read one path for a minute, because URLs end up in histories and logs. It may
-// be used again within that minute, as when EventSource reconnects, and at any process with the same secret. A stream ends with
-// the credentials that its ticket was made for.
+// Tickets. A browser's EventSource, links and images send no headers, so their page requests a ticket and adds it to the
+// URL as `?ticket=…`.
+// A ticket allows one principal to read one path for a minute, because URLs end up in histories and logs. It is valid
+// more than once within that minute, as when EventSource reconnects, and at any process with the same secret. A stream
+// ends with the credentials for which its ticket was made.
 
 import { createHmac, hkdfSync, randomBytes } from "node:crypto";
 import { z } from "zod";
@@ -11,16 +12,21 @@ import { unauthorized } from "./credentials.ts";
 import type { Principal } from "./principal.ts";
 
 const LIFETIME_MS = 60_000;
-/** Longer than any ticket. */
+/** Maximum characters of a ticket; longer than any that this server makes. */
 const MAX_LENGTH = 8_192;
 
 export interface Tickets {
   issue(principal: Principal, path: string): { ticket: string; expires_at: string };
-  /** The ticket's principal, whose own credentials may have ended since. Throws `unauthorized` if it is forged, expired or for another path. */
+  /**
+   * Returns the ticket's principal, whose own credentials may have ended since. Throws `unauthorized` if the ticket is
+   * forged, expired or for another path.
+   */
   verify(ticket: string, path: string): Principal;
 }
 
-/** tenant, user, path, the expiry in ms since 1970, and the API key and the expiry of the credentials that it was made for */
+/**
+ * tenant, user, path, expiry of the ticket in ms since 1970, then API key and expiry of the credentials it was made for
+ */
 const Content = z.tuple([
   z.string(),
   z.string(),
@@ -30,7 +36,7 @@ const Content = z.tuple([
   z.number().nullable(),
 ]);
 
-/** Without a secret, a random one is used: then only this process accepts its tickets. */
+/** Without a secret, uses a random one: then only this process accepts its tickets. */
 export function createTickets(secret: string | undefined, now: () => number = Date.now): Tickets {
   const key = Buffer.from(hkdfSync("sha256", secret ?? randomBytes(32), "", "skein stream tickets", 32));
   const sign = (content: string) => createHmac("sha256", key).update(content).digest("base64url");
@@ -48,7 +54,7 @@ export function createTickets(secret: string | undefined, now: () => number = Da
       if (ticket.length > MAX_LENGTH || !timingSafeEqualText(ticket, `${content}.${sign(content)}`))
         throw refused();
       const parts = Content.safeParse(JSON.parse(Buffer.from(content, "base64url").toString()));
-      // A process of another version has signed it.
+      // A process of another version signed it.
       if (!parts.success) throw refused();
       const [tenant, user, own, end, api_key, expires_at] = parts.data;
       if (own !== path || !(now() < end)) throw refused();

@@ -45,11 +45,11 @@ const DockerEngine = z
   .refine((engine) => !isOpenToNetwork(engine), {
     path: ["tls"],
     error:
-      "is missing: access to an engine is root access to its machine. Name the files of certificates, as in `tls: { ca: ca.pem, cert: cert.pem, key: key.pem }`; only an engine on this machine may do without",
+      "is required: access to an engine is root access to its machine. Name certificate files, as in `tls: { ca: ca.pem, cert: cert.pem, key: key.pem }`. Only an engine on this machine needs none",
   })
   .refine(({ host, tls }) => !tls || /^(tcp|https):/.test(host), {
     path: ["tls"],
-    error: "is for an engine at tcp://host:port; a socket has none",
+    error: "is only for an engine at tcp://host:port, not for a socket",
   });
 
 const DockerEngines = z
@@ -57,7 +57,7 @@ const DockerEngines = z
   .min(1)
   .max(64)
   .refine((engines) => new Set(engines.map(({ name }) => name)).size === engines.length, {
-    error: "must have names that differ: a sandbox is found again by the name of its engine",
+    error: "must have different names: the server finds a sandbox by the name of its engine",
   });
 
 const Docker = z.strictObject({

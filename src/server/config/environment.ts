@@ -1,4 +1,4 @@
-// The environment variables that override config/server.yaml. A variable that is empty counts as not set.
+// The environment variables that override config/server.yaml. An empty variable counts as not set.
 
 import { z } from "zod";
 import { checkSeldom, sentence } from "../../lib/check.ts";
@@ -78,7 +78,10 @@ export function readEnvironment(env: Variables): { value: Settings } | { problem
   };
 }
 
-/** The keys of server.yaml that variables override. `CONFIG_FILE` names the file itself, and `DATABASE_URL` stands in for `POSTGRES_URL`. */
+/**
+ * The keys of server.yaml that variables override. `CONFIG_FILE` names the file itself, and `DATABASE_URL` replaces a
+ * missing `POSTGRES_URL`.
+ */
 export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | "DATABASE_URL">, string>> = {
   HOST: "listen.host",
   PORT: "listen.port",
@@ -110,7 +113,7 @@ export const VARIABLES: Readonly<Record<Exclude<keyof Settings, "CONFIG_FILE" | 
   HTTP_TOOLS_ALLOW: "http_tools.allow",
 };
 
-/** `config` with the values of the environment. */
+/** Returns `config` with the values of the environment. */
 export function override(config: ServerConfig, settings: Settings): ServerConfig {
   const values = { ...settings, POSTGRES_URL: postgresUrl(settings) };
   return Object.entries(VARIABLES).reduce(
@@ -119,14 +122,14 @@ export function override(config: ServerConfig, settings: Settings): ServerConfig
   );
 }
 
-/** `settings` with another value at `path`; unchanged when there is none. */
+/** Returns a copy of `settings` with `value` at `path`; unchanged if `value` is undefined. */
 function withValue<T extends object>(settings: T, [key = "", ...path]: string[], value: unknown): T {
   if (value === undefined) return settings;
   const inner = settings[key as keyof T] as object;
   return { ...settings, [key]: path.length === 0 ? value : withValue(inner, path, value) };
 }
 
-/** `DATABASE_URL` may be another program's, and of another database. */
+/** `DATABASE_URL` may be meant for another program, and name another kind of database. */
 function postgresUrl({ POSTGRES_URL, DATABASE_URL }: Settings): string | undefined {
   return POSTGRES_URL ?? PostgresUrl.safeParse(DATABASE_URL).data;
 }

@@ -14,13 +14,13 @@ import { ServerConfig } from "./server.ts";
 
 const DEFAULT_FILE = "config/server.yaml";
 
-/** Throws `config_invalid` with every problem, one a line. */
+/** Throws `config_invalid` with all problems, one per line. */
 export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   const environment = readEnvironment(env);
   const file = await readServerFile(env);
   if ("value" in environment && "value" in file) {
     const config = override(file.value, environment.value);
-    // The plugins are loaded later.
+    // Plugins are loaded later, so their schemes are not known yet.
     const own = config.plugins.length > 0 ? "any" : [];
     const wrong = [
       ...authProblems(config.listen.host, config.auth, own),
@@ -34,7 +34,7 @@ export async function loadServerConfig(env: Variables): Promise<ServerConfig> {
   throw new AppError("config_invalid", problems.join("\n"));
 }
 
-/** Values of the file that are likely not what was meant; one line each, with its place. Empty for a file that cannot be read. */
+/** Returns doubtful values of the file, one per line with their places. Empty for a file that cannot be read. */
 export async function settingsDoubts(env: Variables): Promise<string[]> {
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);
@@ -55,18 +55,18 @@ async function engineProblems({ host, engines }: ServerConfig["backends"]["docke
   return [...both, ...(await Promise.all(files)).flat()];
 }
 
-/** Memory is of one process, and so is a database in a file: its process holds the lock, and tells viewers what is new. */
+/** Memory and SQLite serve one process only: its data is out of reach for the others, or locked. */
 function workerProblems({ workers, store }: ServerConfig): string[] {
   if (workers === 1 || store === "redis" || store === "postgres") return [];
   return [
-    `workers: ${workers} needs a store that several processes share, and STORE is ${store}: set STORE=redis or STORE=postgres, or 1 worker.`,
+    `workers: ${workers} needs a store that several processes share, but STORE is ${store}. Set STORE=redis or STORE=postgres, or use 1 worker.`,
   ];
 }
 
-/** A file with comments only is valid. */
+/** A file that contains only comments is valid. */
 const FileContent = z.preprocess((data) => data ?? {}, ServerConfig);
 
-/** The default file may be missing; a file that is named must exist. */
+/** The default file may be missing; a file named by `CONFIG_FILE` must exist. */
 async function readServerFile(env: Variables): Promise<{ value: ServerConfig } | { problems: string[] }> {
   const path = env.CONFIG_FILE || DEFAULT_FILE;
   const read = await readText(path, MAX_YAML_BYTES);

@@ -1,5 +1,5 @@
 // The server's settings: the schema of config/server.yaml and its type. Every key has a default that works on a laptop.
-// Durations are written like "10s" and held in milliseconds.
+// The file has durations such as "10s"; the program has them in milliseconds.
 
 import { z } from "zod";
 import { ModelPattern } from "../../agent/core/model.ts";
@@ -16,7 +16,7 @@ import { DEFAULT_WIRES, WireName } from "./wire-names.ts";
 
 export const Host = z.string().min(1);
 export const Port = z.int().min(0).max(65_535);
-/** More than one machine has cores for is a mistake, such as a port in the wrong place. */
+/** More workers than a machine has cores are a mistake, such as a port in the wrong place. */
 export const Workers = z.int().min(1).max(256);
 export const StoreKind = z.enum(["memory", "sqlite", "redis", "postgres"]);
 export const LogLevel = z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]);
@@ -33,7 +33,7 @@ export const RedisUrl = z
   .string()
   .regex(
     /^rediss?:\/\/[^/]+(\/\d{1,3})?$/,
-    "must be redis://[user:password@]host[:port][/database], or rediss:// for TLS",
+    "must be redis://[user:password@]host[:port][/database], or rediss://… for TLS",
   );
 
 const Redis = z.strictObject({
@@ -100,12 +100,12 @@ const EventLoop = z.strictObject({
   ),
 });
 
-// What has to end within the ten seconds of `docker stop` ends in time.
+// Shorter than the ten seconds of `docker stop`, so that runs end or are handed over in time.
 const Shutdown = z.strictObject({
   grace: Duration.prefault("8s").describe("Maximum time for runs to end before the server hands them over."),
 });
 
-/** `host` or `host:port`, several with commas. */
+/** `host` or `host:port`, several separated by commas. */
 export const ToolHosts = z.string().superRefine((text, context) => {
   try {
     hostList(text);
@@ -144,7 +144,7 @@ const Webhook = z
   })
   .refine(({ url, secret }) => (url === undefined) === (secret === undefined), "must have url and secret");
 
-/** Long enough not to be guessed. */
+/** Long enough that it cannot be guessed. */
 export const MetricsToken = z.string().min(16, "must have at least 16 characters");
 
 const Metrics = z.strictObject({

@@ -1,4 +1,4 @@
-// The wires there are, as `wires` in config/server.yaml names them, and where each lies.
+// The names of all wires, as `wires` in config/server.yaml lists them, and their paths.
 
 import { z } from "zod";
 
@@ -14,23 +14,23 @@ const PREFIXES = {
 export const WireName = z.enum(Object.keys(PREFIXES) as (keyof typeof PREFIXES)[]);
 export type WireName = z.infer<typeof WireName>;
 
-/** Off unless they are asked for: what reaches agents by them is other programs. */
+/** Off by default: through these wires other programs reach the agents. */
 const FOR_PROGRAMS: ReadonlySet<WireName> = new Set(["mcp", "a2a"]);
 
-/** The wires that are on where none are named. */
+/** Wires that are on if the settings name none. */
 export const DEFAULT_WIRES: readonly WireName[] = WireName.options.filter((name) => !FOR_PROGRAMS.has(name));
 
-/** Where A2A looks for the card of a server. */
+/** Path of the agent card of an A2A server. */
 export const SERVER_CARD = "/.well-known/agent-card.json";
 
-/** Where clients of A2A before 0.3 look for it. */
+/** Path of the agent card for A2A clients before 0.3. */
 export const OLD_SERVER_CARD = "/.well-known/agent.json";
 
 export const prefixOf = (name: WireName) => PREFIXES[name];
 
 /**
- * The URL of a wire without doubled slashes and slashes at its end. People paste such a base URL, and clients add a path to it. A native
- * path stays as it is: a file's name may end so.
+ * Removes doubled slashes, and slashes at the end, from the URL of a wire. People paste such base URLs, and clients
+ * append a path. Other paths stay unchanged: a file's name may end with a slash.
  */
 export function withoutNeedlessSlashes(url: string): string {
   const [path = ""] = url.split("?", 1);
@@ -39,7 +39,7 @@ export function withoutNeedlessSlashes(url: string): string {
   return isWirePath(plain) ? plain + url.slice(path.length) : url;
 }
 
-/** The wire that a path belongs to. */
+/** Returns the wire to which a path belongs. */
 export function wireAt(url: string): WireName | undefined {
   const [path = ""] = url.split("?", 1);
   if (path === SERVER_CARD || path === OLD_SERVER_CARD) return "a2a";
@@ -49,5 +49,5 @@ export function wireAt(url: string): WireName | undefined {
   });
 }
 
-/** Whether a path belongs to a wire, so that stock clients may send their headers there. */
+/** True if a path belongs to a wire, so that stock clients may send their headers there. */
 export const isWirePath = (url: string): boolean => wireAt(url) !== undefined;

@@ -1,25 +1,25 @@
-// Reports each answer of the server, for metrics.
+// Reports each response of the server, for the metrics.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { hasCode } from "../../agent/core/errors.ts";
 import { isHandedOn } from "./parts.ts";
 import type { HttpServer } from "./server.ts";
 
-/** Nothing in it may wait or throw. */
+/** Its functions must not wait or throw. */
 export interface AnswerReport {
   answered(answer: ResponseRecord): void;
   /** A request was refused at this limit. */
   refused(limit: string): void;
-  /** A stream continues after a cursor. */
+  /** A stream continued after a cursor. */
   resumed(): void;
 }
 
 export interface ResponseRecord {
-  /** As the route is written, `/threads/:thread_id`; undefined when there is none. */
+  /** The route as declared, such as `/threads/:thread_id`; undefined for an unknown route. */
   readonly route: string | undefined;
   readonly method: string;
   readonly status: number;
-  /** Absent of an event stream, which lasts as long as it is read. */
+  /** Undefined for an event stream, whose duration depends on its client. */
   readonly seconds: number | undefined;
 }
 

@@ -1,5 +1,5 @@
-// Protects users in a browser: security headers and CORS on every answer, no cached answers, no cross-site writes (CSRF), no
-// foreign Host header (DNS rebinding).
+// Protects users in a browser: security headers and CORS on every response, no cached responses, no cross-site writes
+// (CSRF), no foreign Host header (DNS rebinding).
 
 import fastifyCors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
@@ -9,10 +9,10 @@ import { isLoopback, within } from "../../lib/hosts.ts";
 import { accessOf } from "../auth/scopes.ts";
 import { isWirePath } from "../config/wire-names.ts";
 
-/** The only inline script: it starts the API reference. */
+/** Hash of the only inline script, which starts the API reference. */
 const START_SCRIPT = "'sha256-dwSaZgbkQvOjoObQr93/MnBtrRm/nVoUSrgSFOKcnhg='";
 
-/** For our own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
+/** For the server's own pages. Swagger UI sets styles on its elements and draws with `data:` images. */
 const CONTENT_POLICY = {
   "default-src": ["'self'"],
   "script-src": ["'self'", START_SCRIPT],
@@ -25,11 +25,11 @@ const CONTENT_POLICY = {
   "frame-ancestors": ["'none'"],
 };
 
-/** How long browsers may cache a preflight answer, in s. */
+/** Time for which browsers may cache a preflight response, in s. */
 const PREFLIGHT_AGE_S = 600;
 
 const ALLOWED_HEADERS = [
-  // Pages that are traced add these to each request.
+  // Pages with tracing add these to each request.
   ...["Baggage", "Sentry-Trace", "Tracestate"],
   "Authorization",
   "Content-Type",
@@ -51,7 +51,7 @@ const EXPOSED_HEADERS = [
   "X-Request-Id",
 ];
 
-/** What stock clients send and read beside these. A `*` would not cover `Authorization`, so each is named. */
+/** Further headers that stock clients send and read. A `*` would not cover `Authorization`, so each is listed. */
 const WIRE_ALLOWED_HEADERS = [
   ...["Accept", "Cache-Control", "Prefer", "User-Agent", "X-Auth-Scheme"],
   ...["OpenAI-Beta", "OpenAI-Organization", "OpenAI-Project"],
@@ -69,7 +69,7 @@ const WIRE_EXPOSED_HEADERS = [
 
 /** Call it before any hook that may refuse a request, so that pages can read the refusal. */
 export async function browserHeaders(server: FastifyInstance, origins: readonly string[]): Promise<void> {
-  // Made once, as the plugin of Fastify does not.
+  // Created once; Fastify's plugin would create it for every request.
   const protect = helmet({
     contentSecurityPolicy: { useDefaults: false, directives: CONTENT_POLICY },
     frameguard: { action: "deny" },
@@ -103,16 +103,18 @@ const corsFor = (
   maxAge: PREFLIGHT_AGE_S,
 });
 
-/** No cache between server and user keeps an answer. A route whose answer is the same for everybody overwrites the header. */
+/**
+ * No cache between server and user keeps a response. A route with the same response for everybody overwrites the header.
+ */
 export async function forbidCaching(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header("cache-control", "no-store");
 }
 
-/** What a request may call this server. */
+/** Names under which requests may reach this server. */
 export interface ServerNames {
   /** Host names besides those of this machine. */
   readonly hosts: readonly string[];
-  /** The URL by which others reach this server. */
+  /** URL at which others reach this server. */
   readonly publicUrl?: string | undefined;
 }
 const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
@@ -121,14 +123,15 @@ const OWN_PAGES: ReadonlySet<unknown> = new Set(["same-origin", "none"]);
 export interface PageOrigins extends Pick<ServerNames, "publicUrl"> {
   /** Origins whose pages may write. */
   readonly origins: readonly string[];
-  /** Addresses whose `X-Forwarded-Host` counts. */
+  /** Addresses from which `X-Forwarded-Host` is trusted. */
   readonly trustedProxies: readonly string[];
 }
 
 /**
- * Refuses writes from pages of other sites. A browser adds credentials such as a gateway's cookie to their requests, so they
- * would act with the user's rights. Browsers send `Sec-Fetch-Site` to secure origins only, and old ones never: without it,
- * the page's `Origin` must be this server's. A request with neither header comes from no page.
+ * Refuses writes from pages of other sites. A browser adds credentials such as a gateway's cookie to these requests, so
+ * they would act with the user's rights.
+ * Browsers send `Sec-Fetch-Site` only to secure origins, and old browsers never send it: without it, the page's `Origin`
+ * must be this server's. A request with neither header comes from no page.
  */
 export function refuseCrossSiteWrites({
   origins,
@@ -157,26 +160,26 @@ export function refuseCrossSiteWrites({
     if (site === undefined && isOwnPage(request)) return;
     throw new AppError(
       "forbidden",
-      "Requests from pages of other sites are refused. The operator can allow a site with CORS_ORIGINS.",
+      "This server refuses requests from pages of other sites. The operator can allow a site with CORS_ORIGINS.",
     );
   };
 }
 
-/** A gateway in front may go by another `Host` than this server (RFC 9112, section 3.2). */
+/** A gateway in front may use another `Host` than this server (RFC 9112, section 3.2). */
 export async function refuseTwoHosts({ raw }: FastifyRequest): Promise<void> {
   const hosts = raw.rawHeaders.filter((name, at) => at % 2 === 0 && HOST_NAME.test(name)).length;
   if (hosts === 0 && raw.httpVersion === "1.1")
     throw new AppError("invalid_request", "The request has no `Host` header. Send one.");
   if (hosts > 1)
-    throw new AppError("invalid_request", `The request has ${hosts} \`Host\` headers. Send one.`);
+    throw new AppError("invalid_request", `The request has ${hosts} \`Host\` headers. Send exactly one.`);
 }
 const HOST_NAME = /^host$/i;
 
 const HOST = /^(\[[\da-f:.]+\]|[^\s:,@/[\]]+)(?::\d{1,5})?$/i;
 
 /**
- * Refuses a `Host` that is neither this machine's nor one of `names`: a page whose domain resolves to this machine (DNS
- * rebinding) must not reach a server that answers without credentials of its own. Routes that are public answer anyway.
+ * Refuses a `Host` that is neither this machine's nor in `names`. A page whose domain resolves to this machine (DNS
+ * rebinding) must not reach a server that requires no credentials. Public routes accept any `Host`.
  */
 export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
   const own = publicUrl === undefined ? [] : [new URL(publicUrl).hostname];
@@ -191,10 +194,10 @@ export function refuseForeignHosts({ hosts, publicUrl }: ServerNames) {
     if (name !== undefined && (isLoopback(name) || names.has(name))) return;
     throw new AppError(
       "forbidden",
-      `This server does not answer to the host \`${host.slice(0, MAX_NAME)}\`. Use \`localhost\`, or set AUTH_HOSTS or PUBLIC_URL.`,
+      `This server does not accept the host name \`${host.slice(0, MAX_NAME)}\`. Use \`localhost\`, or set AUTH_HOSTS or PUBLIC_URL.`,
     );
   };
 }
 
-/** Of a host name. */
+/** Maximum characters of a host name in a message. */
 const MAX_NAME = 253;

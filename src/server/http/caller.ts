@@ -1,4 +1,4 @@
-// Who begins a turn by a request.
+// The caller of a request that starts a turn.
 
 import type { FastifyRequest } from "fastify";
 import type { Caller } from "../../engine/runs/begin-turn.ts";

@@ -1,5 +1,5 @@
-// Clients that disconnect, and clients that stop reading. Long answers are written in pieces, so that the progress of a slow
-// client can be seen.
+// Clients that disconnect, and clients that stop reading. The server writes long responses in pieces, so that it sees the
+// progress of a slow client.
 
 import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
@@ -9,7 +9,10 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 /** Shared, because creating an Error per connection is expensive. */
 const DISCONNECTED = new Error("The client has disconnected.");
 
-/** Aborts when the connection of `reply` closes, before or after the answer; at once if it is closed already. */
+/**
+ * Returns a signal that aborts when the connection of `reply` closes, before or after the response; at once if it is
+ * closed already.
+ */
 export function clientDisconnect({ raw }: FastifyReply): AbortSignal {
   const controller = new AbortController();
   raw.once("close", () => controller.abort(DISCONNECTED));
@@ -17,14 +20,14 @@ export function clientDisconnect({ raw }: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/** Whether work was aborted because its client disconnected, which is no failure. */
+/** True if work was aborted because its client disconnected, which is no failure. */
 export const isClientDisconnect = (error: unknown) => error === DISCONNECTED;
 
 /** A client makes progress through a long text in steps of this size. */
 const PIECE_BYTES = 16 * 1024;
-/** A shorter text is one write, as it fits into a socket's buffer. */
+/** A shorter text is one write, because it fits into a socket's buffer. */
 const LONG_BYTES = 4 * PIECE_BYTES;
-/** How often progress is checked within the stall time. */
+/** Number of progress checks within the stall time. */
 const CHECKS = 4;
 
 export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> {
@@ -33,7 +36,10 @@ export function* piecesOf(text: string | Buffer): Generator<Buffer, void, void> 
     yield bytes.subarray(start, start + PIECE_BYTES);
 }
 
-/** The pieces of so many bytes. Says what is left of them whenever one is taken. */
+/**
+ * Yields `pieces`, which have `length` bytes together. Reports the remaining bytes to `unread` whenever the caller takes
+ * a piece.
+ */
 export function* counted(
   pieces: Iterable<Buffer>,
   length: number,
@@ -48,12 +54,12 @@ export function* counted(
   }
 }
 
-/** Whether `text` is to be written in pieces. */
+/** True if `text` has to be written in pieces, because of its length. */
 export const isLong = (text: string) => text.length > LONG_BYTES;
 
 /**
- * Destroys the connection once data has waited for `stallMs`, or up to a quarter longer, and the client has read none of it.
- * Stops when the connection closes or the response has been sent.
+ * Destroys the connection if data has waited for `stallMs`, or up to a quarter longer, and the client has read none of
+ * it. Stops when the connection closes or the response is sent.
  */
 export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   const { socket } = raw;
@@ -71,7 +77,10 @@ export function cutWhenStalled(raw: ServerResponse, stallMs: number): void {
   raw.once("close", () => clearInterval(timer));
 }
 
-/** Does the same for every long answer that is not an event stream, and counts the unsent bytes of answers that are sent whole. */
+/**
+ * Cuts stalled connections of all long responses except event streams, and counts the unsent bytes of responses that are
+ * sent whole.
+ */
 export function cutStalledAnswers(
   server: FastifyInstance,
   stallMs: number,

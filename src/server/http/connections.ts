@@ -1,5 +1,5 @@
-// How many connections the server keeps open. Addresses have fair shares of them, so that one address cannot keep the others
-// out, and the process keeps file descriptors for its own work.
+// Limits the connections that the server keeps open. Each address has a fair share, so that no address keeps the others
+// out. The process keeps file descriptors for its own work.
 
 import { readFileSync } from "node:fs";
 import type { Server } from "node:http";
@@ -10,27 +10,27 @@ import { subscriberNetwork } from "../../lib/hosts.ts";
 import type { Logger } from "../../lib/logger.ts";
 
 export interface ConnectionLimits {
-  /** Of all addresses. Less where the process may open fewer files. */
+  /** Maximum connections of all addresses. Lower if the process may open fewer files. */
   readonly total: number;
-  /** Of one address. Default: its fair share. */
+  /** Maximum connections of one address. Default: its fair share. */
   readonly perAddress?: number | undefined;
-  /** Gateways, whose connections are those of many users: only `total` bounds them. */
+  /** True for gateways, whose connections belong to many users: only `total` limits them. */
   readonly isGateway: (address: string) => boolean;
 }
 
-/** The part of the process's file descriptors that connections may use. */
+/** Fraction of the process's file descriptors that connections may use. */
 const DESCRIPTORS = 3 / 4;
-/** Descriptors that stay free for the process's own work: stores, providers, commands of runs. */
+/** Descriptors kept free for the process's own work: stores, providers, commands of runs. */
 const OWN = 64;
 const LEAST = 8;
-/** Refused connections are logged at most so often, in ms. */
+/** Minimum interval between two log lines about refused connections, in ms. */
 const LOG_MS = 10_000;
 
-/** Maximum number of connections of a process that may open `files` files. */
+/** Maximum connections of a process that may open `files` files. */
 export const connectionsOf = (files: number): number =>
   Math.max(LEAST, Math.floor(Math.min(files * DESCRIPTORS, files - OWN)));
 
-/** Destroys the connections past the limits, and logs them. */
+/** Destroys connections beyond the limits, and logs them. */
 export function limitConnections(
   server: Server,
   limits: ConnectionLimits,
@@ -66,7 +66,7 @@ export function limitConnections(
   });
 }
 
-/** How many files this process may open at once, as far as the system says. */
+/** Maximum files that this process may open at once; infinite if the system does not report it. */
 function mostOpenFiles(): number {
   try {
     const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? [];

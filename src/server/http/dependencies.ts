@@ -1,4 +1,4 @@
-// What the server depends on outside of itself: whether each part answers, since when, and why not.
+// External parts that the server depends on: whether each works, since when, and the reason if it does not.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { sharedFor } from "../../lib/async.ts";
@@ -6,9 +6,9 @@ import type { Logger } from "../../lib/logger.ts";
 
 export interface Dependency {
   readonly name: string;
-  /** Throws while it cannot be used. */
+  /** Throws while the dependency is unusable. */
   check(): Promise<void>;
-  /** The server can work without it. */
+  /** The server works without it. */
   readonly isOptional?: boolean;
 }
 
@@ -16,21 +16,21 @@ export interface DependencyState {
   readonly name: string;
   readonly isUp: boolean;
   readonly isOptional: boolean;
-  /** When it was found as it is now; ISO 8601. */
+  /** Time of the last status change, in ISO 8601. */
   readonly since: string;
   readonly checked_at: string;
   readonly error: AppError | undefined;
 }
 
 export interface Dependencies {
-  /** Asks each of them; an outcome counts for a second. Never rejects. */
+  /** Checks each dependency; a result is reused for a second. Never rejects. */
   states(): Promise<readonly DependencyState[]>;
 }
 
-/** How long an outcome counts, in ms: `/ready` is public. */
+/** Time for which a result is reused, in ms: `/ready` is public. */
 const FRESH_MS = 1_000;
 
-/** Logs when one is found lost, and when it is back. */
+/** Logs when a dependency fails, and when it works again. */
 export function createDependencies(
   dependencies: readonly Dependency[],
   logger: Pick<Logger, "info" | "warn">,

@@ -1,4 +1,4 @@
-// Errors as replies: RFC 9457 problem+json with our error code. The only place that maps codes to statuses.
+// Sends errors as RFC 9457 problem+json with Skein's error code. The only place that maps codes to statuses.
 
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
@@ -57,21 +57,21 @@ const STATUS: Record<ErrorCode, number> = {
 /** Fastify's own refusals, by its codes. */
 const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_JSON_BODY: ["invalid_request", "The body is not valid JSON."],
-  FST_ERR_CTP_EMPTY_JSON_BODY: ["invalid_request", "The body is empty; send a JSON object."],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ["invalid_request", "The body is empty. Send a JSON object."],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     "unsupported_media_type",
-    "The body must be JSON: send `Content-Type: application/json`.",
+    "The body must be JSON. Send it with `Content-Type: application/json`.",
   ],
   FST_ERR_CTP_BODY_TOO_LARGE: ["payload_too_large", "The body is larger than this server accepts."],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     "invalid_request",
-    "The length of the body does not match Content-Length.",
+    "The length of the body differs from the header `Content-Length`.",
   ],
-  FST_ERR_BAD_URL: ["invalid_request", "The URL is not well formed."],
+  FST_ERR_BAD_URL: ["invalid_request", "The URL is malformed."],
   FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is longer than any id."],
 };
 
-/** The body of an error. */
+/** The body of an error response. */
 export function problem(error: AppError, instance: string, request_id: string): z.infer<typeof Problem> {
   return {
     type: errorPage(error.code),
@@ -85,13 +85,13 @@ export function problem(error: AppError, instance: string, request_id: string): 
   };
 }
 
-/** Answers with any error thrown before the reply has started. */
+/** Sends any error that was thrown before the response has started. */
 export function sendProblem(thrown: FastifyError | Error, request: FastifyRequest, reply: FastifyReply) {
   const body = refuse(thrown, request, reply);
   return reply.type("application/problem+json").send(JSON.stringify(body));
 }
 
-/** Logs a failure, sets the status and the headers of the refusal, and returns what it says. */
+/** Logs a failure, sets the status and the headers of the refusal, and returns its body. */
 export function refuse(
   thrown: FastifyError | Error,
   request: FastifyRequest,
@@ -99,9 +99,9 @@ export function refuse(
 ): z.infer<typeof Problem> {
   const error = fromFastify(thrown);
   const status = STATUS[error.code];
-  // While a store is away there may be thousands: a line each, without the stack.
+  // While a store is unreachable, thousands of requests may fail: each gets one line without a stack.
   if (error.code === "unavailable") request.log.warn({ reason: reasonOf(error) }, "request refused");
-  // Clients are expected to meet it.
+  // Clients expect this error.
   else if (error.code === "shutting_down") request.log.info({ reason: error.message }, "request refused");
   // `reportLacks` has counted it.
   else if (status >= 500 && exhausted(thrown) === undefined)
@@ -109,18 +109,18 @@ export function refuse(
   const retry = error.details?.retry_after_ms;
   if (typeof retry === "number") reply.header("retry-after", Math.max(1, Math.ceil(retry / 1000)));
   else if (status === 503) reply.header("retry-after", 1);
-  // No hook runs for a path that cannot be read.
+  // For a malformed URL, Fastify runs no hooks.
   reply.header("x-request-id", request.id);
-  // The rest of the request would be read as another one, or the next one refused as well.
+  // Otherwise the server would read the rest of the body as another request, or refuse the next request too.
   if (status === 408 || error.code === "shutting_down") reply.header("connection", "close");
   if (status === 401) reply.header("www-authenticate", 'Bearer realm="skein"');
-  // Without the query, which may hold a ticket.
+  // Without the query, which may contain a ticket.
   const [path = "/"] = request.url.split("?");
   reply.code(status);
   return problem(error, path, request.id);
 }
 
-/** What it says, and what was behind it. */
+/** The message of an error, followed by the messages of its causes. */
 function reasonOf({ message, cause }: Error): string {
   return cause instanceof Error ? `${message} (${reasonOf(cause)})` : message;
 }
@@ -137,7 +137,7 @@ const UNREADABLE: Readonly<Record<string, Refusal>> = {
     408,
     "request_timeout",
     "request timeout",
-    "The head of the request took too long to arrive.",
+    "The request's headers took too long to arrive.",
   ],
 };
 const TUNNEL: Refusal = [
@@ -150,14 +150,14 @@ const EXPECTATION: Refusal = [
   417,
   "invalid_request",
   "expectation failed",
-  "The header `Expect` may be `100-continue` only.",
+  "The header `Expect` has an unknown value. Only `100-continue` is supported.",
 ];
 const NO_REQUEST: Refusal = [400, "invalid_request", "invalid request", "This is not a valid HTTP request."];
 
-/** Answers bytes that are no HTTP request, and closes the connection. */
+/** Responds to bytes that are no HTTP request, and closes the connection. */
 export function refuseConnection(error: Error & { code?: string }, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) return;
-  // The client would read a refusal as part of an earlier answer, or as the answer to another request.
+  // The client would take a refusal for a part of an earlier response, or for the response to another request.
   if (socket.bytesWritten > 0) {
     socket.destroySoon();
     return;
@@ -165,7 +165,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Socke
   refuseOn(socket, UNREADABLE[error.code ?? ""] ?? NO_REQUEST);
 }
 
-/** Answers the requests that Node would answer without a body, or not at all, and closes their connections. */
+/** Responds to requests for which Node would send no body or nothing at all, and closes their connections. */
 export function refuseOddRequests(server: Server): void {
   server.on("connect", (_request, socket) => refuseOn(socket, TUNNEL));
   server.on("checkExpectation", ({ socket }) => refuseOn(socket, EXPECTATION));

@@ -1,12 +1,12 @@
-// Versions of a user's files, as `ETag`: a write that names the version which it began from overwrites no other one (RFC 9110,
-// §13.1). A small file's version is its content, because two writes may share a second and a size.
+// Versions of a user's files, as `ETag`. A write that names the version from which it began overwrites no other one (RFC
+// 9110, §13.1). The version of a small file is a hash of its content, because two writes may share a second and a size.
 
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import type { Backend, FileStat } from "../../agent/core/backend.ts";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 
-/** A larger file is known by its size and the time of its change. */
+/** The version of a larger file is its size and the time of its last change. */
 const HASHED_BYTES = 1024 * 1024;
 
 type Bytes = AsyncIterable<Uint8Array>;
@@ -25,20 +25,23 @@ export async function versionOf(
   if (type !== "file" || size > HASHED_BYTES)
     return { etag: `"${size.toString(36)}-${Date.parse(modified_at).toString(36)}"` };
   const chunks: Uint8Array[] = [];
-  // It may grow meanwhile, or have no end.
+  // The file may grow meanwhile, or be endless.
   if (size > 0) for await (const chunk of backend.read(path, { length: size }, signal)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   return { etag: `"${createHash("sha256").update(bytes).digest("base64url")}"`, bytes };
 }
 
-/** What a write may overwrite. */
+/** Versions of a file that a write may overwrite. */
 export interface Precondition {
-  /** One of these versions; `any`: there must be a file. */
+  /** Versions that match; `any`: the file must exist. */
   readonly match?: ReadonlySet<string> | "any";
   readonly isNew: boolean;
 }
 
-/** Undefined without `If-Match` and `If-None-Match`. Throws `invalid_request` for one that is neither `*` nor versions. */
+/**
+ * Undefined without `If-Match` and `If-None-Match`. Throws `invalid_request` for a value that is neither `*` nor a list
+ * of versions.
+ */
 export function preconditionIn(headers: IncomingHttpHeaders): Precondition | undefined {
   const { "if-match": match, "if-none-match": none } = headers;
   if (none !== undefined && none.trim() !== "*")
@@ -57,7 +60,7 @@ export function preconditionIn(headers: IncomingHttpHeaders): Precondition | und
   return { match: new Set(versions), isNew: none !== undefined };
 }
 
-/** Throws `precondition_failed` when the file is not, or no longer, what the caller expects. */
+/** Throws `precondition_failed` if the file is not the version that the caller expects. */
 export async function requireVersion(
   backend: Pick<Backend, "read" | "stat">,
   path: string,
@@ -69,17 +72,21 @@ export async function requireVersion(
     throw error;
   });
   if (isNew && stat) throw failed(`A file already exists at \`${path}\`.`);
-  if (match && !stat) throw failed(`There is no longer a file at \`${path}\`.`);
+  if (match && !stat) throw failed(`The file \`${path}\` no longer exists.`);
   if (!match || match === "any" || !stat) return;
   const { etag } = await versionOf(backend, stat, signal);
   if (match.has(etag)) return;
-  throw failed(`\`${path}\` is no longer the version that \`If-Match\` names.`, { etag });
+  throw failed(`\`${path}\` has changed since the version in \`If-Match\`.`, { etag });
 }
 
 const failed = (what: string, details?: Record<string, unknown>) =>
-  new AppError("precondition_failed", `${what} Nothing was written. Read it again, then decide.`, details);
+  new AppError(
+    "precondition_failed",
+    `${what} Nothing was written. Read the file again before you write it.`,
+    details,
+  );
 
-/** The same bytes, once the first of them are here: who checks something then does not check it long before the write. */
+/** Returns the same bytes, after the first have arrived: a check before the write then happens shortly before it. */
 export async function arrived(body: Bytes): Promise<Bytes> {
   const rest = body[Symbol.asyncIterator]();
   const chunks: Uint8Array[] = [];

@@ -1,5 +1,5 @@
-// A Fastify server with what holds for every route: guards, limits, headers, the shape of errors. The server has one for its own routes
-// and one for each wire that was asked for; they share what they count.
+// A Fastify server with everything that all routes share: guards, limits, headers, the shape of errors. The server has
+// one for its own routes and one for each loaded wire; they share their counters.
 
 import { fastifySSE } from "@fastify/sse";
 import fastify, {
@@ -42,7 +42,7 @@ export interface Guards {
   readonly bodies: RoomForBodies;
 }
 
-/** Adds to a bare server what holds for every route. Call it before routes are added. */
+/** Adds guards, limits and headers to a bare server. Call it before adding routes. */
 export async function guarded(
   server: FastifyInstance,
   { access, limits, quotas, unreadAnswers }: RouteServices,
@@ -71,17 +71,17 @@ export async function guarded(
   return withZod(server);
 }
 
-/** In place of Fastify's own compilers, which it would load: `withZod` sets those of every route. */
+/** Replaces Fastify's own compilers, which it would load: `withZod` sets the compilers of every route. */
 function onlyZod(): never {
   throw new Error("A route has a schema before the server has zod's compilers.");
 }
 
-/** Without routes and guards. */
+/** Creates a server without routes and guards. */
 export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): FastifyInstance {
   const server = fastify({
-    // Node answers what is refused here without a body: `refuseTwoHosts` does it.
+    // `refuseTwoHosts` refuses these requests with a body; Node would send none.
     http: { ...headTimeout(limits.requestMs), requireHostHeader: false },
-    // The same: `closeConnections` does it.
+    // `closeConnections` refuses requests during shutdown, with Skein's own error.
     return503OnClosing: false,
     loggerInstance: withoutQueries(logger),
     bodyLimit: limits.bodyBytes,
@@ -97,7 +97,7 @@ export function bareServer(limits: HttpLimits, logger: FastifyBaseLogger): Fasti
     if (method === "HEAD" && sse)
       throw new Error(`An answer to \`HEAD ${url}\`, an event stream, would never end.`);
   });
-  // JSON only: a page of another site can send forms and plain text without asking.
+  // JSON only: a page of another site can send forms and plain text without a preflight request.
   server.removeContentTypeParser("text/plain");
   readJsonBodies(server, { maxEntries: limits.bodyEntries });
   server.setErrorHandler<Error>(sendProblem);
@@ -118,13 +118,13 @@ function noRoute(method: string, path: string, allow: readonly string[]): AppErr
   if (allow.length === 0 && isOauthPath(path))
     return new AppError(
       "not_found",
-      `There is no route ${method} ${path}: no OAuth server belongs to this one. Send a key or token in \`Authorization: Bearer …\`.`,
+      `There is no route ${method} ${path}: this server has no OAuth server. Send a key or token in \`Authorization: Bearer …\`.`,
     );
   if (allow.length === 0) return new AppError("not_found", `There is no route ${method} ${path}.`);
-  return new AppError("method_not_allowed", `${path} takes ${allow.join(", ")}, not ${method}.`);
+  return new AppError("method_not_allowed", `${path} accepts ${allow.join(", ")}, not ${method}.`);
 }
 
-/** Logs requests that fail because the machine has run out of something, in the lines that calls of runs have. */
+/** Logs requests that fail because the machine has run out of a resource, in the same lines as calls of runs. */
 function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
   server.addHook("onError", async (request, _reply, error) => {
     const route = `${request.method} ${request.routeOptions.url}`;
@@ -136,10 +136,10 @@ function reportLacks(server: FastifyInstance, logger: FastifyBaseLogger): void {
   });
 }
 
-/** How long answers in progress may take once the server closes, in ms. */
+/** Maximum time for responses in progress once the server closes, in ms. */
 const LAST_ANSWERS_MS = 1000;
 
-/** On shutdown, refuses new requests, lets answers in progress finish, then closes idle and unresponsive connections. */
+/** On shutdown, refuses new requests, waits for responses in progress, then closes idle and unresponsive connections. */
 function closeConnections(server: FastifyInstance): void {
   let isClosing = false;
   server.addHook("onRequest", (_request, _reply, next) =>
@@ -154,19 +154,19 @@ function closeConnections(server: FastifyInstance): void {
   });
 }
 
-/** Logs method and path of requests only: a query may hold a ticket, a header a secret. */
+/** Logs only method and path of a request: a query may contain a ticket, a header a secret. */
 export function withoutQueries(logger: FastifyBaseLogger): FastifyBaseLogger {
   const req = ({ method, url = "" }: FastifyRequest) => ({ method, path: url.split("?", 1)[0] });
   return logger.child({}, { serializers: { req } });
 }
 
 const REQUEST_ID = "x-request-id";
-/** Another one is replaced: ids are written to logs. */
+/** Other ids are replaced, because ids are written to logs. */
 const ACCEPTED_ID = /^[\w.-]{1,64}$/;
 
 /**
- * Each request has an id, its caller's or one made here: in the answer, in the lines that the log has of it and in those of
- * the runs that it starts.
+ * Each request has an id, from its caller or created here. The response contains it, and so do the log lines of the
+ * request and of the runs that it starts.
  */
 const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
   genReqId({ headers }) {
@@ -176,7 +176,7 @@ const requestIds: Pick<FastifyServerOptions, "genReqId" | "logController"> = {
   logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request_id" }),
 };
 
-/** As a first hook, so that refusals have it too. */
+/** Runs as the first hook, so that refusals have the id too. */
 async function sendRequestId(request: FastifyRequest, reply: FastifyReply): Promise<void> {
   reply.header(REQUEST_ID, request.id);
 }

@@ -1,5 +1,5 @@
-// How many bytes of JSON bodies the process holds for requests that it has not answered. A request gets room for its body before
-// any of it is read; tenants have fair shares of the room.
+// Limits the bytes of JSON bodies that the process keeps for requests in progress. A request reserves room for its body
+// before any of it is read; tenants have fair shares of the room.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,24 +7,24 @@ import { Shares, sharedPlaces, type Verdict } from "../../agent/core/shares.ts";
 import { LARGE_BYTES } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** Room is shared out in places of this size. A shorter body needs none. */
+/** Room is reserved in units of this size, in bytes. A shorter body needs none. */
 const PLACE_BYTES = LARGE_BYTES;
-/** So many of the largest bodies have room even if the setting is lower. */
+/** Number of the largest bodies that have room even if the setting is lower. */
 const LEAST_BODIES = 16;
-/** When a refused client may try again, in ms. */
+/** Time after which a refused client may retry, in ms. */
 const RETRY_MS = 1000;
 
 const taken = new WeakMap<FastifyRequest, () => void>();
 
 export interface IncomingLimits {
-  /** Of one body. A route that takes longer ones reads them as a stream. */
+  /** Maximum bytes of one body. A route that accepts longer bodies reads them as a stream. */
   readonly bodyBytes: number;
-  /** Of all bodies together. */
+  /** Maximum bytes of all bodies together. */
   readonly incomingBytes: number;
 }
 
 export interface RoomForBodies {
-  /** Bytes of all bodies together. */
+  /** Maximum bytes of all bodies together. */
   readonly most: number;
   readonly bodyBytes: number;
   readonly shares: Shares;
@@ -58,12 +58,12 @@ export function boundIncomingBodies(
   });
 }
 
-/** For an answer that may last: the body has been worked on. */
+/** Releases the room of a body that has been handled, before a response that may take long. */
 export function bodyIsDone(request: FastifyRequest): void {
   taken.get(request)?.();
 }
 
-/** How long the body will be at most; 0 for one that is refused, or read as a stream. */
+/** Maximum length of the body in bytes; 0 for a body that is refused, or read as a stream. */
 function bytesOf({ headers, routeOptions }: FastifyRequest, most: number): number {
   if ((routeOptions.bodyLimit ?? most) > most) return 0;
   if (headers["transfer-encoding"] !== undefined) return most;
@@ -77,12 +77,12 @@ function noRoom(verdict: Exclude<Verdict, "granted">, most: number): AppError {
   return verdict === "full"
     ? new AppError(
         "unavailable",
-        `${most} bytes of requests are on their way, which is the most that this server takes at once (\`limits.incoming_bytes\`). ${again}`,
+        `Requests of ${most} bytes are in progress, the maximum of this server (\`limits.incoming_bytes\`). ${again}`,
         { details },
       )
     : new AppError(
         "limit_exceeded",
-        `Your tenant has its share of the ${most} bytes of requests that this server takes at once (\`limits.incoming_bytes\`). ${again}`,
+        `Your tenant uses its share of the ${most} bytes of requests that this server accepts at once (\`limits.incoming_bytes\`). ${again}`,
         { details: { ...details, of: "tenant" } },
       );
 }

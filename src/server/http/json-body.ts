@@ -1,5 +1,5 @@
-// Reads JSON bodies. The work is bounded before it begins: a text is counted before it is parsed, and a large one is parsed
-// and handled in a tick of the event loop of its own.
+// Reads JSON bodies. The work is limited before it begins: the keys and values of a text are counted before it is parsed.
+// A large body is parsed and handled in a tick of the event loop of its own.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,24 +7,24 @@ import { jsonSize } from "../../lib/json.ts";
 import { LARGE_BYTES, ownTick } from "../../lib/ticks.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** Nested lists and maps. Recursive code must not overflow the stack on them. */
+/** Maximum depth of nested lists and maps, so that recursive code does not overflow the stack. */
 const MAX_DEPTH = 64;
-/** Keys of one map: each step with a map of more takes milliseconds. */
+/** Maximum keys of one map: each step with a larger map takes milliseconds. */
 const MAX_KEYS = 10_000;
 
 const large = new WeakSet<object>();
 
-/** Whether to check and convert this body takes ticks of the event loop of its own. */
+/** True if checking and converting this body takes ticks of the event loop of its own. */
 export const isLargeBody = (body: unknown) => typeof body === "object" && body !== null && large.has(body);
 
 export interface JsonBodies {
-  /** Keys and values of a body. */
+  /** Maximum keys and values of a body. */
   readonly maxEntries: number;
-  /** An empty body is no body: stock clients send one, for example to cancel. Default: it is refused. */
+  /** Accepts an empty body as no body: stock clients send one, for example to cancel. Default: it is refused. */
   readonly isEmptyTaken?: boolean;
 }
 
-/** Replaces the parser of `server`. */
+/** Replaces the JSON parser of `server`. */
 export function readJsonBodies(
   server: Pick<FastifyInstance, "getDefaultJsonParser" | "removeContentTypeParser" | "addContentTypeParser">,
   { maxEntries, isEmptyTaken = false }: JsonBodies,
@@ -39,7 +39,7 @@ export function readJsonBodies(
       if (encoding !== undefined && encoding.toLowerCase() !== "identity")
         throw new AppError(
           "unsupported_media_type",
-          `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}); send it as it is.`,
+          `The body is encoded (Content-Encoding: ${encoding.slice(0, 64)}). Send it without an encoding.`,
         );
       if (isEmptyTaken && body.length === 0) return undefined;
       if (body.length > LARGE_BYTES) await ownTick(tenantOf(request));
@@ -47,7 +47,7 @@ export function readJsonBodies(
       if (depth > MAX_DEPTH)
         throw new AppError(
           "invalid_request",
-          `Invalid body: it must not be nested more than ${MAX_DEPTH} deep; it is ${depth} deep.`,
+          `Invalid body: it must not be nested more than ${MAX_DEPTH} levels deep; it has ${depth} levels.`,
         );
       if (entries > maxEntries)
         throw new AppError(
@@ -66,7 +66,7 @@ export function readJsonBodies(
       });
       if (body.length > LARGE_BYTES) {
         if (typeof value === "object" && value !== null) large.add(value);
-        // What follows may take as long as parsing.
+        // The steps after parsing may take as long as parsing.
         await ownTick(tenantOf(request));
       }
       return value;

@@ -1,27 +1,27 @@
-// JSON of long values, written bit by bit: no step takes longer than a text or a value of 32 KiB.
+// Writes the JSON of long values in parts: no step takes longer than a text or a value of 32 KiB.
 
-/** A text in parts that are made when they are taken. */
+/** A text in parts, which are created when they are taken. */
 export interface LongText {
   readonly parts: Iterable<string>;
-  /** About as many characters. What the parts are made of is kept until the last one is taken. */
+  /** Approximate number of characters. The source of the parts is kept until the last part is taken. */
   readonly length: number;
 }
 
 /** A smaller value is written at once. */
 const WHOLE_CHARS = 32 * 1024;
-/** Of a key or value beside its text. */
+/** Characters of a key or value besides its text. */
 const ENTRY_CHARS = 8;
 
-/** Whether writing `value` is work for more than one step. */
+/** True if writing `value` takes more than one step. */
 export const isLongJson = (value: unknown) => charsOf(value, WHOLE_CHARS) > WHOLE_CHARS;
 
-/** `value` holds nothing but JSON, and must not change until it is written. */
+/** `value` must contain only JSON, and must not change until it is written. */
 export const longJson = (value: object): LongText => ({
   parts: jsonParts(value),
   length: charsOf(value),
 });
 
-/** `JSON.stringify(value)` in parts. */
+/** Yields `JSON.stringify(value)` in parts. */
 export function* jsonParts(value: unknown): Generator<string, void, void> {
   if (!isNest(value) || !isLongJson(value)) yield JSON.stringify(value);
   else if (Array.isArray(value)) yield* listParts(value);
@@ -49,12 +49,12 @@ function* mapParts(map: object): Generator<string, void, void> {
   yield before === "{" ? "{}" : "}";
 }
 
-/** About how long the JSON of `value` is. Looks no further once it is longer than `most`. */
+/** Approximate length of the JSON of `value`. Stops counting beyond `most` characters. */
 export function charsOf(value: unknown, most = Number.POSITIVE_INFINITY): number {
   if (typeof value === "string") return value.length;
   if (!isNest(value)) return 0;
   let chars = 0;
-  // Of a list the keys are the places.
+  // The keys of a list are its indices.
   for (const key in value) {
     chars += ENTRY_CHARS + key.length + charsOf(value[key], most - chars);
     if (chars > most) break;

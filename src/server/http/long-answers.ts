@@ -1,5 +1,5 @@
-// JSON answers that may be long. They are written in parts, in ticks of the event loop of their own, each once the client has
-// taken the one before, so that a client that reads nothing costs one part.
+// JSON responses that may be long. They are written in parts, each in a tick of the event loop of its own, once the
+// client has taken the part before. A client that reads nothing costs one part.
 
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply } from "fastify";
@@ -12,22 +12,22 @@ import { charsOf, jsonParts } from "./json-parts.ts";
 import { credentialsEnd } from "./sse.ts";
 import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 
-/** Of what is written in one tick of the event loop; a slice ends with the text that passes it. */
+/** Characters to write in one tick of the event loop. A slice ends with the text that exceeds this number. */
 const SLICE_CHARS = 128 * 1024;
 
-/** Lists of JSON texts that follow each other; what they return says what stands behind them. */
+/** Yields lists of JSON texts that follow each other. Returns the values to write after them. */
 export type Lists<T = void> = AsyncGenerator<readonly string[], T, void>;
 
 export interface LongAnswer<T> {
   readonly name: string;
   readonly lists: Lists<T>;
-  /** Asked for once the list is written. */
+  /** Called after the list is written. */
   readonly restOf: (end: T) => object | Promise<object>;
 }
 
 export type Parts = AsyncGenerator<string, void, void>;
 
-/** `items` as JSON. What is short waits for no tick. */
+/** Yields `items` as JSON. A short list waits for no tick. */
 export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (item: T) => string): Lists {
   let texts: string[] = [];
   let left = LARGE_BYTES;
@@ -45,7 +45,7 @@ export async function* inSlices<T>(tenant: string, items: Iterable<T>, toJson: (
   yield texts;
 }
 
-/** A client that reads fast would take all pieces in one tick of the event loop. */
+/** Waits a tick of the event loop before each piece: a fast client would otherwise take all pieces in one tick. */
 export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts {
   for (const piece of pieces) {
     await ownTick(tenant);
@@ -53,7 +53,7 @@ export async function* oneATick(tenant: string, pieces: Iterable<string>): Parts
   }
 }
 
-/** An object whose member `name` is the list, and which has the members of `restOf` behind it. */
+/** Writes an object whose member `name` is the list. The members of `restOf` follow it. */
 export async function* objectOf<T>(
   tenant: string,
   { name, lists, restOf }: LongAnswer<T>,
@@ -64,7 +64,7 @@ export async function* objectOf<T>(
   yield "}";
 }
 
-/** `value` as JSON. */
+/** Writes `value` as JSON. */
 export const writtenOf = (tenant: string, value: object): Parts =>
   joined(inSlices(tenant, jsonParts(value), (text) => text));
 
@@ -94,7 +94,7 @@ export async function* listOf<T>(lists: Lists<T>): AsyncGenerator<string, T, voi
   return list.value;
 }
 
-/** The texts with commas between them. A long one is handed on as it is: to join it with another would copy it. */
+/** Joins the texts with commas. A long text is passed on unchanged, because joining would copy it. */
 function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, void> {
   let short: string[] = [];
   for (const text of texts) {
@@ -110,8 +110,9 @@ function* withLongOnesAlone(texts: readonly string[]): Generator<string, void, v
 }
 
 /**
- * A short text whole. What fails before the first part is there is thrown; after it, the connection is closed. `open` begins
- * to count what waits of a long one: its parts, and `kept` bytes of which they are made.
+ * Returns a short text whole, and a long one as a stream.
+ * An error before the first part is thrown; a later one closes the connection. `open` starts the count of a long
+ * response's unread bytes: its parts, plus `kept` bytes of their source.
  */
 export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Promise<string | Readable> {
   let short = "";
@@ -127,7 +128,7 @@ export async function payloadOf(parts: Parts, open: () => Unread, kept = 0): Pro
   }
 }
 
-/** Answers with pages of things. `toJson` makes JSON of one. */
+/** Sends a page of a list. `toJson` writes one item as JSON. */
 export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson: (item: T) => string) {
   return async (reply: FastifyReply, { items, ...rest }: Page<T>): Promise<never> => {
     const { tenant } = ownerOf(reply.request);
@@ -136,14 +137,14 @@ export function pageSender<T>(unreadAnswers: Pick<UnreadAnswers, "open">, toJson
   };
 }
 
-/** The answer of a route whose JSON is written already. */
+/** Sends a response whose JSON is already written. */
 export function jsonOf(reply: FastifyReply, json: string | Readable): never {
   reply.type("application/json; charset=utf-8");
-  // The text is that of a value that the route's schema describes.
+  // The text is the JSON of a value that the route's schema describes.
   return json as never;
 }
 
-/** Cuts long answers when the credentials end that they were asked for with: what is read from then on is for no one. */
+/** Cuts long responses when the credentials of their requests end, because no one may read the rest. */
 export function endLongAnswers(server: FastifyInstance, credentials: Credentials): void {
   server.addHook("onSend", async (request, reply, payload: unknown) => {
     if (payload instanceof Readable && hasPrincipal(request))

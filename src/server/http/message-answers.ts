@@ -1,5 +1,5 @@
-// Answers that hold the messages of a thread. They are read from the store page by page, each page once the client has
-// taken the one before, so that a client that reads nothing of a fat thread costs one page.
+// Responses that contain the messages of a thread. They are read from the store page by page, each page once the client
+// has taken the page before. A client that reads nothing of a large thread costs one page.
 
 import type { Readable } from "node:stream";
 import type { Message } from "../../agent/core/message.ts";
@@ -9,9 +9,9 @@ import type { Owner } from "../../protocol/ids.ts";
 import { type Lists, objectOf, payloadOf } from "./long-answers.ts";
 import type { Unread } from "./unread-answers.ts";
 
-/** Of messages that are read and checked at a time. */
+/** Bytes of messages to read and check at a time. */
 const READ_BYTES = 256 * 1024;
-/** Of the messages in one page of the API; a page ends with the message that passes it. */
+/** Bytes of the messages in one page of the API. A page ends with the message that exceeds this number. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 
 interface Source {
@@ -22,7 +22,10 @@ interface Source {
   readonly open: () => Unread;
 }
 
-/** JSON of a page of messages, with `next_cursor` when the thread has more. Throws `not_found` for an unknown `after`. */
+/**
+ * Returns the JSON of a page of messages, with `next_cursor` if the thread has more. Throws `not_found` for an unknown
+ * `after`.
+ */
 export function messagesAnswer(
   source: Source,
   page: { readonly after?: string | undefined; readonly limit: number },
@@ -33,8 +36,8 @@ export function messagesAnswer(
 }
 
 /**
- * JSON of all messages of a thread, as the member `messages` of an object that has the members of `restOf` behind it, which is
- * asked for once the messages are written.
+ * Returns the JSON of an object with all messages of a thread as `messages`. The members of `restOf` follow it; `restOf`
+ * is called after the messages are written.
  */
 export function stateAnswer(source: Source, restOf: () => Promise<object>): Promise<string | Readable> {
   const all = { limit: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
@@ -48,7 +51,7 @@ interface Window {
   readonly bytes: number;
 }
 
-/** Yields messages as JSON; returns the id of the last one when the thread has more. */
+/** Yields messages as JSON; returns the id of the last one if the thread has more. */
 async function* read({ threads, toJson, owner, id }: Source, window: Window): Lists<string | undefined> {
   let { after, limit, bytes } = window;
   for (;;) {

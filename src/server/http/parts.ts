@@ -1,15 +1,18 @@
-// Parts of the server that are loaded by the first request that needs them. Each is a Fastify server of its own, which never listens:
-// requests are handed on to it before anything else is done with them.
+// Parts of the server that are loaded by the first request that needs them. Each is a Fastify server of its own, which
+// never listens: the main server passes requests on before it handles them itself.
 
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type WireName, wireAt } from "../config/wire-names.ts";
 
 const handedOn = new WeakSet<FastifyRequest>();
 
-/** Whether another server answers the request. */
+/** True if a part answers the request. */
 export const isHandedOn = (request: FastifyRequest): boolean => handedOn.has(request);
 
-/** Call it before any other hook is added. `load` makes the server of a wire; what it throws answers the request, and the next one tries again. */
+/**
+ * Call it before adding any other hook. `load` creates the server of a wire; an error that it throws answers the request,
+ * and the next request tries again.
+ */
 export function handOn(
   server: FastifyInstance,
   names: readonly WireName[],

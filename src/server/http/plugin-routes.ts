@@ -1,4 +1,5 @@
-// Routes of plugins, each plugin's below `/plugins/<name>/` in a scope of its own: what one adds there reaches no other route.
+// Routes of plugins, below `/plugins/<name>/`. Each plugin has a Fastify scope of its own, so that it does not affect
+// other routes.
 
 import type { FastifyInstance, FastifyPluginAsync, FastifyRequest } from "fastify";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -8,19 +9,19 @@ import type { PluginAccess } from "../auth/scopes.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** What a plugin's route takes. */
+    /** Access that a plugin's route requires. */
     readonly access?: PluginAccess;
   }
 }
 
 export interface PluginRouteOptions {
-  /** Who sends the request. Throws for a public route. */
+  /** Returns who sends the request. Throws for a public route. */
   callerOf(request: FastifyRequest): Pick<Principal, "tenant" | "user" | "scopes">;
 }
 
 /**
- * A Fastify plugin. `GET` routes need the scope `read`, all others `run`, unless the route's `config: { access }` says
- * otherwise: a scope, `any` for any credentials, or `public`. Schemas are zod schemas.
+ * A Fastify plugin. `GET` routes require the scope `read`, all others `run`, unless the route sets `config: { access }`:
+ * a scope, `any` for any credentials, or `public`. Schemas are zod schemas.
  */
 export type PluginRoutes = FastifyPluginAsync<PluginRouteOptions>;
 
@@ -37,7 +38,7 @@ export async function pluginRoutes(server: FastifyInstance, plugins: readonly Na
   };
   for (const { name, routes } of plugins) {
     const prefix = `/plugins/${name}`;
-    // A scope around the plugin's own: one wrapped by `fastify-plugin` would add to the scope that it is registered in.
+    // An outer scope, because a plugin wrapped by `fastify-plugin` adds to the scope in which it is registered.
     try {
       await server.register(async (scope) => void (await scope.register(routes, { callerOf })), { prefix });
     } catch (cause) {

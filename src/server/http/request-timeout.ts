@@ -1,15 +1,16 @@
-// How long a request may take to arrive. Node's own timeout for whole requests would cut slow uploads of large files.
+// Limits the time in which a request arrives. Node's own timeout for whole requests would cut slow uploads of large
+// files.
 
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { AppError } from "../../agent/core/errors.ts";
 
-/** For the head of a request, in ms, unless whole requests have less. */
+/** Maximum time for the head of a request, in ms; at most the time for a whole request. */
 const HEAD_MS = 30_000;
-/** How often Node looks for late heads, in ms. */
+/** Interval between two searches for late heads, in ms. */
 const CHECK_MS = 5_000;
 
-/** Node's options: a connection that sends no whole head in time is answered 408. */
+/** Node's options: a connection that sends no whole head in time gets 408. */
 export const headTimeout = (requestMs: number) => ({
   headersTimeout: Math.min(HEAD_MS, requestMs),
   connectionsCheckingInterval: Math.min(CHECK_MS, requestMs),
@@ -18,8 +19,8 @@ export const headTimeout = (requestMs: number) => ({
 const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
 
 /**
- * Bounds the time in which a body arrives: past it the request fails with `request_timeout`; one that was answered before,
- * such as a refused one, loses its connection.
+ * Limits the time in which a body arrives. A late request fails with `request_timeout`; one that has its response
+ * already, such as a refused one, loses its connection.
  */
 export function boundBodies(server: Server, requestMs: number): void {
   server.prependListener("request", (request: IncomingMessage, response: ServerResponse) => {
@@ -30,7 +31,7 @@ export function boundBodies(server: Server, requestMs: number): void {
       deadlines.set(request, setTimeout(expire, requestMs).unref());
     };
     const expire = () => {
-      // The body's parser listens. Without one, nothing would be answered either.
+      // The body's parser listens for the error. Without a parser, nothing would send a response either.
       if (response.headersSent || request.listenerCount("error") === 0) request.socket.destroy();
       else request.emit("error", requestTimeout(requestMs));
     };
@@ -40,7 +41,7 @@ export function boundBodies(server: Server, requestMs: number): void {
       if (!request.complete) begin();
     });
   });
-  // Node would ask for a body that its parser then refuses, and nothing could be answered any more.
+  // Node would ask for a body that its parser then refuses, and no response could be sent.
   server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
     if (!/(^|,)\s*chunked\s*$/i.test(request.headers["transfer-encoding"] ?? "chunked")) return;
     response.writeContinue();
@@ -51,30 +52,30 @@ export function boundBodies(server: Server, requestMs: number): void {
 const announcesBody = ({ headers }: IncomingMessage) =>
   headers["transfer-encoding"] !== undefined || Number(headers["content-length"]) > 0;
 
-/** For a route that reads its body with `slowBody`, which may be a while after the request came. */
+/** For a route that reads its body with `slowBody`, possibly long after the request arrived. */
 export function liftDeadline(body: IncomingMessage): void {
   clearTimeout(deadlines.get(body));
 }
 
-/** The rate at which a slow body must arrive, on the whole. */
+/** Minimum average rate of a slow body, in bytes per ms. */
 const BYTES_A_MS = 4;
 
 /**
- * Yields a body that may arrive slowly. Throws `request_timeout` when none of it comes for `stallMs`, or it takes `stallMs` longer
- * than at the lowest rate, and the reason of `over` once it aborts.
+ * Yields a body that may arrive slowly. Throws `request_timeout` if no data arrives for `stallMs`, or the body takes
+ * `stallMs` longer than at the minimum rate. Throws the reason of `over` when it aborts.
  */
 export async function* slowBody(
   body: Readable,
   stallMs: number,
   over: AbortSignal,
 ): AsyncGenerator<Uint8Array, void, void> {
-  // Otherwise an early end destroys the connection before the answer.
+  // Otherwise an early end would destroy the connection before the response.
   const chunks = body.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, void>;
   let leftMs = stallMs;
   try {
     for (;;) {
       over.throwIfAborted();
-      // Only the wait counts: the reader may be slow too.
+      // Only the wait for data counts: the reader may be slow too.
       const { promise, reject } = Promise.withResolvers<never>();
       const began = performance.now();
       const timer = setTimeout(() => reject(requestTimeout(stallMs)), Math.min(leftMs, stallMs));
@@ -96,5 +97,5 @@ export async function* slowBody(
 const requestTimeout = (ms: number) =>
   new AppError(
     "request_timeout",
-    `The body of the request did not arrive within ${ms / 1000} s, or far too slowly (limits.request_timeout).`,
+    `The body of the request did not arrive within ${ms / 1000} s, or arrived too slowly (limits.request_timeout).`,
   );

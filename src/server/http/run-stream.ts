@@ -1,5 +1,5 @@
-// The answer to a request for a run: its events as a stream, or the run once it has ended. A viewer is a cursor, not a
-// queue: it reads on from the log.
+// The response to a request for a run: its events as a stream, or the run after its end. A viewer is a cursor, not a
+// queue: it continues to read from the log.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -24,13 +24,13 @@ import { type App, fittingJson } from "./validation.ts";
 export interface RunReplyOptions {
   readonly owner: Owner;
   readonly background: boolean;
-  /** What happens to the run if the client disconnects before it ends. */
+  /** Action on the run if the client disconnects before the run ends. */
   readonly on_disconnect: "continue" | "cancel";
 }
 
 /**
- * Starts a run, or finds one, and answers with its stream, with the ended run, or at once. `start` is given the id of the
- * stream's place, which is taken before: no run is started for a client that is refused.
+ * Starts or finds a run, and responds with its stream, with the ended run, or at once. `start` gets the id of the
+ * stream's place, which is reserved first: no run starts for a client that is refused.
  */
 export async function replyWithRun(
   { runs, streams, access, unreadAnswers, stores: { events } }: RouteServices,
@@ -61,7 +61,7 @@ export async function replyWithRun(
   return undefined;
 }
 
-/** What an ended run is in an answer, as JSON. */
+/** Writes an ended run as JSON. */
 export interface FinishedJson {
   readonly ofMessage: (message: Message) => string;
   readonly ofRun: (run: Finished["run"]) => string;
@@ -85,7 +85,9 @@ async function* finishedParts(tenant: string, { run, messages }: Finished, json:
 export const cancelIfActive = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
   unlessEnded(stopRun(runs, key, "cancel"));
 
-/** Cancels the run that a turn is at, also one that waits for an answer or a result, unless the turn has ended. */
+/**
+ * Cancels the current run of a turn, also while it waits for an answer or a result. Does nothing if the turn has ended.
+ */
 export const cancelTurnAt = (runs: RouteServices["runs"], key: RunKey): Promise<void> =>
   unlessEnded(endRun(runs, key, "cancel"));
 
@@ -100,15 +102,15 @@ const wantsJson = ({ headers }: FastifyRequest) =>
 
 interface Finished {
   readonly run: RunRecord & { readonly output?: Output };
-  /** That it added to the thread. */
+  /** Messages that the run added to the thread. */
   readonly messages: readonly Message[];
-  /** Of the messages, about. */
+  /** Approximate bytes of the messages. */
   readonly bytes: number;
 }
 
 /**
- * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls `onLeft`
- * and returns the run as it is. Throws `shutting_down`, `credentials_expired`, `credentials_revoked`.
+ * Resolves with the ended run and the messages that it added to the thread. If the client disconnects first, calls
+ * `onLeft` and returns the run's current state. Throws `shutting_down`, `credentials_expired`, `credentials_revoked`.
  */
 async function finishedRun(
   stores: Stores,
@@ -132,7 +134,7 @@ async function finishedRun(
   return { run: { ...run, ...omitUndefined({ output }) }, messages, bytes };
 }
 
-/** The entries after `after`. If entries were dropped, a reset frame comes first, then the entries that are left. */
+/** Yields the entries after `after`. If entries were dropped, yields a reset frame, then the remaining entries. */
 export function runFrames({ events }: Pick<Stores, "events">, key: RunKey, after: Cursor): Frames {
   return async function* (signal) {
     for (let cursor = after; ; ) {
@@ -153,7 +155,7 @@ export function runFrames({ events }: Pick<Stores, "events">, key: RunKey, after
   };
 }
 
-/** The same for a thread, run after run. */
+/** Yields the entries of a thread, run after run, like `runFrames`. */
 export function threadFrames(stores: Stores, thread: ThreadCursor): Frames {
   return async function* (signal) {
     for await (const { run, after } of followThread(stores, thread, signal))
@@ -161,7 +163,7 @@ export function threadFrames(stores: Stores, thread: ThreadCursor): Frames {
   };
 }
 
-/** The id is the cursor with which a client comes back: `<run>:<epoch>-<seq>`, opaque to it. */
+/** The id is the cursor with which a client reconnects: `<run>:<epoch>-<seq>`, opaque to the client. */
 const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => ({
   id: `${runId}:${epoch}-${seq}`,
   event,
@@ -170,7 +172,7 @@ const frame = (runId: string, { epoch, seq, event, json }: LogEntry): Frame => (
 
 const CURSOR = /^(?:(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-)?(?<seq>\d{1,9})$/;
 
-/** The cursor with which a client comes back. */
+/** The cursor with which a client reconnects. */
 export function lastEventId({ headers }: FastifyRequest): string | undefined {
   const header = headers["last-event-id"];
   return typeof header === "string" ? header : undefined;
@@ -181,7 +183,7 @@ export function idempotencyKey({ headers }: FastifyRequest): string | undefined 
   return typeof key === "string" ? key : undefined;
 }
 
-/** The run and the event that a thread's cursor names. Throws `invalid_request`. */
+/** Returns the run and the event that a thread's cursor names. Throws `invalid_request`. */
 export function parseThreadCursor(cursor: string): { runId: string; after: Cursor } {
   const { run, seq, epoch } = CURSOR.exec(cursor)?.groups ?? {};
   if (run === undefined) throw notACursor();
@@ -189,9 +191,10 @@ export function parseThreadCursor(cursor: string): { runId: string; after: Curso
 }
 
 /**
- * Where to continue; undefined if the run has ended and was read to its end. Without a cursor, at the first event that is
- * kept. Throws `invalid_request` for a cursor of another run, and `events_expired` if the events after the cursor, or the
- * event at it, are no longer kept.
+ * Returns where to continue; undefined if the run has ended and was read to its end. Without a cursor, starts at the
+ * first event that is kept.
+ * Throws `invalid_request` for a cursor of another run, and `events_expired` if the event at the cursor, or events after
+ * it, are no longer kept.
  */
 export async function resumeAt(
   events: Stores["events"],

@@ -1,4 +1,4 @@
-// Request and reply schemas beyond the types of core. All of them are in openapi.yaml.
+// Request and response schemas beyond the types of core. All of them are in openapi.yaml.
 
 import { z } from "zod";
 import { Message, Part } from "../../agent/core/message.ts";
@@ -124,19 +124,20 @@ export const StartRunBody = z
     ({ input, messages, continue: goesOn, calls }) =>
       countOf([input, messages, goesOn]) ===
       (calls && countOf([input, messages]) === 0 ? countOf([goesOn]) : 1),
-    { error: "give one of `input`, `messages` and `continue`, or `calls`" },
+    { error: "needs exactly one of `input`, `messages` and `continue`, or `calls`" },
   )
   .refine(({ continue: goesOn, calls }) => !goesOn || calls === undefined, {
     path: ["calls"],
-    error: "cannot come with `continue`: leave `continue` out, and the run continues with the calls",
+    error:
+      "is not allowed with `continue`: leave `continue` out, because a run with `calls` continues anyway",
   })
   .refine(({ continue: goesOn, replaces }) => !goesOn || replaces === undefined, {
     path: ["continue"],
-    error: "replaces no message: leave `replaces` out",
+    error: "replaces no message, so `replaces` is not allowed",
   })
   .refine(({ replaces, on_busy }) => replaces === undefined || on_busy === "reject", {
     path: ["replaces"],
-    error: "needs `on_busy: reject`: otherwise messages of the active run would be deleted unseen",
+    error: "requires `on_busy: reject`: otherwise messages of the active run would be deleted unseen",
   })
   .meta({ id: "StartRun" });
 export type StartRunBody = z.infer<typeof StartRunBody>;
@@ -216,7 +217,7 @@ export const UpdateThreadBody = z.strictObject({
 const Limit = (most: number, usual: number) => z.coerce.number().int().min(1).max(most).default(usual);
 export const PageQuery = z.strictObject({ limit: Limit(100, 20), cursor: z.string().max(512).optional() });
 
-/** Held as ISO 8601 in UTC. */
+/** Stored as ISO 8601 in UTC. */
 const Since = z
   .union(
     [

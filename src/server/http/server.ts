@@ -1,4 +1,4 @@
-// The HTTP server: its routes, and what all of them share. Listening and signals are the process's business.
+// The HTTP server: its routes, and what they share. The process listens and handles signals.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from "fastify";
 import type { EventLoopWatch } from "../../lib/event-loop.ts";
@@ -70,22 +70,24 @@ const ROUTES = [
 
 const OPEN_STREAMS = "openStreams";
 
-/** How many event streams a server has open. */
+/** Number of open event streams of a server. */
 export const openStreams = (server: HttpServer): number => server.getDecorator<() => number>(OPEN_STREAMS)();
 
-/** Adds the routes of a wire, with the error shape and the body rules of its own. */
+/** Adds the routes of a wire, with its own error shape and body rules. */
 export type AddWire = (app: App, services: RouteServices, name: WireName) => Promise<void>;
 
 export interface ServerOptions {
-  /** Called for each of the services' wires: by its first request, or at once. Default: the server has no wires. */
+  /**
+   * Called for each of the services' wires: at the first request of a wire, or at once. Default: the server has no wires.
+   */
   readonly addWire?: AddWire;
-  /** Gets the server, and each part of it that is made later, before routes are added. */
+  /** Called with the server, and with each part of it that is created later, before their routes are added. */
   readonly extend?: (server: HttpServer) => Promise<void> | void;
-  /** The routes of all wires belong to the server from the beginning. Default: a wire is loaded by its first request. */
+  /** Adds the routes of all wires at the start. Default: the first request of a wire loads it. */
   readonly wiresAtOnce?: boolean;
 }
 
-/** Does not listen yet. */
+/** Creates a server that does not listen yet. */
 export async function createServer(
   services: HttpServices,
   logger: FastifyBaseLogger,
@@ -134,7 +136,7 @@ export async function createServer(
   return server;
 }
 
-/** Tells the watch whenever work for a request begins: it has come, its body is parsed, its answer is made. */
+/** Reports to the watch whenever work for a request begins: it arrived, its body is parsed, its response is ready. */
 export function noteRequests(server: HttpServer, watch: Pick<EventLoopWatch, "begins">): void {
   const note = (request: FastifyRequest) =>
     watch.begins(() => `${request.method} ${request.routeOptions.url ?? "(no route)"}`);

@@ -1,4 +1,4 @@
-// What the routes work on. The composition root builds it; the server adds its streams.
+// Services that the routes use. The composition root creates them; the server adds its streams.
 
 import type { FastifyRequest } from "fastify";
 import type { z } from "zod";
@@ -44,11 +44,11 @@ export interface HttpServices {
     AgentRegistry,
     "find" | "list" | "seenWith" | "choices" | "changeable" | "isReserved" | "checkModel" | "build"
   >;
-  /** Whether callback tools at this URL are refused, because of the addresses that its host has now. */
+  /** True if callback tools at this URL are refused, because of the current addresses of its host. */
   readonly isRefusedTool: (url: URL) => Promise<boolean>;
   readonly access: {
     readonly auth: AuthConfig;
-    /** Needed for API keys; asked for every request. */
+    /** Required for API keys; called for every request. */
     readonly findKey?: ApiKeyStore["find"] | undefined;
     /** A plugin's scheme, if the settings choose it. */
     readonly ownScheme?: OwnScheme | undefined;
@@ -56,7 +56,7 @@ export interface HttpServices {
     /** Origins whose pages may use this server. */
     readonly origins: readonly string[];
     readonly publicUrl?: string | undefined;
-    /** Lets `GET /metrics` be read without other credentials. */
+    /** Token with which `GET /metrics` requires no other credentials. */
     readonly metricsToken?: string | undefined;
   };
   readonly limits: HttpLimits;
@@ -67,20 +67,20 @@ export interface HttpServices {
     args: Record<string, unknown>,
     signal: AbortSignal,
   ): Promise<{ readonly output: Content; readonly error?: string; readonly duration_ms: number }>;
-  /** Whether messages of the role `system` are refused. */
+  /** True if the server refuses messages of the role `system`. */
   readonly refusesSystemMessages?: boolean;
   readonly dependencies: Dependencies;
-  /** Present: `GET /metrics` answers with it. */
+  /** Content of `GET /metrics`; without it, the route does not exist. */
   readonly metrics?: MetricsPage | undefined;
-  /** Whether the page is served at `/`. */
+  /** True if the server serves the page at `/`. */
   readonly page: boolean;
-  /** The wires that are on. */
+  /** Enabled wires. */
   readonly wires: readonly WireName[];
-  /** The schema of a permission rule made by a user. */
+  /** Schema of a permission rule made by a user. */
   readonly permissionRule: z.ZodType<{ readonly id: string }>;
-  /** Absent where users have no API keys. */
+  /** Undefined if users have no API keys. */
   readonly apiKeys?: ApiKeyStore | undefined;
-  /** What admins and operators work with. */
+  /** Services for admins and operators. */
   readonly admin: AdminServices;
   readonly version: string;
   readonly pluginRoutes?: readonly NamedRoutes[];
@@ -88,25 +88,25 @@ export interface HttpServices {
 
 export interface RouteServices extends HttpServices {
   readonly requireOperator: RequireOperator;
-  /** Whether `requireOperator` would let the request pass. */
+  /** True if `requireOperator` would accept the request. */
   isOperator(request: FastifyRequest): Promise<boolean>;
   readonly streams: Streams;
   readonly unreadAnswers: UnreadAnswers;
 }
 
 export interface HttpLimits extends StreamLimits {
-  /** Default: none. */
+  /** Default: no limits. */
   readonly connections?: ConnectionLimits;
-  /** Bytes of a JSON body. */
+  /** Maximum bytes of a JSON body. */
   readonly bodyBytes: number;
-  /** Bytes of JSON bodies that may be on their way, or worked on, together. */
+  /** Maximum bytes of all JSON bodies that are received or handled at the same time. */
   readonly incomingBytes: number;
-  /** Keys and values of a JSON body. */
+  /** Maximum keys and values of a JSON body. */
   readonly bodyEntries: number;
-  /** How long the body of a request may take to arrive, and an upload may send nothing, in ms. */
+  /** Maximum time for the body of a request to arrive, and maximum pause of an upload, in ms. */
   readonly requestMs: number;
-  /** Bytes that may wait for clients to read them, of all answers together. */
+  /** Maximum bytes that wait for clients to read them, of all responses together. */
   readonly unreadBytes: number;
-  /** Bytes of an uploaded file. */
+  /** Maximum bytes of an uploaded file. */
   readonly uploadBytes: number;
 }

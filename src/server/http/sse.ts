@@ -1,5 +1,5 @@
-// Server-Sent Events: how many streams may be open, and how one is sent. Frames are pulled as fast as the socket takes them,
-// so a slow client costs a bounded buffer and delays no run and no other client.
+// Server-Sent Events: how many streams may be open, and how one is sent. Frames are pulled as fast as the socket takes
+// them. A slow client therefore costs a bounded buffer and delays no run and no other client.
 
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
@@ -23,21 +23,21 @@ import type { Unread, UnreadAnswers } from "./unread-answers.ts";
 /** One event of a stream. `data` is JSON, on one line. */
 export interface Frame {
   readonly id?: string;
-  /** Absent: the client's default, `message`. */
+  /** Default: the client's own default, `message`. */
   readonly event?: string;
   readonly data: string;
 }
 
-/** One whose data is made while it is written. */
+/** A frame whose data is created while it is written. */
 export type LongFrame = Omit<Frame, "data"> & { readonly data: LongText };
 
-/** Of a long event that are written in one tick of the event loop. */
+/** Characters of a long event to write in one tick of the event loop. */
 const TURN_CHARS = 128 * 1024;
 
-/** How often the log has a line of streams that ended early, at most, in ms. */
+/** Minimum interval between two log lines about streams that ended early, in ms. */
 const LOG_MS = 10_000;
 
-/** The last frame before a shutdown: the client shall connect again. */
+/** The last frame before a shutdown: asks the client to reconnect. */
 const SHUTDOWN: Frame = { event: "server_shutdown", data: "{}" };
 
 /** Reports a gap: the client reads the thread again, and the stream continues with the next event. */
@@ -52,49 +52,56 @@ const credentialsFrame = (error: AppError): Frame => ({
   data: JSON.stringify({ event: "credentials_ended", data: error.toInfo() }),
 });
 
-/** The frames to send, in batches, until `signal` aborts. */
+/** Yields the frames to send, in batches, until `signal` aborts. */
 export type Frames = (signal: AbortSignal) => AsyncIterable<readonly (Frame | LongFrame)[]>;
 
 export interface StreamLimits {
-  /** Event streams that may be open at a time. */
+  /** Maximum event streams open at a time. */
   readonly streams: number;
   /** Silence after which a heartbeat is sent, in ms. */
   readonly heartbeatMs: number;
-  /** How long a client may read nothing before its connection is cut, in ms. It can come back with its cursor. */
+  /**
+   * Time after which the connection of a client that reads nothing is cut, in ms. The client can reconnect with its
+   * cursor.
+   */
   readonly stallMs: number;
 }
 
-/** Named heartbeats are visible to browser code, comments are not. A protocol may have a message of its own for it. */
+/** Named heartbeats are visible to browser code, comments are not. A protocol may have a heartbeat message of its own. */
 export type Heartbeat = "comment" | "named" | (() => Frame);
 
 /**
- * How a stream ends before its frames do: with a frame that asks the client to connect again; for clients that take a clean
- * end for success, by a cut connection; for clients that do not bear that, with frames of their own that say why.
+ * How a stream ends before its frames do. `frame` asks the client to reconnect. `cut` drops the connection, for clients
+ * that take a clean end for success. A function returns frames with the reason, for clients that fail on a cut
+ * connection.
  */
 export type EarlyEnd = "frame" | "cut" | ((why: AppError) => readonly Frame[]);
 
-/** A reply's place among the open streams, until its connection is done. */
+/** A reply's place among the open streams, until its connection closes. */
 export interface StreamPlace {
-  /** What quotas count it under. */
+  /** Id under which quotas count the place. */
   readonly id: string;
-  /** Keeps a place that quotas have admitted until the connection is done. */
+  /** Keeps a place that quotas have admitted, until the connection closes. */
   keep(): void;
   /**
-   * Sends frames until they end or the client disconnects, and returns which. Validate everything before. A client whose key
-   * is revoked counts as disconnected; one whose credentials expire comes back with new ones.
+   * Sends frames until they end or the client disconnects, and returns which. Validate everything first. A client whose
+   * key is revoked counts as disconnected; a client whose credentials expire reconnects with new ones.
    */
   send(frames: Frames, heartbeat: Heartbeat, earlyEnd?: EarlyEnd): Promise<"ended" | "left">;
 }
 
 export interface Streams {
-  /** Aborted when the server shuts down: streams then end. */
+  /** Aborts when the server shuts down: streams then end. */
   readonly closing: AbortSignal;
-  /** How many are open. */
+  /** Number of open streams. */
   readonly open: number;
   close(): void;
-  /** Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Quotas are not asked. */
+  /**
+   * Reserves a place. Throws `unavailable` if all places are taken, `limit_exceeded` at the tenant's share. Does not
+   * check quotas.
+   */
   take(reply: FastifyReply): StreamPlace;
-  /** Takes a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
+  /** Reserves a place, if quotas admit it too, and sends frames. Throws `unavailable`, `limit_exceeded`. */
   send(
     reply: FastifyReply,
     frames: Frames,
@@ -179,7 +186,7 @@ export function createStreams(
   };
 }
 
-/** Aborts with the reason when the credentials of a request end before its answer does. */
+/** Returns a signal that aborts with the reason when the credentials of a request end before its response does. */
 export function credentialsEnd(credentials: Credentials, { request, raw }: FastifyReply): AbortSignal {
   const over = new AbortController();
   const stop = credentials.watch(principalOf(request), (reason) => over.abort(reason));
@@ -197,7 +204,7 @@ interface StreamOptions extends StreamLimits {
   /** Aborts with the reason when the credentials of the request end. */
   readonly over: AbortSignal;
   readonly unread: Unread;
-  /** The store could not be read: the stream has ended early. */
+  /** Called when the store cannot be read: the stream has ended early. */
   readonly onUnavailable: (error: AppError) => void;
 }
 
@@ -208,7 +215,7 @@ async function sendFrames(
 ): Promise<"ended" | "left"> {
   const { raw } = reply;
   const { left, closing, over, earlyEnd, unread } = options;
-  // The client has left, or may not read on.
+  // The client has disconnected, or may not read on.
   const whenDenied = linkedTo(left, over);
   const denied = whenDenied.signal;
   const stop = linkedTo(denied, closing);
@@ -216,26 +223,26 @@ async function sendFrames(
   bodyIsDone(reply.request);
   if (reply.request.headers.connection?.toLowerCase() === "close") reply.header("connection", "close");
   reply.sse.sendHeaders();
-  // The headers share a packet with events that come at once, and do not wait for later ones.
+  // The headers share a packet with events that are ready at once, and do not wait for later ones.
   const flush = setImmediate(() => raw.flushHeaders());
   let isFirst = true;
   let isBetweenEvents = true;
   const heartbeat = setInterval(() => {
     if (isBetweenEvents && !raw.writableNeedDrain) beat(reply, options.heartbeat);
   }, options.heartbeatMs);
-  // Until the connection closes: the last frames may wait for the client too.
+  // Stays active until the connection closes: the last frames may wait for the client too.
   cutWhenStalled(raw, options.stallMs);
 
   try {
     for await (const frames of read(stop.signal)) {
-      // What a fold leaves out sends neither the headers nor a sign of life.
+      // Empty batches do not flush headers or reset the heartbeat.
       if (frames.length === 0) continue;
       clearImmediate(flush);
       heartbeat.refresh();
       for (const [index, frame] of frames.entries()) {
         isBetweenEvents = false;
         if (isShort(frame)) send(reply, frame);
-        // Nothing can follow a part of an event.
+        // A cut event must be the last data on its connection.
         else if (!(await writeInPieces(reply, frame, { denied, unread }))) raw.destroy();
         isBetweenEvents = true;
         if (raw.writableNeedDrain) {
@@ -245,7 +252,7 @@ async function sendFrames(
         }
         if (denied.aborted) return endOfDenied();
       }
-      // Node would send them at the end of this tick of the event loop, which may make the request to the model first.
+      // Node would send them at the end of this tick of the event loop, possibly after the request to the model.
       if (isFirst) raw.socket?.uncork();
       isFirst = false;
     }
@@ -253,7 +260,7 @@ async function sendFrames(
     if (closing.aborted) endEarly(SHUTDOWN, shuttingDown());
     return "ended";
   } catch (error) {
-    // A stream with frames of our own just ends: its reader comes back with a cursor.
+    // A stream of Skein's own frames just ends: its reader reconnects with a cursor.
     const why = AppError.from(error);
     if (earlyEnd !== "frame") endEarly(SHUTDOWN, why);
     if (why.code !== "unavailable") throw error;
@@ -282,8 +289,8 @@ async function sendFrames(
 const shuttingDown = () => new AppError("shutting_down", "The server is shutting down. The run is kept.");
 
 /**
- * Does not await the plugin: its promise settles when the socket has drained, never if the client disconnects first, and it
- * rejects after a disconnect, which `clientDisconnect` reports.
+ * Does not await the plugin. Its promise settles when the socket has drained, and never if the client disconnects first.
+ * It rejects after a disconnect, which `clientDisconnect` reports.
  */
 function send({ sse }: FastifyReply, frame: Frame): void {
   sse.send(frame).catch(() => {});
@@ -300,8 +307,8 @@ const isShort = (frame: Frame | LongFrame): frame is Frame =>
   typeof frame.data === "string" && !isLong(frame.data);
 
 /**
- * Writes a long event piece by piece, so that each piece counts as progress and other work has its turns. The plugin writes it
- * at once. False if `denied` aborted before the last piece.
+ * Writes a long event piece by piece, so that each piece counts as progress and other work gets its turn; the plugin
+ * would write it at once. False if `denied` aborted before the last piece.
  */
 async function writeInPieces(
   { raw, request }: FastifyReply,
@@ -344,7 +351,7 @@ async function writeInPieces(
   }
 }
 
-/** In parts that each are text: no character of two units is parted. */
+/** Cuts a text into parts, and never splits a surrogate pair. */
 function* cut(text: string): Generator<string, void, void> {
   for (let from = 0; from < text.length; ) {
     const to = from + TURN_CHARS;
@@ -357,7 +364,7 @@ function* cut(text: string): Generator<string, void, void> {
 const lengthOf = (frames: readonly (Frame | LongFrame)[]) =>
   frames.reduce((sum, { data }) => sum + data.length, 0);
 
-/** Resolves when the socket takes more, or `denied` aborts. */
+/** Resolves when the socket accepts more data, or `denied` aborts. */
 async function drained(raw: ServerResponse, denied: AbortSignal): Promise<void> {
   try {
     await once(raw, "drain", { signal: denied });

@@ -1,5 +1,6 @@
-// What waits in this process for its clients to read it: long answers, and events that a slow viewer has not taken. The sum is
-// bounded: past it the answer that has stood still for longest is cut, first of the tenant that has most.
+// Bytes that wait in this process for clients to read them: long responses, and events of slow viewers. Their sum is
+// limited. Above the limit, the response that has stalled for longest is cut, first among those of the tenant with the
+// most bytes.
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -7,21 +8,21 @@ import { countsOf } from "../../agent/core/shares.ts";
 import type { Logger } from "../../lib/logger.ts";
 import { tenantOf } from "../auth/guard.ts";
 
-/** An answer of which nothing was read for so long, in ms, may be cut. */
+/** Time without progress after which a response may be cut, in ms. */
 const STILL_MS = 1000;
-/** When a refused client may try again, in ms. */
+/** Time after which a refused client may retry, in ms. */
 const RETRY_MS = 5000;
-/** Cut answers are logged at most so often, in ms. */
+/** Minimum interval between two log lines about cut responses, in ms. */
 const LOG_MS = 10_000;
 
-/** Says how many bytes of an answer wait for its client now. To be called whenever that changes. */
+/** Reports the bytes of a response that wait for its client now. Call it whenever the number changes. */
 export type Unread = (bytes: number) => void;
 
 interface PendingResponse {
   readonly tenant: string;
   readonly raw: FastifyReply["raw"];
   bytes: number;
-  /** When the client last took something, or had nothing to take. */
+  /** Time at which the client last took data, or had no data to take. */
   movedAt: number;
 }
 
@@ -33,18 +34,18 @@ export class UnreadAnswers {
   #cut = 0;
   #loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** `most`: bytes in all. */
+  /** `most`: maximum bytes of all responses. */
   constructor(most: number, logger: Pick<Logger, "warn">) {
     this.#most = most;
     this.#logger = logger;
   }
 
-  /** Bytes that wait. */
+  /** Bytes that wait now. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Counts an answer until its connection is done. Throws `unavailable` when there is no room for more. */
+  /** Counts a response until its connection closes. Throws `unavailable` if there is no room for more. */
   open({ request, raw }: Pick<FastifyReply, "request" | "raw">): Unread {
     this.#makeRoom();
     if (this.#bytes >= this.#most) throw full(this.#most);
@@ -67,7 +68,7 @@ export class UnreadAnswers {
     if (this.#answers.delete(answer)) this.#bytes -= answer.bytes;
   }
 
-  /** Cuts answers while there is too much and one of them stands still. */
+  /** Cuts stalled responses until the sum is within the limit. */
   #makeRoom(): void {
     while (this.#bytes >= this.#most) {
       const answer = this.#slowest();
@@ -94,7 +95,7 @@ export class UnreadAnswers {
     if (performance.now() - this.#loggedAt < LOG_MS) return;
     this.#logger.warn(
       { tenant, cut: this.#cut, unread_bytes: this.#bytes, most: this.#most },
-      "answers were cut: too many bytes waited for clients that did not read (`limits.unread_bytes`)",
+      "responses were cut: too many bytes waited for clients that did not read (`limits.unread_bytes`)",
     );
     this.#cut = 0;
     this.#loggedAt = performance.now();
@@ -104,7 +105,7 @@ export class UnreadAnswers {
 function full(most: number): AppError {
   return new AppError(
     "unavailable",
-    `${most} bytes of answers wait to be read, which is the most that this server keeps (\`limits.unread_bytes\`). Try again in ${RETRY_MS / 1000} s.`,
+    `${most} bytes of responses wait for their clients, the maximum of this server (\`limits.unread_bytes\`). Try again in ${RETRY_MS / 1000} s.`,
     { details: { limit: "limits.unread_bytes", most, retry_after_ms: RETRY_MS } },
   );
 }

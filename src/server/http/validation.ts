@@ -1,4 +1,4 @@
-// zod as Fastify's validator and serialiser: routes accept and return exactly what their schemas declare.
+// zod as Fastify's validator and serialiser: routes accept and return exactly the values that their schemas declare.
 
 import { isDeepStrictEqual } from "node:util";
 import type { FastifyInstance, FastifyTypeProvider } from "fastify";
@@ -9,7 +9,7 @@ import { fitted } from "../../lib/fitted.ts";
 import { tenantOf } from "../auth/guard.ts";
 import { isLargeBody } from "./json-body.ts";
 
-/** The types of a route's input and reply are those of its schemas. */
+/** Takes the types of a route's input and reply from its schemas. */
 interface ZodTypeProvider extends FastifyTypeProvider {
   readonly validator: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
   readonly serializer: this["schema"] extends z.ZodType ? z.output<this["schema"]> : unknown;
@@ -32,7 +32,7 @@ export function withZod(server: FastifyInstance) {
   return server.withTypeProvider<ZodTypeProvider>();
 }
 
-/** Large bodies are checked before the others, as Fastify's validators cannot pause. Returns those that fit. */
+/** Checks large bodies before the others, because Fastify's validators cannot pause. Returns the bodies that passed. */
 function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has"> {
   const known = new WeakSet<object>();
   server.addHook("preValidation", (request, _reply, done) => {
@@ -49,8 +49,8 @@ function checkLargeBodies(server: FastifyInstance): Pick<WeakSet<object>, "has">
 }
 
 /**
- * Replies contain documented fields only. Data that an earlier version stored may not fit and must stay readable, so it is
- * corrected. Logged once per route: call this once for each. `text`: the data as JSON, if it is written already.
+ * Writes responses with documented fields only. Data stored by an earlier version may not fit and must stay readable, so
+ * it is corrected, and logged once. Call it once per route. `text` is the data as JSON, if it is already written.
  */
 export function fittingJson(
   { log }: Pick<FastifyInstance, "log">,
@@ -66,7 +66,7 @@ export function fittingJson(
         "a reply did not fit its schema and was corrected",
       );
     isLogged ||= changed.length > 0;
-    // Nothing was corrected or left out: what may be long need not be written again.
+    // If nothing was corrected or left out, a long text does not have to be written again.
     return text !== undefined && isDeepStrictEqual(value, data) ? text : JSON.stringify(value);
   };
 }

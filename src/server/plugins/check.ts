@@ -1,4 +1,4 @@
-// The shape of what a plugin's module exports: each fault with its path. The parts stay the objects that they are.
+// Checks the default export of a plugin's module, and returns each fault with its path. Does not copy the parts.
 
 import { zodFault } from "../../agent/core/tool.ts";
 import type { Fault } from "../../lib/check.ts";
@@ -7,10 +7,10 @@ import { isObject } from "../../lib/json.ts";
 import type { Plugin } from "./definition.ts";
 
 type Path = Fault["path"];
-/** What is wrong with `value`, which is at `path`. */
+/** Returns the faults of `value`, which is at `path`. */
 type Check = (value: unknown, path: Path) => Fault[];
 
-/** The plugins of a module's default export, or every fault. */
+/** Returns the plugins of a module's default export, or all faults. */
 export function pluginsOf(
   module: object,
 ): { readonly plugins: readonly Plugin[] } | { readonly faults: readonly Fault[] } {
@@ -21,7 +21,7 @@ export function pluginsOf(
   const exported = module.default;
   const faults = Array.isArray(exported) ? listOf(plugin)(exported, []) : plugin(exported, []);
   if (faults.length > 0) return { faults };
-  // Every part that is there has its type's form.
+  // The checks above have made sure that every part has the form of its type.
   return { plugins: (Array.isArray(exported) ? exported : [exported]) as Plugin[] };
 }
 
@@ -47,7 +47,7 @@ function listOf(each: Check): Check {
       : fault(path, "must be an array");
 }
 
-/** By names of the form `name`. */
+/** A map whose keys have the form `name`. */
 function mapOf(name: Check, each: Check): Check {
   return (value, path) =>
     isObject(value)

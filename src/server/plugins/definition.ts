@@ -9,25 +9,28 @@ import type { OwnScheme } from "../auth/own-scheme.ts";
 import type { PluginRoutes } from "../http/plugin-routes.ts";
 
 export interface Plugin {
-  /** 1 to 64 characters out of a-z 0-9 _ -; no other plugin of the server may have it. */
+  /** 1 to 64 of the characters a-z, 0-9, _ and -. Unique among the server's plugins. */
   readonly name: string;
-  /** Agents switch them on, and set their options, by name under `hooks:`. Outside the built-in ones unless placed. */
+  /**
+   * Hooks, which agents switch on and configure by name under `hooks:`. They surround the built-in hooks, unless placed
+   * elsewhere.
+   */
   readonly hooks?: readonly PlacedHook[];
-  /** Agents have them when their `tools:` name them. */
+  /** Tools, which an agent gets if its `tools:` names them. */
   readonly tools?: readonly Tool[];
-  /** Providers of models, by the word before the colon in `model: provider:model`. */
+  /** Model providers, by the word before the colon in `model: provider:model`. */
   readonly models?: Readonly<Record<string, ModelFactory>>;
-  /** By the `type` of an agent's `backend`. In server.yaml only. */
+  /** Backends, by the `type` in an agent's `backend`. Only for plugins named in server.yaml. */
   readonly backends?: Readonly<Record<string, OwnBackendType>>;
-  /** Chosen by `auth.scheme`. In server.yaml only. */
+  /** Authentication, chosen by `auth.scheme`. Only for plugins named in server.yaml. */
   readonly auth?: OwnScheme;
-  /** Records the spans of model calls and tool calls, and what hooks record. In server.yaml only. */
+  /** Records the spans of model calls and tool calls, and records of hooks. Only for plugins named in server.yaml. */
   readonly recorder?: TraceRecorder;
-  /** Where delegated tasks are claimed and settled, in place of the built-in board. In server.yaml only. */
+  /** Claims and settles delegated tasks, and replaces the built-in board. Only for plugins named in server.yaml. */
   readonly tasks?: TaskBoard;
-  /** Served below `/plugins/<name>/`. In server.yaml only. */
+  /** Routes, served below `/plugins/<name>/`. Only for plugins named in server.yaml. */
   readonly routes?: PluginRoutes;
 }
 
-/** The default export of a plugin's module is one of these, or an array of them. */
+/** Types a plugin. A plugin's module exports one plugin, or an array of them, as its default. */
 export const definePlugin = (plugin: Plugin): Plugin => plugin;

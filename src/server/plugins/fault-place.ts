@@ -1,5 +1,5 @@
-// Where in a plugin's files an import failed, as `file:line:column: what`. Node says it in different places for syntax
-// errors of TypeScript and of JavaScript, for errors that a module throws and for imports of what does not exist.
+// Finds the place in a plugin's files at which an import failed, as `file:line:column: message`. Node reports it
+// differently for syntax errors of TypeScript and of JavaScript, for errors that a module throws and for missing imports.
 
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
@@ -14,7 +14,7 @@ interface SourceLocation {
   readonly column?: number | undefined;
 }
 
-/** One line. Paths are relative to `folder` where they are below it. */
+/** Returns one line. Paths below `folder` are relative to it. */
 export function faultOfImport(
   error: unknown,
   { files, unresolved }: Omit<Imported, "outcome">,
@@ -30,7 +30,7 @@ export function faultOfImport(
 const nameOf = (error: unknown) =>
   error instanceof Error && error.name !== "Error" && error.name !== "AppError" ? `${error.name}: ` : "";
 
-/** Without the version that `import` was given. */
+/** Removes the version that `import` appends. */
 const plain = (text: string) => text.replaceAll(/\?skein-plugin=\d+/g, "");
 
 function said({ file, line, column }: SourceLocation, folder: string): string {
@@ -44,7 +44,7 @@ const notFound = (specifier: string) =>
     ? `there is no file \`${specifier}\``
     : `cannot find the package \`${specifier}\`; install it in the project of this file`;
 
-/** The first line of a decorated stack, or the first frame in one of the files. */
+/** Returns the first line of a decorated stack, or the first frame in one of the files. */
 function placeInStack(error: unknown, files: readonly string[]): SourceLocation | undefined {
   const stack = error instanceof Error ? plain(error.stack ?? "") : "";
   const [, path, line] = /^((?:file:\/\/)?\/[^\n]*?):(\d+)\n/.exec(stack) ?? [];
@@ -58,13 +58,13 @@ function placeInStack(error: unknown, files: readonly string[]): SourceLocation 
 
 const pathOf = (path: string) => (path.startsWith("file:") ? fileURLToPath(path) : path);
 
-/** The column that the line of `^` points at. */
+/** The column at which the line of `^` points. */
 function caretOf(stack: string): number | undefined {
   const carets = /^( *)\^+\s*$/m.exec(stack);
   return carets ? (carets[1] ?? "").length + 1 : undefined;
 }
 
-/** V8 does not say where a module of JavaScript is wrong; the parser that strips types does. */
+/** V8 does not report the place of a syntax error in JavaScript; the parser that strips types does. */
 function placeOfSyntax(files: readonly string[]): SourceLocation | undefined {
   for (const file of files) {
     try {
@@ -82,7 +82,7 @@ function placeOfImport({ file, specifier }: { file: string; specifier: string })
   return { file, line: before.length, column: (before.at(-1) ?? "").length + 1 };
 }
 
-/** The text of a file up to the specifier as it is written; all of it is needed only for an error. */
+/** The text of a file up to the specifier; the whole text is needed only for an error. */
 function textBefore(file: string, specifier: string): string {
   const text = readFileSync(file, "utf8");
   const at = [`"${specifier}"`, `'${specifier}'`]

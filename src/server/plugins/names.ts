@@ -1,14 +1,14 @@
-// The names that plugins bring, none of them twice, and the order of their hooks.
+// The names that plugins add, each unique, and the order of their hooks.
 
 import { messageOf } from "../../agent/core/errors.ts";
 import type { HookDefinition } from "../../agent/core/hook.ts";
 import { arrangeHooks, definitionOf, type PlacedHook } from "../../agent/core/hook-order.ts";
 import type { LoadedPlugin, PluginFault } from "./load.ts";
 
-/** Who has a name: by what it names, such as "tool `ls`". */
+/** Owner of each name, by kind and name, such as "tool `ls`". */
 export type Names = ReadonlyMap<string, string>;
 
-/** A fault for each name that exists, in `taken` or in an earlier plugin; and all names there are then. */
+/** Returns a fault for each name that is in `taken` or in an earlier plugin, and all names including the new ones. */
 export function collisions(
   plugins: readonly LoadedPlugin[],
   taken: Names,
@@ -47,14 +47,17 @@ function namesOf({ plugin }: LoadedPlugin): string[] {
   ];
 }
 
-/** All hooks, outermost first: those of the first plugin, those of the second, …, the built-in ones. Each name once. */
+/**
+ * All hooks, outermost first: the hooks of the first plugin, then of the second, …, then the built-in ones. Each name
+ * occurs once.
+ */
 export function hooksOf(
   plugins: readonly LoadedPlugin[],
   builtIn: readonly HookDefinition[],
 ): { readonly hooks: readonly HookDefinition[]; readonly faults: readonly PluginFault[] } {
   let hooks: readonly HookDefinition[] = builtIn;
   const faults: PluginFault[] = [];
-  // From the inside out, so that a hook may be placed beside one of a later plugin.
+  // From the inside out, so that a hook may be placed beside a hook of a later plugin.
   for (const { plugin, index } of plugins.toReversed()) {
     const isNew = (each: PlacedHook) => !hooks.some(({ name }) => name === definitionOf(each).name);
     try {

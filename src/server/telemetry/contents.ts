@@ -1,5 +1,5 @@
-// Messages and results as attributes of spans, where `traces.contents` asks for them. Bounded: a trace is no second copy of the
-// thread.
+// Adds messages and results to spans as attributes, if `traces.contents` is on. Their size is limited: a trace is no
+// second copy of the thread.
 
 import type { Attributes } from "@opentelemetry/api";
 import { type AssistantMessage, type Message, textOf } from "../../agent/core/message.ts";
@@ -8,18 +8,18 @@ import type { RunListener } from "../../engine/runs/services.ts";
 import { firstChars } from "../../lib/text.ts";
 import { CONTENTS, FINISH_REASONS, type MessagePart, PARTS } from "./conventions.ts";
 
-/** Characters of one text, of one call's arguments and of one result; a longer one is cut, and ends with `…`. */
+/** Maximum characters of a text, of a call's arguments or of a result. A longer one is cut, and ends with `…`. */
 const MAX_TEXT = 8_000;
-/** Characters of one list; of messages that have no room, the oldest are left out. */
+/** Maximum characters of a list. The oldest messages that do not fit are left out. */
 const MAX_LIST = 32_000;
 
 export interface FollowedContents {
   readonly listener: Pick<RunListener, "onModelRequest" | "onModelReply">;
-  /** A message of the thread. */
+  /** Adds a message of the thread. */
   hear(message: Message): void;
-  /** Of the call that has just ended. */
+  /** Attributes of the model call that has just ended. */
   ofModelCall(): Attributes;
-  /** What it was given, and its last message. */
+  /** Attributes of the run: its input and its last message. */
   ofRun(): Attributes;
 }
 
@@ -48,7 +48,7 @@ export function followContents(input: readonly Message[]): FollowedContents {
   };
 }
 
-/** What a model is given; without `system`, what an agent is. */
+/** Attributes of a model's input, or of an agent's input without `system`. */
 function inputAttributes({
   system = [],
   messages,
@@ -80,7 +80,7 @@ const resultOf = (output: string, error: string | undefined) => [error, output].
 
 const NAMES: ReadonlySet<string> = new Set(Object.values(CONTENTS));
 
-/** How many characters of a span's attributes are contents. */
+/** Number of characters of a span's attributes that are contents. */
 export function contentsLength(attributes: Attributes): number {
   let length = 0;
   for (const name of NAMES) length += String(attributes[name] ?? "").length;
@@ -106,7 +106,7 @@ function* partsOf(message: Message): Generator<MessagePart, undefined> {
     for (const { id, name, args } of message.tool_calls ?? []) yield PARTS.call(id, name, shortened(args));
 }
 
-/** As they are, or the beginning of their JSON. */
+/** Returns the arguments unchanged, or the beginning of their JSON. */
 function shortened(args: unknown): unknown {
   const json = JSON.stringify(args);
   return json.length > MAX_TEXT ? cut(json) : args;
@@ -116,7 +116,7 @@ const cut = (text: string) => (text.length > MAX_TEXT ? `${firstChars(text, MAX_
 
 const listOf = (items: readonly string[]) => `[${items.join(",")}]`;
 
-/** The first ones, as many as a list has room for. */
+/** Returns the first items, as many as fit into a list. */
 function fitting(items: Iterable<string>): string[] {
   const fit: string[] = [];
   let room = MAX_LIST;

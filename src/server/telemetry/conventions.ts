@@ -1,15 +1,15 @@
-// The names of OpenTelemetry's conventions for generative AI, in this one place: all of them are still "Development" there, and were
-// renamed before. As of open-telemetry/semantic-conventions-genai in November 2026.
+// The names of OpenTelemetry's conventions for generative AI, all in this file: they still have the status "Development",
+// and some were renamed before. As of open-telemetry/semantic-conventions-genai in November 2026.
 
 import type { Attributes } from "@opentelemetry/api";
 import type { Usage } from "../../agent/core/message.ts";
 import type { StopReason } from "../../agent/core/model.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 
-/** Where the names come from, as the instrumentation scope says it. */
+/** Schema of the names, sent with the instrumentation scope. */
 export const SCHEMA_URL = "https://opentelemetry.io/schemas/gen-ai/1.42.0-dev";
 
-/** Whose protocol is spoken, by our names of providers. Others are as we call them. */
+/** OpenTelemetry's name for the API of each of our providers. Providers that are not listed keep our names. */
 const PROVIDERS: Readonly<Record<string, string>> = {
   azure: "azure.ai.openai",
   bedrock: "aws.bedrock",
@@ -23,18 +23,18 @@ const PROVIDERS: Readonly<Record<string, string>> = {
 
 export const EVENTS = { retry: "gen_ai.retry", started: "skein.run.started" } as const;
 
-/** Attributes that hold what was said: off unless the operator asks for them. Lists are JSON. */
+/** Attributes that contain messages: off unless the operator asks for them. Lists are JSON. */
 export const CONTENTS = {
   system: "gen_ai.system_instructions",
   input: "gen_ai.input.messages",
   output: "gen_ai.output.messages",
   arguments: "gen_ai.tool.call.arguments",
   result: "gen_ai.tool.call.result",
-  /** How many of the oldest messages had no room. */
+  /** Number of the oldest messages that did not fit. */
   leftOut: "skein.input.messages_left_out",
 } as const;
 
-/** The parts that messages have there. */
+/** The parts of a message in these conventions. */
 export type MessagePart = ReturnType<(typeof PARTS)[keyof typeof PARTS]>;
 export const PARTS = {
   text: (content: string) => ({ type: "text", content }),
@@ -110,7 +110,7 @@ interface ToolCall {
   readonly thread: string;
 }
 
-/** Of a tool of an MCP server it is one span, with the attributes of both. */
+/** A call of an MCP tool is one span, with the attributes of both conventions. */
 export const toolCallName = (tool: string) => `${isOfMcp(tool) ? "tools/call" : "execute_tool"} ${tool}`;
 
 export const isOfMcp = (tool: string) => tool.startsWith("mcp__");
@@ -125,7 +125,7 @@ export const toolCallAttributes = ({ tool, callId, thread }: ToolCall): Attribut
 
 export const errorType = (code: string | undefined): Attributes => ({ "error.type": code ?? "_OTHER" });
 
-/** Input includes what a cache gave. */
+/** Input tokens include tokens from a cache. */
 function usageAttributes(usage: Usage | undefined): Attributes {
   if (!usage) return {};
   return {

@@ -1,11 +1,11 @@
-// The values of labels: a closed set that the configuration gives. Everything else is `other`.
+// The values of labels: a closed set from the configuration. All other values become `other`.
 
-/** The names that labels may have, as the configuration has them now. */
+/** Names from the current configuration that labels may have. */
 export interface KnownNames {
   isAgent(name: string): boolean;
-  /** Whether the agents' file names it. */
+  /** True if the agents file names the model. */
   isModel(name: string): boolean;
-  /** Whether a tool is the server's own, and not a tenant's or a front end's. */
+  /** True for a tool of the server itself; false for a tenant's or a front end's. */
   isOwnTool(name: string): boolean;
   isMcpServer(name: string): boolean;
 }
@@ -16,13 +16,13 @@ export function createLabels(known: KnownNames) {
   return {
     agent: (name: string) => (known.isAgent(name) ? name : OTHER),
     model: (name: string) => (known.isModel(name) ? name : OTHER),
-    /** Tools of an MCP server are one: the server lists them. */
+    /** All tools of an MCP server have one label: the server decides how many tools it lists. */
     tool(name: string): string {
       const server = /^mcp__(.+?)__/.exec(name)?.[1];
       if (server !== undefined) return known.isMcpServer(server) ? `mcp__${server}` : OTHER;
       return known.isOwnTool(name) ? name : OTHER;
     },
-    /** Endpoints choose their statuses: a class of them is one. */
+    /** Endpoints choose their statuses, so all statuses of a class have one label. */
     endpointCode: (code = OTHER) => code.replace(/^http_(\d).*$/, "http_$1xx"),
   };
 }

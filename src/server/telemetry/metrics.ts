@@ -1,4 +1,4 @@
-// What Prometheus reads, and what feeds it. No label names a tenant, a user, a thread or a run.
+// The metrics for Prometheus, and the functions that count. No label names a tenant, a user, a thread or a run.
 
 import {
   Counter,
@@ -17,7 +17,10 @@ import { timed } from "./stores.ts";
 
 let ofProcess: Registry | undefined;
 
-/** Of the process, not of a server: Node has one garbage collector and one event loop. Measured from the first call on. */
+/**
+ * Metrics of the process, shared by its servers: Node has one garbage collector and one event loop. Measured from the
+ * first call on.
+ */
 function processMetrics(): Registry {
   if (ofProcess) return ofProcess;
   ofProcess = new Registry();
@@ -29,8 +32,8 @@ function processMetrics(): Registry {
 }
 
 /**
- * The same metrics in the other format, in which only the samples of a counter have the suffix of its name. The library's own
- * registry of it would rename the counters for both.
+ * The same metrics in the OpenMetrics format, where only a counter's samples have the suffix of its name. The library's
+ * own OpenMetrics registry would rename the counters in both formats.
  */
 function inOpenMetrics(all: Registry) {
   const open = new Registry<OpenMetricsContentType>();
@@ -46,7 +49,7 @@ function inOpenMetrics(all: Registry) {
   return open;
 }
 
-/** What the rooms of the server report to. Nothing here waits or throws, but `text`. */
+/** The rooms of the server report to it. Only `text` waits or throws. */
 export type Metrics = ReturnType<typeof createMetrics>;
 
 export function createMetrics(known: KnownNames, readings: Readings) {
@@ -62,7 +65,7 @@ export function createMetrics(known: KnownNames, readings: Readings) {
   };
   return {
     ...families,
-    /** Measures the process from now on. Otherwise it is measured from the first reading on. */
+    /** Measures the process from now on. Otherwise measurement starts with the first reading. */
     begin: () => void pages(),
     /** For `RunServices.listeners`. */
     follow: (claim: Claim): RunListener => followRun(claim, families, labels),

@@ -1,11 +1,11 @@
-// What several processes show to Prometheus, as one page: each metric once, with the samples of all of them.
+// Merges the metrics pages of several processes: each metric once, with the samples of all processes.
 
 const END = "# EOF";
 
-/** Of pages in one of the two formats, whose samples have different labels. */
+/** Merges pages of one of the two formats; samples of different pages must have different labels. */
 export function mergePages(pages: readonly string[]): string {
   const lines = pages.flatMap((page) => page.split("\n")).filter((line) => line !== "" && line !== END);
-  /** By the line that a metric begins with. */
+  /** By the line with which a metric begins. */
   const metrics = new Map<string, string[]>();
   let metric: string[] = [];
   for (const line of lines) {

@@ -1,4 +1,4 @@
-// Metrics that are read when they are asked for: what the process and the deployment are like now.
+// Metrics that are read on request: the current state of the process and the deployment.
 
 import { Gauge, type Registry } from "prom-client";
 import type { QueueStats } from "../../agent/core/stores.ts";
@@ -6,26 +6,26 @@ import { sharedFor } from "../../lib/async.ts";
 
 export interface Readings {
   runs(): { readonly active: number; readonly slots: number };
-  /** Of the whole deployment. */
+  /** For the whole deployment. */
   waiting(): Promise<QueueStats>;
-  /** Of the whole deployment. Absent where that cannot be counted. */
+  /** For the whole deployment. Undefined if the store cannot count them. */
   readonly interrupted?: (() => Promise<number>) | undefined;
   streams(): { readonly open: number; readonly most: number };
-  /** Whether each part of the outside world answers. */
+  /** Returns the external dependencies; `isUp` is true for those in working order. */
   dependencies(): Promise<readonly { readonly name: string; readonly isUp: boolean }[]>;
-  /** The most sandboxes. */
+  /** Maximum sandboxes. */
   readonly sandboxes: number;
-  /** Of a database in a file. */
+  /** Sizes of a database in a file. */
   database?(): Promise<{ readonly bytes: number; readonly walBytes: number }>;
   readonly version: string;
-  /** Of several processes that answer as one: becomes a label. */
+  /** Number of the process among several that share one page; becomes a label. */
   readonly worker?: number;
 }
 
-/** How long a value counts that is the whole deployment's, in ms: each process may be asked for it. */
+/** Time for which a value of the whole deployment is reused, in ms: Prometheus may ask each process for it. */
 const FRESH_MS = 1_000;
 
-/** A value that cannot be read is left out of the answer. */
+/** Leaves out values that cannot be read. */
 export function registerReadings(registry: Registry, readings: Readings): void {
   const registers = [registry];
   const gauge = (name: string, help: string, read: () => number | Promise<number>) =>
@@ -43,28 +43,32 @@ export function registerReadings(registry: Registry, readings: Readings): void {
     });
 
   gauge("runs_active", "Runs that this process executes.", () => readings.runs().active);
-  gauge("run_slots", "Runs that this process may execute at a time.", () => readings.runs().slots);
-  gauge("streams_open", "Event streams that are open.", () => readings.streams().open);
-  gauge("streams_max", "Event streams that may be open (`limits.streams`).", () => readings.streams().most);
-  gauge("sandboxes_max", "Sandboxes that may run (`backends.docker.sandboxes`).", () => readings.sandboxes);
+  gauge("run_slots", "Maximum runs that this process executes at a time.", () => readings.runs().slots);
+  gauge("streams_open", "Open event streams.", () => readings.streams().open);
+  gauge("streams_max", "Maximum open event streams (`limits.streams`).", () => readings.streams().most);
+  gauge(
+    "sandboxes_max",
+    "Maximum running sandboxes (`backends.docker.sandboxes`).",
+    () => readings.sandboxes,
+  );
   const waiting = sharedFor(FRESH_MS, readings.waiting);
   const oldest = async () => (await waiting()).oldestMs / 1000;
   gauge(
     "runs_waiting",
-    "Threads whose run no process executes, of the whole deployment.",
+    "Threads of the deployment whose run waits for a process.",
     async () => (await waiting()).threads,
   );
-  gauge("runs_oldest_wait_seconds", "How long the one waits that waits longest.", oldest);
+  gauge("runs_oldest_wait_seconds", "Longest time that a run has been waiting for a process.", oldest);
   if (readings.interrupted)
     gauge(
       "threads_interrupted",
-      "Threads that wait for an answer, of the whole deployment.",
+      "Threads of the deployment that wait for an answer.",
       sharedFor(FRESH_MS, readings.interrupted),
     );
   if (readings.database) {
     const sizes = sharedFor(FRESH_MS, readings.database);
-    gauge("sqlite_bytes", "Bytes of the database.", async () => (await sizes()).bytes);
-    gauge("sqlite_wal_bytes", "Bytes of its write-ahead log.", async () => (await sizes()).walBytes);
+    gauge("sqlite_bytes", "Size of the database file in bytes.", async () => (await sizes()).bytes);
+    gauge("sqlite_wal_bytes", "Size of the write-ahead log in bytes.", async () => (await sizes()).walBytes);
   }
   new Gauge({
     name: "skein_dependency_up",
@@ -79,7 +83,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   });
   new Gauge({
     name: "skein_build_info",
-    help: "Always 1; the labels say what runs.",
+    help: "Always 1. The labels are the versions of the server and of Node.",
     labelNames: ["version", "node"],
     registers,
   }).set({ version: readings.version, node: process.version }, 1);

@@ -1,4 +1,4 @@
-// Counts what a run does, from its events. Deltas are not looked at.
+// Counts the work of a run from its events, except deltas.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Claim } from "../../agent/core/stores.ts";

@@ -1,4 +1,4 @@
-// The spans of a run, out of the events that it writes. Without `contents` nothing of a conversation is in them.
+// Makes the spans of a run from the events that it writes. Without `contents`, they contain nothing of the conversation.
 
 import { type Attributes, SpanKind } from "@opentelemetry/api";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -30,7 +30,7 @@ export interface EndedSpan {
   readonly ended: number;
   readonly attributes: Attributes;
   readonly events: readonly SpanEvent[];
-  /** Why it failed; a code, no text. */
+  /** Reason of the failure, as a code without text. */
   readonly failure: string | undefined;
 }
 
@@ -40,19 +40,19 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** What is kept of a span that is open. A model call with its retries is one span. */
+/** State of an open span. A model call with its retries is one span. */
 interface OpenSpan {
   readonly id: string;
   readonly at: number;
   readonly retries: SpanEvent[];
   contents?: Attributes | undefined;
-  /** When the last attempt ended. */
+  /** End of the last attempt. */
   ended?: number;
 }
 
 interface Following {
   readonly context: TraceContext;
-  /** Whether spans have what was said. */
+  /** True if spans contain messages and results. */
   readonly contents: boolean;
   emit(span: EndedSpan): void;
 }

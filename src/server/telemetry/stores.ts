@@ -1,4 +1,4 @@
-// Times the calls of a store. Appends of events are left alone: one is made for each token.
+// Measures the calls of a store. Appends of events are not measured: one is made for each token.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Stores } from "../../agent/core/stores.ts";
@@ -7,7 +7,7 @@ import type { Families } from "./families.ts";
 
 type To = Pick<Families, "storeSeconds" | "storeErrors">;
 
-/** The same stores, timed. The operations are named as the ports name them. */
+/** Returns the same stores with measured calls. The operations have the names of the ports. */
 export function timed<S extends Stores>(stores: S, to: To): S {
   return {
     ...stores,

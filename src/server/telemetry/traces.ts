@@ -1,5 +1,5 @@
-// Sends the spans of runs to an OpenTelemetry collector, over OTLP/HTTP. The queue is bounded: what does not fit, and what cannot be
-// delivered, is counted and dropped. A collector that is away delays nothing.
+// Sends the spans of runs to an OpenTelemetry collector, over OTLP/HTTP. The queue is limited: spans that do not fit, and
+// spans that cannot be delivered, are counted and dropped. A collector that does not respond delays nothing.
 
 import {
   type Context,
@@ -46,35 +46,35 @@ export interface TraceOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly version: string;
   readonly logger: Pick<Logger, "info" | "warn">;
-  /** Whether spans have what was said. */
+  /** True if spans contain messages and results. */
   readonly contents: boolean;
-  /** Hears what became of spans. */
+  /** Counts spans by their outcome. */
   count(outcome: SpanOutcome, spans: number): void;
 }
 
-/** `dropped`: the queue was full. `failed`: the collector did not take it. */
+/** `dropped`: the queue was full. `failed`: the collector did not accept it. */
 export type SpanOutcome = "sent" | "failed" | "dropped";
 
 export interface Traces {
   contextOf(run: TracedRun): TraceContext;
   /** For `RunServices.listeners`. */
   follow(claim: Claim): RunListener;
-  /** Sends what is queued, for at most five seconds. */
+  /** Sends the queued spans, for at most five seconds. */
   close(): Promise<void>;
 }
 
-/** Spans that wait to be sent, or for an answer. */
+/** Maximum spans that wait to be sent, or for a response. */
 const MAX_QUEUE = 8192;
 const BATCH_SIZE = 512;
-/** With contents: collectors take requests of a few MB. */
+/** With contents: collectors accept requests of a few MB. */
 const FULL_BATCH_SIZE = 64;
-/** What spans that wait hold of what was said, in characters. Beyond it they wait without. */
+/** Maximum characters of contents in queued spans. Beyond it, further spans are queued without contents. */
 const MAX_CONTENTS = 32 * 1024 * 1024;
-/** How long a span may wait for others. */
+/** Maximum time that a span waits for others, in ms. */
 const DELAY_MS = 5_000;
 const CLOSE_MS = 5_000;
 
-/** The endpoint, its headers, the resource and the sampler come from the environment, as OpenTelemetry names them. */
+/** The endpoint, its headers, the resource and the sampler come from OpenTelemetry's environment variables. */
 export function createTraces({ env, version, logger, contents, count }: TraceOptions): Traces {
   const resource = defaultResource()
     .merge(resourceFromAttributes({ "service.name": "skein", "service.version": version }))
@@ -147,7 +147,7 @@ export function createTraces({ env, version, logger, contents, count }: TraceOpt
   };
 }
 
-/** `OTEL_TRACES_SAMPLER` and its argument. Default: what the parent says, else all. */
+/** `OTEL_TRACES_SAMPLER` and its argument. Default: follows the parent, otherwise samples everything. */
 function samplerOf({
   OTEL_TRACES_SAMPLER: name,
   OTEL_TRACES_SAMPLER_ARG: argument,

@@ -115,7 +115,7 @@ describe("an API key", () => {
     const { status, body } = await answerTo(`${url}/threads/t`, { headers });
     expect(status).toBe(401);
     expect(body.detail).toBe(
-      "The headers `authorization` and `x-api-key` hold different API keys. Send one.",
+      "The headers `authorization` and `x-api-key` contain different API keys. Send one of them.",
     );
   });
 

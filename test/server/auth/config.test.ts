@@ -33,9 +33,9 @@ describe("a scheme needs its settings", () => {
   test("`jwt` needs the URL of the keys, the issuer and the audience; each that is missing is named as variable and as setting", () => {
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT })).toEqual([]);
     expect(problems("127.0.0.1", { scheme: "jwt" })).toEqual([
-      expect.stringMatching(/JWT_JWKS_URL is not set, nor `auth\.jwt\.jwks_url` .*https:\/\//),
-      expect.stringMatching(/JWT_ISSUER is not set, nor `auth\.jwt\.issuer` .*https:\/\//),
-      expect.stringMatching(/JWT_AUDIENCE is not set, nor `auth\.jwt\.audience` /),
+      expect.stringMatching(/AUTH=jwt requires JWT_JWKS_URL, or `auth\.jwt\.jwks_url` .*https:\/\//),
+      expect.stringMatching(/AUTH=jwt requires JWT_ISSUER, or `auth\.jwt\.issuer` .*https:\/\//),
+      expect.stringMatching(/AUTH=jwt requires JWT_AUDIENCE, or `auth\.jwt\.audience` /),
     ]);
     expect(problems("127.0.0.1", { scheme: "jwt", jwt: { ...JWT, audience: undefined } })).toHaveLength(1);
     expect(problems("127.0.0.1", { scheme: "api_key", jwt: {} })).toEqual([]);
@@ -45,7 +45,7 @@ describe("a scheme needs its settings", () => {
     const oidc = { client_id: "page" };
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: JWT, oidc })).toEqual([]);
     expect(problems("0.0.0.0", { scheme: "api_key", oidc })).toEqual([
-      expect.stringMatching(/AUTH=jwt only/),
+      expect.stringMatching(/requires AUTH=jwt, but AUTH is api_key/),
     ]);
     expect(problems("0.0.0.0", { scheme: "jwt", jwt: { ...JWT, issuer: "acme" }, oidc })).toEqual([
       expect.stringMatching(/JWT_ISSUER.*`acme`.*must be an https:\/\/ address/),

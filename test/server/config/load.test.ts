@@ -136,7 +136,7 @@ test.each([
   "0",
   "127.1",
 ])("refuses to be reached by others without authentication, on %s", async (host) => {
-  const refusal = `HOST=${host} can be reached by others, unlike 127.0.0.1, and there is no authentication`;
+  const refusal = `HOST=${host} is an address that other machines can reach, and there is no authentication`;
   expect(await problemsOf("", { HOST: host })).toEqual([expect.stringContaining(refusal)]);
   expect(await problemsOf(`listen: { host: "${host}" }`)).toEqual([expect.stringContaining(refusal)]);
   expect((await load("", { HOST: host, AUTH: "api_key" })).listen.host).toBe(host);
@@ -167,10 +167,10 @@ const engines = (list: string) => `backends: { docker: { engines: [${list}] } }`
 test.each([
   [
     "{ name: a, host: 'tcp://10.0.0.5:2376' }",
-    /engines\[0\]\.tls.*is missing: access to an engine is root access/,
+    /engines\[0\]\.tls.*is required: access to an engine is root access/,
   ],
-  ["{ name: a, host: 'unix:///run/a.sock', tls: { ca: a, cert: b, key: c } }", /tls.*a socket has none/],
-  ["{ name: a, host: /a }, { name: a, host: /b }", /engines.*must have names that differ/],
+  ["{ name: a, host: 'unix:///run/a.sock', tls: { ca: a, cert: b, key: c } }", /tls.*not for a socket/],
+  ["{ name: a, host: /a }, { name: a, host: /b }", /engines.*must have different names/],
   ["{ name: A B, host: /a }", /must be 1 to 32 characters out of a-z 0-9 -/],
   [`{ name: east, host: 'tcp://10.0.0.5:2376', ${TLS} }`, /`east`: tls\.ca: `no\/ca\.pem` does not exist/],
 ])("engines that cannot be used are refused, with what would be right: %s", async (list, words) => {

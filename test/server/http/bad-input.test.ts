@@ -205,7 +205,7 @@ describe("every refusal is a problem with the right status and a sentence that h
         ...{
           status: 400,
           code: "invalid_request",
-          detail: expect.stringContaining("nested more than 64 deep"),
+          detail: expect.stringContaining("nested more than 64 levels deep"),
         },
       });
     }
@@ -248,7 +248,7 @@ describe("every refusal is a problem with the right status and a sentence that h
     const { url } = await startServer();
     const twice = "GET /agents HTTP/1.1\r\nHost: localhost\r\nhOST: localhost\r\nConnection: close\r\n\r\n";
     expect(await rawAnswer(url, twice)).toMatch(
-      /^HTTP\/1\.1 400 [\s\S]*The request has 2 `Host` headers\. Send one\./,
+      /^HTTP\/1\.1 400 [\s\S]*The request has 2 `Host` headers\. Send exactly one\./,
     );
     expect(await rawStatus(url, twice.replace("hOST", "X-Host"))).toBe(200);
   });

@@ -121,7 +121,7 @@ const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 test.each(WIRES)("%s may not be nested more than 64 deep", async (_, path, bodyWith) => {
   const { url } = await everyWire();
   const body = JSON.stringify(bodyWith("NESTED")).replace('"NESTED"', nested(10_000));
-  expect(await refusal(url + path, body)).toContain("it must not be nested more than 64 deep");
+  expect(await refusal(url + path, body)).toContain("must not be nested more than 64 levels deep");
 });
 
 test.each(WIRES)(

@@ -86,7 +86,7 @@ test("a plugin's scheme, routes and backend serve several users, each their own"
   expect(await at("/me", "banned")).toMatchObject({ status: 403, body: { detail: "This badge is banned." } });
   expect(await at("/me", "throws")).toMatchObject({ status: 500, body: { code: "internal" } });
   expect(await at("/me", "odd")).toMatchObject({ status: 500, body: { code: "internal" } });
-  await expect.poll(output).toMatch(/scheme `badge` returned an identity that is not valid: tenant: /);
+  await expect.poll(output).toMatch(/scheme `badge` returned an invalid identity: tenant: /);
   expect((await at("/sign-in")).body).toEqual({ auth: "plugin" });
   const stream = await fetch(`${url}/events`, { headers: { "x-badge": "short" } });
   expect(await stream.text()).toContain("credentials_expired");

@@ -19,7 +19,7 @@ describe.each(["sqlite", "memory"])("--workers 2 with STORE=%s", (store) => {
     const { exited, output } = skein(["serve", "--workers", "2"], { STORE: store, DATA_DIR: dir }, dir);
     expect(await exited).toBe(1);
     expect(output()).toContain(
-      `workers: 2 needs a store that several processes share, and STORE is ${store}`,
+      `workers: 2 needs a store that several processes share, but STORE is ${store}`,
     );
     expect(output()).toMatch(/STORE=redis or STORE=postgres/);
   });

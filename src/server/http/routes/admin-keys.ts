@@ -1,4 +1,5 @@
-// API keys for an admin's tenant, for an operator of all: listed, made for users, and revoked. Each change leaves a line in the log.
+// API keys, for an admin's tenant or for an operator: list them, create them for users, and revoke them. Each change is
+// logged.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -115,10 +116,13 @@ export function adminKeyRoutes(app: App, { apiKeys }: RouteServices): void {
 
 function keysOf(keys: ApiKeyStore | undefined): ApiKeyStore {
   if (keys) return keys;
-  throw new AppError("invalid_request", "This server has no API keys: its setting AUTH is not `api_key`.");
+  throw new AppError(
+    "invalid_request",
+    "This server has no API keys, because its setting AUTH is not `api_key`.",
+  );
 }
 
-/** A cursor names the key that came last, by its time too: it may be gone by then. Throws `invalid_request`. */
+/** A cursor contains the id and the time of the last key, which may be deleted by then. Throws `invalid_request`. */
 function pageIn(keys: readonly ApiKey[], { limit, cursor }: z.infer<typeof PageQuery>): Page<ApiKey> {
   const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url").toString();
   if (after !== undefined && !/^\S+ \S+$/.test(after))

@@ -1,5 +1,5 @@
-// What an admin does for users of the tenant, and an operator for all: stop a run, export and delete a user. Each leaves a line
-// in the log.
+// Actions of an admin for users of the tenant, and of an operator for all: stop a run, export and delete a user. Each is
+// logged.
 
 import { z } from "zod";
 import { isSettled, RunRecord } from "../../../agent/core/records.ts";
@@ -150,7 +150,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
   app.get(
     "/admin/tenants/:tenant/users/:user/export",
     {
-      // It would read everything.
+      // A HEAD request would read everything.
       exposeHeadRoute: false,
       schema: {
         summary: "Export all data of a user",
@@ -164,7 +164,7 @@ export function adminUserRoutes(app: App, { admin, runs, unreadAnswers }: RouteS
     async (request, reply) => {
       requireReach(principalOf(request), request.params);
       note(request, "export_user", request.params);
-      // Read as the client takes it; what fails in the middle cuts the answer, which then has no `end`.
+      // Read as fast as the client takes it. A failure in the middle cuts the response, which then has no line `end`.
       const lines = await payloadOf(exportUser(admin, request.params), () => unreadAnswers.open(reply));
       return reply.type("application/x-ndjson").send(lines as never);
     },

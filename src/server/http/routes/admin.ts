@@ -1,4 +1,4 @@
-// What an admin sees of all users of a tenant, and an operator of all tenants.
+// Lists for an admin, of all users of the tenant, and for an operator, of all tenants.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -169,7 +169,7 @@ export function adminRoutes(app: App, { admin }: RouteServices): void {
   );
 }
 
-/** Empty for an admin who asks for another tenant: whether there is one is not to be seen. */
+/** Empty for an admin who asks for another tenant: an admin must not learn whether it exists. */
 async function over<T>(
   request: FastifyRequest,
   asked: Reach,
@@ -180,24 +180,24 @@ async function over<T>(
 }
 
 /**
- * What the principal may see of what it asks for; undefined: nothing. An admin's reach ends with the tenant. Throws
+ * Returns the tenant and user that the principal may read; undefined for another tenant than an admin's own. Throws
  * `invalid_request`.
  */
 export function reachOf({ scopes, tenant: own }: Principal, { tenant, user }: Reach): Reach | undefined {
   if (scopes.includes("operator")) {
     if (user !== undefined && tenant === undefined)
-      throw new AppError("invalid_request", "Invalid querystring: user: needs `tenant`.");
+      throw new AppError("invalid_request", "Invalid querystring: user: requires `tenant`.");
     return { tenant, user };
   }
   return tenant === undefined || tenant === own ? { tenant: own, user } : undefined;
 }
 
-/** Throws `not_found` for a tenant that an admin is not of, as for one that does not exist. */
+/** Throws `not_found` if an admin names another tenant, as for a tenant that does not exist. */
 export function requireReach(principal: Principal, { tenant, user }: { tenant: string; user: string }): void {
   if (!reachOf(principal, { tenant })) throw new AppError("not_found", `There is no user \`${user}\`.`);
 }
 
-/** Logs who has done what to whom. */
+/** Logs who did what to whom. */
 export function note(request: FastifyRequest, act: string, to: object): void {
   const { tenant, user, api_key } = principalOf(request);
   request.log.info({ admin: { tenant, user, api_key }, act, to }, "an admin acted");

@@ -1,4 +1,4 @@
-// Agents as the user sees them, with the user's overrides applied, and as those who manage see their prompts.
+// Agents as the user sees them, with the user's overrides applied, and with their prompts for admins and operators.
 
 import { z } from "zod";
 import {
@@ -48,7 +48,7 @@ export function agentRoutes(app: App, { agents, runs, stores: { items } }: HttpS
   const tags = ["agents"];
   const params = z.object({ name: z.string().max(64) });
   const seen = async (owner: Owner, name: string) => {
-    // Throws for an unknown agent before the store is asked.
+    // Throws for an unknown agent before the store is read.
     agents.seenWith(name, undefined);
     const user = await keptOverrides(items, owner, name);
     return { ...agents.seenWith(name, user), user };

@@ -120,7 +120,7 @@ function fileRoutes(
   app.get(
     "/backend/files/*",
     {
-      // It would read the file.
+      // A HEAD request would read the file.
       exposeHeadRoute: false,
       schema: {
         ...schema,
@@ -220,8 +220,7 @@ function fileRoutes(
 function withRawBodies(scope: App): App {
   (scope as unknown as FastifyInstance).removeAllContentTypeParsers();
   scope.addContentTypeParser("multipart/form-data", (_request, _payload, done) => {
-    const message =
-      "The body is a form (`multipart/form-data`). Send the bytes of the file themselves as the body.";
+    const message = "The body is a form (`multipart/form-data`). Send the file's bytes as the body instead.";
     done(new AppError("unsupported_media_type", message));
   });
   scope.addContentTypeParser("*", (_request, payload, done) => {
@@ -231,7 +230,7 @@ function withRawBodies(scope: App): App {
   return scope;
 }
 
-/** Relative to the workspace, or as the listing writes it. */
+/** A path relative to the workspace, or an absolute path as in listings. */
 function pathOf({ "*": path }: { "*": string }, { workdir }: Backend): string {
   return isInside(workdir, `/${path}`) ? `/${path}` : `${workdir}/${path}`;
 }
@@ -266,8 +265,8 @@ async function* bounded(body: AsyncIterable<Uint8Array>, most: number): AsyncGen
 }
 
 /**
- * Reads the Range header (RFC 9110, §14). The requested bytes of a file of `size` bytes. Undefined without a range, and for optional features (several ranges, other
- * units). Throws `range_not_satisfiable`.
+ * Reads the Range header (RFC 9110, §14). Returns the requested bytes of a file of `size` bytes. Undefined without a
+ * range, and for optional features (several ranges, other units). Throws `range_not_satisfiable`.
  */
 export function byteRange(
   header: string | undefined,
@@ -279,6 +278,9 @@ export function byteRange(
   const offset = suffix ? Math.max(0, size - Number(parts.last)) : Number(parts.first);
   const end = suffix || parts.last === "" ? size - 1 : Math.min(Number(parts.last), size - 1);
   if (offset > end || offset >= size)
-    throw new AppError("range_not_satisfiable", `The file has ${size} bytes; \`${header}\` is out of range.`);
+    throw new AppError(
+      "range_not_satisfiable",
+      `The range \`${header}\` lies outside the file, which has ${size} bytes.`,
+    );
   return { offset, length: end - offset + 1 };
 }

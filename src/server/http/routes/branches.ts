@@ -13,7 +13,7 @@ import { ThreadParams } from "../schemas.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** How long an answer waits for the end of a restoration, in ms. */
+/** Maximum time to wait for the end of a restoration, in ms. */
 const WAIT_MS = 5_000;
 
 export function branchRoutes(app: App, { runs, stores: { threads } }: HttpServices): void {

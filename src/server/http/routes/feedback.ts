@@ -1,4 +1,4 @@
-// What a user thinks of an agent's answers.
+// Ratings of an agent's answers by its user.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";

@@ -1,4 +1,4 @@
-// Operations: liveness and readiness, the API reference, who is asking, and tickets.
+// Operations: liveness and readiness, the API reference, the caller's identity, and tickets.
 
 import { createReadStream } from "node:fs";
 import type { FastifyRequest } from "fastify";
@@ -80,7 +80,7 @@ const statusOf = ({ name, isUp, since, checked_at, error }: DependencyState) => 
   ...omitUndefined({ error: error?.message }),
 });
 
-/** Not part of the API's contract: Prometheus has a format of its own. */
+/** Not in the API's contract: Prometheus has a format of its own. */
 export function metricsRoutes(app: App, { metrics, requireOperator }: RouteServices): void {
   if (!metrics) return;
   app.get("/metrics", { schema: { hide: true } }, async (request, reply) => {
@@ -101,7 +101,7 @@ const ASSETS: ReadonlyMap<string, string> = new Map([
   ["swagger-ui-bundle.js", "text/javascript"],
 ]);
 
-/** Its addresses are relative to its own: a proxy may remove a path prefix. */
+/** Its links are relative, because a proxy may remove a path prefix. */
 const PAGE = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -129,14 +129,14 @@ export function docsRoutes(app: App): void {
     "/openapi.json",
     { schema },
     async (_request, reply) =>
-      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // put there by script/build
+      reply.type("application/json").send(createReadStream(new URL("dist/openapi.json", packageRoot))), // script/build puts it there
   );
   app.get<{ Params: { asset: string } }>("/docs/:asset", { schema }, async ({ params }, reply) => {
-    // Below `/docs/`, the addresses of its files would lead elsewhere.
+    // Below `/docs/`, the relative links of the page would be wrong.
     if (params.asset === "") return reply.redirect("../docs");
     const type = ASSETS.get(params.asset);
-    if (!type) throw new AppError("not_found", `There is no \`${params.asset}\` in the documentation.`);
-    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // put there by script/build
+    if (!type) throw new AppError("not_found", `The API reference has no file \`${params.asset}\`.`);
+    const file = new URL(`dist/swagger-ui/${params.asset}`, packageRoot); // script/build puts it there
     return reply.type(type).header("cache-control", "max-age=86400").send(createReadStream(file));
   });
 }

@@ -1,4 +1,4 @@
-// The page: files that script/page.ts has made, the same for everybody.
+// The page: files that script/page.ts has built, the same for everybody.
 
 import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import type { SignInOptions } from "../../auth/sign-in.ts";
 import type { HttpServices } from "../services.ts";
 import type { App } from "../validation.ts";
 
-/** Stricter than that of the API reference: only our own files, and no string becomes HTML or script. */
+/** Stricter than the policy of the API reference: only the server's own files, and no string becomes HTML or script. */
 const contentPolicy = (connections: readonly string[]) =>
   [
     "default-src 'none'",
@@ -18,7 +18,7 @@ const contentPolicy = (connections: readonly string[]) =>
     "style-src 'self'",
     "img-src 'self' data: blob:",
     "manifest-src 'self'",
-    // The frame that draws, whose own policy is below.
+    // The frame that draws diagrams; `diagramPolicy` is its own policy.
     "frame-src 'self'",
     `connect-src ${["'self'", ...connections].join(" ")}`,
     "base-uri 'none'",
@@ -29,8 +29,9 @@ const contentPolicy = (connections: readonly string[]) =>
   ].join("; ");
 
 /**
- * The policy of the frame that draws diagrams. It allows the scripts of its HTML and no request. Mermaid sets styles inline. The frame has
- * no origin, so it cannot use the storage or the credentials of the page, even if a person opens it directly.
+ * The policy of the frame that draws diagrams. It allows the scripts of its HTML and no request. Mermaid sets styles
+ * inline. The frame has no origin, so it cannot use the storage or the credentials of the page, even if a person opens it
+ * directly.
  */
 const diagramPolicy = (html: string) =>
   [
@@ -86,14 +87,17 @@ export function pageRoutes(
   app.get<{ Params: { asset: string } }>("/page/:asset", { schema }, async (request, reply) => {
     const { asset: name } = request.params;
     const asset = isOn && name !== "index.html" ? await find(name) : undefined;
-    if (!asset) throw new AppError("not_found", `There is no \`${name}\` in the page.`);
+    if (!asset) throw new AppError("not_found", `The page has no file \`${name}\`.`);
     if (asset.policy !== undefined)
       reply.header("content-security-policy", asset.policy).header("x-frame-options", "SAMEORIGIN");
     return send(asset, IMMUTABLE, request, reply);
   });
 }
 
-/** Where the page fetches tokens. Without an answer of the issuer it cannot sign in, but works with a token that it has. */
+/**
+ * The address from which the page fetches tokens. If the issuer does not respond, the page cannot sign people in, but
+ * works with an existing token.
+ */
 async function issuerOf(signIn: () => Promise<SignInOptions>): Promise<string[]> {
   const { oidc } = await signIn().catch(() => ({ oidc: undefined }));
   return oidc ? [new URL(oidc.token_endpoint).origin] : [];
@@ -105,11 +109,13 @@ function send({ type, plain, gzip }: Asset, caching: string, request: FastifyReq
   return takesGzip ? reply.header("content-encoding", "gzip").send(gzip) : reply.send(plain);
 }
 
-/** The files are read again once they were built again, as `npm run dev` does while the server runs: some 90, 5 MB in all. */
+/**
+ * Reads the files again after a new build, as `npm run dev` makes one while the server runs: some 90 files, 5 MB in all.
+ */
 function assetFinder(): (name: string) => Promise<Asset | undefined> {
   let [assets, builtAt]: [Assets, number] = [new Map(), 0];
   return async (name) => {
-    // Only index.html keeps its name when what is in it changes.
+    // Only index.html keeps its name when its content changes.
     if (name !== "index.html" && assets.has(name)) return assets.get(name);
     try {
       const { mtimeMs } = await stat(new URL("index.html", FOLDER));

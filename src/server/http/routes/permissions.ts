@@ -1,4 +1,4 @@
-// Remembered permission rules: list, add and delete those of a thread and the user's own.
+// Remembered permission rules: list, add and delete the rules of a thread and the user's own.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";

@@ -134,7 +134,7 @@ function listRoutes(app: App, { stores, unreadAnswers }: RouteServices): void {
   );
 }
 
-/** A run as it is now, and what happens in it. */
+/** The current state of a run, and its events. */
 function followRoutes(app: App, { runs, stores, streams }: RouteServices): void {
   app.get(
     "/threads/:thread_id/runs/:run_id",
@@ -174,7 +174,7 @@ function followRoutes(app: App, { runs, stores, streams }: RouteServices): void 
   );
 }
 
-/** What a run did, and what its model was sent. */
+/** Records of a run: its trace, and the requests that its model received. */
 function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteServices): void {
   const spanJson = fittingJson(app, Span, { method: "GET", url: "/threads/:thread_id/runs/:run_id/trace" });
 
@@ -266,7 +266,7 @@ function controlRoutes(app: App, { runs }: RouteServices): void {
   );
 }
 
-/** A client that repeats a POST names the run by the last event it got. */
+/** A client that repeats a POST names the run by the last event that it received. */
 async function rejoin(
   { runs, quotas }: RouteServices,
   key: RunKey,
@@ -279,11 +279,11 @@ async function rejoin(
   return run;
 }
 
-/** A cursor. */
+/** The cursor before the first event. */
 const FROM_THE_START = "0";
 
 const notRecorded = () =>
-  new AppError("not_recorded", "This server does not keep what models are sent.", {
+  new AppError("not_recorded", "This server does not keep the requests to models.", {
     details: { setting: "traces.requests" },
   });
 
@@ -316,7 +316,7 @@ function commandOf(thread_id: string, request: FastifyRequest<{ Body: StartRunBo
   };
 }
 
-/** Throws `invalid_request`. */
+/** Throws `invalid_request` if the server refuses system messages and there is one. */
 function refuseSystemMessages({ messages = [] }: StartRunBody): void {
   const at = messages.findIndex(({ role }) => role === "system");
   if (at === -1) return;

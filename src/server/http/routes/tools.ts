@@ -1,4 +1,4 @@
-// The tenant's callback tools, and the URL that takes their deferred results.
+// The tenant's callback tools, and the URL that receives their deferred results.
 
 import { z } from "zod";
 import { tokenHash } from "../../../agent/core/deferred-calls.ts";
@@ -58,7 +58,7 @@ export function toolRoutes(
     async (request, reply) => {
       const { limit, cursor: after } = request.query;
       const { tenant } = ownerOf(request);
-      // One more than the page has, to see whether there is a next one.
+      // Reads one more than the page contains, to see whether there is a next page.
       const found = await httpTools.list(tenant, { limit: limit + 1, ...omitUndefined({ after }) });
       const page = found.slice(0, limit);
       const next_cursor = found[limit] && page.at(-1)?.name;
@@ -148,7 +148,7 @@ export function toolRoutes(
   app.post(
     "/tool-results/:token",
     {
-      // Before the body is read, because this route takes no credentials.
+      // Checked before the body is read, because this route requires no credentials.
       onRequest: async ({ params }) => {
         const { token } = params as z.infer<typeof TokenParams>;
         if (!(await isDeliverable(runs, tokenHash(token)))) throw notAwaited();
@@ -177,5 +177,5 @@ const noTool = (name: string) => new AppError("not_found", `There is no tool \`$
 const notAwaited = () =>
   new AppError(
     "not_found",
-    "No call takes a result at this address: it was used, has expired, or the call has its answer.",
+    "No tool call waits for a result at this address: it was used, has expired, or the call has its result.",
   );

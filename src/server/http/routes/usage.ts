@@ -1,4 +1,4 @@
-// Usage of the user's runs or of the tenant's, and the rest of each quota.
+// Usage of the user's or the tenant's runs, and the rest of each quota.
 
 import { z } from "zod";
 import { Usage } from "../../../agent/core/message.ts";
