@@ -1,11 +1,11 @@
-// The tools that a front end carries out, as the runs know them.
+// The tools that a front end executes, in the form of a run's `tools`.
 
 import { z } from "zod";
 import { ClientTool } from "../agent/core/records.ts";
 import { check, sentence } from "../lib/check.ts";
 import { isObject } from "../lib/json.ts";
 
-/** A tool as wires describe one. */
+/** A tool in the form of a wire. */
 export const DescribedTool = z.looseObject({
   name: z.string(),
   description: z.string().nullish(),
@@ -13,7 +13,7 @@ export const DescribedTool = z.looseObject({
 });
 export type DescribedTool = Pick<z.infer<typeof DescribedTool>, "name" | "description" | "parameters">;
 
-/** Undefined for no tools. `refused` makes the error for the tool at `index` out of what is wrong with it. */
+/** Undefined without tools. `refused` creates the error for a fault of the tool at `index`. */
 export function clientToolsOf(
   described: readonly DescribedTool[],
   refused: (index: number, fault: string) => Error,

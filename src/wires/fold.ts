@@ -1,5 +1,5 @@
-// A wire is a fold: the same events give the same frames. A reader that comes late or again folds from the first event of
-// its turn.
+// A wire is a fold: the same events give the same frames. A reader that connects late or reconnects folds from the first
+// event of its turn.
 
 import { hasCode } from "../agent/core/errors.ts";
 import { type Message, NO_USAGE } from "../agent/core/message.ts";
@@ -15,23 +15,29 @@ import { DoneStatus, isTerminal, type StreamEvent } from "../protocol/event.ts";
 import type { Owner } from "../protocol/ids.ts";
 import type { Frame, Frames, LongFrame } from "../server/http/sse.ts";
 
-/** One reader's fold: called with each event of a run or turn, in order, it returns the frames that the event gives. */
+/** One reader's fold. Called with each event of a run or turn, in order; returns the frames for the event. */
 export type Fold<F = Frame> = (event: StreamEvent, run: RunRecord) => readonly F[];
 
 export interface FoldReader {
   readonly owner: Owner;
-  /** The run to begin with. */
+  /** The first run to read. */
   readonly from: RunRecord;
-  /** A later run of the turn, which is active: nothing before it is the end. Default: `from`. */
+  /** A later, active run of the turn: events before it do not end the turn. Default: `from`. */
   readonly at?: RunRecord;
   readonly fold: Fold<Frame | LongFrame>;
-  /** What is read: one run, a whole turn, or on until an event ends it; a function is called for each run. */
+  /**
+   * How far to read: one run, a whole turn, or until a function returns true for an event; that function is created for
+   * each run.
+   */
   readonly unit: "run" | "turn" | (() => (event: StreamEvent) => boolean);
-  /** The messages of the turn: what is folded when the events of `from` are no longer kept. */
+  /** Returns the messages of the turn. They are folded if the events of `from` are no longer kept. */
   readonly messages: () => Promise<readonly Message[]>;
 }
 
-/** The frames of a run, or of a turn from one of its runs on; a run that does not resume the last one ends it. Throws `events_expired` after the first frame. */
+/**
+ * Yields the frames of a run, or of a turn from one of its runs on; a run that does not resume the last one ends it.
+ * Throws `events_expired` after the first frame.
+ */
 export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
   const { owner, from, at = from, fold, unit } = reader;
   return async function* (signal) {
@@ -95,8 +101,8 @@ export function foldedFrames(stores: Stores, reader: FoldReader): Frames {
 }
 
 /**
- * Folds the events that are there now, and does not wait for more. Resolves with the last run that was read. What is no longer kept is
- * folded from the messages.
+ * Folds the events so far, and does not wait for more. Events that are no longer kept are replaced by the messages.
+ * Resolves with the last run that was read.
  */
 export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<RunRecord> {
   const { owner, fold, unit } = reader;
@@ -123,20 +129,20 @@ export async function foldSoFar(stores: Stores, reader: FoldReader): Promise<Run
   }
 }
 
-/** Ends a turn that waited for a deferred result when a new message came: the result becomes a message of its own. */
+/** Ends a turn that waited for a deferred result when a new message arrived: the result becomes a message of its own. */
 const SUPERSEDED = doneEvent({ status: "cancelled", stop_reason: "superseded", usage: NO_USAGE });
 
 const NONE: ReadonlySet<string> = new Set();
 
 const isEnd = ({ event, path }: StreamEvent) => !path && isTerminal(event);
 
-/** The events that would have given these messages, told at once. */
+/** The events that would have led to these messages. */
 function eventsOf(messages: readonly Message[], { agent }: RunRecord): StreamEvent[] {
   const start: StreamEvent = { event: "run_start", data: { agent, model: "", attempt: 1 } };
   return [start, ...messages.flatMap(eventsOfMessage)];
 }
 
-/** The last event that a settled run would have had. */
+/** The last event of a settled run, from its record. */
 export function lastEventOf({ status, stop_reason = "end_turn", usage, error, details }: RunRecord) {
   if (error) return { event: "error", data: { ...error, usage } } as const;
   const data = { status: DoneStatus.parse(status), stop_reason, usage };

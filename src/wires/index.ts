@@ -1,5 +1,5 @@
-// The wires: protocols of stock front ends, spoken over the same threads as the native API. A wire is a fold of our events:
-// nothing of it is stored, and every route takes the same credentials, scopes, quotas and owners.
+// The wires: protocols of stock front ends, over the same threads as the native API. A wire is a fold of Skein's events:
+// it stores nothing, and its routes use the same credentials, scopes, quotas and owners.
 
 import { prefixOf, type WireName } from "../server/config/wire-names.ts";
 import { readJsonBodies } from "../server/http/json-body.ts";
@@ -9,11 +9,11 @@ import type { App } from "../server/http/validation.ts";
 
 interface Wire {
   routes(scope: App, services: RouteServices): void;
-  /** Routes outside of its prefix. */
+  /** Adds routes outside of its prefix. */
   otherRoutes?(app: App, services: RouteServices): void;
 }
 
-/** Each is loaded when it is needed. */
+/** Each wire is loaded when it is needed. */
 const WIRES: Readonly<Record<WireName, () => Promise<Wire>>> = {
   "ag-ui": async () => ({ routes: (await import("./ag-ui/index.ts")).aguiRoutes }),
   "ai-sdk": async () => ({ routes: (await import("./ai-sdk/index.ts")).aiSdkRoutes }),
@@ -26,7 +26,7 @@ const WIRES: Readonly<Record<WireName, () => Promise<Wire>>> = {
   },
 };
 
-/** Adds a wire to the server that it is given to. */
+/** Adds a wire to the server `app`. */
 export const addWire: AddWire = async (app, services, name) => {
   const wire = await WIRES[name]();
   await app.register(

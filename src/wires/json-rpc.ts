@@ -1,4 +1,4 @@
-// JSON-RPC 2.0 over HTTP, for the wires that speak it: one message in each request.
+// JSON-RPC 2.0 over HTTP, for the wires that use it: one message in each request.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -32,11 +32,11 @@ interface RpcErrorOptions {
   readonly status?: number;
 }
 
-/** A refusal with a code of the protocol itself, in place of the one that its `AppError` code has. */
+/** A refusal with a code of the protocol, which replaces the code derived from its `AppError` code. */
 export class RpcError extends AppError {
   readonly rpcCode: number;
   readonly data: unknown;
-  /** The HTTP status of the answer to a call. Default: 200. */
+  /** The HTTP status of the response to a call. Default: 200. */
   readonly status: number;
 
   constructor(rpcCode: number, message: string, { data, status = 200 }: RpcErrorOptions = {}) {
@@ -54,14 +54,14 @@ export const unknownMethod = (method: string, known: readonly string[], options:
     options,
   );
 
-/** Throws `RpcError` for what is no request and no notification. */
+/** Throws `RpcError` if the body is neither a request nor a notification. */
 export function readRequest(body: unknown): RpcRequest {
   const checked = check(RpcRequest, body);
   if ("value" in checked) return checked.value;
-  throw new RpcError(RPC.invalidRequest, `This is no JSON-RPC request: ${faultsIn(checked.faults)}.`);
+  throw new RpcError(RPC.invalidRequest, `Invalid JSON-RPC request: ${faultsIn(checked.faults)}.`);
 }
 
-/** The parameters of a call. Throws `RpcError`. */
+/** Returns the parameters of a call. Throws `RpcError` if they do not match the schema. */
 export function readParams<S extends z.ZodType>(schema: S, params: unknown): z.output<S> {
   const checked = check(schema, params ?? {});
   if ("value" in checked) return checked.value;
@@ -77,15 +77,15 @@ const faultsIn = (faults: readonly Parameters<typeof sentence>[0][]) =>
     .join(", ");
 
 export interface ErrorCodes {
-  /** Default: invalid parameters below status 500, else an internal error. */
+  /** Default: invalid parameters below status 500, otherwise an internal error. */
   readonly codes: Partial<Record<ErrorCode, number>>;
   /** The data of an error, besides its code and message. */
   readonly dataOf: (code: number, error: Error) => unknown;
 }
 
 /**
- * Answers with an error: as the answer to the call, with status 200; with its own status where nothing was read that names a
- * call, for 401 and for 403, and for what is no call.
+ * Sends an error as the response to a call, with status 200. It keeps its own status if no call was read, for 401 and
+ * 403, and for requests that are no calls.
  */
 export function rpcErrors({ codes, dataOf }: ErrorCodes) {
   return (error: Error, request: FastifyRequest, reply: FastifyReply) => {
@@ -113,7 +113,7 @@ export function rpcErrors({ codes, dataOf }: ErrorCodes) {
   };
 }
 
-/** The answer to one call of several: the others have answers of their own. */
+/** The error response to one call of several: the other calls have responses of their own. */
 export const rpcFailure = (id: RpcId, error: AppError) => ({
   jsonrpc: "2.0" as const,
   id,
@@ -123,7 +123,7 @@ export const rpcFailure = (id: RpcId, error: AppError) => ({
   },
 });
 
-/** Refusals of the whole request. */
+/** True for refusals of the whole request. */
 export const isBeforeCalls = (error: AppError) => BEFORE.has(error.code);
 
 const BEFORE: ReadonlySet<ErrorCode> = new Set([
@@ -137,10 +137,10 @@ const WithId = z.looseObject({ id: RpcId });
 
 const idIn = (body: unknown): RpcId | null => WithId.safeParse(body).data?.id ?? null;
 
-/** The answer to a call. */
+/** The response to a call. */
 export const rpcResult = (id: RpcId, result: object) => ({ jsonrpc: "2.0" as const, id, result });
 
-/** The same as JSON, of a result in parts. */
+/** The response to a call as JSON, with a result in parts. */
 export async function* rpcResultParts(
   id: RpcId,
   result: AsyncIterable<string>,

@@ -24,9 +24,7 @@ export function createFamilies(registry: Registry) {
       "model",
       "outcome",
     ]),
-    modelSeconds: histogram("model_call", "Duration of model calls, from request to end.", MODEL_SECONDS, [
-      "model",
-    ]),
+    modelSeconds: histogram("model_call", "Duration of model calls.", MODEL_SECONDS, ["model"]),
     modelFirstToken: histogram(
       "model_first_token",
       "From the request to a model to its first token.",

@@ -46,11 +46,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   gauge("run_slots", "Maximum runs that this process executes at a time.", () => readings.runs().slots);
   gauge("streams_open", "Open event streams.", () => readings.streams().open);
   gauge("streams_max", "Maximum open event streams (`limits.streams`).", () => readings.streams().most);
-  gauge(
-    "sandboxes_max",
-    "Maximum running sandboxes (`backends.docker.sandboxes`).",
-    () => readings.sandboxes,
-  );
+  gauge("sandboxes_max", "Maximum sandboxes (`backends.docker.sandboxes`).", () => readings.sandboxes);
   const waiting = sharedFor(FRESH_MS, readings.waiting);
   const oldest = async () => (await waiting()).oldestMs / 1000;
   gauge(

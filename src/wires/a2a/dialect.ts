@@ -1,5 +1,5 @@
-// A2A 0.2 and 0.3: the same tasks under older names and shapes. Requests are read as those of 1.0, and results are written in the
-// shapes that their clients know.
+// A2A 0.2 and 0.3: the same tasks under older names and shapes. Requests are converted to those of 1.0, and results to
+// the shapes that older clients know.
 
 import { z } from "zod";
 import { boundedList } from "../../lib/bounded-schemas.ts";
@@ -7,15 +7,15 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 
 /** A version of the protocol, as conversions to and from 1.0. */
 export interface Dialect {
-  /** The parameters as those of 1.0. */
+  /** Returns the parameters in the shape of 1.0. */
   readonly paramsOf: (params: unknown) => unknown;
-  /** A result, or one of a stream, as the client knows it. */
+  /** Returns a result, or an update of a stream, in the shape that the client knows. */
   readonly resultOf: (result: object) => object;
 }
 
 export const CURRENT: Dialect = { paramsOf: (params) => params, resultOf: (result) => result };
 
-/** Methods of 0.2 and 0.3, and what they are called in 1.0. */
+/** Methods of 0.2 and 0.3, with their names in 1.0. */
 const METHODS: Readonly<Record<string, string>> = {
   "message/send": "SendMessage",
   "message/stream": "SendStreamingMessage",
@@ -29,7 +29,7 @@ const METHODS: Readonly<Record<string, string>> = {
   "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
 };
 
-/** The method as 1.0 calls it, for a client that calls it otherwise. */
+/** Returns the method's name in 1.0 for an older name, otherwise undefined. */
 export const currentMethod = (method: string): string | undefined =>
   Object.hasOwn(METHODS, method) ? METHODS[method] : undefined;
 
@@ -52,7 +52,7 @@ const Sent = z.looseObject({
     .nullish(),
 });
 
-/** Leaves malformed parameters as they are: 1.0 refuses them. */
+/** Leaves malformed parameters unchanged: the checks of 1.0 refuse them. */
 function paramsOf(params: unknown): unknown {
   const sent = Sent.safeParse(params).data;
   if (!sent) return params;
@@ -102,7 +102,7 @@ interface Task {
   readonly artifacts?: readonly Artifact[];
   readonly history?: readonly Message[];
 }
-/** The results that the routes and folds of this wire make. */
+/** The results of this wire's routes and folds. */
 interface WireResult {
   readonly task?: Task;
   readonly statusUpdate?: { readonly status: Status };
@@ -110,7 +110,7 @@ interface WireResult {
 }
 
 function resultOf(result: object): object {
-  // Only this wire's own results come here.
+  // Only this wire's own results reach this function.
   const { task, statusUpdate, artifactUpdate } = result as WireResult;
   if (statusUpdate) {
     const { status } = statusUpdate;
@@ -130,7 +130,7 @@ const taskOf = (task: Task) => ({
   ...(task.history ? { history: task.history.map(messageOf) } : {}),
 });
 
-/** After these a stream of 0.3 ends. */
+/** After one of these states, a stream of 0.3 ends. */
 const LAST: ReadonlySet<string> = new Set(
   ["COMPLETED", "CANCELED", "FAILED", "INPUT_REQUIRED"].map((state) => `TASK_STATE_${state}`),
 );

@@ -1,4 +1,4 @@
-// A2A's own error codes. Each tells its reason as `ErrorInfo` of the standard as well.
+// A2A's own error codes. Each error has its reason as `ErrorInfo` too, as the standard requires.
 
 import { RPC, RpcError, rpcErrors } from "../json-rpc.ts";
 

@@ -21,7 +21,7 @@ export interface Artifact {
   readonly parts: readonly Part[];
 }
 
-/** Which task something belongs to. */
+/** The task to which something belongs. */
 export interface TaskRef {
   readonly taskId: string;
   readonly contextId: string;
@@ -42,7 +42,7 @@ export const agentMessage = (ref: TaskRef, messageId: string, parts: readonly Pa
 
 export const failure = (ref: TaskRef, text: string) => agentMessage(ref, `${ref.taskId}.end`, [{ text }]);
 
-/** What the task asks: in words for a person, as data for a program. */
+/** The open questions of a task: as text for a person, and as data for a program. */
 export const question = (ref: TaskRef, open: readonly Interrupt[]) =>
   agentMessage(ref, `${ref.taskId}.${open[0]?.id ?? ""}`, [
     { text: open.map(wordsOf).join("\n\n") },
@@ -54,7 +54,7 @@ const wordsOf = ({ kind, prompt, options = [] }: Interrupt) =>
 
 export const artifactOf = (artifactId: string, text: string): Artifact => ({ artifactId, parts: [{ text }] });
 
-/** What a task's messages are in its history and among its artifacts. */
+/** Returns the messages and the artifacts of a task's history. */
 export function told(ref: TaskRef, messages: readonly Message[]) {
   const history: TaskMessage[] = [];
   const artifacts: Artifact[] = [];

@@ -1,4 +1,4 @@
-// A2A over JSON-RPC, 1.0 and older: agents for other agents. docs/reference/wires/a2a.md has the lines that connect one.
+// A2A over JSON-RPC, 1.0 and older: agents for other agents. docs/reference/wires/a2a.md shows how to connect one.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -57,7 +57,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
     async (request, reply) => {
       const { id, method: called, params: sent } = readRequest(request.body);
       if (id === undefined)
-        throw new RpcError(RPC.invalidRequest, "A request needs an `id`; notifications are not taken.");
+        throw new RpcError(RPC.invalidRequest, "The request has no `id`. Notifications are not supported.");
       const older = currentMethod(called);
       const method = older ?? called;
       const dialect = older === undefined ? CURRENT : OLDER;
@@ -68,7 +68,7 @@ export function a2aRoutes(app: App, services: RouteServices): void {
   );
 }
 
-/** The card of the agent that handles what names none, where the standard looks for the card of a server. */
+/** The card of the default agent, at the path where the standard looks for a server's card. */
 export function a2aServerCard(app: App, services: RouteServices): void {
   for (const card of [SERVER_CARD, OLD_SERVER_CARD])
     app.get(
@@ -89,11 +89,11 @@ function agentNamed({ agents }: Pick<RouteServices, "agents">, name: string) {
   throw new AppError("not_found", `There is no agent \`${name}\`. Use one of: ${names}.`);
 }
 
-/** Throws `RpcError` for a method of 1.0 from a client that does not say that it speaks it. */
+/** Throws `RpcError` for a method of 1.0 if the client does not declare version 1.0. */
 function checkVersion(version: unknown): void {
   if (typeof version === "string" && /^1(\.\d+)*$/.test(version)) return;
   throw new RpcError(
     A2A.version,
-    "This method belongs to A2A 1.0: send the header `A2A-Version: 1.0`. Version 0.3 has `message/send`.",
+    "This method belongs to A2A 1.0. Send the header `A2A-Version: 1.0`, or use `message/send` of version 0.3.",
   );
 }

@@ -1,4 +1,4 @@
-// What A2A clients send: messages of parts, and answers in them.
+// Input of A2A clients: messages of parts, and the answers in them.
 
 import { z } from "zod";
 import { type Content, Part } from "../../agent/core/message.ts";
@@ -54,18 +54,21 @@ export const ListParams = z.looseObject({
   includeArtifacts: z.boolean().optional(),
 });
 
-/** Throws `RpcError` for what cannot be done, where leaving it out would change the meaning. */
+/** Throws `RpcError` for unsupported options that would change the meaning of the request. */
 export function refuseUnsupported({ configuration }: SendParams): void {
   const { taskPushNotificationConfig: push, acceptedOutputModes: modes = [] } = configuration ?? {};
   if (push !== undefined && push !== null) throw noPush();
   if (modes.length > 0 && !modes.some((mode) => mode === "*/*" || mode.startsWith("text/")))
-    throw new RpcError(A2A.contentType, "acceptedOutputModes: agents answer in `text/plain` only.");
+    throw new RpcError(
+      A2A.contentType,
+      "acceptedOutputModes: must include `text/plain`, the only type in which agents answer.",
+    );
 }
 
 export const noPush = () =>
-  new RpcError(A2A.push, "Push notifications are not sent. Use SubscribeToTask or GetTask.");
+  new RpcError(A2A.push, "Push notifications are not supported. Use SubscribeToTask or GetTask.");
 
-/** What a message says. Throws `RpcError` for a URL: the server fetches nothing. */
+/** Returns the content of a message. Throws `RpcError` for a part with a URL: the server fetches nothing. */
 export function contentOf({ parts }: SentMessage): Content {
   const content = parts.map(partOf);
   const [first] = content;
@@ -84,7 +87,7 @@ function partOf({
   if (url !== undefined)
     throw new RpcError(
       A2A.contentType,
-      "Parts with a `url` are not taken: the server fetches nothing. Send `raw`.",
+      "Parts with a `url` are not supported, because the server fetches nothing. Send the data as `raw`.",
     );
   if (raw !== undefined) {
     const isImage = /^image\/(png|jpeg|gif|webp)$/.test(mediaType);
@@ -97,7 +100,7 @@ function partOf({
     );
   }
   if (data !== undefined) return { type: "text", text: JSON.stringify(data) };
-  throw new RpcError(RPC.invalidParams, "message.parts: a part has `text`, `raw` or `data`.");
+  throw new RpcError(RPC.invalidParams, "message.parts: each part must have `text`, `raw` or `data`.");
 }
 
 const OneAnswer = z.looseObject({
@@ -109,7 +112,7 @@ const OneAnswer = z.looseObject({
 });
 const Data = OneAnswer.extend({ answers: boundedList(OneAnswer, 1000).optional() });
 
-/** The answers in a message to a task that waits: as data for each question, else in words for the first one. */
+/** Returns the answers in a message to a waiting task: data for each question, otherwise text for the first question. */
 export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): Answer[] {
   const [first] = open;
   if (!first) return [];
@@ -126,7 +129,7 @@ export function answersIn({ parts }: SentMessage, open: readonly Interrupt[]): A
     if (answers.length > 0) return answers;
     throw new RpcError(
       RPC.invalidParams,
-      "message.parts: the data answers nothing that is open. Send {approved}, {answer} or {answers: [{id, …}]}.",
+      "message.parts: the data answers no open question. Send {approved}, {answer} or {answers: [{id, …}]}.",
     );
   }
   const text = parts.flatMap((part) => part.text ?? []).join("\n");

@@ -1,4 +1,4 @@
-// What the methods of A2A do.
+// The methods of A2A.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
@@ -50,7 +50,7 @@ import { project } from "./table.ts";
 const METHODS = [
   ...["SendMessage", "SendStreamingMessage", "GetTask", "ListTasks", "CancelTask", "SubscribeToTask"],
 ];
-/** How long a cancelled task may take to end before it is reported as it is. */
+/** Maximum time for a cancelled task to end before its current state is reported, in ms. */
 const CANCEL_MS = 5_000;
 const PAGE = 50;
 
@@ -67,7 +67,7 @@ export interface Call {
   readonly dialect: Dialect;
 }
 
-/** `method` is one of 1.0. */
+/** `method` is the name of 1.0. */
 export async function answer(wire: MethodServices, method: string, call: Call): Promise<undefined> {
   switch (method) {
     case "SendMessage":
@@ -83,7 +83,7 @@ export async function answer(wire: MethodServices, method: string, call: Call): 
     case "SubscribeToTask":
       return subscribe(wire, call);
     case "GetExtendedAgentCard":
-      throw new RpcError(A2A.unsupported, "There is no extended card: the public one says all.");
+      throw new RpcError(A2A.unsupported, "There is no extended card. The public card is complete.");
     default:
       if (method.endsWith("PushNotificationConfig") || method.endsWith("PushNotificationConfigs"))
         throw noPush();
@@ -91,7 +91,7 @@ export async function answer(wire: MethodServices, method: string, call: Call): 
   }
 }
 
-/** A run of a task, and who reads it. */
+/** A run of a task, and its reader. */
 interface Reading {
   readonly owner: Owner;
   readonly from: RunRecord;
@@ -103,7 +103,7 @@ interface Sent {
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
-/** The message begins a task, or answers one that waits. */
+/** Starts a task with the message, or answers a waiting task. */
 async function sent(
   { services: { runs, stores } }: MethodServices,
   { agent, request }: Call,
@@ -179,7 +179,7 @@ async function subscribe(
   const owner = ownerOf(request);
   const task = await findTask(services.stores, owner, readParams(TaskParams, params).id, agent);
   if (hasEnded(task) || task.state === "INPUT_REQUIRED")
-    throw new RpcError(A2A.unsupported, "The task is not at work: nothing follows. Use GetTask.");
+    throw new RpcError(A2A.unsupported, "The task is not active, so it has no further updates. Use GetTask.");
   const now = task.runs.at(-1) ?? task.first;
   const before = { ...task, runs: task.runs.slice(0, -1) };
   const begin = await shownTask(services.stores, owner, before, {
@@ -206,7 +206,7 @@ async function cancelTask({ services: { runs, stores } }: MethodServices, { para
   const owner = ownerOf(request);
   const { id } = readParams(TaskParams, params);
   const task = await findTask(stores, owner, id, agent);
-  if (hasEnded(task)) throw new RpcError(A2A.notCancelable, "The task has ended.");
+  if (hasEnded(task)) throw new RpcError(A2A.notCancelable, "The task has already ended.");
   const ended = await endRun(runs, keyOf(owner, task.runs.at(-1) ?? task.first), "cancel");
   await settledRun(runs, keyOf(owner, ended), AbortSignal.timeout(CANCEL_MS));
   return shownTask(stores, owner, await findTask(stores, owner, id, agent), {
@@ -237,11 +237,11 @@ async function listTasks(wire: MethodServices, call: Call) {
   return sendParts(wire, call, { parts: objectOf(tenant, { name: "tasks", lists, restOf: () => rest }) });
 }
 
-/** Throws `RpcError`. */
+/** Throws `RpcError` for an invalid token. */
 function offsetOf(pageToken: string | null | undefined): number {
   const offset = pageToken ? Number(pageToken) : 0;
   if (Number.isInteger(offset) && offset >= 0) return offset;
-  throw new RpcError(RPC.invalidParams, "pageToken: this is not the token of a page.");
+  throw new RpcError(RPC.invalidParams, "pageToken: must be the `nextPageToken` of an earlier response.");
 }
 
 function filterOf({ status, statusTimestampAfter }: z.infer<typeof ListParams>): (task: TaskNow) => boolean {
@@ -253,7 +253,7 @@ function filterOf({ status, statusTimestampAfter }: z.infer<typeof ListParams>):
   };
 }
 
-/** Each task is read once the client has taken those before it. */
+/** Each task is read once the client has taken the tasks before it. */
 async function* textsOf(
   page: readonly TaskNow[],
   { tenant }: Owner,
@@ -292,16 +292,19 @@ function framesOf({ services: { stores } }: MethodServices, { owner, from }: Rea
   return foldedFrames(stores, { owner, from, fold, unit: "turn", messages });
 }
 
-/** Throws `RpcError` for a task that waits for no answer. */
+/** Throws `RpcError` if the task waits for no answer. */
 function checkAnswered(task: TaskNow, contextId: string | null | undefined): void {
   if (contextId && threadIdOf(contextId) !== task.first.thread_id)
     throw new RpcError(RPC.invalidParams, "message.contextId: the task belongs to another context.");
   if (hasEnded(task))
-    throw new RpcError(A2A.unsupported, "The task has ended: send a message to its context.");
+    throw new RpcError(
+      A2A.unsupported,
+      "The task has already ended. Send a message to its context without `taskId`.",
+    );
   if (task.state !== "INPUT_REQUIRED")
     throw new RpcError(
       A2A.unsupported,
-      "The task is at work and asks nothing: wait for it with SubscribeToTask.",
+      "The task is active and has no open question. Follow it with SubscribeToTask.",
     );
 }
 

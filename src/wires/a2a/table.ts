@@ -17,18 +17,18 @@ import {
 } from "./history.ts";
 
 export interface ProjectOptions {
-  /** Of the client's request. */
+  /** Id of the client's request. */
   readonly id: RpcId;
   readonly ref: TaskRef;
-  /** What the stream begins with: the task before its newest run. Default: the task as it is submitted. */
+  /** First result of the stream: the task before its newest run. Default: the task as submitted. */
   readonly begin?: object;
-  /** A result in the shape that the client knows. Default: that of 1.0. */
+  /** Converts a result to the shape that the client knows. Default: the shape of 1.0. */
   readonly resultOf?: (result: object) => object;
 }
 
-/** The updates of a stream, as answers to the request. */
+/** The updates of a stream, as responses to the request. */
 export function project({ id, ref, begin, resultOf = (result) => result }: ProjectOptions): Fold {
-  /** The message that is being written. */
+  /** The message in progress. */
   let open: { readonly id: string; hasText: boolean } | undefined;
   let at = "";
 
@@ -44,7 +44,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     if (open) open.hasText = true;
     return artifact(text, { append, lastChunk: false });
   };
-  /** Ends the message: what it said is kept, or taken back. */
+  /** Ends the message, and keeps or takes back its text. */
   const close = ({ keeps }: { keeps: boolean }) => {
     const frames = open?.hasText ? artifact("", { append: keeps, lastChunk: true }) : [];
     open = undefined;
@@ -66,7 +66,7 @@ export function project({ id, ref, begin, resultOf = (result) => result }: Proje
     stepEnd: ({ failed }) => (failed ? close({ keeps: false }) : []),
     assistant({ id, content, incomplete }, isStreamed) {
       if (isStreamed || incomplete === undefined) return close({ keeps: true });
-      // An answer that was cut off: it was taken back, and the thread keeps it.
+      // An answer that was cut off: its text was taken back, but the thread keeps it.
       open = { id, hasText: false };
       return [...say(content), ...close({ keeps: true })];
     },

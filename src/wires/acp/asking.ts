@@ -1,4 +1,5 @@
-// Puts the questions of a run to the editor's user. A question that the editor cannot show is sent as text, and the next prompt answers it.
+// Asks the editor's user the questions of a run. A question that the editor cannot show is sent as text, and the next
+// prompt answers it.
 
 import type {
   AgentContext,
@@ -10,7 +11,7 @@ import type {
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { shownCall } from "./tool-call.ts";
 
-/** `cancelled`: the user stops the turn. `words`: the editor cannot ask this. */
+/** `cancelled`: the user stops the turn. `words`: the editor cannot show this question. */
 export type AskResult = Answer | "cancelled" | "words";
 
 export interface Asking {
@@ -75,14 +76,14 @@ async function choice(interrupt: Interrupt, asking: Asking): Promise<AskResult> 
   return message === undefined ? { id, decision: "deny" } : { id, decision: "respond", message };
 }
 
-/** The option that the user selects; `undefined` when the user stops the turn. */
+/** Returns the option that the user selects; undefined if the user stops the turn. */
 async function selected(
   interrupt: Interrupt,
   options: readonly PermissionOption[],
   { editor, sessionId, signal }: Asking,
 ): Promise<string | undefined> {
   const { call_id, name, args, prompt, asked_by } = interrupt;
-  // A subagent's call is not on the screen: it gets a place of its own.
+  // The editor does not show a subagent's call, so the question gets an entry of its own.
   const call = shownCall({ id: asked_by ? interrupt.id : call_id, name, args });
   const title = asked_by ? `${asked_by.name} asks: ${prompt}` : prompt;
   const request: RequestPermissionRequest = {
@@ -121,7 +122,7 @@ async function elicitation(interrupt: Interrupt, { editor, sessionId, signal }: 
   return { id, decision: "respond", message: Array.isArray(given) ? given.join(", ") : String(given) };
 }
 
-/** The response's type is open: another `action` may bring anything. */
+/** The response's type is open: another `action` may have any content. */
 const contentIn = ({ content }: Readonly<Record<string, unknown>>) =>
   (typeof content === "object" && content !== null ? content : {}) as { answer?: unknown };
 

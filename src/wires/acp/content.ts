@@ -1,20 +1,20 @@
-// Content of messages, in ACP's blocks and in ours.
+// Converts the content of messages between ACP's blocks and Skein's parts.
 
 import { type ContentBlock, type EmbeddedResource, RequestError } from "@agentclientprotocol/sdk";
 import { type Content, ImagePart, type Part } from "../../agent/core/message.ts";
 
-/** What the user said, with what the editor adds to it. Throws `-32602` for what cannot be sent to an agent. */
+/** Converts a prompt, with the resources that the editor adds. Throws `-32602` for unsupported or empty content. */
 export function contentOf(prompt: readonly ContentBlock[]): Content {
   const parts: Part[] = [];
   for (const block of prompt) {
     const part = partOf(block);
     const last = parts.at(-1);
-    // Adjacent texts are one: editors cut a sentence at each file that it mentions.
+    // Adjacent texts become one: editors cut a sentence at each file that it mentions.
     if (part.type === "text" && last?.type === "text") parts[parts.length - 1] = joined(last.text, part.text);
     else if (part.type !== "text" || part.text !== "") parts.push(part);
   }
   const [first] = parts;
-  if (!first) throw refused("The prompt is empty: it must have a text, an image or a resource.");
+  if (!first) throw refused("The prompt is empty. It must have a text, an image or a resource.");
   return parts.length === 1 && first.type === "text" ? first.text : parts;
 }
 
@@ -38,7 +38,7 @@ function partOf(block: ContentBlock): Part {
     case "resource":
       return resourceOf(block.resource);
     case "audio":
-      throw refused("Audio is not supported: send text, images or resources.");
+      throw refused("Audio is not supported. Send text, images or resources.");
   }
 }
 

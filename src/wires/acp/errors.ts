@@ -1,4 +1,4 @@
-// Failures as JSON-RPC errors. What an editor shows is `message`.
+// Failures as JSON-RPC errors. Editors show the `message`.
 
 import { RequestError } from "@agentclientprotocol/sdk";
 import { messageOf } from "../../agent/core/errors.ts";
@@ -8,7 +8,10 @@ const INVALID_PARAMS = -32602;
 const INTERNAL = -32603;
 const AUTH_REQUIRED = -32000;
 
-/** Turns an error of the server at `url` into one that an editor shows. A refusal keeps its words, and `data` has its code and status. */
+/**
+ * Converts an error of the server at `url` to one that an editor shows. A refusal keeps its message; `data` has its code
+ * and status.
+ */
 export function requestErrorOf(error: unknown, url: string): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof ConnectionLost) return new RequestError(INTERNAL, `${url}: ${error.message}`);
@@ -21,5 +24,5 @@ export function requestErrorOf(error: unknown, url: string): RequestError {
   return new RequestError(status === 400 ? INVALID_PARAMS : INTERNAL, message, { code, status });
 }
 
-/** Of a run that has failed. */
+/** The error of a run that failed. */
 export const runError = (code: string, message: string) => new RequestError(INTERNAL, message, { code });

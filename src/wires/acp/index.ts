@@ -1,5 +1,5 @@
-// `skein acp`: an agent of a running server for editors that speak the Agent Client Protocol, over stdin and stdout. Nothing
-// but frames is written to stdout. Ends with stdin; runs in progress continue at the server.
+// `skein acp`: connects editors that speak the Agent Client Protocol to an agent of a running server, over stdin and
+// stdout. Writes only frames to stdout. Ends when stdin closes; runs in progress continue at the server.
 
 import { Readable, Writable } from "node:stream";
 import {
@@ -63,7 +63,7 @@ export async function acp(options: Omit<SessionsOptions, "signal" | "log">): Pro
   return 0;
 }
 
-/** Wraps handlers so that they fail in the protocol's own shape, with the words of the server at `url`. */
+/** Wraps handlers so that their errors have the protocol's shape and the messages of the server at `url`. */
 const failingInWords =
   (url: string) =>
   <C, R>(handler: (context: C) => R | Promise<R>) =>

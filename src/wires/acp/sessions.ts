@@ -32,39 +32,39 @@ import { runTurn, type Start } from "./turn.ts";
 export interface SessionsOptions {
   readonly url: string;
   readonly key: string | undefined;
-  /** Default: the thread's own agent, else the server's default. */
+  /** Default: the thread's own agent, otherwise the server's default. */
   readonly agent: string | undefined;
-  /** Aborts when the editor has gone. */
+  /** Aborts when the editor has disconnected. */
   readonly signal: AbortSignal;
   readonly log: (message: string) => void;
 }
 
-/** An editor keeps a few sessions; the oldest of more is forgotten and must be loaded again. */
+/** Maximum sessions of an editor. Beyond it, the oldest is forgotten and must be loaded again. */
 const MOST_SESSIONS = 1000;
 const SESSIONS_A_PAGE = 100;
 
 interface Session {
   readonly cwd: string;
   readonly contextWindow: number;
-  /** The thread is created with the first prompt: an editor opens sessions that stay unused. */
+  /** The first prompt creates the thread, because editors open sessions that stay unused. */
   readonly isNew: boolean;
-  /** What the user has not been told yet. */
+  /** A notice that the user has not seen yet. */
   readonly notice?: string | undefined;
 }
 
-/** The editor that a request came from. */
+/** The editor that sent a request. */
 interface Editor {
   readonly editor: AgentContext;
   readonly capabilities: ClientCapabilities;
 }
 
-/** Each function throws `RequestError`, or what the server refuses. */
+/** Each function throws `RequestError`, or the server's refusal. */
 export function createSessions(options: SessionsOptions) {
   const { url, key, agent, log } = options;
   const server = { baseUrl: url, headers: omitUndefined({ authorization: key && `Bearer ${key}` }) };
   const { threads, agents } = createClient(server);
   const known = new Map<string, Session>();
-  /** The prompts in progress. */
+  /** The prompts in progress, by session. */
   const stops = new Map<string, AbortController>();
 
   const keep = (id: string, session: Session) => {
@@ -74,7 +74,9 @@ export function createSessions(options: SessionsOptions) {
     if (known.size > MOST_SESSIONS && oldest !== undefined) known.delete(oldest);
   };
 
-  /** Also the first that is asked of the server: it fails here if it is not there, or refuses the key or the agent. */
+  /**
+   * Also the first request to the server: it fails here if the server is unreachable, or refuses the key or the agent.
+   */
   const contextWindowOf = async (name: string | undefined): Promise<number> => {
     if (name !== undefined) return (await agents.get(name)).context_window;
     return (await agents.list()).find(({ default: isDefault }) => isDefault)?.context_window ?? 0;
@@ -83,12 +85,12 @@ export function createSessions(options: SessionsOptions) {
   const noticeOf = (servers: readonly McpServer[]): string | undefined => {
     if (servers.length === 0) return undefined;
     const names = servers.map(({ name }) => name).join(", ");
-    const notice = `The agent has its own tools: MCP servers of the editor are not used (${names}).`;
+    const notice = `The agent uses its own tools and ignores the editor's MCP servers (${names}).`;
     log(notice);
     return notice;
   };
 
-  /** The title that its first run will give it. */
+  /** Creates the thread. Returns the title that its first run will give it. */
   const create = async (id: string, { cwd }: Session, content: Content): Promise<string | undefined> => {
     await threads.create({ id, metadata: { cwd } });
     return titleFrom([userMessage(content)]);
@@ -168,7 +170,7 @@ const tellNotice = async (id: string, session: Session, from: Editor) => {
   await shower(id, from)({ sessionUpdate: "notice", severity: "info", title: session.notice });
 };
 
-/** A thread that began elsewhere has no folder: it is listed for each. */
+/** A thread that another client created has no folder, so it is listed for every folder. */
 async function listSessions(
   threads: Client["threads"],
   agent: string | undefined,
@@ -190,7 +192,7 @@ async function listSessions(
   };
 }
 
-/** The server, and what its editor wants of it. */
+/** The server, and the options of its editor. */
 interface Link extends SessionsOptions {
   readonly server: ClientOptions;
 }
@@ -198,7 +200,7 @@ interface Link extends SessionsOptions {
 /** A prompt in progress. */
 interface Prompted {
   readonly session: Session;
-  /** That its first run will give it. */
+  /** The title that its first run will give it. */
   readonly title: string | undefined;
   readonly from: Editor;
   readonly stopped: AbortSignal;
@@ -256,5 +258,5 @@ async function turn(
   );
 }
 
-/** The editor has cancelled the request, as opposed to having gone. */
+/** True if the editor cancelled the request, and did not disconnect. */
 const isCancelled = (reason: unknown) => reason instanceof RequestError && reason.code === -32800;

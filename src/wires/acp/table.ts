@@ -12,27 +12,27 @@ import { kindOf, shownCall, shownResult } from "./tool-call.ts";
 export interface ProjectOptions {
   /** The agent's context window, in tokens. */
   readonly contextWindow: number;
-  /** Whether the editor shows notices, and compactions. It must not be sent what it does not. */
+  /** Whether the editor shows notices and compactions. Other editors must not receive them. */
   readonly shows: { readonly notices: boolean; readonly compaction: boolean };
 }
 
 /** Called with each event of a turn, in order. */
 export interface Fold {
   updatesOf(event: StreamEvent): readonly SessionUpdate[];
-  /** Ends the calls that are still shown as open: the turn ended without them. */
+  /** Ends the calls that are still shown as open, because the turn ended without their results. */
   closing(): SessionUpdate[];
 }
 
-/** Characters of a running tool's output that are shown, its newest. */
+/** Maximum characters of a running tool's output to show; the most recent ones are kept. */
 const SHOWN_OUTPUT = 4_000;
 
 export function project({ contextWindow, shows }: ProjectOptions): Fold {
   let messageId = "";
   let hasPlan = false;
   let compactions = 0;
-  /** Calls that are shown and have no result, with the output so far. */
+  /** Shown calls without a result, with their output so far. */
   const open = new Map<string, string>();
-  /** Those that the message in progress has begun. */
+  /** Calls that the message in progress has started. */
   let begun: string[] = [];
 
   const ended = (ids: readonly string[]): SessionUpdate[] =>
@@ -62,7 +62,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
     },
     stepEnd({ failed, usage }) {
       if (failed) {
-        // What the message said stays on the screen; the calls that it began are closed.
+        // The text of the message stays on the screen; its calls are closed.
         const updates = ended(begun);
         begun = [];
         return updates;
@@ -79,7 +79,7 @@ export function project({ contextWindow, shows }: ProjectOptions): Fold {
         return { sessionUpdate: "tool_call", status: "pending", ...shownCall(call) };
       });
     },
-    // What began the turn is on the editor's screen; what was said into it from elsewhere is not.
+    // The editor shows the message that started the turn. Steering messages from other clients are shown here.
     user: (message, isSteering) => (isSteering ? said(message) : []),
     result(message) {
       open.delete(message.tool_call_id);

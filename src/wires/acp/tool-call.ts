@@ -20,17 +20,17 @@ export const kindOf = (name: string): ToolKind => KINDS[name] ?? "other";
 
 const LONGEST_TITLE = 120;
 
-/** The arguments that say most of a call. */
+/** The arguments that describe a call best. */
 const TELLING = ["command", "path", "pattern", "url", "query"];
 
-/** The tool and what it is about, in one line. */
+/** The tool and its main argument, in one line. */
 export function titleOf(name: string, args: Readonly<Record<string, unknown>>): string {
   const telling = TELLING.map((key) => args[key]).find((value) => typeof value === "string");
   const title = (telling === undefined ? name : `${name} ${telling}`).replaceAll(/\s+/g, " ");
   return title.length > LONGEST_TITLE ? `${firstChars(title, LONGEST_TITLE)}…` : title;
 }
 
-/** Everything that is known of a call before it runs. */
+/** A call as shown before it runs. */
 export function shownCall({ id, name, args }: Pick<WrittenCall, "id" | "name" | "args">): ToolCall {
   return {
     toolCallId: id,
@@ -42,12 +42,12 @@ export function shownCall({ id, name, args }: Pick<WrittenCall, "id" | "name" | 
   };
 }
 
-/** ACP takes absolute paths only. */
+/** ACP accepts absolute paths only. */
 function locationsOf({ path }: Readonly<Record<string, unknown>>): Pick<ToolCall, "locations"> {
   return typeof path === "string" && path.startsWith("/") ? { locations: [{ path }] } : {};
 }
 
-/** What a call would change in a file. */
+/** The change that a call would make to a file, as a diff. */
 function changeOf(
   name: string,
   { path, content, old_text, new_text }: Readonly<Record<string, unknown>>,
@@ -60,7 +60,7 @@ function changeOf(
   return {};
 }
 
-/** How a call ended. A change that was made stays shown as such. */
+/** The end of a call. The diff of a change stays on the screen. */
 export function shownResult({
   tool_call_id,
   name,

@@ -1,4 +1,4 @@
-// One prompt: a run and all that resume it, shown in the editor as they go. The user may stop it at any time.
+// One prompt: a run and all runs that resume it, shown in the editor as they progress. The user may stop it at any time.
 
 import type { SessionUpdate, StopReason } from "@agentclientprotocol/sdk";
 import type { Answer, Client, FollowOptions, Interrupt, StreamEvent } from "../../client/client.ts";
@@ -17,13 +17,13 @@ export interface TurnOptions {
   readonly sayQuestion: (interrupt: Interrupt) => Promise<void>;
   /** Aborts when the user stops the turn. */
   readonly stopped: AbortSignal;
-  /** Aborts when the editor has gone. */
+  /** Aborts when the editor has disconnected. */
   readonly signal: AbortSignal;
 }
 
 export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
 
-/** Throws what the run fails with, unless the user has stopped it: that is no failure. */
+/** Throws the failure of the run, unless the user has stopped it. */
 export async function runTurn(options: TurnOptions, start: Start): Promise<StopReason> {
   const { client, thread, fold, show, stopped, sayQuestion } = options;
   let isWaiting = false;
@@ -58,7 +58,7 @@ interface Followed {
   readonly end: End | undefined;
 }
 
-/** Shows a run to its end. When the user stops the turn, the run is cancelled and followed on, to its end. */
+/** Shows a run until it ends. If the user stops the turn, cancels the run and continues to show it until its end. */
 async function followRun(
   { client, thread, fold, show, stopped, signal }: TurnOptions,
   start: Start,
@@ -68,7 +68,7 @@ async function followRun(
   let runId: string | undefined;
   let end: End | undefined;
   const stop = () => {
-    // A run that cannot be reached is left; one that has ended meanwhile needs no stop.
+    // An unreachable run is left alone; a run that has ended meanwhile needs no stop.
     if (runId !== undefined) client.stop(thread, runId).catch(() => leaving.abort());
   };
   stopped.addEventListener("abort", stop);
@@ -91,7 +91,7 @@ async function followRun(
   return { runId, end };
 }
 
-/** In the order in which they were asked. What the editor cannot ask has no answer. */
+/** Asks the interrupts in order, and returns the answers. Interrupts that the editor cannot show are left out. */
 async function answersTo(
   { ask, show }: TurnOptions,
   asked: readonly Interrupt[],
@@ -99,7 +99,7 @@ async function answersTo(
   const answers: Answer[] = [];
   for (const interrupt of asked) {
     const answer = await ask(interrupt);
-    // The place that a subagent's call got on the screen; the call itself continues out of sight.
+    // Updates the entry of a subagent's question; the call itself continues unseen.
     if (interrupt.asked_by && answer !== "words") {
       const isAllowed = answer !== "cancelled" && answer.decision !== "deny";
       const status = isAllowed ? "completed" : "failed";

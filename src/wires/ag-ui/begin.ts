@@ -1,4 +1,4 @@
-// What an input begins: a run for the user's newest message, or one that continues with the answers.
+// Starts a run from an input: for the user's newest message, or to continue with the answers.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -18,7 +18,7 @@ import { type Before, beforeRun } from "./frames.ts";
 import { answersIn, clientTools, contentOf, openingOf, type RunAgentInput } from "./input.ts";
 import { asksInWords } from "./older-clients.ts";
 
-/** To which agent an input is sent, on which thread. */
+/** The agent and the thread of an input. */
 export interface InputPlace {
   readonly thread_id: string;
   readonly agent: string;
@@ -27,14 +27,14 @@ export interface InputPlace {
 }
 
 export interface PreparedTurn {
-  /** Starts the run, or finds it. Gets the id of the stream's place. */
+  /** Starts the run, or finds it. `stream` is the id of the stream's place. */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly before: Before;
 }
 
 /**
- * Checks the input and starts nothing yet. Throws `invalid_request` when there is nothing new in it, and
- * `interrupt_closed` when its answers are to no open question.
+ * Checks the input and returns a function that starts its run. Throws `invalid_request` if the input has no new message,
+ * and `interrupt_closed` if its answers match no open question.
  */
 export async function beginning(
   { runs, stores, refusesSystemMessages = false }: RouteServices,
@@ -60,11 +60,11 @@ export async function beginning(
   return { start: begun.start, before: await beforeOf(begun, body) };
 }
 
-/** The thread as it is when the run begins. */
+/** The thread at the start of the run. */
 async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput): Promise<Before> {
   const [messages, state] = await Promise.all([thread.messages(), thread.state()]);
   const cut = replaces === undefined ? -1 : messages.findIndex(({ id }) => id === replaces);
-  // The client's own record of a result gives way to the thread's.
+  // The thread's own result replaces the client's record of it.
   const open = as === "answers" ? await thread.open() : [];
   const showsMessages = body.messages.some(
     ({ role, toolCallId }) => role === "tool" && open.some(({ call_id }) => call_id === toolCallId),
@@ -72,13 +72,13 @@ async function beforeOf({ as, thread, replaces }: Beginning, body: RunAgentInput
   return { messages: cut < 0 ? messages : messages.slice(0, cut), state, showsMessages };
 }
 
-/** Whether the newest thing in the input is an answer, and no message of the user. */
+/** True if the newest part of the input is an answer, and not a message of the user. */
 function isAnswer({ resume, messages }: RunAgentInput): boolean {
   if (resume && resume.length > 0) return true;
   return messages.findLast(({ role }) => role === "user" || role === "tool")?.role === "tool";
 }
 
-/** The user's newest message begins a run, takes the place of an earlier one, or is a repeat. */
+/** The user's newest message starts a run, replaces an earlier message, or repeats a request. */
 async function saidIn(
   body: RunAgentInput,
   thread: FoundThread,
@@ -96,7 +96,10 @@ async function saidIn(
   return { input: [...opening, message], place, idempotency_key: keyOfMessage(message, known) };
 }
 
-/** The user's newest message, and what it is to the thread. Throws `invalid_request` when there is nothing new. */
+/**
+ * Returns the user's newest message, and its place in the thread. Throws `invalid_request` if the input has no new
+ * message.
+ */
 function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], isBusy: boolean) {
   const at = sent.findLastIndex(({ role }) => role === "user");
   const newest = sent[at];
@@ -109,7 +112,7 @@ function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], 
   if (place.as === "replacement" && place.of === message.id && isAnswered)
     throw new AppError(
       "invalid_request",
-      "messages: there is nothing new. Add a message; or leave out the last answer, to get another one.",
+      "messages: the last message already has an answer. Add a message, or remove the last answer to get another one.",
     );
   return { message, place };
 }

@@ -1,4 +1,4 @@
-// Refusals of AG-UI's routes, as CopilotKit's runtime words them.
+// Refusals of AG-UI's routes, in the shape of CopilotKit's runtime.
 
 import type { WireErrors } from "../refusals.ts";
 

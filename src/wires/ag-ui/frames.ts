@@ -1,4 +1,4 @@
-// What a client reads: the events of a run on top of the thread as it was before the run, or a thread without an active run.
+// Frames for a client: the events of a run after the thread before the run, or a thread without an active run.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -13,7 +13,7 @@ import type { Frames } from "../../server/http/sse.ts";
 import { foldedFrames } from "../fold.ts";
 import { idleFrames, type ProjectOptions, project, type Reader } from "./table.ts";
 
-/** The thread before a run, and whether the client is still to be shown its messages. */
+/** The thread before a run, and whether the client needs its messages. */
 export type Before = Omit<ProjectOptions, keyof Reader>;
 
 /** The run's events, as this client reads them. */
@@ -24,7 +24,7 @@ export function runFrames(stores: Stores, owner: Owner, from: RunRecord, options
   return foldedFrames(stores, { owner, from, fold: project(options), unit: "run", messages });
 }
 
-/** The thread as it is, then the events of its active run, if there is one. No frames for an unknown thread. */
+/** The current thread, then the events of its active run, if there is one. No frames for an unknown thread. */
 export async function threadFrames(
   stores: Stores,
   owner: Owner,
@@ -58,7 +58,7 @@ export async function activeRun(
   return newest && !isSettled(newest.status) ? newest : undefined;
 }
 
-/** The thread without what the events of this run will add to it. */
+/** The thread without the messages that this run adds. */
 export async function beforeRun(stores: Stores, owner: Owner, run: RunRecord): Promise<Before> {
   const { thread_id } = run;
   const [messages, state] = await Promise.all([
@@ -69,7 +69,7 @@ export async function beforeRun(stores: Stores, owner: Owner, run: RunRecord): P
   return { messages: messages.filter(({ id }) => !added.has(id)), state, showsMessages: false };
 }
 
-/** The ids of the messages that the run has added, except those that it began with. */
+/** Returns the ids of the messages that the run has added, except its input. */
 async function addedBy(
   { events }: Stores,
   owner: Owner,

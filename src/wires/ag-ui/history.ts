@@ -1,4 +1,4 @@
-// A thread as AG-UI's messages and state: what a client holds after it has read the thread's runs.
+// A thread as AG-UI's messages and state: the same as a client has after it has read the thread's runs.
 
 import { type Content, type Message, textOf } from "../../agent/core/message.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
@@ -8,19 +8,21 @@ export type Plain = Readonly<Record<string, unknown>>;
 /** An event of the protocol. */
 export type AguiEvent = { readonly type: string } & Plain;
 
-/** Whose a message or an event is: a subagent's, or without it the agent's own. */
+/** The subagent to which a message or an event belongs; without it, the agent itself. */
 export interface Attribution {
   readonly subagentRunId?: string;
 }
 
-/** The id of what an agent thinks before it says the message of this id. */
+/** The id of the reasoning that precedes the message with this id. */
 export const reasoningId = (messageId: string) => `${messageId}_reasoning`;
 
-/** The id of a call. Subagents' calls have ids of their own, so that none has that of another agent's call. */
+/**
+ * The id of a call for the client. A subagent's call gets a prefix, so that it differs from the calls of other agents.
+ */
 export const callIdOf = (id: string, { subagentRunId }: Attribution) =>
   subagentRunId === undefined ? id : `${subagentRunId}:${id}`;
 
-/** A message of the thread as the client's: what was thought is a message before what was said. */
+/** A message of the thread as messages of the client: its reasoning is a message before its text. */
 export function messagesOf(message: Message, whose: Attribution = {}): Plain[] {
   const { id, role } = message;
   if (message.role === "tool")
@@ -57,7 +59,7 @@ function contentOf(content: Content): unknown {
   });
 }
 
-/** What of a thread's state the client is shown. */
+/** The part of a thread's state that the client sees. */
 export const stateOf = (state: Plain): Plain => ({
   todos: shownTodos(state.todos),
   files: shownContents(state.files),
@@ -87,7 +89,7 @@ const APPROVAL = {
   required: ["approved"],
 };
 
-/** Options that the answer need not be one of are examples. */
+/** If the answer is free, the options are examples. */
 const answerSchema = ({ options, one_of_options }: Interrupt) => ({
   type: "object",
   properties: {

@@ -1,5 +1,5 @@
-// AG-UI: what its HttpAgent sends and reads, and what CopilotKit asks of its runtime. docs/reference/wires/ag-ui.md has the lines that
-// connect one.
+// AG-UI: the protocol of its HttpAgent, and the routes of CopilotKit's runtime. docs/reference/wires/ag-ui.md shows how
+// to connect one.
 
 import { z } from "zod";
 import { keyOf } from "../../engine/runs/control.ts";
@@ -27,7 +27,7 @@ const StopParams = AgentParams.extend({ thread_id: z.string().min(1).max(1024) }
 const Events = z.string().describe("Server-Sent Events with an AG-UI event as `data`.");
 const Info = z.looseObject({ version: z.string(), agents: z.record(z.string(), z.unknown()) });
 
-/** What a CopilotKit runtime of this version would say of itself. */
+/** The self-description of a CopilotKit runtime of this version. */
 const RUNTIME = {
   version: "1.75.0",
   audioFileTranscriptionEnabled: false,
@@ -159,8 +159,8 @@ const readerOf = (body: RunAgentInput, version: number | undefined): Reader => (
 const END = /^\{"type":"RUN_(?:FINISHED|ERROR)"/;
 
 /**
- * How a stream ends before its run does: by an error of the protocol. Its clients take a clean end for success, and one of
- * them ends its process when the connection is cut.
+ * Ends a stream that ends before its run does, with an error of the protocol. AG-UI clients take a clean end for success,
+ * and one of them ends its process when the connection is cut.
  */
 function endOf() {
   let isOver = false;

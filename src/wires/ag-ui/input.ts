@@ -1,4 +1,4 @@
-// A RunAgentInput: what the user said, the answers to open questions, the client's tools and its context.
+// A RunAgentInput: the user's messages, the answers to open questions, the client's tools and its context.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -51,12 +51,12 @@ export const RunAgentInput = z.looseObject({
 });
 export type RunAgentInput = z.infer<typeof RunAgentInput>;
 
-/** Whether the client knows the events of 1.0. Clients before it send no version, and fail at a type that they do not know. */
+/** True if the client knows the events of 1.0. Older clients send no version, and fail at an unknown type. */
 export const isCurrent = ({ protocolVersion }: RunAgentInput) => /^[1-9]\d*\.\d/.test(protocolVersion ?? "");
 
 const Props = z.looseObject({ on_disconnect: z.enum(["cancel", "continue"]).default("cancel") });
 
-/** Throws `invalid_request` for another value than `cancel` and `continue`. */
+/** Throws `invalid_request` for a value other than `cancel` and `continue`. */
 export function cancelsOnLeave({ forwardedProps }: RunAgentInput): boolean {
   const checked = check(Props, forwardedProps ?? {});
   if ("value" in checked) return checked.value.on_disconnect === "cancel";
@@ -82,7 +82,7 @@ const SentPart = z.discriminatedUnion("type", [Text, Medium, Binary]);
 const SentContent = z.union([z.string(), boundedList(SentPart, 1000)]);
 const Named = z.looseObject({ filename: z.string().min(1) });
 
-/** What a message says. Throws `invalid_request` when there is nothing in it, or a medium that is not sent along. */
+/** Returns the content of a message. Throws `invalid_request` if it is empty, or contains a medium without its data. */
 export function contentOf({ content, role }: SentMessage): Content {
   const sent = SentContent.safeParse(content).data;
   if (sent === undefined)
@@ -109,7 +109,7 @@ function partOf(part: z.infer<typeof SentPart>): Part[] {
 
 function mediumOf(media_type: string | undefined, data: string | undefined, name: string | undefined): Part {
   if (media_type === undefined || data === undefined)
-    throw refused("messages: only media with their data in base64 are accepted: the server fetches nothing.");
+    throw refused("messages: media must contain their data in base64, because the server fetches nothing.");
   const isImage = /^image\/(png|jpeg|gif|webp)$/.test(media_type);
   const checked = check(
     Part,
@@ -123,7 +123,7 @@ function mediumOf(media_type: string | undefined, data: string | undefined, name
   );
 }
 
-/** What a new thread begins with: the client's instructions and its context. */
+/** The first messages of a new thread: the client's instructions and its context. */
 export function openingOf({ messages, context }: RunAgentInput): SystemMessage[] {
   const instructions = messages
     .filter(({ role }) => role === "system" || role === "developer")
@@ -133,13 +133,13 @@ export function openingOf({ messages, context }: RunAgentInput): SystemMessage[]
   return [...instructions, systemMessage(told)];
 }
 
-/** The tools that the client carries out. */
+/** The tools that the client executes. */
 export const clientTools = ({ tools }: RunAgentInput): ClientTool[] | undefined =>
   clientToolsOf(tools ?? [], (index, fault) => refused(`tools: \`${tools?.[index]?.name}\` ${fault}.`));
 
 /**
- * The answers that the input gives to the thread's open questions: those of `resume`, and the results of the client's
- * tools. Throws `interrupt_closed` for an entry of `resume` that answers none.
+ * Returns the input's answers to the thread's open questions: those in `resume`, and the results of the client's tools.
+ * Throws `interrupt_closed` for an entry of `resume` that answers no open question.
  */
 export function answersIn({ resume, messages }: RunAgentInput, open: readonly Interrupt[]): Answer[] {
   const resumed = (resume ?? []).map((entry) => {
@@ -183,7 +183,7 @@ function answerOf({ status, payload }: z.infer<typeof ResumeEntry>, { id, kind }
 
 const jsonOf = (value: unknown) => JSON.stringify(value ?? null);
 
-/** The result of a call of the client's: the newest one after the message that made the call. */
+/** The result of a client tool call: the newest one after the message that made the call. */
 function resultOf({ id, call_id }: Interrupt, messages: readonly SentMessage[]): Answer[] {
   const made = messages.findLastIndex(({ toolCalls }) => toolCalls?.some((call) => call.id === call_id));
   const result = messages

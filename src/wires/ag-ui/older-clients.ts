@@ -1,11 +1,11 @@
-// AG-UI's clients before 0.0.59: they end a run at an event that they do not know, and show no question. A page that has one says which
-// with `?v=0.0.40`, and its events are written as that version reads them.
+// AG-UI's clients before 0.0.59: they end a run at an unknown event, and show no question. A page with such a client
+// names its version with `?v=0.0.40`, and events are written as that version reads them.
 
 import { z } from "zod";
 import { approvalText, questionText } from "../words.ts";
 import type { AguiEvent, Plain } from "./history.ts";
 
-/** The last number of the client's version, 0.0.N. Without it: 0.0.59, or 1.0 where the input says so. */
+/** The last number of the client's version, 0.0.N. Without it: 0.0.59, or 1.0 if the input has `protocolVersion`. */
 export const Version = z
   .string()
   .regex(/^0\.0\.\d{1,3}$/, { error: "must be a version before 1.0, such as 0.0.40" })
@@ -13,14 +13,14 @@ export const Version = z
   .optional()
   .describe("Version of `@ag-ui/client` that reads the events, if older than 0.0.59.");
 
-/** Since when a client knows a part of the protocol. */
+/** The version 0.0.N from which a client knows a part of the protocol. */
 const SINCE = { activities: 41, reasoning: 45, media: 50, questions: 51 } as const;
 
-/** Whether the client is asked in words, and answers in words. */
+/** True if questions and their answers are text messages. */
 export const asksInWords = (version: number | undefined) =>
   version !== undefined && version < SINCE.questions;
 
-/** Each event as events that the client knows. */
+/** Converts each event to events that the client knows. */
 export function eventsFor(version: number | undefined): (event: AguiEvent) => readonly AguiEvent[] {
   if (version === undefined) return (event) => [event];
   return (event) => {
@@ -33,7 +33,7 @@ export function eventsFor(version: number | undefined): (event: AguiEvent) => re
   };
 }
 
-/** The older events have no ids: there is one thought at a time. */
+/** The older events have no ids, because only one thought is open at a time. */
 function asThinking({ type, delta }: AguiEvent): AguiEvent {
   const older = type
     .replace("REASONING_MESSAGE_", "THINKING_TEXT_MESSAGE_")

@@ -1,5 +1,5 @@
-// What one agent thinks, says and calls, in brackets: the protocol's verifier refuses a run that ends within one, and
-// content outside of one.
+// The reasoning, text and calls of one agent, as events in start and end pairs. The protocol's verifier refuses a run
+// that ends before an end event, and content outside of a pair.
 
 import type { AssistantMessage } from "../../agent/core/message.ts";
 import { type AguiEvent, type Attribution, callIdOf, reasoningId } from "./history.ts";
@@ -74,7 +74,7 @@ export function createSpeaker(whose: Attribution) {
     const events = endThought();
     if (id !== undefined && name !== undefined && !calls.has(index)) {
       const toolCallId = callIdOf(id, whose);
-      // Of two calls with one id the client is shown the first.
+      // If two calls have the same id, the client sees only the first.
       calls.set(index, open.has(toolCallId) ? "" : toolCallId);
       if (open.has(toolCallId)) return events;
       open.add(toolCallId);
@@ -86,7 +86,7 @@ export function createSpeaker(whose: Attribution) {
     return events;
   };
 
-  /** Completes what was streamed of a message, which is nothing when its beginning was missed. */
+  /** Adds the parts of a message that were not streamed; all of them if its beginning was missed. */
   const complete = (message: AssistantMessage): AguiEvent[] => {
     const events: AguiEvent[] = [];
     if (message.id !== messageId) {
@@ -108,9 +108,9 @@ export function createSpeaker(whose: Attribution) {
     call,
     close,
     complete,
-    /** Whether anything was shown of the message at hand. */
+    /** True if a part of the current message was shown. */
     hasBegun: () => text !== "" || calls.size > 0,
-    /** Whether the message that is written differs from what was streamed of it, as a hook may change it. */
+    /** True if the final message differs from the streamed text, for example because a hook changed it. */
     differsFrom: (message: AssistantMessage) => message.id === messageId && message.content !== text,
   };
 }

@@ -1,4 +1,4 @@
-// Subagents as the client sees them: from 1.0 on as agents with events of their own, before it as one activity each.
+// Subagents as the client sees them: from 1.0 on as agents with events of their own, before 1.0 as one activity each.
 
 import { type AgentHandlers, type AgentReader, readSubagent } from "../../protocol/agent-reader.ts";
 import type { EventData, StreamEvent } from "../../protocol/event.ts";
@@ -7,30 +7,33 @@ import { type AguiEvent, type Attribution, callIdOf } from "./history.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 
 interface Subagent {
-  /** The client's id of it: no two of a run have the same. */
+  /** The client's id of the subagent, unique within a run. */
   readonly runId: string;
   readonly threadId: string;
   readonly speaker: Speaker;
   readonly reader: AgentReader<AguiEvent>;
-  /** It asks, or its parent runs again: it may continue in this run. If it does not, the client hears so at the run's end. */
+  /**
+   * True while the subagent asks, or its parent runs again: it may continue in this run. If it does not, the client
+   * learns it at the run's end.
+   */
   isSuspended: boolean;
 }
 
-/** How the events of an agent look. */
+/** The events of an agent for the client. */
 type AgentTable = (speaker: Speaker, whose: Attribution) => Partial<AgentHandlers<AguiEvent>>;
 
-/** `isCurrent`: the client knows subagents. Their events look as those of the run's own agent do. */
+/** `isCurrent`: the client knows subagents. Their events look like those of the run's own agent. */
 export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   const byPath = new Map<string, Subagent>();
   const uses = new Map<string, number>();
-  /** The client's ids, by the threads that the subagents work on. */
+  /** The client's ids, by the subagents' threads. */
   const byThread = new Map<string, string>();
   const at = (path: readonly string[]) => byPath.get(JSON.stringify(path));
 
   const newId = (id: string): string => {
     const use = (uses.get(id) ?? 0) + 1;
     uses.set(id, use);
-    // The id may have the form of another one's second use.
+    // Another id may already look like this one's second use.
     return use === 1 ? id : newId(`${id}~${use}`);
   };
   const create = (runId: string, threadId: string): Subagent => {
@@ -82,7 +85,7 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
     ];
   };
 
-  /** Tells the client that a suspended subagent does not continue in this run. */
+  /** Reports that a suspended subagent does not continue in this run. */
   const finish = (subagent: Subagent | undefined): AguiEvent[] =>
     isCurrent && subagent?.isSuspended
       ? [
@@ -111,7 +114,7 @@ export function createSubagents(isCurrent: boolean, tableOf: AgentTable) {
   };
 }
 
-/** A client that is shown one activity sees what the subagent has written. */
+/** A client that shows one activity sees the subagent's text. */
 const activityTable = (runId: string): Partial<AgentHandlers<AguiEvent>> => ({
   assistant: ({ content: text }) => (text === "" ? [] : [activity(runId, { text })]),
 });

@@ -1,5 +1,5 @@
-// A run as AG-UI events. What the client cannot read off events, such as words that are taken back, comes as a snapshot
-// of all messages.
+// A run as AG-UI events. Changes for which the protocol has no event, such as text that is taken back, are sent as a
+// snapshot of all messages.
 
 import { type Message, NO_USAGE, type Usage } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -25,11 +25,11 @@ import { eventsFor } from "./older-clients.ts";
 import { createSpeaker, type Speaker } from "./speaker.ts";
 import { createSubagents } from "./subagents.ts";
 
-/** The client's own names of what it reads, and which events it knows. */
+/** The client's own ids, and the version of its events. */
 export interface Reader {
   readonly threadId: string;
   readonly runId: string;
-  /** It knows the events of 1.0. */
+  /** True if the client knows the events of 1.0. */
   readonly isCurrent: boolean;
   /** The N of 0.0.N, for a client before 0.0.59. */
   readonly version?: number | undefined;
@@ -39,7 +39,7 @@ export interface ProjectOptions extends Reader {
   /** The thread before the run. */
   readonly messages: readonly Message[];
   readonly state: Plain;
-  /** The client does not hold these messages: the run begins with them. */
+  /** True if the client does not have these messages: the run then starts with them. */
   readonly showsMessages: boolean;
 }
 
@@ -51,11 +51,11 @@ export function project(options: ProjectOptions): Fold<Frame | LongFrame> {
 
 export const frameOf = (event: AguiEvent): Frame => ({ data: JSON.stringify(event) });
 
-/** A snapshot may hold all of a thread. */
+/** A snapshot may contain a whole thread. */
 const frameOfAny = (event: AguiEvent): Frame | LongFrame =>
   event.type.endsWith("_SNAPSHOT") && isLongJson(event) ? { data: longJson(event) } : frameOf(event);
 
-/** A thread without an active run, told as a run that has ended. */
+/** A thread without an active run, as the events of a run that has ended. */
 export function idleFrames(
   { threadId, runId, version }: Reader,
   thread: {
@@ -98,7 +98,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
     type: "MESSAGES_SNAPSHOT",
     messages: written.flatMap(({ message, whose }) => messagesOf(message, whose)),
   });
-  /** False if the client has the message. */
+  /** Returns false if the client has the message. */
   const add = (message: Message, whose: Attribution): boolean => {
     if (known.has(message.id)) return false;
     known.add(message.id);
@@ -106,14 +106,16 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
     return true;
   };
 
-  /** Ends an attempt that failed, and takes its words back. If it is the last one, they come again with its message. */
+  /**
+   * Ends a failed attempt, and takes its text back. If it was the last attempt, the text returns with the run's message.
+   */
   const takeBack = (speaker: Speaker): AguiEvent[] => {
     const hasBegun = speaker.hasBegun();
     const events = speaker.begin("");
     return hasBegun ? [...events, snapshot()] : events;
   };
 
-  /** What one agent, the run's own or a subagent, does. */
+  /** Converts the events of one agent: the run's own or a subagent. */
   const agentTable = (speaker: Speaker, whose: Attribution): Partial<AgentHandlers<AguiEvent>> => ({
     step: ({ id }) => speaker.begin(id),
     delta: (kind, text) => (kind === "text" ? speaker.say(text) : speaker.think(text)),
@@ -139,7 +141,7 @@ function createTable({ threadId, runId, isCurrent, messages, state, showsMessage
   });
   const subagents = createSubagents(isCurrent, agentTable);
 
-  /** The client holds what the run begins with. What the user said to the running agent it may not. */
+  /** The client has the input of the run, but possibly not the steering messages. */
   const said = (message: Message, isSteering: boolean): AguiEvent[] =>
     add(message, {}) && isSteering ? [snapshot()] : [];
 

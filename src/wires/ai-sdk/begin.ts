@@ -1,4 +1,4 @@
-// What a chat's newest message begins: a run for what the user says, or one that continues with the answers in it.
+// Starts a run from a chat's newest message: for the user's message, or to continue with the answers in it.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { UserMessage } from "../../agent/core/message.ts";
@@ -14,25 +14,25 @@ import { answerIdOf } from "./history.ts";
 import { answersIn, type ChatBody, clientTools, contentOf } from "./input.ts";
 import type { ProjectOptions } from "./table.ts";
 
-/** Which agent a chat is sent to, on which thread. */
+/** The agent and the thread of a chat. */
 export interface ChatPlace {
   readonly thread_id: string;
-  /** As the request names it. */
+  /** The name in the request. */
   readonly agent: string;
-  /** The page asks in words: it has no other way to answer. */
+  /** The page shows questions as text, because it has no other way to answer. */
   readonly asksInWords: boolean;
 }
 
 export interface PreparedTurn extends Omit<ProjectOptions, "version" | "at"> {
-  /** Starts the run, or finds it. The stream begins with it. */
+  /** Starts the run, or finds it. The stream starts with it. */
   readonly start: (stream: string) => Promise<RunRecord>;
-  /** A later run of its turn, which the turn is at. */
+  /** The current run of its turn, if it is a later one. */
   readonly at?: RunRecord | undefined;
 }
 
 /**
- * Starts nothing yet. Throws `invalid_request` for an empty list, `not_found` for an unknown agent, and `interrupt_closed` for
- * answers to no open question.
+ * Checks the chat and returns a function that starts its run. Throws `invalid_request` for an empty list, `not_found` for
+ * an unknown agent, and `interrupt_closed` for answers that match no open question.
  */
 export async function beginning(
   { runs, agents }: RouteServices,
@@ -42,7 +42,7 @@ export async function beginning(
 ): Promise<PreparedTurn> {
   const sent = body.message ?? body.messages.at(-1);
   if (!sent)
-    throw new AppError("invalid_request", "messages: the list is empty; send at least the newest message.");
+    throw new AppError("invalid_request", "messages: the list is empty. Send at least the newest message.");
   const { name } = agents.find(agent);
   const turn = {
     ...{ thread_id, agent: name, request: { tools: clientTools(body) } },
@@ -52,7 +52,7 @@ export async function beginning(
     const answers = (open: readonly Interrupt[]) => answersIn(sent, open);
     const { as, start, thread } = await beginTurn(runs, caller, { ...turn, answers });
     const [open, messages] = await Promise.all([thread.open(), thread.messages()]);
-    // The run asked the questions that a repeat finds open after it had read these answers.
+    // A repeated request finds questions that the run asked after it had read these answers.
     const asked = as === "repeat" ? [] : open;
     return { start, asked, messageId: sent.id ?? answerIdOf(newestUserMessage(messages)) };
   }
@@ -68,7 +68,7 @@ const answersToApprovals = (text: string, open: readonly Interrupt[]) =>
     open.filter(({ kind }) => kind === "approval"),
   );
 
-/** The user's newest message begins a run, takes the place of an earlier one, or is a repeat. */
+/** The user's newest message starts a run, replaces an earlier message, or repeats a request. */
 async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread): Promise<TurnInput> {
   const known = await thread.messages();
   const place = align(known, heldBy(body, message), {
@@ -78,7 +78,7 @@ async function saidIn(body: ChatBody, message: UserMessage, thread: FoundThread)
   return { input: [message], place, idempotency_key: keyOfMessage(message, known) };
 }
 
-/** The user's messages that the page holds, the newest last. */
+/** The user's messages on the page, the newest last. */
 function heldBy({ messages }: ChatBody, newest: SentMessage): SentMessage[] {
   const before = messages.slice(0, -1).filter(({ role }) => role === "user");
   return [...before.map(({ id }) => ({ id, content: "" })), newest];

@@ -2,5 +2,5 @@
 
 import type { WireErrors } from "../refusals.ts";
 
-/** `useChat` shows the text of a refusal to the user, as it is. */
+/** `useChat` shows the text of a refusal to the user, unchanged. */
 export const ERRORS: WireErrors = { bodyOf: ({ detail }) => detail };

@@ -1,4 +1,4 @@
-// What a page reads of a chat: the chunks of a turn, in progress or just ended.
+// Frames for a page: the chunks of a turn that is in progress or has just ended.
 
 import type { Message } from "../../agent/core/message.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -10,7 +10,7 @@ import type { Frames } from "../../server/http/sse.ts";
 import { foldedFrames } from "../fold.ts";
 import { type ProjectOptions, project } from "./table.ts";
 
-/** The turn from its run `from` on, which is at its run `at`. */
+/** The turn from its run `from` on; its current run is `at`. */
 export function turnFrames(
   stores: Stores,
   owner: Owner,
@@ -18,7 +18,7 @@ export function turnFrames(
   options: Omit<ProjectOptions, "at">,
 ): Frames {
   const fold = project({ ...options, at: at.id });
-  // Those that answer the user's newest message.
+  // The messages after the user's newest message.
   const messages = async () => {
     const all = await stores.threads.messages(owner, from.thread_id);
     return all.slice(all.findLastIndex(({ role }) => role === "user") + 1);
@@ -27,9 +27,10 @@ export function turnFrames(
 }
 
 /**
- * The newest run, if its turn ended a short while ago. A page reads the messages first and then connects: a turn that ends in
- * between is in neither, unless it is streamed again. A page that has it already shows it once, except in versions before 7,
- * which would add it again. A turn that waits for an answer is not streamed, since the answer may be on its way.
+ * Returns the newest run, if its turn ended recently. A page reads the messages first and then connects: a turn that ends
+ * in between would be missing unless it is streamed again.
+ * A page that already has the turn shows it once, except in versions before 7, which would add it again. A turn that
+ * waits for an answer is not streamed, because the answer may be on its way.
  */
 export async function justEnded(
   { runs, threads }: Stores,
@@ -44,7 +45,10 @@ export async function justEnded(
   return (await openOn(threads, owner, threadId)).length > 0 ? undefined : newest;
 }
 
-/** For how long a turn is streamed again after its end: longer than a page takes between its two requests, or a network to return. */
+/**
+ * Time after its end in which a turn is streamed again, in ms: longer than a page needs between its two requests, or a
+ * network to return.
+ */
 const STREAMED_AGAIN_MS = 5 * 60_000;
 
 /** The id of the user's newest message. */

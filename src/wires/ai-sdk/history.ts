@@ -15,7 +15,7 @@ export interface History {
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-/** A thread as UI messages: one for each message of the user, one for all that answers it. */
+/** A thread as UI messages: one for each message of the user, and one for all messages that answer it. */
 export function historyOf({ messages, open, state }: History): UIMessage[] {
   const history: UIMessage[] = [];
   const results = new Map(
@@ -50,7 +50,7 @@ export function historyOf({ messages, open, state }: History): UIMessage[] {
   return history;
 }
 
-/** The same for clients that know no approvals: what waits is asked in words. */
+/** The same for clients that know no approvals: open questions become text. */
 export function askingInWords(history: readonly UIMessage[], open: readonly Interrupt[]): UIMessage[] {
   const partsOf = (part: UIPart): UIPart[] => {
     const { approval } = ToolPart.safeParse(part).data ?? {};

@@ -1,4 +1,4 @@
-// The AI SDK's UI message stream: what `useChat` sends and reads. docs/reference/wires/ai-sdk.md has the lines that connect a page.
+// The AI SDK's UI message stream: the protocol of `useChat`. docs/reference/wires/ai-sdk.md shows how to connect a page.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";

@@ -1,4 +1,4 @@
-// UI messages in: what the user said, the answers in an assistant message's parts, and the tools of the page.
+// Input from UI messages: the user's message, the answers in an assistant message's parts, and the tools of the page.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -34,7 +34,10 @@ export const ChatBody = z.looseObject({
 });
 export type ChatBody = z.infer<typeof ChatBody>;
 
-/** What a user's message says. Throws `invalid_request` when there is nothing in it, or a file that is no `data:` URL. */
+/**
+ * Returns the content of a user's message. Throws `invalid_request` if it is empty, or contains a file without a `data:`
+ * URL.
+ */
 export function contentOf({ parts }: UIMessage): Content {
   const content = parts.flatMap(partOf);
   const [first] = content;
@@ -62,7 +65,7 @@ function partOf(part: UIPart): Part[] {
   );
 }
 
-/** The tools that the page carries out. */
+/** The tools that the page executes. */
 export function clientTools({ tools = {} }: ChatBody): ClientTool[] | undefined {
   const described = Object.entries(tools).map(([name, tool]) => ({ name, ...tool }));
   return clientToolsOf(
@@ -81,9 +84,9 @@ export const ToolPart = z.looseObject({
     .optional(),
 });
 
-/** The answers that the parts of an assistant message give to the thread's open questions. */
+/** Returns the answers in the parts of an assistant message to the thread's open questions. */
 export function answersIn({ parts }: UIMessage, open: readonly Interrupt[]): Answer[] {
-  // Most parts are no calls, and what does not fit takes long to check.
+  // Most parts are no calls, and checking a part that does not match takes long.
   const calls = parts.filter(
     ({ toolCallId, state }) => typeof toolCallId === "string" && typeof state === "string",
   );

@@ -12,13 +12,13 @@ import { approvalText } from "../words.ts";
 import { uiPartsOf } from "./history.ts";
 
 export interface ProjectOptions {
-  /** Of the assistant message that the turn is. */
+  /** Id of the assistant message of the turn. */
   readonly messageId: string;
-  /** The major version of the client's `ai` package. A chunk that a client does not know ends its stream. */
+  /** The major version of the client's `ai` package. An unknown chunk ends a client's stream. */
   readonly version: 5 | 6 | 7;
   /** Questions of earlier runs of the turn that this reader has seen: the message continues with their answers. */
   readonly asked?: readonly Interrupt[];
-  /** The id of the active run of the turn: questions from before it are answered. */
+  /** The id of the active run of the turn: earlier questions are answered. */
   readonly at?: string;
 }
 
@@ -34,7 +34,7 @@ function framesOf(chunk: Chunk): Frame[] {
   return LAST.has(chunk.type) ? [frame, { data: "[DONE]" }] : [frame];
 }
 
-/** One of these ends the turn. */
+/** Each of these chunks ends the turn. */
 const LAST: ReadonlySet<string> = new Set(["finish", "abort", "error"]);
 
 const PARTS = { text: "text", thought: "reasoning" } as const;
@@ -47,7 +47,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
   /** Calls whose arguments are being written, by their index in the message. */
   const writing = new Map<number, string>();
   const calls = new Map<string, ToolCall>();
-  /** Those that the message shows. */
+  /** Calls that the message shows. */
   const begunCalls = new Set<string>();
   const denied = new Set<string>();
   const subagents = createSubagents();
@@ -58,7 +58,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
     isStepOpen = false;
     return wasOpen ? [{ type: "finish-step" }] : [];
   };
-  /** A call with its arguments, once it is known who carries it out. */
+  /** A call with its arguments, once it is known who executes it. */
   const available = (call: ToolCall, providerExecuted: boolean): Chunk[] => {
     calls.delete(call.id);
     begunCalls.add(call.id);
@@ -69,7 +69,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
     const call = calls.get(id);
     return call ? available(call, true) : [];
   };
-  /** Version 5 cannot be asked otherwise: the next message answers. */
+  /** Version 5 has no other way to ask: the next message answers. */
   const askInWords = (question: Interrupt): Chunk[] => {
     parts++;
     const id = partId();
@@ -87,7 +87,8 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         { type: "start", messageId, messageMetadata: { run_id: id, thread_id, agent } },
       ],
       step({ retries }) {
-        // What a failed attempt said is taken back once another begins. In versions before 7 it stays, and a new step begins.
+        // The text of a failed attempt is taken back once the next attempt starts. In versions before 7 it stays, and a
+        // new step starts.
         const reset = retries && version > 6 ? [{ type: "reset-step" }] : [];
         const chunks = [...reset, ...endStep(), { type: "start-step" }];
         isStepOpen = true;
@@ -116,7 +117,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         for (const call of tool_calls) calls.set(call.id, call);
         return [];
       },
-      // What the user said while the run was active. Versions before 7 show it after a reload.
+      // Steering messages of the user. Versions before 7 show them after a reload.
       user: ({ id, content }, isSteering) =>
         isSteering && version > 6
           ? [...endStep(), { type: "steering-message", id, parts: uiPartsOf(content) }]
@@ -124,8 +125,8 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
       result(message) {
         const { tool_call_id: toolCallId, content, error } = message;
         const chunks = begun(toolCallId);
-        // The result of a call that waited when the user said something else: an earlier message shows the call, and a client
-        // stops at it here.
+        // The result of a call that waited when the user sent another message. An earlier message shows the call, and a
+        // client would stop at it here.
         if (!asked && !begunCalls.has(toolCallId)) return [];
         if (error === undefined) {
           const output = typeof content === "string" ? content : textOf(content);
@@ -144,7 +145,7 @@ function createTable({ messageId, version, asked, at }: ProjectOptions) {
         const { id, kind, call_id: toolCallId, prompt, name, args, asked_by } = question;
         if (isAnswered) return begun(toolCallId);
         if (isKnown) return [];
-        // The call was begun as the server's own: only now it shows that the page carries it out. A subagent's has no part yet.
+        // The call was announced as the server's own, and turns out to be the page's. A subagent's call has no part yet.
         if (kind !== "approval")
           return [...begun(toolCallId), ...available({ id: asked_by ? id : toolCallId, name, args }, false)];
         const shown = asked_by ? begun(toolCallId) : available({ id: toolCallId, name, args }, true);
@@ -192,7 +193,7 @@ interface Subagent {
   readonly summary?: string;
 }
 
-/** Subagents as parts of data. A part replaces the one before it, so each holds the whole subagent. */
+/** Subagents as data parts. A part replaces the one before it, so each contains the whole subagent. */
 function createSubagents() {
   const known = new Map<string, Subagent>();
   const change = (id: string, changes: Partial<Subagent>): Chunk[] => {

@@ -1,4 +1,4 @@
-// Answers whose JSON is written in parts: each part is made once the client has taken those before it.
+// Responses whose JSON is written in parts: each part is created once the client has taken the parts before it.
 
 import { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
@@ -13,16 +13,16 @@ const PIECE_CHARS = 64 * 1024;
 
 export interface WrittenJson {
   readonly parts: Iterable<string>;
-  /** What the parts are made of, which is kept until the client has read the last one. */
+  /** The source of the parts, which is kept until the client has read the last one. */
   readonly texts: readonly string[];
-  /** Counts what waits, if that has begun. */
+  /** Counts the unread bytes, if the count has started. */
   readonly unread?: Unread | undefined;
 }
 
 /**
- * The messages as JSON, to make an answer of. Those of a long thread are written in several ticks of the event loop, and count
- * from the beginning: many clients may ask for them at once. Throws `unavailable` when there is no room for them, and ends when
- * the client has left.
+ * Writes the messages as JSON. The messages of a long thread are written in several ticks of the event loop and count as
+ * unread from the start: many clients may ask for them at once. Throws `unavailable` if there is no room for them, and
+ * stops when the client disconnects.
  */
 export async function messageTexts(
   reply: FastifyReply,
@@ -41,7 +41,7 @@ export async function messageTexts(
   return { texts, unread };
 }
 
-/** Answers with a text of JSON. A short one is sent whole; of a long one counts what waits for the client. */
+/** Sends a text of JSON. A short text is sent whole; a long one counts as unread until the client takes it. */
 export function sendText(
   reply: FastifyReply,
   { parts, texts, unread }: WrittenJson,
@@ -57,7 +57,7 @@ export function sendText(
     second === undefined
       ? first
       : Readable.from(counted(all(), texts, unread ?? unreadAnswers.open(reply)), { objectMode: false });
-  // The text is that of a value that the route's schema describes.
+  // The text is the JSON of a value that the route's schema describes.
   return payload as never;
 }
 

@@ -1,4 +1,4 @@
-// Starts what the body of a run asks for: a new run, an answer to what waits, or its end.
+// Starts the run that a body asks for: a new one, or one that answers or ends what waits.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Message, UserMessage } from "../../agent/core/message.ts";
@@ -34,12 +34,13 @@ import { agentNamed } from "./resources/assistants.ts";
 import { answersOf } from "./resume.ts";
 import { countingIn, taskOf } from "./task.ts";
 
-/** Starts a run, or finds it. Gets the id of the stream's place. */
+/** Starts a run, or finds it. `stream` is the id of the stream's place. */
 export type Begin = (stream?: string) => Promise<RunRecord>;
 
 /**
- * Checks everything and starts nothing yet. Throws `not_found` for an unknown agent, and for an unknown thread unless the
- * body says to create it; `invalid_request` for unsupported options and for answers that fit no open interrupt; `interrupt_closed`.
+ * Checks the body and returns a function that starts its run. Throws `not_found` for an unknown agent, and for an unknown
+ * thread unless `if_not_exists` is `create`. Throws `invalid_request` for unsupported options and for answers that match
+ * no open interrupt, and `interrupt_closed`.
  */
 export async function beginning(
   services: RouteServices,
@@ -72,11 +73,11 @@ export async function beginning(
 
 const isMissing = (resume: unknown) => resume === undefined || resume === null;
 
-/** Ends what waits, without an answer of the model. */
+/** Ends a waiting run without a model call. */
 async function ending({ stores, runs }: RouteServices, { owner }: Caller, thread_id: string): Promise<Begin> {
   const newest = await newestRun(stores.runs, owner, thread_id);
   if (!newest || (await openOn(stores.threads, owner, thread_id)).length === 0)
-    throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+    throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   return () => endRun(runs, { owner, thread_id, run_id: newest.id }, "cancel");
 }
 
@@ -127,10 +128,13 @@ async function saidIn(
   return { input, place, idempotency_key: key };
 }
 
-/** Ends what the thread does and is about to do: all of that would be forgotten. Waits for it, but not for long. */
+/**
+ * Ends the thread's active and waiting runs, because a rewind would remove their messages. Waits for their end, for a
+ * limited time.
+ */
 async function endRuns({ runs, stores, streams }: RouteServices, owner: Owner, threadId: string) {
   const { items } = await stores.runs.list(owner, threadId, { limit: 100 });
-  // The newest first, so that none that waits starts meanwhile.
+  // The newest first, so that no waiting run starts meanwhile.
   const keys = items.filter(({ status }) => !isSettled(status)).map((run) => keyOf(owner, run));
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
   for (const key of keys) await cancelIfActive(runs, key);
@@ -154,7 +158,10 @@ interface Keyed {
   readonly isNew: boolean;
 }
 
-/** Makes a repeated request for the same message one run, also while that run waits for the one before it. */
+/**
+ * Returns the idempotency key with which repeated requests for the same message share one run, also while that run waits
+ * for the run before it.
+ */
 async function keyFor(
   { runs }: RouteServices["stores"],
   owner: Owner,
@@ -163,11 +170,11 @@ async function keyFor(
   if (!isNew) return keyOfMessage(newest, known);
   const key = `message:${newest.id}`;
   const earlier = await runs.known(owner, thread_id, key);
-  // Its message has been dropped from the thread since, and is sent again.
+  // Its message was removed from the thread since, and is sent again.
   return earlier && isSettled(earlier.status) ? keyOfMessage(newest, known) : key;
 }
 
-/** The model that the client asks for, if the agent offers it: front ends send names that they know from elsewhere. */
+/** The model that the client requests, if the agent offers it; front ends also send names from other servers. */
 function modelIn({ agents }: RouteServices, agent: string, { config }: RunBody): string | undefined {
   const model = config?.configurable?.model;
   if (!model) return undefined;

@@ -6,7 +6,7 @@ import type { WireErrors } from "../refusals.ts";
 
 export const ERRORS: WireErrors = {
   bodyOf({ code, detail, details }, _, reply) {
-    // An invalid request gets this status in this API.
+    // LangGraph's API uses this status for an invalid request.
     if (code === "invalid_request") reply.code(422);
     return { error: code, code, message: detail, detail, ...omitUndefined({ details }) };
   },
@@ -15,7 +15,8 @@ export const ERRORS: WireErrors = {
 
 function whyNot(url: string): string {
   const [path = ""] = url.split("?");
-  if (path.includes("/assistants")) return "Agents are configured by the operator.";
-  if (/\/threads\/[^/]+\/runs\/[^/]+$/.test(path)) return "Runs are kept with their thread.";
+  if (path.includes("/assistants")) return "Only the operator can configure agents.";
+  if (/\/threads\/[^/]+\/runs\/[^/]+$/.test(path))
+    return "Runs cannot be changed or deleted on their own. Delete their thread instead.";
   return `${path} is not supported.`;
 }

@@ -1,4 +1,4 @@
-// Files that a client writes: into the backend of the agent, where the agent reads them.
+// Files that a client writes into the backend of the agent, where the agent reads them.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -11,11 +11,14 @@ interface FilesContext {
   readonly agent: string | undefined;
 }
 
-/** What stands in place of a long file's content is never written back. */
+/** The placeholder for a long file's content, which is never written back. */
 const PLACEHOLDER = /^\[\d+ bytes\]$/;
 const MAX_FILES = 100;
 
-/** Writes the files that differ from what the thread shows; `null` deletes one. Throws `invalid_request`, `not_found`. */
+/**
+ * Writes the files that differ from the files that the thread shows; `null` deletes one. Throws `invalid_request`,
+ * `not_found`.
+ */
 export async function writeFiles(
   { stores, agents, backends }: Pick<RouteServices, "stores" | "agents" | "backends">,
   { owner, thread_id, agent }: FilesContext,
@@ -43,7 +46,7 @@ export async function writeFiles(
 
 const WRITE_MS = 60_000;
 
-/** A text, or a file as newer front ends hold it: `{content}`, whole or in lines. */
+/** A text, or a file as newer front ends store it: `{content}`, whole or in lines. */
 function contentOf(path: string, file: unknown): string | null {
   if (file === null || typeof file === "string") return file;
   const content = typeof file === "object" && file !== null && "content" in file ? file.content : undefined;

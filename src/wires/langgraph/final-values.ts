@@ -1,4 +1,4 @@
-// The values of a thread once a run on it has ended: for clients that wait.
+// The values of a thread after a run on it, for clients that wait.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -26,7 +26,10 @@ interface WaitOptions {
   readonly on_disconnect: "continue" | "cancel";
 }
 
-/** The thread's values once the run has ended. Throws `shutting_down`, and when the credentials end first. */
+/**
+ * Returns the thread's values once the run has ended. Throws `shutting_down`, and the reason if the credentials end
+ * first.
+ */
 export async function finalValues(
   { runs, stores: { threads }, streams, access, unreadAnswers }: RouteServices,
   reply: FastifyReply,
@@ -39,7 +42,7 @@ export async function finalValues(
   if (left.aborted && on_disconnect === "cancel") await cancelIfActive(runs, key);
   if (over.aborted) throw over.reason;
   if (!isSettled(ended.status) && !left.aborted)
-    throw new AppError("shutting_down", "The server is shutting down. The run is kept: join it again.");
+    throw new AppError("shutting_down", "The server is shutting down. The run is kept. Join it again.");
   const { thread_id } = run;
   const [messages, state, open] = await Promise.all([
     threads.messages(owner, thread_id),

@@ -1,5 +1,5 @@
-// A run's frames with their ids. Every reader folds from the run's first event; the id of the last frame that it has tells
-// which ones to leave out.
+// A run's frames with their ids. Every reader folds from the run's first event, and skips the frames up to the id of the
+// last one that it has.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { unanswered } from "../../agent/core/message.ts";
@@ -14,7 +14,7 @@ import type { Frame, Frames, LongFrame } from "../../server/http/sse.ts";
 import type { StreamModes } from "./modes.ts";
 import { asItIs, endOf, type History, type LangGraphFrame, project, textOf } from "./table.ts";
 
-/** A frame of a run: the `k`-th that its event `seq` gave. */
+/** A frame of a run: number `k` of the frames from its event `seq`. */
 export interface FrameCursor {
   readonly epoch: number;
   readonly seq: number;
@@ -24,7 +24,7 @@ export interface FrameCursor {
 const START: FrameCursor = { epoch: 0, seq: 0, k: -1 };
 const CURSOR = /^(?<run>[A-Za-z0-9_-]{1,128}):(?<epoch>\d{1,9})-(?<seq>\d{1,9})\.(?<k>\d{1,9})$/;
 
-/** The cursor in a frame's id; the start without one. Throws `invalid_request` for a frame of another run. */
+/** Returns the cursor in a frame's id; the start without one. Throws `invalid_request` for a frame of another run. */
 export function cursorIn(id: string | undefined, run: RunRecord): FrameCursor {
   if (id === undefined || id === "" || id === "-1") return START;
   const parts = CURSOR.exec(id)?.groups;
@@ -42,7 +42,9 @@ interface Reader extends StreamModes {
   readonly after: FrameCursor;
 }
 
-/** The frames after the cursor, to the run's end. If events are no longer kept, the thread as it is comes in their place. */
+/**
+ * Yields the frames after the cursor, to the run's end. If events are no longer kept, the current thread replaces them.
+ */
 export function runFrames(stores: Stores, { owner, run, after, ...modes }: Reader): Frames {
   const key = keyOf(owner, run);
   return async function* (signal) {
@@ -89,7 +91,7 @@ const longOrShort = (
   data: Frame["data"] | LongFrame["data"],
 ): Frame | LongFrame => (typeof data === "string" ? { ...head, data } : { ...head, data });
 
-/** What the reader has seen of the log as it is now: an entry that was lost or rewritten counts as not seen. */
+/** The position of the reader in the current log: an entry that was lost or rewritten counts as not seen. */
 async function seenBy(
   { events }: Stores,
   { owner, run, after }: Pick<Reader, "owner" | "run" | "after">,
@@ -99,7 +101,9 @@ async function seenBy(
   return seq === after.seq ? after : { seq, k: Number.POSITIVE_INFINITY };
 }
 
-/** Only who wants whole states needs the messages; those of a long thread are written in several ticks of the event loop. */
+/**
+ * Only readers of whole states need the messages. Those of a long thread are written in several ticks of the event loop.
+ */
 async function historyOf(
   { threads }: Stores,
   owner: Owner,

@@ -1,4 +1,5 @@
-// Our messages, state and interrupts as LangChain's clients know them. Pure, and used by every route and fold of this wire.
+// Skein's messages, state and interrupts in the shapes of LangChain's clients. Pure; all routes and folds of this wire
+// use it.
 
 import { createHash } from "node:crypto";
 import type { AssistantMessage, Content, Message, Part, ToolCall, Usage } from "../../agent/core/message.ts";
@@ -60,7 +61,7 @@ export function toolCallShape({ id, name, args }: ToolCall): LangChainToolCall {
   return { type: "tool_call", id, name, args: shownArgs(name, args) };
 }
 
-/** The delegation tool is shown with the argument names by which front ends know a subagent. */
+/** The delegation tool gets the argument names by which front ends recognise a subagent. */
 export function shownArgs(name: string, args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   if (name !== "task" || typeof args.agent !== "string") return { ...args };
   return { ...args, subagent_type: args.agent, description: args.task };
@@ -80,7 +81,7 @@ export const usageShape = (usage: Usage): UsageMetadata => ({
   input_token_details: { cache_read: usage.cache_read_tokens, cache_creation: usage.cache_write_tokens },
 });
 
-/** Text stays a string: front ends join the parts of a list with blanks. */
+/** Text stays a string: front ends join the parts of a list with spaces. */
 function contentShape(content: Content): LangChainMessage["content"] {
   return typeof content === "string" ? content : content.map(blockOf);
 }
@@ -89,15 +90,15 @@ function blockOf(part: Part): Readonly<Record<string, unknown>> {
   if (part.type === "text") return { type: "text", text: part.text };
   const { type, media_type, data } = part;
   const name = part.type === "file" ? part.name : undefined;
-  // Older and newer clients write the media type differently.
+  // Older and newer clients use different names for the media type.
   const block = { type, source_type: "base64", mime_type: media_type, mimeType: media_type, data };
   return name === undefined ? block : { ...block, metadata: { name, filename: name } };
 }
 
-/** What is shown of a thread's state beside its messages. */
+/** The part of a thread's state that clients see, besides its messages. */
 export interface ShownState {
   readonly todos: readonly ShownTodo[];
-  /** The content of each file, by path; a note of its size in place of a long one. */
+  /** The content of each file, by path; a long file has a note of its size instead. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -120,14 +121,17 @@ export interface LangChainInterrupt {
   readonly value: Readonly<Record<string, unknown>>;
 }
 
-/** What one Interrupt of the wire asks: all approvals and questions of a run together, or one tool of the front end. */
+/**
+ * The interrupts behind one Interrupt of the wire: all approvals and questions of a run together, or one tool of the
+ * front end.
+ */
 export interface InterruptGroup {
   readonly id: string;
   readonly kind: "people" | "tool";
   readonly asked: readonly Interrupt[];
 }
 
-/** The groups of a thread's open interrupts. A group keeps its id as long as it asks the same. */
+/** Groups a thread's open interrupts. A group keeps its id while it asks the same. */
 export function interruptGroups(open: readonly Interrupt[]): InterruptGroup[] {
   const people = open.filter(({ kind }) => kind !== "tool");
   const tools = open.filter(({ kind }) => kind === "tool");
@@ -142,7 +146,7 @@ export function interruptGroups(open: readonly Interrupt[]): InterruptGroup[] {
   ];
 }
 
-/** Ids of calls may repeat in a thread: the time tells two questions apart. */
+/** Ids of calls may repeat in a thread, so the time distinguishes two questions. */
 function idOf(asked: readonly Interrupt[]): string {
   const names = asked.map(({ id, created_at }) => `${id} ${created_at}`);
   return createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 32);
@@ -158,7 +162,7 @@ function reviewOf(asked: readonly Interrupt[]) {
   return {
     action_requests: asked.map((each) => ({
       name: each.name,
-      // The front end sends them back, edited.
+      // The front end sends these values back, edited.
       args: shownArgs(each.name, each.kind === "question" ? questionArgs(each) : each.args),
       description: each.prompt,
     })),

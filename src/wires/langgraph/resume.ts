@@ -33,7 +33,7 @@ const refused = (message: string) => new AppError("invalid_request", `command.re
 export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[] {
   const groups = interruptGroups(open);
   const [first] = groups;
-  if (!first) throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+  if (!first) throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   const byId = Args.safeParse(resume).data;
   const named = byId ? groups.filter(({ id }) => id in byId) : [];
   if (byId && named.length > 0) return named.flatMap((group) => answersTo(group, byId[group.id]));

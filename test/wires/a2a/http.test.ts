@@ -41,11 +41,11 @@ describe("over HTTP, A2A", () => {
     ["an unknown method", call("tasks/list"), -32601, "no method"],
     ["a message without parts", call("SendMessage", { message: { messageId: "m" } }), -32602, "parts"],
     ["an unknown task", call("GetTask", { id: "none" }), -32001, "no task"],
-    ["push notifications", call("CreateTaskPushNotificationConfig"), -32003, "not sent"],
+    ["push notifications", call("CreateTaskPushNotificationConfig"), -32003, "not supported"],
     [
       "a message with push notifications",
       call("SendMessage", { message, configuration: { taskPushNotificationConfig: { url: "https://a" } } }),
-      ...([-32003, "not sent"] as const),
+      ...([-32003, "not supported"] as const),
     ],
     [
       "other kinds of answers",

@@ -123,7 +123,7 @@ describe("another agent", () => {
     expect(texts).toEqual(["Wait.", "Through."]);
     expect(states.at(-1)).toBe("TASK_STATE_COMPLETED");
     await expect(assembled(client.resubscribeTask({ tenant: "", id: task.id }))).rejects.toThrow(
-      "not at work",
+      "not active",
     );
   });
 
@@ -139,9 +139,9 @@ describe("another agent", () => {
     const waiting = await taskFrom(client, say("ask me", { contextId: "mine" }));
     expect(waiting.status?.state).toBe(TaskState.TASK_STATE_INPUT_REQUIRED);
     expect((await client.cancelTask(named(waiting))).status?.state).toBe(TaskState.TASK_STATE_CANCELED);
-    await expect(client.cancelTask(named(waiting))).rejects.toThrow("has ended");
+    await expect(client.cancelTask(named(waiting))).rejects.toThrow("already ended");
     await expect(client.sendMessage(answer(waiting, "blue"))).rejects.toThrow(
-      "send a message to its context",
+      "Send a message to its context",
     );
   });
 

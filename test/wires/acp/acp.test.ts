@@ -116,7 +116,7 @@ describe("an editor", () => {
     const { sessionId } = await agent.request(methods.agent.session.new, { cwd: "/", mcpServers: [server] });
     await say(sessionId, "go");
     expect(of(updates, "notice")).toMatchObject([{ title: expect.stringContaining("files") }]);
-    expect(log()).toContain("MCP servers of the editor are not used (files)");
+    expect(log()).toContain("ignores the editor's MCP servers (files)");
   });
 });
 

@@ -112,7 +112,7 @@ describe("a run", () => {
     const again = await all(client.runs.joinStream("t1", run?.run_id ?? "", { lastEventId: "-1" }));
     expect(contents(lastValues(again))).toEqual(["go", "Done."]);
     await expect(client.runs.delete("t1", run?.run_id ?? "")).rejects.toThrow(
-      "Runs are kept with their thread.",
+      "Runs cannot be changed or deleted on their own. Delete their thread instead.",
     );
   });
 
@@ -240,7 +240,7 @@ describe("a run", () => {
     ["a goto", { command: { goto: "tools" } }, 422, "command.goto"],
     ["nothing to do", { input: null }, 422, "There is nothing to do"],
     ["an unknown checkpoint", { checkpoint_id: "00000009-x" }, 422, "it may have been rewritten"],
-    ["an answer to nothing", { command: { resume: "yes" } }, 409, "Nothing in this thread waits"],
+    ["an answer to nothing", { command: { resume: "yes" } }, 409, "This thread has no open interrupt"],
     [
       "a file behind a URL",
       {

@@ -29,7 +29,7 @@ describe("assistants", () => {
     const { client } = await started([]);
     await expect(client.assistants.get("none")).rejects.toThrow(/404.*There is no assistant/s);
     await expect(client.assistants.create({ graphId: "assistant" })).rejects.toThrow(
-      "Agents are configured by the operator.",
+      "Only the operator can configure agents.",
     );
     await expect(client.crons.search()).rejects.toThrow("not supported");
   });

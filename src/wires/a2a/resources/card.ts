@@ -1,4 +1,5 @@
-// The card by which other agents find an agent of this server. It is public: it names the agent, and nothing of its prompt and tools.
+// The card by which other agents find an agent of this server. It is public: it contains the agent's name and
+// description, but neither prompt nor tools.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -45,5 +46,5 @@ export function cardOf(
   };
 }
 
-/** What clients of 0.3 and 0.2 look for, beside `url`. Those of 1.0 pass over it. */
+/** Fields for clients of 0.3 and 0.2, besides `url`. Clients of 1.0 ignore them. */
 const OLDER = { protocolVersion: "0.3.0", preferredTransport: "JSONRPC" };

@@ -12,7 +12,7 @@ import type { Interrupt } from "../../../protocol/interrupt.ts";
 import { A2A, RpcError } from "../errors.ts";
 import { failure, question, statusOf, type TaskRef, type TaskState, told } from "../history.ts";
 
-/** Names the thread and the first run: tasks are found by their id alone. */
+/** Contains the ids of the thread and the first run, because clients find tasks by their id alone. */
 export const taskIdOf = ({ thread_id, id }: RunRecord) => `${thread_id}.${id}`;
 
 export const refOf = (first: RunRecord): TaskRef => ({
@@ -20,25 +20,25 @@ export const refOf = (first: RunRecord): TaskRef => ({
   contextId: first.thread_id,
 });
 
-/** A task as it is. */
+/** The current state of a task. */
 export interface TaskNow {
-  /** Its runs, oldest first; the last one says what it is at. */
+  /** Its runs, oldest first; the state of the task follows from the last one. */
   readonly first: RunRecord;
   readonly runs: readonly RunRecord[];
   readonly state: TaskState;
-  /** What it waits for. */
+  /** The open questions of the task. */
   readonly open: readonly Interrupt[];
 }
 
-/** Of a thread's runs. */
+/** Maximum runs to read of a thread. */
 const MAX_RUNS = 1000;
-/** Of a user's threads, newest change first: what is listed without a context. */
+/** Maximum threads of a user to list without a context, most recently changed first. */
 const MAX_THREADS = 100;
 
 const ENDED: ReadonlySet<TaskState> = new Set(["COMPLETED", "CANCELED", "FAILED"]);
 export const hasEnded = ({ state }: TaskNow) => ENDED.has(state);
 
-/** Throws `RpcError` when there is no such task, or it belongs to another user or another agent. */
+/** Throws `RpcError` if the task does not exist, or belongs to another user or another agent. */
 export async function findTask(stores: Stores, owner: Owner, id: string, agent: string): Promise<TaskNow> {
   const [thread, run, ...rest] = id.split(".");
   const isId = rest.length === 0 && Id.safeParse(thread).success && Id.safeParse(run).success;
@@ -51,7 +51,10 @@ export async function findTask(stores: Stores, owner: Owner, id: string, agent: 
   throw new RpcError(A2A.notFound, `There is no task \`${id}\`.`);
 }
 
-/** Newest first. Of a thread with more than a thousand runs, those of the newest. */
+/**
+ * Returns the tasks of a thread, newest first. For a thread with more than a thousand runs, only those of the newest
+ * runs.
+ */
 async function ofThread({ threads, runs }: Stores, owner: Owner, threadId: string): Promise<TaskNow[]> {
   const all: RunRecord[] = [];
   let cursor: string | undefined;
@@ -68,7 +71,7 @@ async function ofThread({ threads, runs }: Stores, owner: Owner, threadId: strin
     .toReversed();
 }
 
-/** The tasks of a context, or of the hundred threads that changed last; the newest first. */
+/** Returns the tasks of a context, or of the hundred most recently changed threads, newest first. */
 export async function tasksOf(
   stores: Stores,
   owner: Owner,
@@ -86,7 +89,9 @@ export async function tasksOf(
     .toSorted((a, b) => b.first.created_at.localeCompare(a.first.created_at));
 }
 
-/** The task as clients see it, with the newest `historyLength` messages; undefined: all of them. */
+/**
+ * Returns the task as clients see it, with its newest `historyLength` messages, or with all of them without that number.
+ */
 export async function shownTask(
   stores: Stores,
   owner: Owner,
@@ -107,7 +112,9 @@ export async function shownTask(
   };
 }
 
-/** What was said in the runs of a task: as their events tell it, or where these have expired, by the time of the messages. */
+/**
+ * Returns the messages of a task's runs: from their events, or by the time of the messages if the events have expired.
+ */
 export async function messagesOf(
   { threads, events }: Stores,
   owner: Owner,
@@ -132,7 +139,7 @@ async function byTime(threads: Stores["threads"], owner: Owner, run: RunRecord):
   return messages.filter(isOf);
 }
 
-/** The turns of a thread, from its runs, oldest first. */
+/** Groups the runs of a thread, oldest first, into turns. */
 function turnsOf(all: readonly RunRecord[]): RunRecord[][] {
   const turns: RunRecord[][] = [];
   for (const run of all) {
@@ -151,7 +158,7 @@ function taskOf(turn: readonly RunRecord[], newest: RunRecord, open: readonly In
   return { first, runs: turn, open: isNewest ? open : [], state: stateOf(now, isNewest, open.length > 0) };
 }
 
-/** What an interrupted run waited for is over once the thread has continued without an answer. */
+/** An interrupted run no longer waits if the thread has continued without an answer. */
 function stateOf({ status, stop_reason }: RunRecord, isNewest: boolean, isAsking: boolean): TaskState {
   if (status === "pending") return "SUBMITTED";
   if (status === "running") return "WORKING";

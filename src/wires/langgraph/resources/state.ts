@@ -209,7 +209,7 @@ async function endWaiting(
 ): Promise<void> {
   const newest = await newestRun(stores.runs, owner, thread.id);
   if (!newest || open.length === 0)
-    throw new AppError("interrupt_closed", "Nothing in this thread waits for an answer.");
+    throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
   // Any replica may be asked next, and must see the thread idle.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
