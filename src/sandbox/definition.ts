@@ -1,4 +1,4 @@
-// A type of backend as the pool sees it: its options, and a driver that owns its processes and containers.
+// Defines a backend type for the pool: its options, and a driver that owns its processes and containers.
 
 import { z } from "zod";
 import type { Backend, BackendStatus } from "../agent/core/backend.ts";
@@ -9,7 +9,7 @@ import type { Owner } from "../protocol/ids.ts";
 import type { SandboxLedger } from "./ledger.ts";
 import type { SandboxCaps } from "./sandbox-caps.ts";
 
-/** Options that every type has. */
+/** Options shared by all backend types. */
 export const commonOptions = {
   name: z
     .string()
@@ -28,11 +28,11 @@ export const commonOptions = {
 type CommonOptions = z.output<z.ZodObject<typeof commonOptions>>;
 
 export interface BackendServices {
-  /** The server's own folder; created if missing. */
+  /** The server's data folder. Drivers create it if it is missing. */
   readonly dataDir: string;
-  /** Lets several users share a machine that does not isolate them. */
+  /** Allows several users on a machine that does not isolate them from each other. */
   readonly allowSeveralUsers: boolean;
-  /** Default: this process alone. */
+  /** Defaults to this process alone. */
   readonly machine?: SharedMachine;
   readonly docker: DockerSettings;
   readonly sandboxes: SandboxLedger;
@@ -41,38 +41,38 @@ export interface BackendServices {
   readonly onState: (place: BackendKey, state: BackendState) => void;
 }
 
-/** The processes of one server that use this machine together. */
+/** The processes of one server that share this machine. */
 export interface SharedMachine {
-  /** Another one at each start of the server. */
+  /** Changes at each start of the server. */
   readonly id: string;
-  /** Whether this is the one user of the machine: the first whom any of them asked for. */
+  /** True if `owner` is the only user of this machine: the first owner that any of these processes asked about. */
   isOneUser(owner: string): Promise<boolean>;
 }
 
 /** The operator's settings for all Docker backends. */
 export interface DockerSettings {
-  /** One at least; a sandbox stays on the one where it was made. */
+  /** At least one. A sandbox stays on the engine that created it. */
   readonly engines: readonly EngineSettings[];
   /** Marks this server's containers on a shared engine. Default: created once and stored in `dataDir`. */
   readonly deployment: string | undefined;
-  /** Whether other servers use the same sandboxes: then they outlive this one and expire when unused. */
+  /** True if other servers use the same sandboxes. Sandboxes then outlive this server and expire when unused. */
   readonly isShared: boolean;
-  /** Limits of running sandboxes on all engines. */
+  /** Limits on running sandboxes across all engines. */
   readonly caps: Omit<SandboxCaps, "engine">;
-  /** How often to check for unused sandboxes. */
+  /** Milliseconds between two checks for unused sandboxes. */
   readonly sweepMs: number;
-  /** Who keeps sandboxes on the network `bridge` from the host and private addresses: this server or the operator. */
+  /** Who blocks the host and private addresses for sandboxes on the network `bridge`: this server or the operator. */
   readonly firewall: "managed" | "operator";
 }
 
 export interface EngineSettings {
   readonly name: string;
-  /** `unix:///…`, `tcp://…`; without it the environment's `DOCKER_HOST`, or the engine's usual socket. */
+  /** `unix:///…` or `tcp://…`. Defaults to the environment's `DOCKER_HOST`, then to the engine's usual socket. */
   readonly host?: string | undefined;
   readonly tls?: TlsFiles | undefined;
-  /** Takes no new sandboxes. */
+  /** If true, the engine takes no new sandboxes. */
   readonly drain?: boolean;
-  /** Running ones at once; without it the limit of the deployment. */
+  /** Maximum number of sandboxes that run at once on this engine. Defaults to the deployment's limit. */
   readonly sandboxes?: number | undefined;
 }
 
@@ -86,31 +86,31 @@ export type BackendState = Pick<BackendStatus, "status" | "error">;
 
 export interface EngineCheck {
   readonly name: string;
-  /** Throws `unavailable` while it cannot be used. */
+  /** Throws `unavailable` if the engine cannot be used. */
   ping(): Promise<void>;
 }
 
-/** One per type and pool. Processes and containers belong to the driver, not to the backends it returns. */
+/** One driver per type and pool. The driver owns processes and containers; the backends that it returns do not. */
 export interface BackendDriver<O> {
-  /** Called when an agent uses this type: from now on the driver manages what earlier processes left running. */
+  /** Called when an agent uses this type. From then on the driver manages what earlier processes left running. */
   begin(): void;
-  /** Safe to repeat. Starts it, and may return before it is ready. Throws `backend_refused` or `backend_failed`. */
+  /** Starts the backend and may return before it is ready. Safe to repeat. Throws `backend_refused` or `backend_failed`. */
   create(options: O, place: BackendKey): Promise<Backend>;
-  /** Resolves when it can be used. Throws the reason why it cannot. */
+  /** Resolves when the backend is ready. Throws the reason if it cannot be used. */
   ready(options: O, place: BackendKey): Promise<void>;
-  /** Creates nothing. */
+  /** Returns the current state without creating anything. */
   state(options: O, place: BackendKey): Promise<BackendState>;
-  /** Whether a caller waits for something that runs there. */
+  /** True if a caller is waiting for an operation in this backend. */
   isBusy(place: BackendKey): boolean;
-  /** Ends its processes. Its backends stay usable: their next operation starts it again. */
+  /** Ends the backend's processes. Its `Backend` objects stay usable: their next operation starts it again. */
   stop(place: BackendKey): Promise<void>;
-  /** Deletes what it keeps for the owner, running or not. Returns how many workspaces. */
+  /** Deletes all data of the owner, running or not. Returns the number of workspaces deleted. */
   erase(owner: Owner): Promise<number>;
-  /** Throws `unavailable` while nothing can run. */
+  /** Throws `unavailable` if nothing can run. */
   ping(): Promise<void>;
-  /** Where there are several of what it runs on: each of them. */
+  /** The engines to check, if the type runs on several. */
   readonly engines?: readonly EngineCheck[];
-  /** Ends everything and refuses later calls. */
+  /** Ends all processes and refuses later calls. */
   close(): Promise<void>;
 }
 

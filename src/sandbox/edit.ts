@@ -1,4 +1,4 @@
-// Replacing text in a file, for every backend over its `stat`, `read` and `write`.
+// Replaces text in a file, for every backend, through its `stat`, `read` and `write`.
 
 import type { Backend } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
@@ -8,7 +8,7 @@ import { replaceFirst } from "./replace.ts";
 
 const MAX_EDIT_BYTES = 10 * 1024 * 1024;
 
-/** Edits of one file run one after another. */
+/** Runs the edits of one file one after another. */
 export function editing(files: Pick<Backend, "stat" | "read" | "write">): Pick<Backend, "edit"> {
   const inTurn = serially();
   return {

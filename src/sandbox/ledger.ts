@@ -1,5 +1,5 @@
-// The ledger of sandboxes: who has which, its state, and its last use. All processes of a deployment share it, so that no
-// two of them create, stop or remove the same sandbox at once.
+// The ledger of sandboxes: who owns each one, its state, and its last use. All processes of a deployment share it, so
+// that no two of them create, stop or remove the same sandbox at once.
 
 import { type Collection, change, type Document, type Documents } from "../agent/core/documents.ts";
 import { AppError } from "../agent/core/errors.ts";
@@ -30,42 +30,48 @@ import {
   writeOf,
 } from "./sandbox-records.ts";
 
-/** Of these a sandbox is one, or of all. */
+/** Limits a query to sandboxes of a tenant or an engine. An empty filter matches all. */
 export type SandboxesOf = { readonly tenant?: string; readonly engine?: string };
 
 export interface SandboxLedger {
   /**
-   * Records a sandbox as running and used now, in one step. One that is running already may always be entered; its name, owner
-   * and `keep` are updated. `ending`: try again shortly; after a minute a process that ends it is taken for dead. `elsewhere`:
-   * it is recorded on another engine. `tenant`, `total`, `engine`, `disk`: the first of these caps that is reached.
+   * Records a sandbox as running and used now, in one step. A sandbox that already runs always enters, and its name,
+   * owner and `keep` are updated.
+   *
+   * - `ending`: a process is ending it. Try again shortly. After a minute that process is considered dead.
+   * - `elsewhere`: another engine is recorded for it.
+   * - `tenant`, `total`, `engine`, `disk`: the first cap that it would exceed.
    */
   enter(sandbox: Sandbox, caps: SandboxCaps): Promise<"entered" | "ending" | "elsewhere" | ReachedCap>;
-  /** Running ones are used now; others are left alone. */
+  /** Marks running sandboxes as used now. Skips all others. */
   touch(ids: readonly string[]): Promise<void>;
-  /** Records a sandbox that was found without a record, as used now, regardless of the caps. Keeps an existing record. */
+  /** Records a sandbox found without a record, as used now. Ignores the caps. Keeps an existing record. */
   adopt(sandbox: Sandbox, state: "running" | "stopped" | "removed"): Promise<void>;
   get(id: string): Promise<SandboxRecord | undefined>;
-  /** All of them, in no order. */
+  /** Returns all records in no particular order. */
   list(): Promise<SandboxRecord[]>;
-  /** Those whose time in their state is over, longest ago first; for `ending` ones that is a minute. */
+  /**
+   * Returns sandboxes whose time in their current state has expired, earliest first. In the state `ending` that time is
+   * one minute.
+   */
   due(limit: number): Promise<SandboxRecord[]>;
   /**
-   * Those that run and were not used for `idleMs`: first those of the tenant that has most sandboxes, and of a tenant's
-   * the one that was used longest ago.
+   * Returns running sandboxes unused for `idleMs`. The tenant with the most sandboxes comes first; within a tenant, the
+   * least recently used sandbox.
    */
   idle(idleMs: number, limit: number, of?: SandboxesOf): Promise<SandboxRecord[]>;
   /**
-   * Makes it `ending` and returns the new record, which `settle` takes. Undefined, with no effect, when it was used or changed
-   * since `seen` was read, or has been `ending` for less than a minute. Of several callers, one may begin. For a move, `copy`
-   * names the engine that its files are copied to.
+   * Marks the sandbox as `ending` and returns the new record for `settle`. If several callers compete, one succeeds.
+   * Returns undefined and does nothing if the sandbox was used or changed since `seen` was read, or has been `ending`
+   * for less than a minute. For a move, `copy` names the target engine.
    */
   begin(seen: SandboxRecord, where?: Pick<Where, "copy">): Promise<SandboxRecord | undefined>;
-  /** For one that `begin` returned: its minute starts again. Undefined, with no effect, as with `settle`. */
+  /** Restarts the minute of a record that `begin` returned. Returns undefined and does nothing in the same cases as `settle`. */
   extend(seen: SandboxRecord, where?: Where): Promise<SandboxRecord | undefined>;
   /**
-   * Records what became of one that `begin` returned, or that was already seen in that state. Its last use stays; `gone`
-   * deletes the record. False, with no effect, when it was used or changed since `seen` was read, for example by another
-   * process when a minute was not enough.
+   * Records the outcome for a record that `begin` returned, or that was already seen in that state. Keeps the time of
+   * the last use; `gone` deletes the record. Returns false and does nothing if the sandbox was used or changed since
+   * `seen` was read. This happens, for example, when a minute was not enough and another process took over.
    */
   settle(
     seen: SandboxRecord,
@@ -73,17 +79,18 @@ export interface SandboxLedger {
     where?: Pick<Where, "copy">,
   ): Promise<boolean>;
   /**
-   * Forgets what a sandbox has on an engine that is lost for good. `lost`: those were its files, and the record is deleted.
-   * `kept`: it was being moved, and has what is on the other engine. Undefined: its files are elsewhere.
+   * Removes a permanently lost engine from the sandbox's record. `lost`: the engine had the files, and the record is
+   * deleted. `kept`: a move was in progress, and the files on the other engine remain. Undefined: the files are
+   * elsewhere.
    */
   forget(id: string, engine: string): Promise<"lost" | "kept" | undefined>;
 }
 
 const LEDGER: Collection = { kind: "sandboxes" };
-/** The document that lists those that run or are ending, each with its tenant and engine: the caps hold across all of them. */
+/** Document that lists the running and ending sandboxes with tenant and engine. The caps apply to the sum of them. */
 const TAKEN = "taken";
 
-/** Caps and states are compared and changed in one write, so of processes that decide at once one has to decide again. */
+/** Compares and changes caps and states in one write. If several processes decide at once, all but one decide again. */
 export function createLedger(documents: Documents): SandboxLedger {
   return {
     enter: (sandbox, caps) =>
@@ -93,10 +100,11 @@ export function createLedger(documents: Documents): SandboxLedger {
         const others = [...taken].flatMap(([id, each]) => (id === sandbox.id ? [] : [each]));
         const reached = found?.state === "running" ? undefined : reachedCap(sandbox, others, caps);
         if (reached) return { result: reached };
-        // What others enter meanwhile counts as well: it changes the list of those that run, after which all is decided again.
+        // A concurrent entry changes the list of running sandboxes, and then this decision is repeated. So it counts as
+        // well.
         if (growsDisk(sandbox, found, caps) && exceedsDisk(sandbox, await allBut(sandbox.id), caps))
           return { result: "disk" };
-        // A smaller disk is not taken away.
+        // A sandbox keeps a larger disk that it already has.
         const disk = sandbox.disk && Math.max(sandbox.disk, diskOf(found));
         const entry = entryOf({ ...sandbox, disk, copy: found?.copy }, "running", now, now);
         return { entry, result: "entered" };
@@ -190,12 +198,12 @@ export function createLedger(documents: Documents): SandboxLedger {
     readonly revision: string | undefined;
     readonly taken: ReadonlyMap<string, CountedSandbox>;
     readonly now: number;
-    /** The revision of the record that is written. */
+    /** Revision of the written record. */
     readonly version: string;
   }
 
   interface Decided<T> {
-    /** Null deletes the entry, undefined leaves it. */
+    /** Null deletes the entry. Undefined keeps it. */
     readonly entry?: Entry | null;
     readonly result: T;
   }
@@ -231,16 +239,18 @@ export function createLedger(documents: Documents): SandboxLedger {
   }
 }
 
-/** What was known of an engine that is lost for good. */
+/** The result of removing a permanently lost engine. */
 export interface Forgotten {
-  /** Sandboxes whose files were there. */
+  /** Number of sandboxes whose files were on the engine. */
   readonly lost: number;
-  /** Those that were being moved: they continue with what the other engine has of them. */
+  /** Number of sandboxes that were being moved. They continue with the files on the other engine. */
   readonly kept: number;
 }
 
 /**
- * Forgets an engine that is lost for good, with all files on it: its users get new workspaces on the others. May be repeated. Throws `invalid_request` for one that the settings name: it would take sandboxes again.
+ * Removes a permanently lost engine and all files on it from the ledger. Its users get new workspaces on other engines.
+ * Safe to repeat. Throws `invalid_request` if the settings still name the engine, because it would take sandboxes
+ * again.
  */
 export async function forgetEngine(
   ledger: Pick<SandboxLedger, "list" | "forget">,

@@ -1,4 +1,4 @@
-// Types of backend that plugins bring: one `Backend` for each owner and name, made on first use and kept until it is stopped.
+// Backend types from plugins: one `Backend` per owner and name, created on first use and kept until stopped.
 
 import { z } from "zod";
 import type { Backend } from "../agent/core/backend.ts";
@@ -6,33 +6,33 @@ import { AppError } from "../agent/core/errors.ts";
 import type { Owner } from "../protocol/ids.ts";
 import { type BackendDefinition, type BackendKey, commonOptions } from "./definition.ts";
 
-/** A backend that may hold something open. */
+/** A backend. Implement `close` if it keeps resources open. */
 export type OwnBackend = Backend & { close?(): Promise<void> };
 
-/** What every backend may be configured with. */
+/** Options common to all backends. */
 export interface CommonOptions {
   readonly name?: string | undefined;
-  /** Where the agent sees its files. */
+  /** Path under which the agent sees its files. */
   readonly workdir: string;
-  /** Seconds that a command may take. */
+  /** Maximum duration of a command, in seconds. */
   readonly timeout: number;
 }
 
 export interface OwnBackendType<S extends z.ZodObject = z.ZodObject> {
-  /** The keys beside `type`, `name`, `workdir` and `timeout`, which every backend has. */
+  /** Schema of the options in addition to `type`, `name`, `workdir` and `timeout`, which every backend has. */
   readonly options: S;
-  /** Called once for each owner and name until it is stopped; what it throws is shown to the user as `backend_failed`. */
+  /** Called once per owner and name until the backend is stopped. The user sees an error that it throws as `backend_failed`. */
   create(options: z.output<S> & CommonOptions, place: BackendKey): OwnBackend | Promise<OwnBackend>;
 }
 
-/** Hides the type of the options, so that all types fit one map. */
+/** Hides the type of the options, so that all types fit into one map. */
 export function defineBackend<S extends z.ZodObject>({ options, create }: OwnBackendType<S>): OwnBackendType {
   return { options, create: (given, place) => create(given as z.output<S> & CommonOptions, place) };
 }
 
 type Options = CommonOptions & Record<string, unknown>;
 
-/** `type` as the pool knows it. */
+/** Adapts a plugin's backend type to the form that the pool expects. */
 export function ownBackend(type: string, { options, create }: OwnBackendType) {
   const all = z.strictObject({ ...options.shape, ...commonOptions, type: z.literal(type) });
   return { type, options: all, open: () => driver(create) } satisfies BackendDefinition<z.output<typeof all>>;
@@ -43,7 +43,7 @@ function driver(create: OwnBackendType["create"]) {
   let isClosed = false;
   const keyOf = ({ owner, name }: BackendKey) => JSON.stringify([owner.tenant, owner.user, name]);
   const obtain = (options: Options, place: BackendKey): Promise<OwnBackend> => {
-    if (isClosed) throw new AppError("shutting_down", "The server is stopping; no workspace is opened.");
+    if (isClosed) throw new AppError("shutting_down", "The server is stopping and does not open workspaces.");
     const key = keyOf(place);
     const made = open.get(key) ?? (async () => create(options, place))().catch(notMade);
     open.set(key, made);
@@ -84,5 +84,5 @@ function driver(create: OwnBackendType["create"]) {
 function notMade(error: unknown): never {
   if (error instanceof AppError) throw error;
   const why = error instanceof Error ? error.message : String(error);
-  throw new AppError("backend_failed", `The backend could not be made: ${why}`, { cause: error });
+  throw new AppError("backend_failed", `The backend could not be created: ${why}`, { cause: error });
 }

@@ -1,5 +1,5 @@
-// The paths that agents write, checked as text, and the messages about them. Messages name the agent's path, never the
-// host's. Each backend follows links itself.
+// Checks the paths that agents write as text, and builds the messages about them. Messages contain the agent's path,
+// never the host's. Each backend follows links itself.
 
 import { AppError, type ErrorCode } from "../agent/core/errors.ts";
 import { isInside, resolveInside } from "../lib/paths.ts";
@@ -9,9 +9,9 @@ const MAX_PATH_BYTES = 4096;
 const MAX_NAME_BYTES = 255;
 
 /**
- * The path relative to the workspace, without `.` and `..`, empty for the workspace itself. `path` is relative or begins
- * with one of `roots`, of which the first is the name that the agent knows. Throws `invalid_request` for an invalid path
- * and `backend_refused` for one outside.
+ * Returns the path relative to the workspace, without `.` and `..`; empty for the workspace itself. `path` must be
+ * relative or begin with one of `roots`, the first of which the agent knows. Throws `invalid_request` for an invalid
+ * path and `backend_refused` for one outside the workspace.
  */
 export function toRelative(path: string, roots: readonly [string, ...string[]]): string {
   checkText(path);
@@ -24,21 +24,18 @@ export function toRelative(path: string, roots: readonly [string, ...string[]]):
 export function outside(path: string, workdir: string): AppError {
   return new AppError(
     "backend_refused",
-    `${quoted(path)} is outside of the workspace \`${workdir}\`. Use a path inside it.`,
+    `${quoted(path)} is outside the workspace \`${workdir}\`. Use a path inside it.`,
   );
 }
 
-/** A path in a message, truncated if it is very long. */
+/** Quotes a path for a message. Truncates a very long one. */
 export const quoted = (path: string) =>
   `\`${path.length > 200 ? `${firstChars(path, 200)}…` : path.replaceAll("\0", "\\0")}\``;
 
 function checkText(path: string): void {
   if (path === "") throw new AppError("invalid_request", "The path is empty. Use `.` for the workspace.");
   if (path.includes("\0"))
-    throw new AppError(
-      "invalid_request",
-      `${quoted(path)} contains a NUL character, which no file name can.`,
-    );
+    throw new AppError("invalid_request", `${quoted(path)} contains a NUL character. Remove it.`);
   const tooLong =
     Buffer.byteLength(path) > MAX_PATH_BYTES ||
     path.split("/").some((name) => Buffer.byteLength(name) > MAX_NAME_BYTES);
@@ -49,19 +46,19 @@ function checkText(path: string): void {
     );
 }
 
-/** By errno, or by a code of the backends for what the system would allow. */
+/** Failures by errno, or by the backends' own codes for operations that the system would allow. */
 const FAILURES: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ENOENT: ["not_found", "does not exist"],
-  ENOTDIR: ["invalid_request", "leads through a file as if it were a folder"],
+  ENOTDIR: ["invalid_request", "has a file where a folder must be"],
   EISDIR: ["invalid_request", "is a folder, not a file"],
   ENAMETOOLONG: ["invalid_request", "is too long"],
-  ELOOP: ["backend_refused", "leads through too many links"],
+  ELOOP: ["backend_refused", "follows too many links"],
   EACCES: ["backend_refused", "cannot be reached: permission denied"],
   EPERM: ["backend_refused", "cannot be changed: not permitted"],
   EROFS: ["backend_refused", "cannot be changed: the disk is read-only"],
   EXDEV: ["backend_refused", "is on another disk"],
   EBUSY: ["backend_refused", "is in use as a mount point"],
-  EFBIG: ["backend_failed", "cannot be written: it would be larger than a file may be"],
+  EFBIG: ["backend_failed", "cannot be written: it would exceed the maximum file size"],
   ENOSPC: ["backend_failed", "cannot be written: the disk is full"],
   EDQUOT: ["backend_failed", "cannot be written: the disk quota is used up"],
   OUTSIDE: ["backend_refused", "is a link that leads out of the workspace"],
@@ -83,7 +80,10 @@ export function failure(what: string, path: string, cause?: unknown): AppError {
 
 export function assertRemovable(relative: string): void {
   if (relative === "")
-    throw new AppError("backend_refused", "The workspace itself cannot be removed, only what is in it.");
+    throw new AppError(
+      "backend_refused",
+      "The workspace itself cannot be removed. Remove its contents instead.",
+    );
 }
 
 export const lostWhile = (what: string, cause: Error) =>

@@ -13,17 +13,17 @@ export interface PoolOptions extends Omit<BackendServices, "onState"> {
   /** Called when a backend's status changes. */
   readonly onStatus: (owner: Owner, status: BackendStatus) => void;
   /**
-   * The most backends at a time. One more stops an idle backend of the tenant that has most, the one that was used least
-   * recently; if none is idle, `get` throws `unavailable`.
+   * Maximum number of backends. At the limit, `get` stops the least recently used idle backend of the tenant with the
+   * most backends. Throws `unavailable` if no backend is idle.
    */
   readonly maxBackends?: number;
-  /** Types of plugins, by name. */
+  /** Backend types from plugins, by name. */
   readonly own?: Readonly<Record<string, OwnBackendType>>;
 }
 
 type Options = z.output<typeof BackendOptions>;
 
-/** A backend by owner and configuration. */
+/** The owner and configuration of a requested backend. */
 interface Wanted {
   readonly key: string;
   readonly place: BackendKey;
@@ -32,14 +32,14 @@ interface Wanted {
 
 interface Entry extends Wanted {
   readonly backend: Promise<Backend>;
-  /** The state until it is created; then its driver knows. */
+  /** The state until the backend is created. After that, its driver knows the state. */
   making: BackendState | undefined;
 }
 
 export interface ProcessBackends extends BackendPool {
-  /** Manages what earlier processes left running of these types, and includes them in `ping`. */
+  /** Manages processes that earlier servers left running for these types, and includes the types in `ping`. */
   begin(types: readonly string[]): void;
-  /** What the types run on, where that is several: each of them. */
+  /** The engines of the types that run on several. */
   readonly engines: readonly EngineCheck[];
 }
 
@@ -82,7 +82,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
       },
       (error: unknown) => {
         entry.making = { status: "error", error: messageOf(error) };
-        // A refused owner takes no place.
+        // A refused owner occupies no place.
         const isRefused = error instanceof AppError && error.code === "backend_refused";
         if (isRefused && entries.get(entry.key) === entry) entries.delete(entry.key);
       },
@@ -94,7 +94,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
     const isIdle = (entry: Entry) =>
       entry.making?.status !== "starting" && !driverOf(entry).isBusy(entry.place);
     const counts = countsOf(entries.values().map(tenantOf));
-    // The sort is stable: of one tenant's the one that was used longest ago comes first.
+    // The sort is stable: within a tenant, the least recently used backend comes first.
     const byHolder = [...entries.values()].sort(
       (a, b) => (counts.get(tenantOf(b)) ?? 0) - (counts.get(tenantOf(a)) ?? 0),
     );
@@ -108,7 +108,7 @@ export function createBackendPool(options: PoolOptions): ProcessBackends {
   };
 
   const get = async (owner: Owner, config: BackendConfig): Promise<Backend> => {
-    if (isClosed) throw new AppError("shutting_down", "The server is stopping; no workspace is opened.");
+    if (isClosed) throw new AppError("shutting_down", "The server is stopping and does not open workspaces.");
     const entry = obtain(read(owner, config));
     entries.delete(entry.key);
     entries.set(entry.key, entry);

@@ -1,4 +1,4 @@
-// A running command, the same for every type of backend: reads its output, ends it and reports its result.
+// A running command, the same for every backend type: reads its output, ends it and reports its result.
 
 import { StringDecoder } from "node:string_decoder";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,17 +10,17 @@ import { firstChars, headTail } from "../lib/text.ts";
 /** Linux accepts at most 128 KiB in one argument. */
 const MAX_COMMAND_BYTES = 100_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
-/** The result holds this many characters of the output's beginning and of its end. */
+/** Number of characters that the result keeps from the beginning of the output, and again from its end. */
 const KEPT_CHARS = 50_000;
-/** This much output is streamed while the command runs, at most this often. */
+/** Number of characters to stream while the command runs, and the interval between two pieces. */
 const STREAMED_CHARS = 50_000;
 const STREAM_EVERY_MS = 100;
-/** After the command exits, output that background processes still hold open is read this long and this far. */
+/** After the command exits, limits on reading output that background processes keep open: time and size. */
 const DRAIN_MS = 100;
 const DRAIN_BYTES = 1024 * 1024;
-/** How much later than its exit status the rest of a command's report may arrive. */
+/** Milliseconds that the rest of a command's report may arrive after its exit status. */
 const REPORT_MS = 1000;
-/** Pause between two reads of background output. */
+/** Milliseconds between two reads of background output. */
 const SLOW_READ_MS = 10;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -30,11 +30,11 @@ export type Exit = Pick<ExecResult, "exitCode" | "signal" | "ended">;
 
 /**
  * `done`: all output was read. `held`: the command exited, but its output is still open. `cut`: the output was lost
- * before the exit status arrived. `lost`: the sandbox went away.
+ * before the exit status arrived. `lost`: the sandbox disappeared.
  */
 export type ProcessOutcome = "done" | "held" | "cut" | "lost";
 
-/** The environment variable that marks every process a command starts. */
+/** Environment variable that marks every process of a command. */
 export const JOB = "SKEIN_JOB";
 
 export abstract class CommandProcess {
@@ -51,10 +51,10 @@ export abstract class CommandProcess {
   #isEnded = false;
   #wake = () => {};
 
-  /** Stops and resumes reading the output: meanwhile the command blocks when it writes. */
+  /** Stops reading the output until `resume`. Meanwhile the command blocks when it writes. */
   protected abstract pause(): void;
   protected abstract resume(): void;
-  /** Kills the command and everything it started. */
+  /** Kills the command and all processes that it started. */
   protected abstract kill(): Promise<void>;
   protected abstract exit(): Promise<Exit>;
 
@@ -65,12 +65,12 @@ export abstract class CommandProcess {
   get outcome(): ProcessOutcome | undefined {
     return this.#outcome;
   }
-  /** True once the command has exited; if the server ended it, once everything it started has ended as well. */
+  /** True once the command has exited. If the server ended it, true once all processes that it started have ended, too. */
   get isOver(): boolean {
     return this.#ending ? this.#isEnded : this.#outcome !== undefined;
   }
 
-  /** Resolves at the next output or change of state, or after `ms`. */
+  /** Resolves at the next output or state change, or after `ms` milliseconds. */
   async change(ms?: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
@@ -79,7 +79,7 @@ export abstract class CommandProcess {
     clearTimeout(timer);
   }
 
-  /** Stops reading while the consumer is busy, unless the command is being ended: its end must be seen. */
+  /** Stops reading while the consumer is busy, unless the command is being ended: the server must see its end. */
   hold(): void {
     if (this.#ended) return;
     this.#isHeld = true;
@@ -92,7 +92,7 @@ export abstract class CommandProcess {
     if (this.#hasExited) this.#startDrain();
   }
 
-  /** Ends the command and everything it started. No effect once the command has exited. */
+  /** Ends the command and all processes that it started. Does nothing if the command has exited. */
   end(reason: CommandEnd): Promise<void> {
     if (this.#ending) return this.#ending;
     if (this.#hasExited || this.#outcome) return Promise.resolve();
@@ -114,7 +114,7 @@ export abstract class CommandProcess {
   protected get settled(): Promise<void> {
     return this.#settled.promise;
   }
-  /** Whether everything about the exit has arrived. */
+  /** True if the complete report of the exit has arrived. */
   protected get isReported(): boolean {
     return true;
   }
@@ -155,20 +155,20 @@ export abstract class CommandProcess {
     const settle = () => this.settle("held");
     clearTimeout(this.#drain);
     this.#drain = setTimeout(() => {
-      // On a busy server, output that arrived in time may be unread: it is read before the immediate runs.
+      // On a busy server, output that arrived in time may be unread. It is read before the immediate runs.
       if (this.isReported) setImmediate(settle);
       else this.#drain = setTimeout(settle, REPORT_MS);
     }, DRAIN_MS);
   }
 
-  /** Discards background output, so that its writer does not block, but too slowly to keep the server busy. */
+  /** Discards background output so that its writer does not block, but slowly, to keep the server free. */
   #readSlowly(): void {
     this.pause();
     setTimeout(() => this.resume(), SLOW_READ_MS).unref();
   }
 }
 
-/** Streams the output only as fast as the consumer takes it. Ends the command at its timeout, on abort, and when the consumer leaves. */
+/** Streams the output at the consumer's pace. Ends the command at its timeout, on abort, and when the consumer stops reading. */
 export async function* followProcess(
   command: CommandProcess,
   { signal, timeoutMs }: ExecOptions,
@@ -202,7 +202,7 @@ export async function* followProcess(
   }
 }
 
-/** Resolves when `work` does, or after `ms`. */
+/** Resolves when `work` does, or after `ms` milliseconds. */
 export async function atMost(ms: number, work: Promise<unknown>): Promise<void> {
   const done = new AbortController();
   await Promise.race([work, sleep(ms, undefined, { signal: done.signal }).catch(() => {})]);
@@ -211,7 +211,8 @@ export async function atMost(ms: number, work: Promise<unknown>): Promise<void> 
 
 /** Throws `invalid_request` for a command line that cannot be executed. */
 export function assertExecutable(command: string): void {
-  if (command.includes("\0")) throw new AppError("invalid_request", "The command contains a NUL character.");
+  if (command.includes("\0"))
+    throw new AppError("invalid_request", "The command contains a NUL character. Remove it.");
   const bytes = Buffer.byteLength(command);
   if (bytes > MAX_COMMAND_BYTES)
     throw new AppError(
@@ -220,7 +221,7 @@ export function assertExecutable(command: string): void {
     );
 }
 
-/** Decodes output, keeps its beginning and end for the result, and returns its beginning in pieces to stream. */
+/** Decodes output, keeps its beginning and end for the result, and returns the beginning in pieces to stream. */
 function newTranscript() {
   const decoder = new StringDecoder("utf8");
   const kept = headTail(KEPT_CHARS);
@@ -245,9 +246,9 @@ function newTranscript() {
     add: (bytes: Buffer) => push(decoder.write(bytes)),
     /** The text to stream now, if any. */
     due: () => (pending !== "" && performance.now() >= dueAt ? flush() : ""),
-    /** Milliseconds until text is due; undefined while there is none. */
+    /** Milliseconds until text is due. Undefined if there is none. */
     dueIn: () => (pending === "" ? undefined : Math.max(1, dueAt - performance.now())),
-    /** No more output follows. Returns the rest to stream. */
+    /** Marks the end of the output. Returns the remaining text to stream. */
     end() {
       push(decoder.end());
       return flush();

@@ -1,18 +1,18 @@
-// The rule of an edit: which text is replaced, and with which line ends.
+// The rule of an edit: which text is replaced, and with which line endings.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { indexIn } from "../lib/search.ts";
 import { fromUtf16, toUtf16, utf16Of } from "../lib/utf16.ts";
 
-/** A file's bytes as characters that can be searched, and back. */
+/** Converts a file's bytes to characters for searching, and back. */
 interface Characters {
   readonly text: string;
-  /** A text of the edit in the file's encoding. */
+  /** Converts a text of the edit to the file's encoding. */
   of(text: string): string;
   toBytes(text: string): Buffer;
 }
 
-/** A file in another encoding than UTF-16 keeps every byte that is not replaced: each byte is one character. */
+/** Each byte becomes one character unless the file is UTF-16. Every byte that is not replaced stays the same. */
 function charactersOf(bytes: Buffer): Characters {
   const order = utf16Of(bytes);
   const text = order && fromUtf16(bytes, order);
@@ -26,8 +26,8 @@ function charactersOf(bytes: Buffer): Characters {
 }
 
 /**
- * Replaces the first exact occurrence of `oldText`; without one, the first that differs in line ends only. Models write `\n`, so
- * `newText` gets the line ends of the place. Returns undefined when there is no occurrence.
+ * Replaces the first exact occurrence of `oldText`, or else the first that differs only in line endings. Models write
+ * `\n`, so `newText` gets the line endings found at that place. Returns undefined if there is no occurrence.
  */
 export async function replaceFirst(
   bytes: Buffer,
@@ -45,12 +45,12 @@ export async function replaceFirst(
   return toBytes(text.slice(0, place.start) + replacement + text.slice(place.end));
 }
 
-/** Characters to search in one tick of the event loop. */
+/** Number of characters to search per tick of the event loop. */
 const PART = 1_000_000;
 
 async function placeOf(text: string, needle: string): Promise<number> {
   for (let from = 0; ; from += PART) {
-    // What begins in this part may end in the next one.
+    // A match that begins in this part may end in the next one.
     const at = indexIn(text.slice(from, from + PART + needle.length), needle);
     if (at !== -1) return from + at;
     if (from + PART >= text.length) return -1;
@@ -74,14 +74,14 @@ async function unlikeInLineEnds(text: string, old: string): Promise<TextRange | 
   return { start, end: inOriginal(text, at + wanted.length) };
 }
 
-/** The place in `text` of the character that `unix(text)` has at `index`; for a line end its `\r`. */
+/** Maps an index in `unix(text)` to the index of the same character in `text`. For a line end, that is its `\r`. */
 function inOriginal(text: string, index: number): number {
   let at = index;
   for (let end = text.indexOf("\r\n"); end !== -1 && end < at; end = text.indexOf("\r\n", end + 2)) at++;
   return at;
 }
 
-/** The line end at or behind the start of the place; at the end of the file, the one before it. */
+/** Returns the line ending at or after the start of the place. At the end of the file, returns the one before it. */
 function lineEndAt(text: string, { start }: TextRange): "\n" | "\r\n" {
   const next = text.indexOf("\n", start);
   const at = next === -1 ? text.lastIndexOf("\n", start) : next;

@@ -1,21 +1,21 @@
-// How many sandboxes may run at once, and how much disk a tenant's may have.
+// Limits the number of running sandboxes, and the disk space of a tenant.
 
 import type { CountedSandbox, Entry, Sandbox } from "./sandbox-records.ts";
 
 export interface SandboxCaps {
-  /** Running or ending at once, of all tenants. */
+  /** Maximum number of running or ending sandboxes, across all tenants. */
   readonly total: number;
-  /** The same of one tenant. */
+  /** Maximum number of running or ending sandboxes per tenant. */
   readonly tenant: number;
-  /** The same on the sandbox's engine; without it no limit of its own. */
+  /** Maximum number of running or ending sandboxes on the sandbox's engine. Unlimited if omitted. */
   readonly engine?: number;
-  /** Bytes that the files of all sandboxes of one tenant may have, also of those that do not run; without it no limit. */
+  /** Maximum number of bytes for the files of all sandboxes of one tenant, running or not. Unlimited if omitted. */
   readonly tenantDisk?: number;
 }
 
 export type ReachedCap = "tenant" | "total" | "engine" | "disk";
 
-/** The first cap that one more running sandbox would exceed, beside those that run or are ending. */
+/** Returns the first cap that one more running sandbox would exceed. */
 export function reachedCap(
   { engine, owner }: Sandbox,
   others: readonly CountedSandbox[],
@@ -29,18 +29,18 @@ export function reachedCap(
   return undefined;
 }
 
-/** Whether the sandbox takes more disk than it had before, of which `tenantDisk` limits the sum. */
+/** True if the sandbox takes more disk space than before. `tenantDisk` limits the sum. */
 export function growsDisk(
   { disk = 0 }: Sandbox,
   found: Entry | undefined,
   { tenantDisk }: SandboxCaps,
 ): boolean {
-  // The disk of one from before disks were recorded is unknown, and its files stay within reach.
+  // The disk size of sandboxes from before disks were recorded is unknown. Their users keep access to the files.
   const isKnown = !found || found.disk !== undefined;
   return tenantDisk !== undefined && isKnown && disk > diskOf(found);
 }
 
-/** Whether the tenant's sandboxes would have more disk than they may, whether they run or not. */
+/** True if the tenant's sandboxes, running or not, would exceed the tenant's disk limit. */
 export function exceedsDisk(
   { owner, disk = 0 }: Sandbox,
   others: readonly Entry[],

@@ -1,4 +1,4 @@
-// What the ledger has of a sandbox, and how it is stored: a document for each, and one that lists those that run or are ending.
+// The ledger's records and their storage: one document per sandbox, and one that lists the running and ending ones.
 
 import type { Document, DocumentWrite } from "../agent/core/documents.ts";
 import { omitUndefined } from "../lib/omit-undefined.ts";
@@ -10,55 +10,55 @@ export interface Sandbox {
   readonly owner: Owner;
   /** The backend's name. */
   readonly name: string;
-  /** The name of the engine that has its files. */
+  /** Name of the engine that has its files. */
   readonly engine: string;
   readonly keep: SandboxKeep;
-  /** Bytes that its files may have; undefined where that is not known. */
+  /** Maximum number of bytes for its files. Undefined if unknown. */
   readonly disk?: number | undefined;
 }
 
-/** The engine of a deployment that names none, and of all that was recorded before engines had names. */
+/** Name of the engine in a deployment that names none. Also applies to records from before engines had names. */
 export const SOLE_ENGINE = "default";
 
-/** How long without use, in milliseconds, counted from the last use. Null: never. */
+/** Milliseconds without use, counted from the last use, until each step. Null means never. */
 export interface SandboxKeep {
-  /** Then it is stopped. */
+  /** Until the sandbox is stopped. */
   readonly running: number | null;
-  /** Then its container is removed. */
+  /** Until its container is removed. */
   readonly container: number | null;
-  /** Then its files are deleted. */
+  /** Until its files are deleted. */
   readonly files: number | null;
 }
 
-/** `removed`: the container is removed, the files exist. `ending`: a process stops, removes or deletes it. */
+/** `removed`: the container is removed, the files exist. `ending`: a process is stopping, removing or deleting it. */
 export type SandboxState = "running" | "ending" | "stopped" | "removed";
 
 export interface SandboxRecord extends Sandbox {
   readonly state: SandboxState;
-  /** An engine that may have its files, too, from a move: those are to be deleted. */
+  /** Another engine that may have a copy of its files from a move. That copy must be deleted. */
   readonly copy?: string | undefined;
-  /** The last use: milliseconds since 1970, by the store's clock. */
+  /** Time of the last use in milliseconds since 1970, by the store's clock. */
   readonly used_at: number;
-  /** Another one after every use and every change, also within one millisecond. Only compared, never counted. */
+  /** Changes with every use and every change, even within one millisecond. Compare for equality only. */
   readonly revision: string;
 }
 
-/** As it is stored: the revision is the document's version. */
+/** The stored form. The revision is the document's version. */
 export interface Entry extends Omit<SandboxRecord, "revision"> {
-  /** When its time in its state is over; null: never. */
+  /** Time at which its current state expires. Null means never. */
   readonly due_at: number | null;
 }
 
-/** Where a sandbox's files are from now on; what is left out stays as it is. */
+/** New location of a sandbox's files. Omitted fields keep their value. */
 export interface Where {
   readonly engine?: string;
-  /** Null: there is none any more. */
+  /** Null: there is no copy any more. */
   readonly copy?: string | null;
 }
 
-/** How long a process may take to end a sandbox before others believe it dead, in ms. */
+/** Milliseconds for a process to end a sandbox before others consider that process dead. */
 const ENDING_MS = 60_000;
-/** By a process that is probably alive. */
+/** True if a process that is probably alive is ending it. */
 export const isBeingEnded = ({ state, due_at }: Entry, now: number) =>
   state === "ending" && due_at !== null && due_at > now;
 
@@ -91,7 +91,7 @@ export function writeOf(id: string, before: Document | undefined, entry: Entry |
 }
 
 export function readEntry({ key, body }: Document): Entry {
-  // Only `writeOf` makes these.
+  // Only `writeOf` creates these.
   const { owner, ...entry } = JSON.parse(body) as Omit<Entry, "id" | "owner"> & { owner: [string, string] };
   return {
     ...entry,
@@ -108,7 +108,7 @@ export const shown = ({ due_at: _, ...entry }: Entry, revision: string): Sandbox
   revision,
 });
 
-/** One that runs or is ending: the caps count these. */
+/** A running or ending sandbox, which counts towards the caps. */
 export interface CountedSandbox {
   readonly tenant: string;
   readonly engine: string;

@@ -1,5 +1,5 @@
-// Finding files and lines, for every backend over its list of files and their contents. Both searches are bounded in work
-// and results, yield to other work, and report by `truncated` that there may be more.
+// Finds files and lines, for every backend, in its list of files and their contents. Both searches limit their work and
+// results and yield to other work. `truncated` reports that there may be more.
 
 import type { Backend, GrepMatch, SearchMatches } from "../agent/core/backend.ts";
 import { AppError } from "../agent/core/errors.ts";
@@ -13,19 +13,19 @@ import { toRelative } from "./paths.ts";
 const MAX_PATHS = 100;
 const MAX_MATCHES = 200;
 const MAX_LINE_CHARS = 500;
-/** How much of a long line is shown before the match. */
+/** Number of characters of a long line to show before the match. */
 const CHARS_BEFORE = 100;
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** A file with a NUL in its first bytes is not text. */
+/** A file with a NUL byte in its first bytes is not text. */
 const BINARY_PROBE_BYTES = 8192;
 const MAX_SEARCH_MS = 10_000;
 const SKIPPED_FOLDERS = [".git", ".skein", "node_modules", "__pycache__", ".venv"];
 
-/** What a backend provides. Paths are relative to the workspace; a search returns absolute ones. */
+/** The operations that a backend must provide. Paths are relative to the workspace; a search returns absolute ones. */
 export interface Tree extends Pick<Backend, "workdir" | "stat"> {
-  /** The regular files below a folder. Does not follow links or enter folders named in `skipped`. */
+  /** Lists the regular files below a folder. Does not follow links or enter folders named in `skipped`. */
   files(folder: string, skipped: ReadonlySet<string>, signal: AbortSignal): Promise<SearchMatches<string>>;
-  /** Omits files that are larger than `maxBytes`, missing or not readable. */
+  /** Omits files that are larger than `maxBytes`, missing or unreadable. */
   contents(
     paths: readonly string[],
     maxBytes: number,
@@ -56,7 +56,7 @@ export function searching(tree: Tree): Pick<Backend, "glob" | "grep"> {
   };
 }
 
-/** A pattern may be absolute, like a path; then it applies to the whole workspace. */
+/** A pattern may be absolute, like a path. It then applies to the whole workspace. */
 function fromWorkspace(pattern: string, workdir: string): string {
   return isAbsolute(pattern) ? `./${toRelative(pattern, [workdir])}` : pattern;
 }
@@ -101,7 +101,7 @@ interface Search {
   readonly regex: SafeRegex;
   readonly clock: TimeSlices;
   readonly matches: GrepMatch[];
-  /** Whether there may be more than `matches`. */
+  /** True if there may be more than `matches`. */
   truncated: boolean;
 }
 
@@ -129,14 +129,14 @@ async function searchLines(
   };
 }
 
-/** Undefined for a file that is not text. */
+/** Returns undefined for a file that is not text. */
 function textOf(bytes: Uint8Array): string | undefined {
   const order = utf16Of(bytes);
   if (order) return new TextDecoder(order).decode(bytes);
   return bytes.subarray(0, BINARY_PROBE_BYTES).includes(0) ? undefined : new TextDecoder().decode(bytes);
 }
 
-/** Adds a file's matches. False when the search is over: too many matches, or out of time. */
+/** Adds a file's matches. Returns false if the search must end: too many matches, or out of time. */
 async function searchFile(file: string, text: string, search: Search): Promise<boolean> {
   const { regex, clock, matches } = search;
   let number = 0;

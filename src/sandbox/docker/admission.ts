@@ -1,4 +1,4 @@
-// Lets a sandbox run if there is room for one more, or makes room by stopping an idle one.
+// Admits a sandbox to run if the limits allow it, or stops an idle sandbox to make room.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../../agent/core/errors.ts";
@@ -8,12 +8,12 @@ import type { Engines, Unplaced } from "./engines.ts";
 import type { Host } from "./host.ts";
 import { expire } from "./reaper.ts";
 
-/** A sandbox unused this long may be stopped for another one. Processes report use more often. */
+/** Milliseconds without use after which a sandbox may be stopped for another one. Processes report use more often. */
 const ROOM_IDLE_MS = 60_000;
 const CANDIDATES = 5;
 const RETRY_MS = 100;
 
-/** Records it in the ledger as running. Returns its engine. Throws `unavailable` or `limit_exceeded` when too many run. */
+/** Records the sandbox as running and returns its engine. Throws `unavailable` or `limit_exceeded` at a limit. */
 export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSignal): Promise<Host> {
   let hasMadeRoom = false;
   for (;;) {
@@ -23,7 +23,7 @@ export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSi
     }));
     if (answer === "entered") return host;
     if (answer === "ending") await sleep(RETRY_MS, undefined, { signal });
-    // Another process was faster.
+    // Another process changed the record first.
     if (answer === "ending" || answer === "elsewhere") continue;
     const { tenant } = sandbox.owner;
     if (answer === "disk") throw TOO_MANY.disk(host.caps);
@@ -33,7 +33,7 @@ export async function admit(engines: Engines, sandbox: Unplaced, signal: AbortSi
   }
 }
 
-/** Undoes `admit` for one that could not be started. Throws the engine's error. */
+/** Undoes `admit` after a failed start. Throws the engine's error. */
 export async function withdraw({ engine, ledger }: Host, id: string): Promise<void> {
   const found = await engine.inspect(id);
   const seen = found?.status === "running" ? undefined : await ledger.get(id);
@@ -41,7 +41,7 @@ export async function withdraw({ engine, ledger }: Host, id: string): Promise<vo
   if (ending) await ledger.settle(ending, found ? "stopped" : "removed");
 }
 
-/** Stops an idle sandbox: of those, one of the tenant that has most. */
+/** Stops one idle sandbox, preferably of the tenant with the most sandboxes. Returns false if none could be stopped. */
 async function makeRoom(
   engines: Engines,
   { ledger, logger }: Host,
@@ -70,13 +70,13 @@ const TOO_MANY = {
   engine: ({ engine }: SandboxCaps) =>
     new AppError(
       "unavailable",
-      `All ${engine} sandboxes of the engine with this workspace are in use. Try again later.`,
+      `All ${engine} sandboxes on this workspace's engine are in use. Try again later.`,
     ),
-  // Stopping one frees nothing: its files stay.
+  // Stopping an idle sandbox would not help: its files stay on disk.
   disk: ({ tenantDisk }: SandboxCaps) =>
     new AppError(
       "limit_exceeded",
-      `The sandboxes of this tenant may take at most ${tenantDisk} bytes of disk in all, including those that do not run. Ask the operator, or delete a user who no longer needs one.`,
+      `All sandboxes of a tenant together may use at most ${tenantDisk} bytes of disk, even if they are stopped. Ask the operator for more, or delete a user who no longer needs a sandbox.`,
       { details: { limit: "backends.docker.disk_per_tenant", most: tenantDisk } },
     ),
 };

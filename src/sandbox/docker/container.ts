@@ -1,8 +1,8 @@
-// A sandbox's container: its specification, which isolates it by default for any image, and the way from any state of the
-// engine to one running container of that specification.
+// A sandbox's container: its specification, and how to get from any state to one running container of that
+// specification. The specification isolates any image by default.
 //
-// Other processes and people may do the same or the opposite at the same time: each step inspects, does one thing, and inspects
-// again.
+// Other processes and people may change the container at the same time. Each step therefore inspects, does one thing,
+// and inspects again.
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,7 +16,7 @@ import type { Host } from "./host.ts";
 import { ERRAND, labelsOf, SPEC } from "./identity.ts";
 import { type DockerOptions, SHM_BYTES } from "./options.ts";
 
-/** How long an unreachable or conflicting engine is retried. */
+/** Milliseconds during which calls to an unreachable or conflicting engine are retried. */
 const RETRY_MS = 12_000;
 const RETRY_BACKOFF = { base: 20, cap: 1000 };
 
@@ -83,7 +83,7 @@ async function startExisting(
   try {
     await engine.start(found.id, signal);
   } catch (error) {
-    // Leaves no container that cannot be started.
+    // Removes a container that cannot be started.
     if (error instanceof EngineError && !isTransient(error)) await engine.remove(found.id, signal);
     throw error;
   }
@@ -106,17 +106,17 @@ async function pull({ engine, logger }: Host, { options }: Wanted, signal: Abort
 
 const isMissingImage = ({ status, message }: EngineError) => status === 404 && /no such image/i.test(message);
 
-/** Whether a retry may succeed: another process changed the container, or the engine was briefly unreachable. */
+/** True if a retry may succeed: another process changed the container, or the engine was briefly unreachable. */
 const isTransient = ({ status, message }: EngineError) =>
   status === 0 || status === 409 || status === 503 || (status === 404 && /no such container/i.test(message));
 
-/** The user of pid 1 is not the tenant's: `kill -9 -1` in the sandbox does not reach it. */
+/** Pid 1 runs as another user than the tenant, so that `kill -9 -1` in the sandbox does not reach it. */
 const INIT_USER = "65534:65534";
 const TENANT = "1000:1000";
 const FOREVER = ["sleep", "2147483647"];
-/** Even an empty file takes memory, so a tmpfs holds at most one file per page. */
+/** Even an empty file takes one page of memory. A tmpfs is limited to one file per page. */
 const BYTES_PER_FILE = 4096;
-/** The union of all engine versions' own lists, and files that show other sandboxes' disks. */
+/** Combines the masked paths of all engine versions with files that reveal other sandboxes' disks. */
 const MASKED = [
   "/proc/acpi",
   "/proc/asound",
@@ -139,12 +139,12 @@ interface SpecOptions {
   readonly options: DockerOptions;
   /** The volume's name. */
   readonly volume: string;
-  /** The name or id that the engine knows. */
+  /** Name or id of the network, as known to the engine. */
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Labelled with its hash, so that other processes recognise a container with the same specification. */
+/** Builds the specification. Other processes recognise a matching container by a label with the hash. */
 export function specOf({ options, volume, network, labels }: SpecOptions): ContainerSpec {
   const { image, workdir, memory, cpus, pids, disk, tmp, runtime } = options;
   const spec = {
@@ -167,7 +167,7 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
         "/tmp": `exec,uid=1000,gid=1000,${inMemory(tmp)}`,
         "/dev/shm": `noexec,${inMemory(SHM_BYTES)}`,
       },
-      // Frees a shared memory segment with the last process that uses it.
+      // Frees a shared memory segment when the last process that uses it ends.
       Sysctls: { "kernel.shm_rmid_forced": "1" },
       MaskedPaths: MASKED,
       Ulimits: [
@@ -186,7 +186,7 @@ export function specOf({ options, volume, network, labels }: SpecOptions): Conta
 const inMemory = (bytes: number) =>
   `rw,nosuid,nodev,mode=1777,size=${bytes},nr_inodes=${Math.floor(bytes / BYTES_PER_FILE)}`;
 
-/** A container that makes the tenant the owner of the workspace. */
+/** Specifies a container that makes the tenant the owner of the workspace. */
 export function chownSpec({ options, volume, labels }: Omit<SpecOptions, "network">): ContainerSpec {
   const { image, workdir } = options;
   return {
@@ -215,14 +215,14 @@ const confined = (volume: string, workdir: string) => ({
   RestartPolicy: { Name: "no" as const },
 });
 
-/** The tenant's shell. It gets nothing of the server's environment. */
+/** Specifies the tenant's shell. It inherits nothing from the server's environment. */
 export function shellSpec({ workdir }: DockerOptions): ExecSpec {
   return {
     command: ["/bin/sh"],
     user: TENANT,
     folder: workdir,
     environment: [
-      // Below the workspace, because nothing else lasts and has room.
+      // Below the workspace, the only place with room that outlives the container.
       `HOME=${workdir}/${HOME}`,
       `WORKSPACE=${workdir}`,
       "TMPDIR=/tmp",

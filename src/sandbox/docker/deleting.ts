@@ -1,14 +1,14 @@
-// Deletes the files of a sandbox from an engine, those that a move has left there among them.
+// Deletes a sandbox's files from an engine, including files left by an interrupted move.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { SandboxLedger } from "../ledger.ts";
 import type { SandboxRecord } from "../sandbox-records.ts";
 import type { Host } from "./host.ts";
 
-/** Well within the minute after which others believe that this process is dead. */
+/** Milliseconds between two extensions. Others take this process for dead after a minute without one. */
 const EXTEND_MS = 15_000;
 
-/** Deletes what a move has left on the engine `copy`. False, with no effect, when the sandbox was used meanwhile. */
+/** Deletes the files that a move left on the engine `copy`. Returns false and does nothing if the sandbox was used meanwhile. */
 export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
   if (seen.copy !== copy.name || (seen.state !== "stopped" && seen.state !== "removed")) return false;
   const begun = await copy.ledger.begin(seen);
@@ -24,13 +24,13 @@ export async function deleteCopy(copy: Host, seen: SandboxRecord, signal: AbortS
   return copy.ledger.settle(hold.record, seen.state, where);
 }
 
-/** Also those of a user who is being deleted. No effect where there are none. */
+/** Works for users who are being deleted, too. Does nothing if there are no files. */
 export async function deleteFiles({ engine, disk }: Host, id: string): Promise<void> {
   await engine.remove(id);
   await disk.remove(id);
 }
 
-/** Keeps others from a sandbox that is `ending`, until it is disposed. */
+/** Keeps a sandbox in the state `ending`, so that no other process uses it, until disposed. */
 export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: AbortSignal) {
   const lost = new AbortController();
   let record = begun;
@@ -38,7 +38,7 @@ export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: Abo
   const extend = (where?: Parameters<SandboxLedger["extend"]>[1]): Promise<void> => {
     const next = last.then(async () => {
       const extended = await ledger.extend(record, where);
-      if (!extended) throw new AppError("unavailable", "Another server has taken the sandbox over.");
+      if (!extended) throw new AppError("unavailable", "Another server has taken over the sandbox.");
       record = extended;
     });
     last = next.catch((error: unknown) => lost.abort(error));
@@ -46,7 +46,7 @@ export function holding(ledger: SandboxLedger, begun: SandboxRecord, signal: Abo
   };
   const timer = setInterval(() => void extend().catch(() => {}), EXTEND_MS);
   return {
-    /** Aborts with the caller's signal, or when others have the sandbox. */
+    /** Aborts with the caller's signal, or when another process takes over the sandbox. */
     signal: AbortSignal.any([signal, lost.signal]),
     extend,
     get record() {

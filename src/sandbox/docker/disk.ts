@@ -1,4 +1,4 @@
-// The size limit of a workspace. A workspace is a Docker volume; what limits it depends on where the engine runs.
+// Limits the size of a workspace. A workspace is a Docker volume; the engine's location decides how it can be limited.
 
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -12,18 +12,18 @@ import { EngineError } from "./engine-error.ts";
 import { labelOf } from "./identity.ts";
 import type { LoopDisks } from "./loop-disks/index.ts";
 
-/** Deadline of disk operations whose caller sets none. */
+/** Default deadline of disk operations, in milliseconds. */
 const PATIENCE_MS = 60_000;
-/** With `discard`, space freed in a workspace is free on the host at once. */
+/** `discard` returns space freed in a workspace to the host at once. */
 const MOUNT_OPTIONS = "nosuid,nodev,noatime,discard";
 
 export interface Disk {
-  /** The kind of new workspaces. An existing one keeps its kind: see `isCapped`. */
+  /** The kind used for new workspaces. An existing workspace keeps its kind: see `isCapped`. */
   readonly kind: DiskKind;
   /**
-   * Creates the volume `id` or makes it mountable; called before a container is created and before it is started. Safe
-   * to repeat, also from several processes. Grows a workspace where that is possible; never shrinks one. Throws
-   * `backend_failed`, or the engine's error.
+   * Creates the volume `id`, or makes an existing one mountable. Call it before a container is created and before it is
+   * started. Safe to repeat, also from several processes. Grows a workspace where possible and never shrinks it. Throws
+   * `backend_failed` or the engine's error.
    */
   prepare(
     id: string,
@@ -31,13 +31,13 @@ export interface Disk {
     labels: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<void>;
-  /** Whether the system limits the size of an existing workspace. */
+  /** True if the system limits the size of this existing workspace. */
   isCapped(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Frees its resources on the host, after its container was stopped or removed. The files stay. */
+  /** Frees the workspace's resources on the host after its container stopped or was removed. Keeps the files. */
   release(id: string, signal?: AbortSignal): Promise<void>;
   /** Deletes the files. Throws 409 while a container exists. */
   remove(id: string, signal?: AbortSignal): Promise<void>;
-  /** The workspaces that have files. Labels are empty if the volume was removed but its files exist. */
+  /** Lists the workspaces that have files. Labels are empty if the volume was removed but its files remain. */
   list(signal?: AbortSignal): Promise<WorkspaceFiles[]>;
 }
 
@@ -46,15 +46,15 @@ type WorkspaceFiles = Pick<VolumeInfo, "labels"> & { readonly id: string };
 export type DiskClient = ProbedClient & Pick<DockerClient, "inspectVolume" | "listVolumes">;
 
 interface DiskOptions {
-  /** For the files of the kind `loop`. The same for all processes on one machine. */
+  /** Folder for the files of the kind `loop`. All processes on one machine use the same folder. */
   readonly folder: string;
   readonly deployment: string;
-  /** What the links of the kind `loop` are named by. */
+  /** Prefix for the names of links of the kind `loop`. */
   readonly mark: string;
   readonly logger: Logger;
 }
 
-/** Probes what the engine supports. Throws the engine's error when it is unreachable. */
+/** Probes the engine for supported kinds. Throws the engine's error if the engine is unreachable. */
 export async function openDisk(engine: DiskClient, options: DiskOptions): Promise<Disk> {
   const { deployment, logger } = options;
   const candidates = await loopCandidates(options);
@@ -134,13 +134,13 @@ const PROBE_BYTES = 16 * 1024 ** 2;
 
 interface FoundKind {
   readonly kind: DiskKind;
-  /** For workspaces of the kind `loop`, also earlier ones. */
+  /** Manages all workspaces of the kind `loop`, even from earlier servers. */
   readonly loops: LoopDisks | undefined;
-  /** Why no better kind is possible. */
+  /** Why no better kind is available. */
   readonly why?: string;
 }
 
-/** Tries each kind once with a small volume, best first. Throws the engine's error when it is unreachable. */
+/** Tries each kind once with a small volume, best first. Throws the engine's error if the engine is unreachable. */
 async function findDiskKind(
   engine: ProbedClient,
   candidates: readonly LoopDisks[],
@@ -175,7 +175,7 @@ async function findObstacle(
   probe: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  // With these, users or labels in a container differ from those of a file system made outside.
+  // These options change users or labels in a container, so that they differ from a file system made outside.
   const security = await engine.securityOptions(signal);
   const other = security.find((option) => /^name=(rootless|userns|selinux)/.test(option));
   if (other !== undefined) return `the engine runs with ${other.slice("name=".length)}`;
@@ -192,7 +192,7 @@ async function findObstacle(
   }
 }
 
-/** Whether the engine sees a path: when it creates a container it checks mounts before the image. */
+/** True if the engine sees the path. An engine checks mounts before the image when it creates a container. */
 async function sees(engine: ProbedClient, path: string, signal: AbortSignal): Promise<boolean> {
   const mount = { Type: "bind" as const, Source: path, Target: "/probe", ReadOnly: true };
   const spec = { Image: "skein.invalid/probe", HostConfig: { Mounts: [mount] } };
@@ -207,11 +207,11 @@ async function sees(engine: ProbedClient, path: string, signal: AbortSignal): Pr
 
 const isAway = (error: unknown) => error instanceof EngineError && error.status === 0;
 
-/** Between two checks a workspace may grow past its size, by as much as can be written in that time. */
+/** Milliseconds between two checks. A workspace can exceed its size by as much as it can write in that time. */
 const CHECK_EVERY_MS = 2000;
 const KIB = 1024;
 
-/** Runs a command, and ends it when the workspace is full. */
+/** Runs a command and ends it if the workspace becomes full. */
 export async function* execWatched(
   { shell, diskWatch }: { shell: Shell; diskWatch: DiskWatch | undefined },
   command: string,
@@ -226,14 +226,14 @@ export async function* execWatched(
 interface DiskWatchOptions {
   readonly shell: Pick<ScriptRunner, "runOnce">;
   readonly workdir: string;
-  /** The size limit of the workspace. */
+  /** Size limit of the workspace, in bytes. */
   readonly bytes: number;
 }
 
 interface WatchedCommand extends Disposable {
   /** Aborts with the caller's signal, or when the workspace is full. */
   readonly signal: AbortSignal;
-  /** Whether it was aborted because the workspace is full. */
+  /** True if the command was aborted because the workspace is full. */
   readonly isFull: boolean;
 }
 
@@ -245,7 +245,7 @@ export class DiskWatch {
     this.#options = options;
   }
 
-  /** Throws `backend_failed` when the workspace is full. Called before each write. */
+  /** Throws `backend_failed` if the workspace is full. Call it before each write. */
   async assertRoom(signal: AbortSignal): Promise<void> {
     if (performance.now() - this.#checkedAt < CHECK_EVERY_MS) return;
     if (await this.#isFull(signal))
@@ -253,7 +253,7 @@ export class DiskWatch {
     this.#checkedAt = performance.now();
   }
 
-  /** Checks the size while a command runs, until disposed. */
+  /** Checks the size periodically while a command runs, until disposed. */
   follow(signal: AbortSignal): WatchedCommand {
     const full = new AbortController();
     const both = AbortSignal.any([signal, full.signal]);

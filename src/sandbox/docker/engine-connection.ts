@@ -1,6 +1,6 @@
-// How a Docker engine is reached: its address, its certificates, and a deadline for every call, because an engine may never
-// answer: even inspecting a wedged container can hang. A refusal is an `EngineError` with its HTTP status; an engine that is
-// unreachable or silent is one with status 0.
+// Connects to a Docker engine: address, certificates, and a deadline for every call. An engine may never answer:
+// inspecting a wedged container can hang. A refused call throws an `EngineError` with its HTTP status. The status is 0
+// if the engine is unreachable or silent.
 
 import type Dockerode from "dockerode";
 import { AppError } from "../../agent/core/errors.ts";
@@ -11,14 +11,14 @@ import { EngineError, toEngineError } from "./engine-error.ts";
 
 type Address = Pick<EngineSettings, "host" | "tls">;
 
-/** Calls the engine, and ends the call after `ms` or with `signal`. */
+/** Calls the engine, and aborts the call after `ms` milliseconds or with `signal`. */
 export type EngineCall = <T>(
   signal: AbortSignal | undefined,
   ms: number,
   work: (docker: Dockerode, abortSignal: AbortSignal) => Promise<T>,
 ) => Promise<T>;
 
-/** Loads the client and its certificates at the first call. Keeps nothing open, so there is nothing to close. */
+/** Loads the client and its certificates on the first call. Keeps no connection open, so there is nothing to close. */
 export function engineCalls({ host, tls }: Address): EngineCall {
   let client: Promise<Dockerode> | undefined;
   const open = async () => {
@@ -42,7 +42,7 @@ export function engineCalls({ host, tls }: Address): EngineCall {
     try {
       const opened = await docker();
       abort.signal.throwIfAborted();
-      // Some calls do not end when they are aborted.
+      // Some calls do not end when aborted.
       return await Promise.race([work(opened, abort.signal), aborted(abort.signal)]);
     } catch (error) {
       signal?.throwIfAborted();
@@ -58,7 +58,7 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
   if (host === undefined) return {};
   const url = URL.canParse(host) ? new URL(host) : undefined;
   if (url?.protocol === "unix:" || host.startsWith("/"))
-    // Set to undefined, because the client otherwise uses a host from its environment.
+    // Explicitly undefined, because the client would otherwise use a host from its environment.
     return { socketPath: url ? url.pathname : host, host: undefined } as Dockerode.DockerOptions;
   if (url && ["tcp:", "http:", "https:"].includes(url.protocol)) {
     const isTls = url.protocol === "https:" || url.port === "2376";
@@ -70,7 +70,7 @@ function addressOf(host: string | undefined): Dockerode.DockerOptions {
   );
 }
 
-/** Whether it is reached over a network without TLS: others can read what is sent to it, and send commands themselves. */
+/** True if the engine is reached over a network without TLS. Others on that network can read the traffic and send commands. */
 export function isOpenToNetwork({ host, tls }: Address): boolean {
   const { protocol, host: name = "" } = addressOf(host);
   return protocol === "http" && !tls && !isLoopback(name.replace(/^\[|\]$/g, ""));
@@ -79,7 +79,10 @@ export function isOpenToNetwork({ host, tls }: Address): boolean {
 async function certificatesOf(files: TlsFiles): Promise<Dockerode.DockerOptions> {
   const read = await readTls(files);
   if ("value" in read) return { ...read.value, protocol: "https" };
-  throw new AppError("config_invalid", `The certificates of a Docker engine: ${read.problems.join("; ")}.`);
+  throw new AppError(
+    "config_invalid",
+    `Cannot use the certificates for a Docker engine: ${read.problems.join("; ")}.`,
+  );
 }
 
 function aborted(signal: AbortSignal): Promise<never> {

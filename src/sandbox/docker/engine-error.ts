@@ -1,10 +1,11 @@
-// Errors of a Docker engine: what its client throws becomes an `EngineError`, and that a message for users.
+// Translates errors of a Docker engine: from the client's error to an `EngineError`, and from that to a message for
+// users.
 
 import { AppError } from "../../agent/core/errors.ts";
 
 export class EngineError extends Error {
   override name = "EngineError";
-  /** 404, 409, …; 0 when there was no answer. */
+  /** HTTP status, or 0 if the engine did not answer. */
   readonly status: number;
   constructor(status: number, message: string, cause?: unknown) {
     super(message, { cause });
@@ -12,11 +13,11 @@ export class EngineError extends Error {
   }
 }
 
-/** What the client of the engine threw, as an `EngineError`; any other error as it is. */
+/** Converts an error of the engine's client to an `EngineError`. Returns any other error unchanged. */
 export function toEngineError(error: unknown): unknown {
   if (error instanceof EngineError || error instanceof AppError || !(error instanceof Error)) return error;
   const status = "statusCode" in error && typeof error.statusCode === "number" ? error.statusCode : 0;
-  // The client writes "(HTTP code 404) no such container - " before what the engine says.
+  // The client prefixes the engine's message with "(HTTP code 404) no such container - ".
   const said = error.message.replace(/^\(HTTP code \d+\)[^-]*- /, "").trim();
   const code = "code" in error && typeof error.code === "string" ? error.code : undefined;
   return new EngineError(status, status === 0 && code ? `it cannot be reached (${code})` : said, error);
@@ -29,12 +30,12 @@ export const unless =
     if (!(error instanceof EngineError) || !statuses.includes(error.status)) throw error;
   };
 
-/** Undefined for 404. */
+/** Resolves with undefined for a 404. */
 export const unlessMissing = <T>(answer: Promise<T>): Promise<T | undefined> => answer.catch(unless(404));
 
 /**
- * An `EngineError` in words for users, any other error as it is. Tells what the engine refused; an error inside the engine
- * may name the host's folders, and is only logged.
+ * Converts an `EngineError` to an error for users. Returns any other error unchanged. The message contains the reason
+ * of a refusal. Internal errors of the engine are only logged, because they may name the host's folders.
  */
 export function toAppError(error: unknown): unknown {
   if (!(error instanceof EngineError)) return error;

@@ -1,5 +1,5 @@
-// The calls of the Docker engine that sandboxes need, each with a deadline. No other file calls Docker's client. A refusal is an
-// `EngineError`.
+// The Docker calls that sandboxes need, each with a deadline. No other file calls Docker's client. A refused call
+// throws an `EngineError`.
 
 import { type Duplex, Readable } from "node:stream";
 import type Dockerode from "dockerode";
@@ -11,12 +11,12 @@ const CALL_MS = 10_000;
 const START_MS = 30_000;
 const PULL_MS = 10 * 60_000;
 const COPY_MS = 30 * 60_000;
-/** Two empty blocks, which end a tar. */
+/** Two empty blocks, the end marker of a tar archive. */
 const EMPTY_TAR = Buffer.alloc(1024);
 
 export type DockerClient = ReturnType<typeof connect>;
 
-/** Keeps nothing open, so there is nothing to close. */
+/** Keeps no connection open, so there is nothing to close. */
 export function connect(settings: Pick<EngineSettings, "host" | "tls">) {
   const call = engineCalls(settings);
   return {
@@ -34,23 +34,23 @@ type EngineCall = ReturnType<typeof engineCalls>;
 const engineItself = (call: EngineCall) => ({
   ping: (ms = CALL_MS) =>
     call(undefined, ms, (docker, abortSignal) => {
-      // It takes options like the other calls, but its type lacks them.
+      // `ping` accepts options like the other calls, but its type lacks them.
       const ping = docker.ping as (options: { abortSignal: AbortSignal }) => Promise<unknown>;
       return ping.call(docker, { abortSignal });
     }),
 
-  /** `name=seccomp,profile=default`, `name=userns`, `name=rootless` … */
+  /** Examples: `name=seccomp,profile=default`, `name=userns`, `name=rootless`. */
   securityOptions: (signal?: AbortSignal): Promise<readonly string[]> =>
     call(signal, CALL_MS, async (docker) => {
       const info: { SecurityOptions?: readonly string[] | null } = await docker.info();
       return info.SecurityOptions ?? [];
     }),
 
-  /** Events of containers with the label, until the stream ends or is destroyed. */
+  /** Streams the events of containers with the label, until the stream ends or is destroyed. */
   events: (label: string, signal?: AbortSignal): Promise<Readable> =>
     call(signal, CALL_MS, async (docker) => {
       const filters = { type: ["container"], label: [label], event: ["die", "oom", "destroy"] };
-      // The client returns a Node stream; its type says less.
+      // The client returns a Node stream, but its type is narrower.
       return (await docker.getEvents({ filters: JSON.stringify(filters) })) as unknown as Readable;
     }),
 });
@@ -70,14 +70,14 @@ const containers = (call: EngineCall) => ({
       }),
     ),
 
-  /** Throws 409 when the name is taken, 404 when the image or network is missing. */
+  /** Throws 409 if the name is taken, 404 if the image or network is missing. */
   create: (name: string, spec: ContainerSpec, signal?: AbortSignal): Promise<string> =>
     call(signal, START_MS, async (docker, abortSignal) => {
       const { id } = await docker.createContainer({ ...spec, name, abortSignal });
       return id;
     }),
 
-  /** No effect on a running container. */
+  /** Does nothing if the container is running. */
   start: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) => docker.getContainer(id).start({ abortSignal })).catch(
       unless(304),
@@ -93,13 +93,13 @@ const containers = (call: EngineCall) => ({
       return StatusCode;
     }),
 
-  /** No effect on one that is stopped or missing. */
+  /** Does nothing if the container is stopped or missing. */
   stop: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) =>
       docker.getContainer(id).stop({ t: 1, abortSignal }),
     ).catch(unless(304, 404)),
 
-  /** Also removes a running one. No effect on a missing one. */
+  /** Also removes a running container. Does nothing if it is missing. */
   remove: (id: string, signal?: AbortSignal) =>
     call(signal, START_MS, (docker, abortSignal) =>
       docker.getContainer(id).remove({ force: true, v: false, abortSignal }),
@@ -119,7 +119,10 @@ const containers = (call: EngineCall) => ({
 });
 
 const insideContainers = (call: EngineCall) => ({
-  /** A new process's input and output, in the engine's frames. Destroying the stream does not end the process. */
+  /**
+   * Returns a new process's input and output as one stream in the engine's frames. Destroying the stream does not end
+   * the process.
+   */
   exec: (
     id: string,
     { command, user, folder, environment }: ExecSpec,
@@ -142,16 +145,16 @@ const insideContainers = (call: EngineCall) => ({
       return stream;
     }),
 
-  /** A folder as a tar whose names begin with that of the folder. The container need not run. */
+  /** Streams a folder as a tar whose entry names begin with the folder's name. The container need not run. */
   readFolder: (id: string, path: string, signal?: AbortSignal): Promise<Readable> =>
     call(signal, START_MS, async (docker) => {
-      // Ends with the stream; its type says less.
+      // The archive is a Node stream, but its type is narrower.
       return (await docker.getContainer(id).getArchive({ path })) as Readable;
     }),
 
   /**
-   * Unpacks a tar into the root folder, with owners and modes: in any other, the engine refuses links that lead out of it.
-   * The container need not run.
+   * Unpacks a tar into the root folder, with owners and modes. In any other folder the engine refuses links that lead
+   * out of it. The container need not run.
    */
   unpack: (id: string, tar: Readable, signal?: AbortSignal): Promise<void> =>
     call(signal, COPY_MS, async (docker, abortSignal) => {
@@ -167,7 +170,7 @@ const images = (call: EngineCall) => ({
       await ended(docker, progress);
     }),
 
-  /** Creates an image without files unless there is one of that name. */
+  /** Creates an image without files, unless an image with that name exists. */
   ensureEmptyImage: (name: string, signal?: AbortSignal): Promise<void> =>
     call(signal, START_MS, async (docker, abortSignal) => {
       const known = await docker.listImages({ filters: { reference: [name] }, abortSignal });
@@ -196,7 +199,7 @@ const volumes = (call: EngineCall) => ({
       ),
     ),
 
-  /** No effect on a missing one. Throws 409 while a container uses it. */
+  /** Does nothing if the volume is missing. Throws 409 while a container uses it. */
   removeVolume: (name: string, signal?: AbortSignal) =>
     call(signal, CALL_MS, (docker, abortSignal) => docker.getVolume(name).remove({ abortSignal })).catch(
       unless(404),
@@ -227,14 +230,14 @@ const networks = (call: EngineCall) => ({
       return found.map(networkInfo);
     }),
 
-  /** No effect on a missing one. Throws 403 while containers are connected. */
+  /** Does nothing if the network is missing. Throws 403 while containers are connected. */
   removeNetwork: (id: string, signal?: AbortSignal) =>
     call(signal, CALL_MS, (docker, abortSignal) => docker.getNetwork(id).remove({ abortSignal })).catch(
       unless(404),
     ),
 });
 
-/** Of a pull or an import, which the engine reports step by step. */
+/** Waits for the end of a pull or an import, which the engine reports step by step. */
 const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void> =>
   new Promise((resolve, reject) => {
     docker.modem.followProgress(progress, (error: Error | null) => (error ? reject(error) : resolve()));
@@ -243,7 +246,7 @@ const ended = (docker: Dockerode, progress: NodeJS.ReadableStream): Promise<void
 export interface ContainerInfo {
   readonly id: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** created, running, paused, restarting, removing, exited, dead. */
+  /** One of `created`, `running`, `paused`, `restarting`, `removing`, `exited`, `dead`. */
   readonly status: string;
   readonly exitCode: number;
   readonly oomKilled: boolean;

@@ -1,4 +1,5 @@
-// The engines of a deployment. A sandbox stays on the engine that the ledger records for it, because its files are there.
+// The engines of a deployment. A sandbox stays on the engine that the ledger records for it, because its files are
+// there.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { serially, sharedFor } from "../../lib/async.ts";
@@ -7,34 +8,34 @@ import type { Sandbox, SandboxRecord } from "../sandbox-records.ts";
 import { type Host, type LazyHost, lazyHost } from "./host.ts";
 import { deploymentOf } from "./identity.ts";
 
-/** What a caller knows of a sandbox before it has an engine. */
+/** A sandbox that has no engine yet. */
 export type Unplaced = Omit<Sandbox, "engine">;
 
 export interface Engines {
-  /** The name of this deployment. Needs no engine. */
+  /** Returns the deployment's name. Needs no engine. */
   deployment(): Promise<string>;
-  /** Throws `unavailable` while the engine is unreachable, or when the settings do not name it. */
+  /** Throws `unavailable` if the engine is unreachable or the settings do not name it. */
   host(name: string): Promise<Host>;
-  /** The engine with the sandbox's files; where there is one engine only, that. Undefined when none is known. */
+  /** Returns the engine with the sandbox's files. Undefined if no engine is known to have them. */
   find(id: string): Promise<Host | undefined>;
   /**
-   * Where to enter the sandbox in the ledger: its engine, or for a new one the one that has most room. `work` enters it.
-   * New ones take turns, so that each sees those before it.
+   * Calls `work` to enter the sandbox in the ledger: on its own engine, or on the engine that `place` chooses if it is
+   * new. Entries of new sandboxes run one at a time, so that each sees the earlier ones.
    */
   enter<T>(sandbox: Unplaced, work: (host: Host, sandbox: Sandbox) => Promise<T>): Promise<T>;
-  /** Where a sandbox would be made now. Undefined when no engine takes any. */
+  /** Returns the engine that would get a new sandbox now. Undefined if no engine takes new ones. */
   place(): Promise<Host | undefined>;
-  /** Whether it gives its sandboxes away. */
+  /** True if the settings drain the engine, so that its sandboxes move to other engines. */
   isDraining(name: string): boolean;
-  /** Asks all engines. Never rejects: what keeps one from being used is given to `onAway`. */
+  /** Asks all engines and returns the hosts that answer. Never rejects: `onAway` receives the error of each other engine. */
   reachable(onAway: (name: string, error: unknown) => void): Promise<Host[]>;
-  /** Throws `unavailable` while none can be reached. */
+  /** Throws `unavailable` if no engine can be reached. */
   ping(): Promise<void>;
-  /** Each, where there are several. */
+  /** One check per engine, if there are several. */
   readonly checks: readonly EngineCheck[];
 }
 
-/** How long an engine is taken to be up or away when a place is chosen, and how long its answer may take, in ms. */
+/** Milliseconds for which a ping result stays valid when an engine is chosen, and the deadline of a ping. */
 const FRESH_MS = 1000;
 const PING_MS = 3000;
 
@@ -50,8 +51,9 @@ export function openEngines(services: BackendServices): Engines {
   };
   const engines = docker.engines.map((settings) => pinged(lazyHost(services, settings, deployment)));
   const [first] = engines;
-  if (!first) throw new AppError("config_invalid", "`backends.docker.engines` names no engine.");
-  /** It needs no search: there is no other place. */
+  if (!first)
+    throw new AppError("config_invalid", "`backends.docker.engines` is empty. Name at least one engine.");
+  /** A sole engine needs no search. */
   const sole = engines.length === 1 && !first.settings.drain ? first : undefined;
   const inTurn = serially();
 
@@ -61,11 +63,11 @@ export function openEngines(services: BackendServices): Engines {
     logger.warn({ engine: name }, "a sandbox is on an engine that the settings do not name");
     throw new AppError(
       "unavailable",
-      "The files of this workspace are on a Docker engine that is not in the settings of this server at present. Ask its operator.",
+      "The files of this workspace are on a Docker engine that this server's settings do not name. Ask the operator.",
     );
   };
 
-  /** For a ledger that does not outlive its process: the files may exist although no record does. */
+  /** Searches the engines themselves. A ledger in memory may have no record of files that exist. */
   const lookFor = async (id: string): Promise<Host | undefined> => {
     const hosts = await reachable(() => {});
     const found = await Promise.all(
@@ -95,7 +97,7 @@ export function openEngines(services: BackendServices): Engines {
   const placed = async (): Promise<Host> => {
     const host = await place();
     if (host) return host;
-    throw new AppError("unavailable", "No Docker engine accepts new workspaces at present. Try again later.");
+    throw new AppError("unavailable", "No Docker engine accepts new workspaces now. Try again later.");
   };
 
   const reachable: Engines["reachable"] = async (onAway) => {
@@ -141,7 +143,7 @@ export function openEngines(services: BackendServices): Engines {
 
 interface PingedHost extends Omit<LazyHost, "ping"> {
   ping(): Promise<void>;
-  /** Whether it did so within the last second. */
+  /** True if the engine answered within the last second. */
   answers(): Promise<boolean>;
 }
 
@@ -166,21 +168,21 @@ function loadOf(
   return { name, isUp, isDraining: drain, capacity: sandboxes ?? usual, running, sandboxes: own.length };
 }
 
-/** What a new sandbox is placed by. */
+/** The load of an engine, which decides where new sandboxes are placed. */
 export interface EngineLoad {
   readonly name: string;
   readonly isUp: boolean;
   readonly isDraining: boolean;
-  /** How many may run at once. */
+  /** Maximum number of sandboxes that run at once. */
   readonly capacity: number;
   readonly running: number;
-  /** Those that have files on it, running or not. */
+  /** Number of sandboxes with files on the engine, running or not. */
   readonly sandboxes: number;
 }
 
 /**
- * Of the engines that are up and not draining, the one with the fewest sandboxes for its capacity; one that has room for
- * another to run comes first. Of equal ones the first by name. Undefined when there is none.
+ * Chooses among the engines that are up and not draining. Engines with room for one more running sandbox come first,
+ * then the engine with the fewest sandboxes for its capacity, then the first by name. Undefined if there is none.
  */
 export function placeNew(engines: readonly EngineLoad[]): string | undefined {
   const [first] = engines

@@ -1,4 +1,4 @@
-// The files of a sandbox: through its file helper if it has one, otherwise, and whenever the helper is lost, through its shells.
+// A sandbox's files. The file helper does the work. The shells do it if there is no helper or it is lost.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { lostWhile, quoted } from "../paths.ts";
@@ -13,7 +13,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
   };
   const byShell = shellFiles(runner, workdir);
 
-  /** For operations that may safely be repeated. */
+  /** For operations that are safe to repeat. */
   const either = async <T>(work: (files: Files) => Promise<T>, signal: AbortSignal): Promise<T> => {
     const helper = await current().helper(signal);
     if (!helper) return work(byShell);
@@ -47,7 +47,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
       if (!helper) return byShell.remove(path, signal);
       await helper.remove(path, signal).catch(async (error: unknown) => {
         if (!(error instanceof SandboxLostError)) throw error;
-        // The helper may have removed it before it was lost.
+        // The helper may have removed the entry before it was lost.
         await byShell.remove(path, signal).catch(unlessMissing);
       });
     },
@@ -61,7 +61,7 @@ export function sandboxFiles(current: () => DockerSandbox, workdir: string): Fil
   };
 }
 
-/** A file by the helper; from its beginning by a shell if the helper is lost before it has read anything. */
+/** Reads a file through the helper. If the helper is lost before the first byte, a shell reads the file. */
 async function* readBy(
   helper: Files,
   byShell: Files,
@@ -75,13 +75,13 @@ async function* readBy(
     }
   } catch (error) {
     if (!(error instanceof SandboxLostError)) throw error;
-    // The file may have changed meanwhile.
+    // The file may have changed since the first byte.
     if (hasBegun) throw lostWhile(`${quoted(path)} was read`, error);
     yield* byShell.read(path, range, signal);
   }
 }
 
-/** Files by the helper; those that are left by a shell if the helper is lost. */
+/** Reads files through the helper. If the helper is lost, a shell reads the remaining files. */
 async function* contentsBy(
   helper: Files,
   byShell: Files,

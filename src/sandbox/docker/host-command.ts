@@ -1,19 +1,18 @@
-// Runs programs of the server's machine, for its disks and firewall: never through a shell, and without the server's
-// environment.
+// Runs programs on the server's machine for disks and firewall. Never uses a shell or the server's environment.
 
 import { execFile, spawn } from "node:child_process";
 
 const DEADLINE_MS = 30_000;
 const LOCK_MS = 60_000;
-/** A program that prints more is killed. Repairing a file system can print a lot. */
+/** A program that prints more is killed. The limit is high because repairing a file system can print a lot. */
 const MAX_OUTPUT_BYTES = 64 * 1024 ** 2;
 const ENVIRONMENT = { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 
-/** Its message names the machine's paths: it is for the log, not for users. */
+/** The message names paths of the machine: log it, but never show it to users. */
 export class CommandFailed extends Error {
   override name = "CommandFailed";
   readonly program: string;
-  /** `ENOENT` when the program is missing; undefined when it was killed at its deadline. */
+  /** `ENOENT` if the program is missing. Undefined if it was killed at its deadline. */
   readonly code: number | string | undefined;
 
   constructor(program: string, code: number | string | undefined, said: string) {
@@ -24,13 +23,13 @@ export class CommandFailed extends Error {
 }
 
 interface CommandOptions {
-  /** Kills the program; the call returns once it has ended. Omitted where an interruption does harm. */
+  /** Kills the program; the call returns after it has ended. Omit it where an interruption does harm. */
   readonly signal?: AbortSignal;
   readonly input?: string;
   readonly deadlineMs?: number;
 }
 
-/** Resolves with its output. Throws `CommandFailed`, or the signal's reason. */
+/** Resolves with the program's output. Throws `CommandFailed` or the signal's reason. */
 export async function runCommand(
   program: string,
   args: readonly string[],
@@ -52,18 +51,19 @@ export async function runCommand(
     });
     const kill = () => child.kill("SIGKILL");
     signal?.addEventListener("abort", kill, { once: true });
-    // A program that ends without reading its input is judged by its exit code.
+    // The exit code decides, even if the program ends without reading its input.
     child.stdin?.on("error", () => {}).end(input);
   });
 }
 
 /**
- * Does `work` while it holds the lock `path`, which excludes all other processes of this machine. The lock ends with this
- * process, even on a crash; the file stays. Throws `CommandFailed` when the lock is not free within a minute.
+ * Runs `work` while holding the lock file `path`, which excludes all other processes on this machine. The lock ends
+ * with this process, even after a crash; the file stays. Throws `CommandFailed` if the lock is not free within a
+ * minute.
  */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
-  // `cat` echoes the line once the lock is held, and holds it until its input ends.
+  // `cat` echoes the line after `flock` got the lock. The lock lasts until the input of `cat` ends.
   const holder = spawn("flock", ["--no-fork", path, "cat"], {
     env: ENVIRONMENT,
     stdio: ["pipe", "pipe", "ignore"],
@@ -83,7 +83,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
     });
     return await work();
   } catch (error) {
-    // While it waits for the lock it does not notice the end of its input.
+    // While waiting for the lock, `flock` does not notice the end of its input.
     holder.kill("SIGKILL");
     throw error;
   } finally {

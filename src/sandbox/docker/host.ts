@@ -1,4 +1,4 @@
-// A Docker engine with everything that its sandboxes share, opened on first use.
+// A Docker engine with the parts that its sandboxes share, opened on first use.
 
 import { join } from "node:path";
 import type { Logger } from "../../lib/logger.ts";
@@ -12,7 +12,7 @@ import { connect, type DockerClient } from "./engine.ts";
 import { toAppError } from "./engine-error.ts";
 import { type Networks, networks } from "./network.ts";
 
-/** The parts that all sandboxes of one engine share. */
+/** The parts shared by all sandboxes of one engine. */
 export interface Host {
   /** The engine's name. */
   readonly name: string;
@@ -27,9 +27,9 @@ export interface Host {
 
 export interface LazyHost {
   readonly settings: EngineSettings;
-  /** Throws `unavailable` when the engine does not answer within `ms`. */
+  /** Throws `unavailable` if the engine does not answer within `ms` milliseconds. */
   ping(ms: number): Promise<void>;
-  /** Connects at the first call, and again after a failure. Throws `unavailable` while the engine is unreachable. */
+  /** Connects on the first call, and again after a failure. Throws `unavailable` if the engine is unreachable. */
   getHost(): Promise<Host>;
 }
 
@@ -45,7 +45,7 @@ export function lazyHost(
   const openHost = async (): Promise<Host> => {
     const deployment = await deploymentOf();
     await engine.ping();
-    // Engines may be on one machine: what is made for one must not be taken for that of another.
+    // Several engines may run on one machine. The mark keeps their resources apart.
     const mark = name === SOLE_ENGINE ? deployment : `${deployment}/${name}`;
     const folder = name === SOLE_ENGINE ? "volumes" : join("volumes", name);
     const disk = await openDisk(engine, { folder: join(dataDir, folder), deployment, mark, logger });

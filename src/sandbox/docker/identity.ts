@@ -12,23 +12,23 @@ import type { Sandbox, SandboxKeep } from "../sandbox-records.ts";
 const DEPLOYMENT = "skein.deployment";
 const PLACE = "skein.place";
 const KEEP = "skein.keep";
-/** A hash of a container's specification: a container with another one is replaced. */
+/** Hash of a container's specification. A container with a different hash is replaced. */
 export const SPEC = "skein.spec";
-/** Marks a short-lived container that works on a sandbox. */
+/** Marks a short-lived container that does a task for a sandbox. */
 export const ERRAND = "skein.errand";
-/** The errand of a container that a move copies files with. */
+/** Marks a container that copies files during a move. */
 export const MOVE = "move";
 
-/** Selects everything of a deployment. */
+/** Label filter for everything that belongs to a deployment. */
 export const labelOf = (deployment: string) => `${DEPLOYMENT}=${deployment}`;
 
-/** The same in every process. Reveals nothing about the owner. */
+/** Derives the sandbox's id, the same in every process. The id reveals nothing about the owner. */
 export function sandboxId(deployment: string, { owner, name }: BackendKey): string {
   const hash = createHash("sha256").update(JSON.stringify([deployment, owner.tenant, owner.user, name]));
   return `skein-${hash.digest("hex").slice(0, 24)}`;
 }
 
-/** Of the container `name`, which does an errand for a sandbox. */
+/** Returns the id of the sandbox that the errand container `name` works for. */
 export const sandboxOfErrand = (name: string) => name.slice(0, "skein-".length + 24);
 
 export function labelsOf(
@@ -46,7 +46,7 @@ const Span = z.number().nullable();
 const PlaceLabel = z.tuple([z.string(), z.string(), z.string()]);
 const KeepLabel = z.tuple([Span, Span, Span]);
 
-/** The sandbox that the labels describe; undefined when they do not match its id. */
+/** Returns the sandbox described by the labels. Undefined if they do not match its id. */
 export function sandboxOf(
   deployment: string,
   id: string,
@@ -75,7 +75,10 @@ function parsed(text: string | undefined): unknown {
   }
 }
 
-/** The deployment's name: created once, stored in `dataDir`, and shared by all its processes. Throws `backend_failed`. */
+/**
+ * Returns the deployment's name. The first process creates it and stores it in `dataDir`; all processes share it.
+ * Throws `backend_failed`.
+ */
 export async function deploymentOf(dataDir: string): Promise<string> {
   const path = join(dataDir, "deployment");
   const draft = `${path}.${randomId()}`;
@@ -84,7 +87,7 @@ export async function deploymentOf(dataDir: string): Promise<string> {
     if (known !== undefined) return known;
     await mkdir(dataDir, { recursive: true });
     await writeFile(draft, randomId());
-    // If two processes create it at once, both use the first.
+    // If two processes create the file at once, both use the first one.
     await link(draft, path).catch(() => {});
     const made = await readName(path);
     if (made !== undefined) return made;

@@ -1,4 +1,4 @@
-// The backend `docker`: a container of its own for each user and backend, made on first use.
+// The backend `docker`: one container per user and backend, created on first use.
 
 import type { Backend } from "../../agent/core/backend.ts";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -37,7 +37,7 @@ export const docker = {
       sandboxes.set(id, made);
       return made;
     };
-    /** The sandbox with this configuration; closes one with another. */
+    /** Returns the sandbox with this configuration. Closes an open sandbox that has another configuration. */
     const obtain = async (id: string, options: DockerOptions, place: BackendKey): Promise<DockerSandbox> => {
       reaper.start();
       const known = sandboxes.get(id);
@@ -46,7 +46,7 @@ export const docker = {
       return make(id, options, place);
     };
 
-    /** Stops it and records that in the ledger. The files stay. */
+    /** Stops the sandbox and records that in the ledger. Keeps the files. */
     const halt = async (id: string): Promise<void> => {
       const host = await engines.find(id);
       if (!host) return;
@@ -66,7 +66,7 @@ export const docker = {
       async create(options, place): Promise<Backend> {
         const id = await idOf(place);
         const sandbox = await obtain(id, options, place);
-        // Its first use reports a failure.
+        // Its first use reports the failure.
         sandbox.ready(FOREVER).catch(() => {});
         return backendOf(() => sandboxes.get(id) ?? make(id, options, place), options);
       },
@@ -124,7 +124,7 @@ export const docker = {
         await reaper.close();
         const open = [...sandboxes].filter(([, sandbox]) => sandbox.isOpen);
         await Promise.all(sandboxes.values().map((sandbox) => sandbox.close("the server is stopping")));
-        // Other servers may use them.
+        // Other servers may still use the sandboxes.
         if (open.length === 0 || settings.isShared) return;
         await Promise.allSettled(open.map(([id]) => halt(id)));
       },
@@ -132,7 +132,7 @@ export const docker = {
   },
 } satisfies BackendDefinition<DockerOptions>;
 
-/** Looks the sandbox up at each use, because it may have been replaced. */
+/** Looks up the sandbox on each use, because it may have been replaced. */
 function backendOf(current: () => DockerSandbox, { workdir }: DockerOptions): Backend {
   const files = sandboxFiles(current, workdir);
   const { stat, read, list, remove } = files;

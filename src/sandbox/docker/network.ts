@@ -1,5 +1,6 @@
-// What a sandbox can reach. `none`: nothing. `bridge`: the internet, but not the host, private addresses or other sandboxes,
-// which rules in the host's firewall for one Docker bridge refuse. Any other name: an internal network of the operator.
+// Controls what a sandbox can reach. `none`: nothing. `bridge`: the internet, but not the host, private addresses or
+// other sandboxes. Rules in the host's firewall for one Docker bridge enforce this. Any other name: an internal network
+// of the operator.
 
 import { createHash } from "node:crypto";
 import { access, readFile } from "node:fs/promises";
@@ -14,17 +15,17 @@ import { CommandFailed, runCommand } from "./host-command.ts";
 import { labelOf } from "./identity.ts";
 
 const OPTION = "com.docker.network.bridge";
-/** Must be 1, or traffic between sandboxes on one bridge bypasses the firewall. */
+/** Must contain 1. Otherwise traffic between sandboxes on one bridge bypasses the firewall. */
 const SEES_BRIDGES = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 
 export interface Networks {
   /**
-   * The network's name for a container's specification, which changes when the network is recreated. Also sets up the
-   * firewall, so it is called before a container is created and before it is started. Throws `backend_refused` for a
-   * network that sandboxes may not use, `backend_failed`, or the engine's error.
+   * Returns the network's name for a container's specification. The name changes when the network is recreated. Also
+   * sets up the firewall: call it before a container is created and before it is started. Throws `backend_refused` for
+   * a network that sandboxes may not use, `backend_failed`, or the engine's error.
    */
   prepare(mode: string, signal: AbortSignal): Promise<string>;
-  /** Removes the network of `bridge` and its firewall. Throws 403 while sandboxes are on it. */
+  /** Removes the network of `bridge` and its firewall. Throws 403 while sandboxes use it. */
   remove(signal: AbortSignal): Promise<void>;
 }
 
@@ -32,7 +33,7 @@ export type NetworkClient = Pick<DockerClient, "inspectNetwork" | "createNetwork
 
 export interface NetworksOptions {
   readonly deployment: string;
-  /** What the network and its firewall are named by. */
+  /** Part of the names of the network and its firewall. */
   readonly mark: string;
   /** `operator`: the operator restricts what sandboxes reach on `bridge` and on internal networks. */
   readonly firewall: DockerSettings["firewall"];
@@ -44,7 +45,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
   const isManaged = options.firewall === "managed";
   const mark = createHash("sha256").update(options.mark).digest("hex").slice(0, 12);
   const name = `skein-${mark}`;
-  // The kernel allows 15 characters.
+  // The kernel allows at most 15 characters.
   const bridge = `sk-${mark}`;
   const wall = firewall(bridge, mark);
   const inTurn = serially();
@@ -60,7 +61,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
       () => logger.info({ network: name, bridge }, "created a network for sandboxes"),
       (error: unknown) => error,
     );
-    // Another process may have been faster.
+    // Another process may have created the network first.
     const found = await engine.inspectNetwork(name, signal);
     if (found) return found;
     throw failure ?? new AppError("backend_failed", `The network \`${name}\` disappeared from the engine.`);
@@ -73,7 +74,7 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
     if (!Object.entries(made).every(([key, value]) => network.options[key] === value) || network.hasIpv6)
       throw new AppError(
         "backend_failed",
-        `The network \`${name}\` on the engine has other settings than this server creates. Remove it; the server recreates it.`,
+        `The network \`${name}\` on the engine does not have the settings that this server requires. Remove it, and the server recreates it.`,
       );
     if (isManaged)
       await raise(wall, bridge, signal).catch(async (error: unknown) => {
@@ -86,8 +87,9 @@ export function networks(engine: NetworkClient, options: NetworksOptions): Netwo
   const among = async (wanted: string, signal: AbortSignal): Promise<string> => {
     const network = await engine.inspectNetwork(wanted, signal);
     if (!network) throw refused(wanted, "is not on the engine");
-    if (!network.isInternal) throw refused(wanted, "leads out of the engine");
-    if (isManaged && hasHost(network)) throw refused(wanted, "leads to the engine's machine");
+    if (!network.isInternal) throw refused(wanted, "is not internal");
+    if (isManaged && hasHost(network))
+      throw refused(wanted, "gives sandboxes access to the engine's machine");
     return network.id;
   };
 
@@ -119,7 +121,7 @@ async function raise(wall: ReturnType<typeof firewall>, bridge: string, signal: 
 
 const isRoot = () => process.getuid?.() === 0;
 
-/** Whether the host has an address in it, so that its listening ports can be reached. */
+/** True if the host has an address in the network. Containers could then reach its listening ports. */
 function hasHost({ driver, options, hasIpv6 }: NetworkInfo): boolean {
   const isShut = (version: string) => options[`${OPTION}.gateway_mode_${version}`] === "isolated";
   const hasIpv4 = options[`${OPTION}.inhibit_ipv4`] !== "true" && !isShut("ipv4");
@@ -135,11 +137,11 @@ const refused = (name: string, why: string) =>
 const needsFirewall = (why: string, cause?: unknown) =>
   new AppError(
     "backend_refused",
-    `The network \`bridge\` needs firewall rules that this server cannot set: ${why}. Run it as root on the engine's machine, with iptables; or, if your own rules keep sandboxes from private addresses, set \`backends.docker.firewall: operator\` in server.yaml; or use \`network: none\`.`,
+    `The network \`bridge\` requires firewall rules that this server cannot set: ${why}. Run it as root on the engine's machine, with iptables; or, if your own rules keep sandboxes from private addresses, set \`backends.docker.firewall: operator\` in server.yaml; or use \`network: none\`.`,
     { cause },
   );
 
-/** Addresses that are not on the internet, but that a host may route. */
+/** Address ranges outside the internet that a host may route. */
 const PRIVATE = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -153,9 +155,9 @@ const PRIVATE = [
   "224.0.0.0/4",
   "240.0.0.0/4",
 ];
-/** Where an engine finds the resolvers of its containers. */
+/** Files in which an engine finds the resolvers for its containers. */
 const RESOLVER_FILES = ["/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"];
-/** Docker's chain for other programs' rules, which precede its own. */
+/** Docker's chain for rules of other programs. It precedes Docker's own rules. */
 const BEFORE_DOCKER = "DOCKER-USER";
 
 /** A rule of this deployment in one of the host's chains. */
@@ -167,15 +169,15 @@ interface Hook {
 
 export interface Firewall {
   /**
-   * Adds missing rules; existing ones stay in force meanwhile. Safe to repeat; two processes at once may add a rule twice,
-   * which has no further effect. Throws `CommandFailed`.
+   * Adds missing rules; existing rules stay in force meanwhile. Safe to repeat. Two concurrent calls may add a rule
+   * twice, which is harmless. Throws `CommandFailed`.
    */
   raise(signal: AbortSignal): Promise<void>;
   /** Removes all rules, including duplicates. */
   lower(signal: AbortSignal): Promise<void>;
 }
 
-/** `mark` distinguishes the rules of deployments: at most 16 letters and digits. */
+/** `mark` separates the rules of different deployments: at most 16 letters and digits. */
 export function firewall(bridge: string, mark: string): Firewall {
   const [refusing, toHost, passing] = [`SKEIN-NO-${mark}`, `SKEIN-IN-${mark}`, `SKEIN-FW-${mark}`];
   const hooks: readonly Hook[] = [
@@ -194,12 +196,12 @@ export function firewall(bridge: string, mark: string): Firewall {
       ["udp", "tcp"].map((protocol) => `-d ${address} -p ${protocol} --dport 53 -j RETURN`),
     );
     const chains = {
-      // Rejects at once, instead of letting a command wait for a timeout.
+      // Rejects at once, so that a command does not wait for a timeout.
       [refusing]: ["-p tcp -j REJECT --reject-with tcp-reset", "-j REJECT"],
       [toHost]: [...resolved, `-j ${refusing}`],
       [passing]: [
         ...resolved,
-        // Sent to an address of the host that forwards it to another container.
+        // Matches traffic to an address of the host that forwards it to another container.
         `-m conntrack --ctstate DNAT -j ${refusing}`,
         ...[...PRIVATE, ...neighbours()].map((addresses) => `-d ${addresses} -j ${refusing}`),
       ],
@@ -215,7 +217,7 @@ export function firewall(bridge: string, mark: string): Firewall {
     async raise(signal) {
       // Throws unless Docker uses the chain.
       await runCommand("iptables", ["-w", "-C", "FORWARD", "-j", BEFORE_DOCKER], { signal });
-      // Replaces the rules of these chains in one step, and touches no others.
+      // Replaces the rules of these chains atomically and leaves all others alone.
       await runCommand("iptables-restore", ["-w", "--noflush"], { signal, input: await rules() });
       await Promise.all(
         (await usable(hooks)).map(async (hook) => {
@@ -233,7 +235,7 @@ export function firewall(bridge: string, mark: string): Firewall {
   };
 }
 
-/** Without IPv6 the machine needs no rules for it. */
+/** Drops the IPv6 rules on a machine without IPv6. */
 async function usable(hooks: readonly Hook[]): Promise<readonly Hook[]> {
   const hasIpv6 = await access("/proc/self/net/if_inet6").then(
     () => true,
@@ -248,13 +250,13 @@ async function resolvers(): Promise<string[]> {
   return [...new Set(named)].filter((address) => isIPv4(address) && !address.startsWith("127."));
 }
 
-/** The machine's own networks: traffic to the internet passes through them, but is not addressed to them. */
+/** Returns the machine's own networks. Traffic to the internet passes through them but is not addressed to them. */
 function neighbours(): string[] {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   return addresses.flatMap(({ family, cidr }) => (family === "IPv4" && cidr !== null ? [cidr] : []));
 }
 
-/** Exit codes for a missing rule or chain, and the error for a missing program. */
+/** Exit codes for a missing rule or chain, and the error code for a missing program. */
 const ABSENT: readonly unknown[] = [1, 2, "ENOENT"];
 
 async function succeeds(run: Promise<string>): Promise<boolean> {

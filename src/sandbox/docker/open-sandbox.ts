@@ -1,4 +1,5 @@
-// Opens a running container for work: a shell that answers, a writable workspace, a file helper. Says why one was lost.
+// Opens a running container for work: a shell that answers, a writable workspace and a file helper. Explains why a
+// container was lost.
 
 import type { Duplex } from "node:stream";
 import { randomId } from "../../lib/random-id.ts";
@@ -22,11 +23,11 @@ export interface OpenSandbox {
   readonly containerId: string;
   readonly shell: Shell;
   readonly helper: Helper;
-  /** Set when nothing else limits the workspace's size. */
+  /** Present if nothing else limits the workspace's size. */
   readonly diskWatch: DiskWatch | undefined;
-  /** Why it was lost, once it is. */
+  /** Why the sandbox was lost. Undefined until then. */
   lost: string | undefined;
-  /** Waiting calls fail with `reason`. The container keeps running. */
+  /** Waiting calls throw `reason`. The container keeps running. */
   close(reason: Error): void;
 }
 
@@ -38,7 +39,7 @@ export interface OpenSandboxOptions {
   readonly onSilence: () => void;
 }
 
-/** Throws `SandboxLostError` when the container ends meanwhile. */
+/** Throws `SandboxLostError` if the container ends meanwhile. */
 export async function openSandbox(
   host: Host,
   { sandbox, options, containerId, onSilence }: OpenSandboxOptions,
@@ -72,7 +73,7 @@ export async function openSandbox(
   }
 }
 
-/** The tenant may have removed its own access to the workspace (`chmod 0 .`); restores it if possible. */
+/** Returns false if the workspace is not usable. Restores access that the tenant removed (`chmod 0 .`), if possible. */
 async function isUsable(
   shell: Pick<ScriptRunner, "runOnce">,
   workdir: string,
@@ -84,7 +85,7 @@ async function isUsable(
   return fields[0] === "0";
 }
 
-/** For an image without a workspace folder: its volume belongs to root. */
+/** Needed for an image without a workspace folder: root owns its volume. */
 async function giveToTenant(
   { engine, deployment }: Host,
   { sandbox, options }: Pick<OpenSandboxOptions, "sandbox" | "options">,
@@ -104,16 +105,16 @@ async function giveToTenant(
   }
 }
 
-/** After this many losses, something keeps killing the helper, and files are left to the shells. */
+/** Maximum number of helpers to open. After that, something keeps killing them and the shells do all file work. */
 const MAX_OPENED = 4;
 
-/** The file helper, if the image has Perl. While there is none, file operations use the shells. */
+/** The file helper, if the image has Perl. The shells do file operations while there is none. */
 interface Helper {
   readonly files: PerlFiles | undefined;
   close(reason: Error): void;
 }
 
-/** Opens the helper in the background, and again when it is lost. */
+/** Opens the helper in the background, and again after it is lost. */
 function keepHelper(open: OpenChannel, workdir: string): Helper {
   const closing = new AbortController();
   let files: PerlFiles | undefined;
@@ -127,7 +128,7 @@ function keepHelper(open: OpenChannel, workdir: string): Helper {
       files = undefined;
     }
   };
-  // On failure the shells do the work, and report what is wrong.
+  // On failure, the shells do the work and report the error.
   keep().catch(() => {});
 
   return {
@@ -146,8 +147,8 @@ const OUTPUT = 1;
 const ERROR_OUTPUT = 2;
 
 /**
- * Makes a channel of an exec stream, and owns it. Docker puts output into frames, each with a header of eight bytes: which
- * of the two outputs it is, and its length.
+ * Wraps an exec stream as a channel that owns it. Docker sends output in frames. The eight-byte header contains the
+ * output's number and the length.
  */
 export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   let failure: Error | undefined;
@@ -171,7 +172,7 @@ export function frameChannel(stream: Duplex, events: ChannelEvents): Channel {
   };
 }
 
-/** Returns a function that takes the stream's bytes, in pieces of any size, and returns false for a malformed frame. */
+/** Returns a function that takes the stream's bytes in pieces of any size. It returns false for a malformed frame. */
 function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) => boolean {
   const header = Buffer.alloc(HEADER_BYTES);
   let headerBytes = 0;
@@ -200,10 +201,10 @@ function unframe({ onOutput, onErrorOutput }: ChannelEvents): (bytes: Buffer) =>
   };
 }
 
-/** Time for a shell to kill all other processes. If it gets no processor, the engine stops the container. */
+/** Milliseconds for a shell to kill all other processes. After that, the engine stops the container. */
 const KILL_ALL_MS = 1500;
 
-/** Kills all processes of the sandbox. True when the container still runs. Never throws. */
+/** Kills all processes of the sandbox. Returns true if the container still runs. Never throws. */
 export async function killAll(
   { shell, host, containerId }: OpenSandbox,
   signal: AbortSignal,
@@ -218,9 +219,9 @@ export async function killAll(
 }
 
 interface Loss {
-  /** In words that fit "the sandbox was lost: …". */
+  /** Completes the sentence "the sandbox was lost: …". */
   readonly why: string;
-  /** Whether the container has ended. */
+  /** True if the container has ended. */
   readonly isGone: boolean;
 }
 

@@ -1,4 +1,4 @@
-// The options of a Docker backend. Each has a default, except the image.
+// The options of a Docker backend. All except the image have a default.
 
 import { z } from "zod";
 import { Duration, Size } from "../../lib/units.ts";
@@ -6,11 +6,11 @@ import { commonOptions } from "../definition.ts";
 import type { SandboxKeep } from "../sandbox-records.ts";
 
 const MIB = 1024 ** 2;
-/** Pages of a tmpfs count as memory: if they could fill it, nothing could be started any more. */
+/** Pages of a tmpfs count as memory. If they could fill it, no process could start. */
 const MAX_TMP_SHARE = 0.4;
 export const SHM_BYTES = 16 * MIB;
 const USUAL_TMP_BYTES = 64 * MIB;
-/** Leaves room for /tmp. */
+/** In MiB. Leaves room for /tmp. */
 const LEAST_MEMORY_MIB = 48;
 
 const roomForTmp = (memory: number) => Math.floor(memory * MAX_TMP_SHARE) - SHM_BYTES;
@@ -73,7 +73,7 @@ export const DockerOptions = z
   .refine(({ memory, tmp }) => tmp === undefined || tmp <= roomForTmp(memory), {
     path: ["tmp"],
     error: ({ input }) => {
-      // Refinements run only on what the fields before have accepted.
+      // Refinements run only after all earlier fields were accepted.
       const { memory } = input as { memory: number };
       const most = Math.floor(roomForTmp(memory) / MIB);
       return `must be at most ${most}m for this \`memory\`: what is in /tmp counts as memory`;

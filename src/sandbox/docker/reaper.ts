@@ -1,4 +1,4 @@
-// Stops, removes and deletes sandboxes that are unused: this process's own, and those that other processes left behind.
+// Stops, removes and deletes unused sandboxes: this process's own, and leftovers of other processes.
 
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
@@ -15,22 +15,22 @@ import type { Host } from "./host.ts";
 import { ERRAND, labelOf, MOVE, sandboxOf, sandboxOfErrand } from "./identity.ts";
 import type { drainer } from "./moving/index.ts";
 
-/** The most sandboxes to expire in one round. */
+/** Maximum number of sandboxes that expire in one round. */
 const BATCH_SIZE = 20;
 const RECONCILE_MS = 5 * 60_000;
 
 /** A sandbox that this process has opened. */
 interface OwnSandbox {
-  /** Whether it was used since the last call. */
+  /** Returns and clears the "used" flag. */
   takeUse(): boolean;
-  /** What the engine reports of a container that may be its own. */
+  /** Called for each event of a container that may belong to the sandbox. */
   onContainerEvent(containerId: string, action: string): void;
 }
 
 interface ReaperOptions {
   readonly engines: Engines;
   readonly ledger: SandboxLedger;
-  /** Those of this process, by id. */
+  /** This process's sandboxes by id. */
   readonly sandboxes: () => Iterable<readonly [id: string, sandbox: OwnSandbox]>;
   readonly sweepMs: number;
   readonly logger: Logger;
@@ -44,7 +44,7 @@ export class Reaper {
   #round: Promise<void> = Promise.resolve();
   #isInRound = false;
   #moving: Promise<void> | undefined;
-  /** By the names of engines. */
+  /** Keys are engine names. */
   readonly #reconciledAt = new Map<string, number>();
   readonly #watched = new Set<string>();
   readonly #failures = new Map<string, string>();
@@ -91,13 +91,13 @@ export class Reaper {
       if (host)
         await expire(host, seen, this.#closing.signal).catch((error: unknown) => this.#complain("", error));
     }
-    // Files take longer than a round may: meanwhile use has to be reported.
+    // Moving files takes longer than one round may take. Use must be reported meanwhile.
     this.#moving ??= this.#empty(hosts.filter(({ name }) => engines.isDraining(name)))
       .catch((error: unknown) => this.#complain("", error))
       .finally(() => (this.#moving = undefined));
   }
 
-  /** Moves the files of engines that drain to others. */
+  /** Moves the files of draining engines to other engines. */
   async #empty(hosts: readonly Host[]): Promise<void> {
     if (hosts.length === 0) return;
     const { engines, logger } = this.#options;
@@ -141,7 +141,7 @@ export class Reaper {
   }
 }
 
-/** Those that are due on engines that answer: those of an engine that is away must not keep the others waiting. */
+/** Lists due sandboxes on engines that answer, so that an unreachable engine does not delay the others. */
 async function dueOn(ledger: SandboxLedger, hosts: ReadonlyMap<string, Host>): Promise<SandboxRecord[]> {
   for (let limit = BATCH_SIZE; ; limit *= 4) {
     const due = await ledger.due(limit);
@@ -151,11 +151,11 @@ async function dueOn(ledger: SandboxLedger, hosts: ReadonlyMap<string, Host>): P
 }
 
 /**
- * Takes an unused sandbox one step down: stops it, then removes its container, then deletes its files. False, with no
- * effect, when it was used meanwhile. Throws the engine's error.
+ * Moves an unused sandbox one step down: stops it, removes its container, or deletes its files. Returns false and does
+ * nothing if it was used meanwhile. Throws the engine's error.
  */
 export async function expire(host: Host, seen: SandboxRecord, signal: AbortSignal): Promise<boolean> {
-  // Its copy is deleted before it may be forgotten.
+  // The copy must be deleted before the record may be.
   if (seen.copy !== undefined && seen.state === "removed") return false;
   const ending = await host.ledger.begin(seen);
   if (!ending) return false;
@@ -185,7 +185,7 @@ const STEPS: Record<SandboxRecord["state"], ReapAction> = {
     await disk.remove(id, signal);
     return "gone";
   },
-  /** A process crashed during a step. Which one is unknown, so the first possible one is done. */
+  /** A process crashed during a step. The step is unknown, so this runs the first possible one. */
   async ending(host, id, signal) {
     if (await host.engine.inspect(id, signal)) return stop(host, id, signal);
     await host.disk.release(id, signal);
@@ -197,7 +197,7 @@ const RECONNECT_BACKOFF = { base: 100, cap: 5000 };
 
 const Line = z.object({ Action: z.string(), Actor: z.object({ ID: z.string() }) });
 
-/** Reports events of containers until `signal` aborts. Misses those that happen while the engine is unreachable. */
+/** Reports container events until `signal` aborts. Misses events while the engine is unreachable. */
 async function watch(
   engine: DockerClient,
   label: string,
@@ -231,10 +231,10 @@ async function* linesOf(stream: Readable, signal: AbortSignal): AsyncGenerator<s
   }
 }
 
-/** Younger containers and records are left alone: another process may be creating them. */
+/** Milliseconds. Younger containers and records are skipped: another process may be creating them. */
 const SETTLED_MS = 120_000;
 
-/** Makes the ledger and the engine agree, so that everything with this deployment's label expires. Throws the engine's error. */
+/** Makes the ledger match the engine, so that everything with this deployment's label expires. Throws the engine's error. */
 async function reconcile(host: Host, signal: AbortSignal): Promise<void> {
   const containers = await host.engine.list(labelOf(host.deployment), signal);
   for (const container of containers) await reconcileContainer(host, container, signal);
@@ -261,7 +261,7 @@ async function reconcileContainer(
     return;
   }
   await adopt(host, sandbox, status === "running" ? "running" : "stopped");
-  // Stopped by an operator, or with the machine.
+  // An operator stopped it, or it stopped with the machine.
   if (status === "exited") await correct(host, name, ["running"], "stopped");
 }
 
@@ -270,7 +270,7 @@ async function reconcileFiles(host: Host, sandbox: Unplaced): Promise<void> {
   await correct(host, sandbox.id, ["running", "stopped"], "removed");
 }
 
-/** Its files on another engine than the recorded one are left alone: only a person can tell which are right. */
+/** Skips files on an engine other than the recorded one: only a person can tell which are right. */
 async function adopt(host: Host, sandbox: Unplaced, state: "running" | "stopped" | "removed") {
   await host.ledger.adopt({ ...sandbox, engine: host.name }, state);
   const { engine, copy } = (await host.ledger.get(sandbox.id)) ?? {};

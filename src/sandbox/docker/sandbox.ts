@@ -1,7 +1,7 @@
 // One user's sandbox: a container that is opened on use, and opened again after a loss.
 //
-// File operations are repeated after a loss, commands never, because their effect is unknown. (Longer than most files: its
-// states are one machine, and can only be judged side by side.)
+// After a loss, file operations are retried. Commands are not, because their effect is unknown. (Longer than most
+// files: its states form one machine and can only be judged side by side.)
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
@@ -25,9 +25,9 @@ import { diagnoseLoss, killAll, type OpenSandbox, openSandbox } from "./open-san
 import type { DockerOptions } from "./options.ts";
 
 const TRIES = 6;
-/** After this many losses in one operation, everything in the sandbox is killed: something keeps killing the shells. */
+/** After this many losses in one operation, all processes in the sandbox are killed: one of them keeps killing the shells. */
 const TRIES_BEFORE_RESET = 3;
-/** The same after this many lost commands in a row, as with a fork bomb: commands are not repeated. */
+/** After this many lost commands in a row, all processes are killed, for example a fork bomb. Commands are not retried. */
 const LOST_BEFORE_RESET = 2;
 const RETRY_BACKOFF = { base: 30 };
 const EXPLAIN_TRIES = 4;
@@ -67,28 +67,28 @@ export class DockerSandbox implements ScriptRunner {
   get state(): BackendState {
     return this.#state;
   }
-  /** Whether a caller waits for something that runs here. */
+  /** True if a caller is waiting for an operation in this sandbox. */
   get isBusy(): boolean {
     return this.#uses > 0;
   }
-  /** Whether this process has it open. */
+  /** True if this process has opened the sandbox. */
   get isOpen(): boolean {
     return this.#opening !== undefined;
   }
 
-  /** Whether it was used since the last call. */
+  /** Returns and clears the "used" flag. */
   takeUse(): boolean {
     const wasUsed = this.#wasUsed || this.isBusy;
     this.#wasUsed = false;
     return wasUsed;
   }
 
-  /** Resolves when it runs. Throws the reason why it cannot. */
+  /** Resolves when the sandbox runs. Throws the reason if it cannot. */
   async ready(signal: AbortSignal): Promise<void> {
     await this.#use(() => this.#open(signal));
   }
 
-  /** Its file helper, if it has one. */
+  /** Returns the file helper, if there is one. */
   async helper(signal: AbortSignal): Promise<Files | undefined> {
     const { helper } = await this.#use(() => this.#open(signal));
     return helper.files;
@@ -110,7 +110,7 @@ export class DockerSandbox implements ScriptRunner {
     });
   }
 
-  /** Does `work`, which may safely be repeated, again after each loss. Throws `backend_failed` after `TRIES` losses. */
+  /** Runs `work`, which must be safe to repeat, again after each loss. Throws `backend_failed` after `TRIES` losses. */
   async repeated<T>(work: (opened: OpenSandbox) => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#use(async () => {
       for (let tried = 1; ; tried++) {
@@ -124,12 +124,12 @@ export class DockerSandbox implements ScriptRunner {
     });
   }
 
-  /** Throws `backend_failed` when the workspace is full. Called before each write. */
+  /** Throws `backend_failed` if the workspace is full. Call it before each write. */
   async assertRoom(signal: AbortSignal): Promise<void> {
     await this.repeated(({ diskWatch }) => diskWatch?.assertRoom(signal) ?? Promise.resolve(), signal);
   }
 
-  /** As `Backend.exec`. */
+  /** Implements `Backend.exec`. */
   async *exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
     this.#uses++;
     try {
@@ -147,7 +147,7 @@ export class DockerSandbox implements ScriptRunner {
           if (this.#lostInARow === LOST_BEFORE_RESET) await this.#reset(opened);
           return { ...result, ...detail };
         } catch (error) {
-          // Thrown before anything was started.
+          // Thrown before any process was started.
           await this.#afterLoss(error, opened, tried);
         }
       }
@@ -157,10 +157,10 @@ export class DockerSandbox implements ScriptRunner {
     }
   }
 
-  /** Handles an event of a container that may be its own. */
+  /** Handles an event of a container that may belong to this sandbox. */
   onContainerEvent(containerId: string, action: string): void {
     const { ending } = this.#containerOpening?.containerId === containerId ? this.#containerOpening : {};
-    // The engine may never answer a request for a shell in a container that ends.
+    // The engine may never answer a request for a shell in a container that is ending.
     if (action !== "oom") ending?.abort(new SandboxLostError("its container ended"));
     const opened = this.#opened;
     if (opened?.containerId !== containerId) return;
@@ -168,13 +168,13 @@ export class DockerSandbox implements ScriptRunner {
     else void this.#diagnose(opened);
   }
 
-  /** Closes it: waiting calls fail with `why`, and later use opens it again. The container keeps running. */
+  /** Closes the sandbox: waiting calls fail with `why`, and later use opens it again. The container keeps running. */
   async detach(why: string): Promise<void> {
     await this.#opening?.catch(() => {});
     if (this.#opened) this.#drop(this.#opened, why);
   }
 
-  /** Closes it permanently. */
+  /** Closes the sandbox permanently. */
   async close(why: string): Promise<void> {
     this.#closing.abort(new AppError("unavailable", `The sandbox is unavailable: ${why}.`));
     await this.detach(why);
@@ -190,7 +190,7 @@ export class DockerSandbox implements ScriptRunner {
     }
   }
 
-  /** Concurrent callers share one opening, which continues when one of them aborts. */
+  /** Concurrent callers share one opening. It continues if one of them aborts. */
   #open(signal: AbortSignal): Promise<OpenSandbox> {
     this.#closing.signal.throwIfAborted();
     this.#opening ??= this.#begin().catch((error: unknown) => {
@@ -202,10 +202,10 @@ export class DockerSandbox implements ScriptRunner {
     return orAborted(this.#opening, signal);
   }
 
-  /** It belongs to no run: all calls that need the sandbox fail. */
+  /** The failure belongs to no run: all calls that need the sandbox fail. */
   #logFailure(err: AppError): void {
     const { sandbox, logger } = this.#settings;
-    // Its own limit, which the tenant reads.
+    // The tenant reads about its own limit.
     if (this.#closing.signal.aborted || err.code === "limit_exceeded") return;
     const { id, owner, name: backend } = sandbox;
     const image = err.details?.image;
@@ -256,7 +256,7 @@ export class DockerSandbox implements ScriptRunner {
     if (this.#opened) void this.#diagnose(this.#opened);
   }
 
-  /** Resolves when the work may be repeated. Throws other errors than a loss, and `backend_failed` after `TRIES` losses. */
+  /** Resolves if the work may be retried. Throws errors other than a loss, and `backend_failed` after `TRIES` losses. */
   async #afterLoss(error: unknown, opened: OpenSandbox, tried: number): Promise<void> {
     if (!(error instanceof SandboxLostError)) throw error;
     const why = await this.#diagnose(opened);
@@ -266,7 +266,7 @@ export class DockerSandbox implements ScriptRunner {
     await sleep(backoff(tried, RETRY_BACKOFF), undefined, { signal: this.#closing.signal });
   }
 
-  /** A container's processes die before the engine reports it stopped, so it is inspected more than once. */
+  /** Inspects the container more than once, because its processes die before the engine reports it stopped. */
   async #explain(opened: OpenSandbox): Promise<string> {
     for (let attempt = 0; attempt < EXPLAIN_TRIES && opened.lost === undefined; attempt++) {
       await this.#diagnose(opened);
@@ -275,7 +275,7 @@ export class DockerSandbox implements ScriptRunner {
     return this.#diagnose(opened);
   }
 
-  /** Finds out why a shell ended or does not answer, and closes a lost sandbox. Returns the reason in words. */
+  /** Finds out why a shell ended or does not answer, and closes a lost sandbox. Returns the reason as text. */
   async #diagnose(opened: OpenSandbox): Promise<string> {
     if (opened.lost !== undefined) return opened.lost;
     const { host, containerId } = opened;
@@ -295,7 +295,7 @@ export class DockerSandbox implements ScriptRunner {
     return why;
   }
 
-  /** Kills everything that runs in it, by stopping the container if necessary. Files stay. */
+  /** Kills all processes in the sandbox, by stopping the container if necessary. Keeps the files. */
   async #reset(opened: OpenSandbox): Promise<void> {
     const { sandbox } = this.#settings;
     const { host } = opened;
@@ -312,5 +312,5 @@ export class DockerSandbox implements ScriptRunner {
   }
 }
 
-/** The engine's deadline ends a diagnosis, which also runs while the server stops. */
+/** For a diagnosis, which also runs while the server stops. The engine's deadline ends it. */
 const NEVER = new AbortController().signal;

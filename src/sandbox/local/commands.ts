@@ -1,4 +1,4 @@
-// The commands on this machine, of all workspaces. Background processes run until their workspace is stopped.
+// Runs the commands of all workspaces on this machine. Background processes run until their workspace is stopped.
 
 import { closeSync } from "node:fs";
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
@@ -10,14 +10,14 @@ import { assertExecutable, CANCELLED, followProcess } from "../process.ts";
 import { cannotStart, killTree, LocalProcess, type Pipe, pipePool } from "./process.ts";
 import { ensureFolders, stagingPath, type Workspace } from "./workspace.ts";
 
-/** Concurrent commands in one workspace. */
+/** Maximum number of concurrent commands in one workspace. */
 const MAX_RUNNING = 64;
-/** Background processes in one workspace that hold their output open. One more ends the oldest. */
+/** Maximum number of background processes in one workspace that keep their output open. One more ends the oldest. */
 const MAX_BACKGROUND = 8;
 
 /** The commands of one workspace. */
 interface Commands {
-  /** Counted from before they start. */
+  /** Includes commands that are about to start. */
   running: number;
   readonly foreground: Set<LocalProcess>;
   readonly background: Set<LocalProcess>;
@@ -27,11 +27,11 @@ export class LocalCommands {
   readonly #workspaces = new Map<string, Commands>();
   readonly #openPipe = pipePool();
   readonly #machine: string;
-  /** Whether there may be processes to end. */
+  /** True if there may be processes to end. */
   #hasStarted = false;
   #isClosed = false;
 
-  /** `machine`: the id of the server, of which this process may be one of several. */
+  /** `machine`: the id of the server, which may consist of several processes. */
   constructor(machine: string) {
     this.#machine = machine;
   }
@@ -40,7 +40,7 @@ export class LocalCommands {
     return (this.#workspaces.get(workspaceId)?.running ?? 0) > 0;
   }
 
-  /** As `Backend.exec`. */
+  /** Implements `Backend.exec`. */
   async *exec(workspace: Workspace, command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
     assertExecutable(command);
     if (options.signal.aborted) return CANCELLED;
@@ -62,7 +62,7 @@ export class LocalCommands {
     }
   }
 
-  /** Ends everything that runs in a workspace, started by any process of this server. */
+  /** Ends all processes in a workspace that any process of this server started. */
   stop(workspaceId: string): Promise<void> {
     const commands = this.#workspaces.get(workspaceId);
     return endAll(commands ? [commands] : [], (mark) => {
@@ -71,7 +71,7 @@ export class LocalCommands {
     });
   }
 
-  /** Ends what a crashed server left running in a workspace. */
+  /** Ends processes that a crashed server left running in a workspace. */
   endOrphans(workspaceId: string): Promise<void> {
     return killTree({
       isMarked(mark) {
@@ -157,4 +157,5 @@ async function endAll(all: readonly Commands[], isMarked: (mark: string) => bool
   for (const { background } of all) for (const each of background) each.output.destroy();
 }
 
-const shuttingDown = () => new AppError("shutting_down", "The server is stopping; no command is started.");
+const shuttingDown = () =>
+  new AppError("shutting_down", "The server is stopping and does not start commands.");

@@ -1,5 +1,5 @@
-// Files of a workspace on this machine's disk. Every path is pinned before it is used, and a file is written to staging and
-// then moved to its place, so that it appears complete or not at all.
+// Files of a workspace on this machine's disk. Every path is pinned before use. A file is written to staging and then
+// moved to its place, so that it appears complete or not at all.
 
 import type { Stats } from "node:fs";
 import { chmod, type FileHandle, lstat, mkdir, open, opendir, rename, unlink } from "node:fs/promises";
@@ -25,20 +25,20 @@ import {
   withPinned,
 } from "./workspace.ts";
 
-/** The most entries of a listing, in the order of the disk. */
+/** Maximum number of entries in a listing, in disk order. */
 const MAX_LISTED = 10_000;
-/** The most entries that a search visits. */
+/** Maximum number of entries that a search visits. */
 const MAX_WALKED = 50_000;
 const READ_BYTES = 64 * 1024;
 const STATS_AT_ONCE = 32;
 
 type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** The agent may name a file below `workdir` or, as commands print it, by its real path. */
+/** An agent may name a file by a path below `workdir`, or by its real path, which commands print. */
 export function localFiles(workspace: Workspace, workdir: string): Files {
   const { root } = workspace;
 
-  /** Runs one operation, and reports errors of the disk as failures of `path`. */
+  /** Runs one operation and reports disk errors as failures of `path`. */
   const on = async <T>(
     path: string,
     signal: AbortSignal,
@@ -99,9 +99,9 @@ export function localFiles(workspace: Workspace, workdir: string): Files {
         await withPinned(root, posix.dirname(relative), async (parent) => {
           const entry = `${parent.at}/${posix.basename(relative)}`;
           if (!(await lstat(entry)).isDirectory()) return unlink(entry);
-          // Moving a folder changes its `..`, which its own mode must allow.
+          // Moving a folder changes its `..`, so the folder's mode must allow writing.
           await withPinned(root, relative, ({ at, stats }) => chmod(at, stats.mode | 0o700));
-          // The next start erases the rest.
+          // The next start erases leftovers.
           const trash = stagingPath(workspace);
           await rename(entry, trash);
           await erase(trash, workspace, signal).catch(() => {});
@@ -128,7 +128,7 @@ function kindOf(stats: Stats): FileStat["type"] {
   return stats.isSymbolicLink() ? "symlink" : "other";
 }
 
-/** Reads up to the current size, so that a file that grows during the read has an end. */
+/** Reads up to the current size, so that reading a growing file ends. */
 async function* bytesOf(pinned: Pinned, offset: number, length: number, signal: AbortSignal) {
   const file = await openFile(pinned);
   try {
@@ -158,7 +158,7 @@ async function wholeOf(pinned: Pinned, maxBytes: number): Promise<Uint8Array | u
   }
 }
 
-/** The entries of a folder, by name. Omits those that disappear meanwhile. */
+/** Returns the entries of a folder, sorted by name. Omits entries that disappear meanwhile. */
 async function statsIn(folder: string, signal: AbortSignal): Promise<[string, Stats][]> {
   const names: string[] = [];
   for await (const { name } of await opendir(folder)) {
@@ -190,7 +190,7 @@ async function walk(
   let seen = 0;
   for (let next = folders.pop(); next !== undefined; next = folders.pop()) {
     signal.throwIfAborted();
-    // Skips a folder that is missing or not readable.
+    // Skips a folder that is missing or unreadable.
     const pinned = await pin(root, next).catch(() => undefined);
     if (!pinned) continue;
     try {
@@ -210,12 +210,12 @@ async function walk(
 }
 
 interface Target {
-  /** As the agent wrote it, for messages. */
+  /** The path as the agent wrote it, for messages. */
   readonly path: string;
   readonly relative: string;
 }
 
-/** An existing file keeps its mode. Returns the bytes written. Throws errno errors and refusals. */
+/** Keeps the mode of an existing file. Returns the number of bytes written. Throws errno errors and refusals. */
 async function writeFile(
   workspace: Workspace,
   target: Target,
@@ -261,7 +261,7 @@ async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.length; ) at += (await file.write(chunk, at)).bytesWritten;
 }
 
-/** The folder of the file, links followed. The caller closes it. */
+/** Returns the file's folder, with links followed. The caller closes it. */
 async function placeFor(
   root: string,
   { path, relative }: Target,

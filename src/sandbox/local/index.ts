@@ -1,5 +1,5 @@
 // The backend `local`: files and commands on this machine, as the user who runs the server. File operations stay in the
-// owner's folder; commands may do all that this user may, so this backend is for one trusted user.
+// owner's folder. Commands can do everything that the user may do, so this backend is for one trusted user.
 
 import { z } from "zod";
 import type { Backend } from "../../agent/core/backend.ts";

@@ -1,4 +1,4 @@
-// One command on this machine: its shell, its output pipe, and how it is killed with everything it started.
+// One command on this machine: its shell, its output pipe, and how to kill it with all processes that it started.
 
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,12 +13,12 @@ import { backoff } from "../../lib/backoff.ts";
 import { atMost, CommandProcess, type Exit, JOB } from "../process.ts";
 import { codeOf, HAS_PROC, isMissing, type Workspace } from "./workspace.ts";
 
-/** How long the system may take to report that a killed shell exited. */
+/** Milliseconds within which the system must report the exit of a killed shell. */
 const REAP_MS = 1000;
-/** How long processes may take to end after SIGTERM. */
+/** Milliseconds that processes get to end after SIGTERM. */
 const GRACE_MS = 400;
 const GRACE_BACKOFF = { base: 10, cap: 80 };
-/** A process that forks during the scan may survive it, so the scan is repeated. */
+/** Maximum number of scans. A process that forks during a scan may survive it. */
 const MAX_SCANS = 20;
 const READS_AT_ONCE = 16;
 
@@ -26,12 +26,12 @@ const run = promisify(execFile);
 
 export class LocalProcess extends CommandProcess {
   readonly output: Socket;
-  /** In the environment of the command and of everything it starts. */
+  /** Set in the environment of the command and of all processes that it starts. */
   readonly mark: string;
   readonly #child: ChildProcess;
   #exit: Exit = { exitCode: null };
 
-  /** Throws `backend_failed`. Closes the pipe's input; the caller destroys its output. */
+  /** Closes the pipe's input; the caller destroys its output. Throws `backend_failed`. */
   constructor(command: string, { workspace, mark, more }: Surroundings, { input, output }: Pipe) {
     super();
     this.mark = mark;
@@ -58,7 +58,7 @@ export class LocalProcess extends CommandProcess {
     output.once("close", () => this.#settleAtEnd());
   }
 
-  /** Resolves once the shell runs. Throws `backend_failed` when it cannot. */
+  /** Resolves once the shell runs. Throws `backend_failed` if it cannot. */
   async started(): Promise<void> {
     try {
       await once(this.#child, "spawn");
@@ -95,11 +95,14 @@ export function cannotStart(cause: unknown): AppError {
 interface Surroundings {
   readonly workspace: Workspace;
   readonly mark: string;
-  /** More variables. */
+  /** Additional environment variables. */
   readonly more: Readonly<Record<string, string>> | undefined;
 }
 
-/** It gets only the search path of the server's environment. File tools cannot write what programs read at home. */
+/**
+ * The command gets only the search path from the server's environment. File tools cannot write to its home, where
+ * programs read settings.
+ */
 function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
   return {
     PATH: process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
@@ -112,15 +115,16 @@ function environment({ root, home }: Workspace): NodeJS.ProcessEnv {
 }
 
 export interface Pipe {
-  /** Ends when no process holds the other end. The opener destroys it. */
+  /** Ends when no process has the other end open. The opener destroys it. */
   readonly output: Socket;
-  /** The end for the child. The opener closes it once the child has it. */
+  /** File descriptor for the child. The opener closes it once the child has its own. */
   readonly input: number;
 }
 
 /**
- * Opens named pipes for commands' output. Node would give a child a socket, and a script that writes to `/dev/stderr`
- * fails on a socket; one pipe also keeps output and errors in order. A pipe that was read to its end is reused.
+ * Opens named pipes for the output of commands. Node would give a child a socket, and scripts that write to
+ * `/dev/stderr` fail on sockets. One pipe also keeps output and errors in order. A pipe is reused after it was read to
+ * its end.
  */
 export function pipePool(): (newPath: () => string) => Promise<Pipe> {
   const free: string[] = [];
@@ -139,7 +143,7 @@ export function pipePool(): (newPath: () => string) => Promise<Pipe> {
 }
 
 function openPipe(path: string, free: string[]): Pipe {
-  // Neither blocks: the first is opened with O_NONBLOCK, the second because the first is open.
+  // Neither call blocks: the first uses O_NONBLOCK, and the second finds the first open.
   const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const output = new Socket({ fd: reader, readable: true, writable: false });
   output.on("error", () => output.destroy());
@@ -157,21 +161,21 @@ function openPipe(path: string, free: string[]): Pipe {
 }
 
 interface Tree {
-  /** The leader of the process group. Omitted once it has ended, because its number may be reused. */
+  /** Leader of the process group. Omit it after it ended, because its number may be reused. */
   readonly leader?: number;
   readonly isMarked: (mark: string) => boolean;
 }
 
 /**
- * Ends a process group and the processes outside of it that carry the mark: SIGTERM first, then SIGKILL. Resolves when
- * none is left. A process that leaves the group and clears its environment survives; without /proc only the group is found.
+ * Ends a process group and the processes outside it that have the mark: SIGTERM first, then SIGKILL. Resolves when none
+ * is left. A process that leaves the group and clears its environment survives. Without /proc, only the group is found.
  */
 export async function killTree({ leader, isMarked }: Tree): Promise<void> {
   const marked = () => processes(async (pid) => isMarked(await markOf(pid)));
   const targets = leader === undefined ? await marked() : [-leader];
   for (const target of targets) {
     signal(target, "SIGTERM");
-    // A stopped process receives it only when it continues.
+    // A stopped process receives the signal only after it continues.
     signal(target, "SIGCONT");
   }
   const left = leader === undefined ? marked : () => processes((pid) => isMember(pid, leader));
@@ -199,17 +203,17 @@ async function processes(test: (pid: number) => Promise<boolean>): Promise<numbe
   return found;
 }
 
-/** Empty for a process without a mark, of another user, or that has ended. */
+/** Empty for a process that has no mark, belongs to another user or has ended. */
 async function markOf(pid: number): Promise<string> {
   const environment = await readFile(`/proc/${pid}/environ`, "latin1").catch(() => "");
   const variable = environment.split("\0").find((candidate) => candidate.startsWith(`${JOB}=`));
   return variable?.slice(JOB.length + 1) ?? "";
 }
 
-/** Whether it belongs to the group and is alive: a zombie stays a member until its parent waits for it. */
+/** True if the process belongs to the group and is alive. A zombie stays a member until its parent waits for it. */
 async function isMember(pid: number, group: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "latin1").catch(() => "");
-  // `pid (name) state parent group …`; the name may contain anything.
+  // Format: `pid (name) state parent group …`. The name may contain any character.
   const [state, , pgrp] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(pgrp) === group && state !== "Z" && state !== "X";
 }

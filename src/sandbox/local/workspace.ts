@@ -1,8 +1,9 @@
-// A workspace on this machine's disk: `files` for the agent, and beside it `home`, the home directory of its commands, and `staging`
-// for files that are being written or erased. Paths in it are pinned while they are used, so that a link that replaces a part of one in the meantime has no effect.
+// A workspace on this machine's disk: `files` for the agent, `home` as the home directory of its commands, and
+// `staging` for files that are being written or erased. A path is pinned while it is used, so that replacing part of it
+// by a link has no effect.
 //
-// On Linux an entry is opened with `O_PATH`, which follows links but changes nothing; its real path is read from the open
-// entry, and all access goes through that entry. Elsewhere the real path is used: there a process of the same user that
+// On Linux an entry is opened with `O_PATH`, which follows links but changes nothing. The real path is read from the
+// open entry, and all access uses that entry. Other systems use the real path. There, a process of the same user that
 // replaces folders by links at the right moment is not stopped.
 
 import { createHash } from "node:crypto";
@@ -33,11 +34,11 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { BackendKey } from "../definition.ts";
 import { failure } from "../paths.ts";
 
-/** Passes over a folder that does not get empty: some disks omit names while others are removed. */
+/** Skips a folder that does not become empty: some disks omit names while others are being removed. */
 const MAX_ATTEMPTS = 3;
 
 export interface Workspace {
-  /** Hexadecimal; the same place always has the same. */
+  /** Hexadecimal. The same place always has the same id. */
   readonly id: string;
   /** Real path of the agent's files. */
   readonly root: string;
@@ -52,7 +53,7 @@ const workspaceIn = (folder: string, id: string): Workspace => ({
   staging: join(folder, "staging"),
 });
 
-/** A hash, so that no text of a user becomes part of a path. */
+/** A hash, so that no user text becomes part of a path. */
 export function workspaceId({ owner, name }: BackendKey): string {
   return createHash("sha256")
     .update(JSON.stringify([owner.tenant, owner.user, name]))
@@ -61,8 +62,8 @@ export function workspaceId({ owner, name }: BackendKey): string {
 }
 
 /**
- * Creates the folders, accessible to this process's user only, and erases what crashed processes left in staging. `server` is
- * then the one that uses it.
+ * Creates the folders, accessible only to this process's user, and erases staging left by crashed processes. Records
+ * `server` as the server that uses the workspace.
  */
 export async function openWorkspace(dataDir: string, place: BackendKey, server: string): Promise<Workspace> {
   const id = workspaceId(place);
@@ -85,7 +86,7 @@ export async function openWorkspace(dataDir: string, place: BackendKey, server: 
   }
 }
 
-/** Says whose it is, which the folder's name does not, and the server that uses it. */
+/** File that names the owner, which the hashed folder name hides, and the server that uses the workspace. */
 const PLACE = "place";
 type PlaceNote = [tenant?: string, user?: string, name?: string, server?: string];
 
@@ -104,7 +105,7 @@ async function readPlace(folder: string): Promise<PlaceNote> {
 
 const folderOf = (dataDir: string, place: BackendKey) => join(dataDir, "workspaces", workspaceId(place));
 
-/** The server that opened it last, unless it was marked as unused since. */
+/** Returns the server that last opened the workspace. Undefined if it was marked as unused since then. */
 export async function usedBy(dataDir: string, place: BackendKey): Promise<string | undefined> {
   const [, , , server] = await readPlace(folderOf(dataDir, place));
   return server;
@@ -114,7 +115,7 @@ export async function markUnused(dataDir: string, place: BackendKey): Promise<vo
   await notePlace(folderOf(dataDir, place), place).catch(unlessMissing);
 }
 
-/** The ids of the owner's workspaces. */
+/** Returns the ids of the owner's workspaces. */
 export async function workspacesOf(dataDir: string, owner: Owner): Promise<string[]> {
   const all = join(dataDir, "workspaces");
   const found: string[] = [];
@@ -126,8 +127,8 @@ export async function workspacesOf(dataDir: string, owner: Owner): Promise<strin
 }
 
 /**
- * With everything in it. Of two calls at once one finds it; resolves with whether it was this one. A later call continues what
- * an earlier one is still at, or has left: that one ends then.
+ * Erases the workspace and its contents. If two calls compete, one resolves with true. A later call continues an
+ * unfinished or interrupted erasure, and the earlier call then ends.
  */
 export async function eraseWorkspace(dataDir: string, found: string): Promise<boolean> {
   const all = join(dataDir, "workspaces");
@@ -142,17 +143,17 @@ export async function eraseWorkspace(dataDir: string, found: string): Promise<bo
   return true;
 }
 
-/** Creates the folders again if a command has removed them. */
+/** Recreates the folders if a command removed them. */
 export async function ensureFolders({ root, home, staging }: Workspace): Promise<void> {
   for (const folder of [root, home, staging]) await mkdir(folder, { recursive: true, mode: 0o700 });
 }
 
-/** A unique name in staging. */
+/** Returns a unique name in staging. */
 export const stagingPath = ({ staging }: Workspace) => join(staging, `${PROCESS_ID}.${randomId()}`);
 
 /**
- * Removes an entry of staging. Moves inner folders up first, so that any depth can be erased and every path stays short. A
- * folder that a running process keeps filling is left to the next start.
+ * Removes an entry of staging. Moves inner folders up first, so that any depth can be erased and paths stay short. The
+ * next start erases a folder that a running process keeps filling.
  */
 export async function erase(path: string, workspace: Workspace, signal?: AbortSignal): Promise<void> {
   const pending = [path];
@@ -163,12 +164,12 @@ export async function erase(path: string, workspace: Workspace, signal?: AbortSi
   }
 }
 
-/** Returns the new paths of the folders that were in it. */
+/** Returns the new paths of the folders that were in `folder`. */
 async function eraseFolder(folder: string, workspace: Workspace, signal?: AbortSignal): Promise<string[]> {
   const moved: string[] = [];
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     await chmod(folder, 0o700);
-    // Names as bytes: they need not be text.
+    // Reads names as bytes, because they may not be text.
     for await (const entry of await opendir(folder, { encoding: "latin1" })) {
       signal?.throwIfAborted();
       const path = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(entry.name, "latin1")]);
@@ -183,27 +184,30 @@ async function eraseFolder(folder: string, workspace: Workspace, signal?: AbortS
 
 async function moveToStaging(folder: Buffer, workspace: Workspace): Promise<string> {
   const place = stagingPath(workspace);
-  // Moving a folder changes its `..`, which its own mode must allow.
+  // Moving a folder changes its `..`, so the folder's mode must allow writing.
   await chmod(folder, 0o700);
   await rename(folder, place);
   return place;
 }
 
-/** Node has no name for it. It is the same on every architecture of Linux that Node supports. */
+/** Missing in Node. The value is the same on every Linux architecture that Node supports. */
 const O_PATH = 0x200000;
-/** Attempts to open a file that is being replaced. */
+/** Maximum number of attempts to open a file that is being replaced. */
 const MAX_PINS = 10;
 
 export interface Pinned {
-  /** A path to the entry, and with `/name` appended to its content. Valid until `close`. */
+  /** Path to the entry, or with `/name` appended, to its content. Valid until `close`. */
   readonly at: string;
-  /** Its real path, inside the root. */
+  /** Real path, inside the root. */
   readonly real: string;
   readonly stats: Stats;
   close(): Promise<void>;
 }
 
-/** `relative` starts at `root`, a real path. Throws `backend_refused` when it leads outside, and errno errors. */
+/**
+ * `relative` starts at `root`, which is a real path. Throws `backend_refused` for a path that leads outside, and errno
+ * errors.
+ */
 export async function pin(root: string, relative: string): Promise<Pinned> {
   if (!HAS_PROC) {
     const real = checked(root, await realpath(join(root, relative)), relative);
@@ -211,7 +215,7 @@ export async function pin(root: string, relative: string): Promise<Pinned> {
   }
   for (let attempt = 1; ; attempt++) {
     const pinned = await pinOpen(root, relative);
-    // Replaced since it was opened: another entry has its name now.
+    // The entry was replaced after it was opened: its name now belongs to another one.
     const isReplaced = pinned.stats.nlink === 0 && pinned.real.endsWith(" (deleted)");
     if (!isReplaced || attempt === MAX_PINS) return pinned;
     await pinned.close();
@@ -243,7 +247,7 @@ export async function withPinned<T>(
   }
 }
 
-/** Opens a regular file for reading, and nothing else, because a pipe or device may block. The caller closes it. */
+/** Opens a regular file for reading. Refuses other types, because a pipe or device may block. The caller closes it. */
 export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
   const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
   const handle = await open(at, O_RDONLY | O_NONBLOCK | (HAS_PROC ? 0 : O_NOFOLLOW));
@@ -253,7 +257,7 @@ export async function openFile({ at, stats }: Pinned): Promise<FileHandle> {
   throw new AppError("backend_refused", "The file was replaced while it was opened. Try again.");
 }
 
-/** `path` is the agent's. */
+/** `path` is the path that the agent wrote. */
 export function requireFile(stats: Stats, path: string): void {
   if (stats.isDirectory()) throw failure("EISDIR", path);
   if (!stats.isFile()) throw failure("NOFILE", path);
@@ -264,10 +268,13 @@ function checked(root: string, real: string, relative: string): string {
   throw failure("OUTSIDE", relative || ".");
 }
 
-/** Whether /proc shows open files and running processes, as on Linux. */
+/** True if /proc lists open files and running processes, as on Linux. */
 export const HAS_PROC = process.platform === "linux" && existsSync("/proc/self/fd");
 
-/** Errors of the operating system as failures of the agent's path. Returns an `AppError` or an abort's reason as it is. */
+/**
+ * Converts errors of the operating system to failures of the agent's path. Returns an `AppError` or an abort reason
+ * unchanged.
+ */
 export function toAppError(error: unknown, path: string, signal?: AbortSignal): unknown {
   if (error instanceof AppError || (signal?.aborted && error === signal.reason)) return error;
   return failure(codeOf(error) ?? "unknown error", path, error);

@@ -1,7 +1,7 @@
-// Files of a workspace, through any POSIX shell and its usual tools, inside the sandbox.
+// File operations in a workspace through any POSIX shell and its usual tools, inside the sandbox.
 //
-// A script enters a path's folder first, so that its real location is known and stays the same. Files being written or
-// read are staged in the workspace itself and moved to their place in one step.
+// A script enters a path's folder first, so that its real location is known and cannot change. Files are read and
+// written through staging in the workspace itself, and moved to their place in one step.
 
 import type { Backend, SearchMatches } from "../../agent/core/backend.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -22,7 +22,7 @@ import { contentsOf, readFile } from "./read.ts";
 import { quote, SandboxLostError, type ScriptRunner } from "./script.ts";
 import { writeFile } from "./write.ts";
 
-/** The most entries of a listing, in the order of the disk. */
+/** Maximum number of entries in a listing, in disk order. */
 const MAX_LISTED = 10_000;
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 /** This many names of any length fit on one command line. */
@@ -31,7 +31,7 @@ const GRACE_SECONDS = 60;
 
 export type Files = Tree & Pick<Backend, "stat" | "read" | "write" | "list" | "remove">;
 
-/** The runner's shells have the functions of `PRELUDE`. */
+/** The runner's shells must have the functions of `PRELUDE`. */
 export function shellFiles(runner: ScriptRunner, workdir: string): Files {
   const at = (path: string): Target => ({ runner, workdir, path, relative: relativePath(path, workdir) });
 
@@ -86,8 +86,8 @@ const listing = (target: Target) => `fs_folder ${wordsOf(target)} && {
 }`;
 
 /**
- * Starts to erase files that lost operations left in staging. For a sandbox that has just started: a file younger than a
- * minute may belong to a running operation.
+ * Starts to erase files that lost operations left in staging. Call it only for a sandbox that has just started. Skips
+ * files younger than a minute, which may belong to a running operation.
  */
 export async function clearStaging(
   runner: Pick<ScriptRunner, "runOnce">,
@@ -99,10 +99,10 @@ export async function clearStaging(
   await runner.runOnce({ script }, signal);
 }
 
-/** The most entries that a search visits. */
+/** Maximum number of entries that a search visits. */
 const MAX_WALKED = 50_000;
 const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Each twice, one too many, and a truncated one at the end. */
+/** Each entry can appear twice, plus one beyond the limit and a truncated one at the end. */
 const MAX_PRINTED = 2 * MAX_WALKED + 4;
 
 /** Finds the files below a folder, relative to the workspace. Does not follow links or enter folders named in `skipped`. */
@@ -111,13 +111,14 @@ async function walk(
   skipped: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<SearchMatches<string>> {
-  // Entries other than files are printed twice: they count, but are no result. The mark shows that nothing is missing.
+  // Entries other than files are printed twice: they count, but are not results. The mark proves that the output is
+  // complete.
   const script = `fs_folder ${wordsOf(target)} && {
     find . ${pruned(target.relative, skipped)} \\( -type f -o -print0 \\) -print0
     [ $? -lt 126 ] && printf %s "$N"
   } | head -c ${MAX_WALKED_BYTES}`;
   const { output, mark } = await perform(target, { script, maxBytes: MAX_WALKED_BYTES }, signal);
-  // Names need not be UTF-8, and two invalid ones must not look the same.
+  // Names may not be UTF-8, and two invalid names must stay different.
   const text = output.toString("latin1");
   const isWhole = text.endsWith(mark);
   const entries = text.split("\0", MAX_PRINTED).slice(0, isWhole ? -1 : -2);
@@ -133,7 +134,7 @@ async function walk(
   return { matches, truncated: !isWhole };
 }
 
-/** The conditions of `find` for folders that are not entered. */
+/** Returns the `find` conditions for folders to skip. */
 function pruned(folder: string, skipped: ReadonlySet<string>): string {
   const names = [...skipped].map((name) => `-name ${quote(name.replace(/[\\*?[\]]/g, "\\$&"))}`);
   const paths = RESERVED.map((path) => (folder === "" ? `./${path}` : path.replace(`${folder}/`, "./"))).map(
@@ -147,7 +148,7 @@ function pathOf(entry: string, folder: string): string {
   return folder === "" ? name : `${folder}/${name}`;
 }
 
-/** Removes an entry at once, a folder by moving it to staging, and then erases that. `clearStaging` erases what remains. */
+/** Removes an entry at once. Moves a folder to staging first and then erases it; `clearStaging` erases leftovers. */
 async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted();
   assertRemovable(target.relative);
@@ -157,7 +158,7 @@ async function removeEntry(target: Target, signal: AbortSignal): Promise<void> {
   await target.runner.runOnce({ script }, signal).catch(() => {});
 }
 
-/** True when staging may contain something to erase. */
+/** Returns true if staging may contain something to erase. */
 async function take(target: Target, name: string, signal: AbortSignal): Promise<boolean> {
   const script = { script: `fs_remove ${wordsOf(target)} ${name}` };
   try {

@@ -1,5 +1,6 @@
-// Ends a command with everything it started: SIGTERM, then SIGKILL, then a search for the rest. Processes are found by
-// their process group and by the variable in their environment. A process that leaves the group and clears its environment survives.
+// Ends a command with all processes that it started: SIGTERM, then SIGKILL, then a search for survivors. Finds
+// processes by process group and by the variable in their environment. A process that leaves the group and clears its
+// environment survives.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { orAborted } from "../../lib/async.ts";
@@ -7,34 +8,34 @@ import { type BackoffOptions, backoff } from "../../lib/backoff.ts";
 import { JOB } from "../process.ts";
 import type { Reply } from "./script.ts";
 
-/** How long processes may take to end after SIGTERM. */
+/** Milliseconds that processes get to end after SIGTERM. */
 const GRACE_MS = 400;
-/** Deadline of one script: its shell may be stopped while another one is not. */
+/** Deadline of one script, in milliseconds. Its shell may be stopped while another one is not. */
 const STEP_MS = 1000;
-/** Pauses between two counts of the processes left, after SIGTERM and after SIGKILL. */
+/** Pauses between two counts of the remaining processes, after SIGTERM and after SIGKILL. */
 const TERM_BACKOFF = { base: 5, cap: 40 };
 const KILL_BACKOFF = { base: 5, cap: 1000 };
 
 export interface Tree {
-  /** The value of the variable. */
+  /** Value of the environment variable. */
   readonly id: string;
-  /** The command's process. Resolves once it has started, or with undefined when that cannot be known any more. */
+  /** The command's process. Resolves once it has started. Resolves with undefined if that can no longer be known. */
   readonly leader: Promise<Leader | undefined>;
 }
 
 export interface Leader {
-  /** The number of the process and of its group. */
+  /** Process id and process group id. */
   readonly pid: number;
-  /** Its start time in clock ticks, because numbers are reused, even those of groups. */
+  /** Start time in clock ticks, because process and group ids are reused. */
   readonly startedAt: string;
 }
 
-/** Runs a script in the sandbox beside the command. */
+/** Runs a script in the sandbox, next to the command. */
 type RunBeside = (script: string, signal: AbortSignal) => Promise<Reply>;
 
-/** Resolves when nothing is left or `signal` aborts; repeats until then. Never throws. */
+/** Repeats until no process is left or `signal` aborts. Never throws. */
 export async function killTree({ id, leader }: Tree, run: RunBeside, signal: AbortSignal): Promise<void> {
-  // Before its start nothing can be found, and it would still start.
+  // Before it starts, no process can be found, and the command would still start later.
   const known = await orAborted(leader, signal).catch(() => undefined);
   if (known) {
     const grace = AbortSignal.any([signal, AbortSignal.timeout(GRACE_MS)]);
@@ -44,7 +45,7 @@ export async function killTree({ id, leader }: Tree, run: RunBeside, signal: Abo
   await untilNone((limit) => run(sweep(id, known), limit), signal, KILL_BACKOFF);
 }
 
-/** Repeats a script that counts the processes left. */
+/** Repeats a script that counts the remaining processes. */
 async function untilNone(
   count: (limit: AbortSignal) => Promise<Reply>,
   signal: AbortSignal,
@@ -59,8 +60,8 @@ async function untilNone(
 }
 
 /**
- * Sets `g` to the group, unless its number was reused: then no member is left. Right after its start the leader has no
- * group yet, and `p` is set to its pid. Uses shell builtins only.
+ * Sets `g` to the group. Leaves it empty if the id was reused, because then no member is left. Right after its start
+ * the leader has no group yet, and `p` is set to its pid. Uses shell builtins only.
  */
 const identify = ({ pid, startedAt }: Leader) => `g= p= s=
 read -r s </proc/${pid}/stat
@@ -73,19 +74,19 @@ esac`;
 const send = (signal: string) =>
   `[ -z "$g" ] || kill -s ${signal} -- "-$g" || [ -z "$p" ] || kill -s ${signal} "$p"`;
 
-/** A stopped process receives SIGTERM only when it continues. */
+/** A stopped process receives SIGTERM only after it continues. */
 const ask = (leader: Leader) => `${identify(leader)}
 ${send("TERM")}
 ${send("CONT")}`;
 
-/** Lists the living members of the group; a zombie stays a member until its parent waits for it. */
+/** Lists the living members of the group. A zombie stays a member until its parent waits for it. */
 const MEMBERS = `[ -z "$g" ] || LC_ALL=C grep -ls ") [^ZX] [0-9]* $g " /proc/[0-9]*/stat`;
 
 const look = (leader: Leader) => `${identify(leader)}
 set -- $(${MEMBERS})
 r="0 $#"`;
 
-/** Kills every process that carries a command's mark, and its group. Repeated, because a process may fork during the search. */
+/** Kills every process that has a command's mark, and its group. Repeats, because a process may fork during the search. */
 export const sweep = (id: string, leader?: Leader) => `for round in 1 2 3; do
 ${leader ? identify(leader) : "g= p="}
 ${send("KILL")}

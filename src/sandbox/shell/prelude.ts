@@ -1,12 +1,9 @@
-// The shell functions of file operations, which each session defines once, and how their scripts are written and read.
+// The shell functions for file operations, which each session defines once, and the format of their scripts and
+// results.
 //
 // They run in any POSIX shell with the tools that busybox and coreutils share. A function that fails sets `r` to a code
-// that `failure` knows, and its output is meaningless. Paths are examined by builtins; a process is started only for
+// that `failure` knows; its output is then meaningless. Shell builtins examine paths. A process is started only for
 // links and to explain a failure.
-//
-//   R  real path of the workspace, without a slash at the end
-//   S  staging folder; T  a file in it
-//   n  a name in the current folder: a path is pinned by entering its folder
 
 import { posix } from "node:path";
 import type { FileStat } from "../../agent/core/backend.ts";
@@ -18,9 +15,9 @@ import { quote, type Reply, type ScriptRunner, type ShellScript } from "./script
 
 /** Relative to the workspace, and hidden from the agent. */
 export const STAGING = ".skein/staging";
-/** The home directory of commands, likewise: programs run what is in it. */
+/** Home directory of commands, also hidden: programs execute settings found there. */
 export const HOME = ".skein/home";
-/** File tools pass over them. */
+/** File tools skip these folders. */
 export const RESERVED: readonly string[] = [STAGING, HOME];
 export const STAGING_ROOT = STAGING.slice(0, STAGING.indexOf("/"));
 
@@ -64,7 +61,7 @@ fs_walk() {
   fs_inside
 }
 
-# Why the path ends after fs_walk.
+# Explains why the path ends after fs_walk.
 fs_explain() {
   n=\${rest%%/*}
   [ -n "$n" ] || { r=ENAMETOOLONG; return; }
@@ -104,14 +101,14 @@ fs_find() {
   [ -e "./$n" ] || { r=ENOENT; return 1; }
 }
 
-# As fs_find, for a readable folder.
+# Like fs_find, but requires a readable folder.
 fs_folder() {
   fs_find "$@" || return 1
   [ "$n" = . ] || { r=NOFOLDER; return 1; }
   [ -r . ] || { r=EACCES; return 1; }
 }
 
-# As fs_find, for a readable regular file.
+# Like fs_find, but requires a readable regular file.
 fs_file() {
   fs_find "$@" || return 1
   if [ "$n" = . ]; then r=EISDIR
@@ -151,7 +148,7 @@ fs_make() {
   fs_try mkdir -p "./$rest" && cd -P -- "./$rest"
 }
 
-# Creates staging. Leaves an entry alone that the user put in its place.
+# Creates staging, but never replaces an entry of the user.
 fs_stage() {
   [ ! -L "$R/.skein" ] && [ ! -L "$S" ] || { r=STAGING; return 1; }
   [ -d "$S" ] && [ -w "$S" ] && [ -x "$S" ] && return
@@ -175,12 +172,12 @@ fs_drop() {
   [ -z "$T" ] || rm -f "$T"
 }
 
-# Appends $1 bytes of input to $T. Not every head reports a failure by its status.
+# Appends $1 bytes of input to $T. Some versions of head do not report a failure by their status.
 fs_receive() {
   e=$(head -c "$1" 2>&1 >>"$T") && [ -z "$e" ] || fs_full "$1"
 }
 
-# Why $1 bytes could not be written to $T. Not every head reports it.
+# Explains why $1 bytes could not be written to $T. Some versions of head do not report it.
 fs_full() {
   e=$(head -c "$1" /dev/zero | LC_ALL=C cat 2>&1 >>"$T")
   fs_blame $?
@@ -190,7 +187,7 @@ fs_try() {
   e=$(LC_ALL=C "$@" 2>&1) || fs_blame $?
 }
 
-# A tool exited with status $1 and printed $e.
+# Handles a tool that exited with status $1 and printed $e.
 fs_blame() {
   case $1:$e in
     153:* | *': File too large') r=EFBIG ;;
@@ -205,7 +202,7 @@ fs_blame() {
   return 1
 }
 
-# Removes the entry $3 in the folder $2 of the workspace $1, a folder by moving it to $S/$4: then r is "0 moved".
+# Removes the entry $3 in the folder $2 of the workspace $1. Moves a folder to $S/$4 and sets r to "0 moved".
 fs_remove() {
   fs_enter "$1" "$2" && fs_inside || return 1
   n=$3
@@ -222,7 +219,7 @@ fs_remove() {
   fi
 }
 
-# Erases the entry $1 in $S at any depth: not every rm does.
+# Erases the entry $1 in $S at any depth. Some versions of rm cannot do that.
 fs_erase() {
   rm -rf "$S/$1"
   [ -d "$S/$1" ] || return 0
@@ -253,33 +250,35 @@ fs_clear() {
 `;
 
 const CLEANUP_MS = 2000;
-/** The default limit of output, because a hijacked shell can send much. */
+/** Default limit of output in bytes, because a hijacked shell can send a lot. */
 const MAX_BYTES = 64 * 1024;
 
 /** The path that a script works on. */
 export interface Target {
   readonly runner: ScriptRunner;
   readonly workdir: string;
-  /** As the agent wrote it, for messages. */
+  /** The path as the agent wrote it, for messages. */
   readonly path: string;
-  /** From the workspace, without `.` and `..`; empty for the workspace itself. */
+  /** Relative to the workspace, without `.` and `..`; empty for the workspace itself. */
   readonly relative: string;
 }
 
-/** `path` relative to the workspace. Throws for one that leads out of it or to what is reserved. */
+/** Returns `path` relative to the workspace. Throws for a path that leads outside or into a reserved folder. */
 export function relativePath(path: string, workdir: string): string {
   const relative = toRelative(path, [workdir]);
   if (!RESERVED.some((folder) => isInside(folder, relative))) return relative;
-  const purpose = isInside(HOME, relative) ? "what programs keep at home" : "files while they are written";
+  const purpose = isInside(HOME, relative)
+    ? "the home directory of commands"
+    : "files that are being written";
   throw new AppError("backend_refused", `${quoted(path)} is reserved for ${purpose}. Use another path.`);
 }
 
-/** Workspace, folder and name: the arguments of the prelude's functions. */
+/** Returns workspace, folder and name as arguments for the prelude's functions. */
 export function wordsOf({ workdir, relative }: Target): string {
   return [workdir, posix.dirname(relative), posix.basename(relative) || "."].map(quote).join(" ");
 }
 
-/** Runs a script that may safely run twice. Throws the failure that it reports. */
+/** Runs a script that is safe to run twice. Throws the failure that it reports. */
 export async function perform(target: Target, script: ShellScript, signal: AbortSignal): Promise<Reply> {
   signal.throwIfAborted();
   return succeeded(await target.runner.run({ maxBytes: MAX_BYTES, ...script }, signal), target.path);
@@ -288,29 +287,29 @@ export async function perform(target: Target, script: ShellScript, signal: Abort
 export function succeeded(reply: Reply, path: string): Reply {
   const [status = ""] = reply.fields;
   if (status === "0") return reply;
-  // The sandbox is untrusted, and the status goes into a message.
+  // The sandbox is untrusted, and the status becomes part of a message.
   throw failure(/^[A-Z_]{1,20}$/.test(status) ? status : "EIO", path);
 }
 
-/** A unique name in staging, which begins with its time. */
+/** Returns a unique name in staging. The name begins with the current time. */
 export const stagingName = (unique = randomId()) => `${Math.floor(Date.now() / 1000)}-${unique}`;
 
-/** Removes a file from staging within `CLEANUP_MS`. Otherwise `clearStaging` removes it. */
+/** Removes a file from staging within `CLEANUP_MS`. If that fails, `clearStaging` removes it later. */
 export async function discard({ runner, workdir }: Target, name: string): Promise<void> {
   const script = `fs_root ${quote(workdir)} && rm -f "$S/${name}"`;
   await runner.run({ script }, AbortSignal.timeout(CLEANUP_MS)).catch(() => {});
 }
 
-/** A record of `fs_tell`: mode in hexadecimal, bytes, seconds, name, and a slash that shows that it is complete. */
+/** A record of `fs_tell`: mode in hexadecimal, bytes, seconds, name, and a slash that proves completeness. */
 const RECORD = /^([0-9a-f]+) (\d+) (-?\d+) (?:\.\/)?(.+)\/\n$/s;
-/** By the fourth hexadecimal digit of the mode from the right. */
+/** Types by the fourth hexadecimal digit of the mode from the right. */
 const TYPES: Readonly<Record<string, FileStat["type"]>> = { 8: "file", 4: "directory", a: "symlink" };
-/** The limit of a `Date`; a disk may have times beyond. */
+/** Limit of a `Date` in seconds. A disk may contain later times. */
 const MAX_SECONDS = 8_640_000_000_000;
-/** No operation asks for more; a hijacked shell could send more to keep the server busy. */
+/** No operation asks for more. A hijacked shell could send more to keep the server busy. */
 const MAX_RECORDS = 10_000;
 
-/** Paths begin with `workdir`; names that are not UTF-8 contain replacement characters. Drops incomplete records. */
+/** Paths begin with `workdir`. Names that are not UTF-8 contain replacement characters. Drops incomplete records. */
 export function entriesIn({ output, mark }: Reply, workdir: string): FileStat[] {
   const end = output.indexOf(0);
   const folder = `${workdir}${output.toString("utf8", 0, end)}`;

@@ -1,7 +1,8 @@
 // One command in a shell session: its script, its report, and how it is ended.
 //
 // The command has its own session and writes into its own pipe. Its exit status follows its output through that pipe,
-// so all output precedes it. A background process may keep the pipe open, but cannot write into the session's next script.
+// so all output precedes it. A background process may keep the pipe open, but cannot write into the session's next
+// script.
 
 import { randomId } from "../../lib/random-id.ts";
 import { atMost, CommandProcess, type Exit, JOB, type ProcessOutcome } from "../process.ts";
@@ -9,18 +10,18 @@ import { type Leader, sweep, type Tree } from "./kill-tree.ts";
 import { printSentinel, quote, SandboxLostError } from "./script.ts";
 import { linesOf, type ShellSession } from "./session.ts";
 
-/** The longest that ending a command may delay its caller. */
+/** Maximum milliseconds that ending a command may delay its caller. */
 const ENDING_MS = 3500;
-/** How much later than a command's end the engine may report that the memory was used up. */
+/** Milliseconds after a command's end within which the engine may report that memory ran out. */
 const OOM_MS = 250;
 
 export interface ShellProcessOptions {
   readonly command: string;
-  /** Where it starts. */
+  /** Working directory of the command. */
   readonly workdir: string;
-  /** Variables beside those of the session. */
+  /** Environment variables in addition to those of the session. */
   readonly environment: Readonly<Record<string, string>> | undefined;
-  /** Ends everything it started; resolves when nothing is left. */
+  /** Ends all processes of the command. Resolves when none is left. */
   readonly killTree: (tree: Tree) => Promise<void>;
 }
 
@@ -32,7 +33,7 @@ export class ShellProcess extends CommandProcess implements Tree {
   #status: number | undefined;
   #isReleased = false;
   #isPipeClosed = false;
-  /** Whether the session's shell printed a message about how the command ended, and whether it is done printing. */
+  /** True if the session's shell printed a message about how the command ended. */
   #hasMessage = false;
   #isReported = false;
   #isOutOfMemory = false;
@@ -57,7 +58,7 @@ export class ShellProcess extends CommandProcess implements Tree {
     return this.#leader.promise;
   }
 
-  /** The sandbox ran out of memory. */
+  /** Records that the sandbox ran out of memory. */
   noteOom(): void {
     this.#isOutOfMemory = true;
     this.wake();
@@ -88,7 +89,7 @@ export class ShellProcess extends CommandProcess implements Tree {
     return this.#isOutOfMemory ? { ...exit, ended: "oom" } : exit;
   }
 
-  /** The exit status comes first if the pipe is whole, then that nothing holds the pipe any more. */
+  /** If the pipe is intact, the exit status comes first, followed by a mark that no process has the pipe open. */
   #onMark(words: string): void {
     if (!this.#isReleased) this.session.write(RELEASE_INPUT).catch(() => {});
     this.#isReleased = true;
@@ -125,7 +126,7 @@ export class ShellProcess extends CommandProcess implements Tree {
 }
 
 interface CommandScript {
-  /** The word that begins its sentinels. */
+  /** First word of its sentinels. */
   readonly mark: string;
   readonly id: string;
   readonly command: string;
@@ -133,7 +134,7 @@ interface CommandScript {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** The session's home directory, which a program expects to be there. Repositories around it pass over it. */
+/** Creates the session's home directory, which programs expect. Its `.gitignore` hides it from surrounding repositories. */
 const MAKE_HOME = `[ -d "\${HOME:-/}" ] || { mkdir -p -- "$HOME" && echo '*' >"$HOME/.gitignore"; } 2>/dev/null`;
 
 const exported = (environment: Readonly<Record<string, string>>) =>
@@ -142,15 +143,20 @@ const exported = (environment: Readonly<Record<string, string>>) =>
     .join("");
 
 /**
- * The command is a single word of the script, and gets a session, an output and an environment of its own; that environment has
- * nothing from the server but the command's id. Two sentinels are printed: `ended` with the status, through the pipe and
- * therefore after all output; and `closed`, once nothing holds the pipe any more. Written to the session's standard error are
- * `started`, with the pid and start time of the process that becomes the command, then the shell's own message about its end,
- * and `reported`.
+ * The command is a single word of the script, with its own session, output and environment. From the server that
+ * environment contains only the command's id.
  *
- * Beside the command, a second process waits for one line on the session's input, which is sent with the first sentinel. If the
- * input ends instead, as when the server has crashed, that process ends the command and everything that it started. The script
- * is one compound command, so the shell has read all of it before that line arrives.
+ * The script prints two sentinels: `ended` with the status, through the pipe and therefore after all output, and
+ * `closed`, once no process has the pipe open. It writes three things to the session's standard error:
+ *
+ * - `started`, with the pid and start time of the process that becomes the command,
+ * - the shell's own message about the command's end, and
+ * - `reported`.
+ *
+ * Next to the command, a second process waits for one line on the session's input, which is sent with the first
+ * sentinel. If the input ends instead, for example after a server crash, that process ends the command and all
+ * processes that it started. The script is one compound command, so the shell has read all of it before that line
+ * arrives.
  */
 const scriptOf = ({
   mark,
@@ -185,9 +191,9 @@ const scriptOf = ({
 /** Sent with the first sentinel. */
 const RELEASE_INPUT = Buffer.from("\n");
 
-/** A shell reports death by a signal as this plus the signal's number. */
+/** A shell reports death by a signal as this number plus the signal's number. */
 const KILLED = 128;
-/** Linux signals, from number 1. */
+/** Linux signals, starting at number 1. */
 const SIGNALS =
   "HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS".split(
     " ",
@@ -195,8 +201,8 @@ const SIGNALS =
 const SIGKILL = SIGNALS.indexOf("KILL") + 1;
 
 /**
- * A shell prints a message about a command that a signal killed, and none about one that exited with the same status.
- * For SIGINT and SIGPIPE it prints nothing: they are reported as the status alone.
+ * A shell prints a message about a command killed by a signal, but not about one that exited with the same status. It
+ * never prints one for SIGINT and SIGPIPE, so these are reported as the status alone.
  */
 function exitOf(status: number, hasMessage: boolean): Exit {
   const number = status - KILLED;
@@ -204,5 +210,5 @@ function exitOf(status: number, hasMessage: boolean): Exit {
   return { exitCode: null, signal: `SIG${SIGNALS[number - 1] ?? number}` };
 }
 
-/** Whether the command, or by its status something in it, was killed with SIGKILL. */
+/** True if the command, or according to its status a process in it, was killed with SIGKILL. */
 const isKill = ({ exitCode, signal }: Exit) => signal === "SIGKILL" || exitCode === KILLED + SIGKILL;

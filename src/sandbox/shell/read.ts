@@ -1,7 +1,7 @@
-// Reading files: a small one in one script, a large one in pieces, so that no session waits for a slow reader, and
-// hundreds of files with two processes, one that prints their sizes and one that prints their contents.
+// Reads files: a small one in one script, and a large one in pieces, so that no session waits for a slow reader.
+// Hundreds of files take two processes: one prints their sizes, the other their contents.
 //
-// While a large file is read, a hard link in staging holds it, so that all pieces are of the same file.
+// While a large file is read, a hard link in staging pins it, so that all pieces come from the same file.
 
 import { randomBytes } from "node:crypto";
 import type { ByteRange } from "../../agent/core/backend.ts";
@@ -53,7 +53,7 @@ interface OpenFile {
   readonly find: string;
 }
 
-/** Where no link can be created, each piece looks the file up and compares its inode. */
+/** If no link can be created, each piece looks up the file and compares its inode. */
 async function open(target: Target, name: string, signal: AbortSignal): Promise<OpenFile> {
   const find = `fs_file ${wordsOf(target)} && f=./$n`;
   const script = `${find} && {
@@ -92,7 +92,7 @@ async function readPiece(
 const MAX_FILES = 200;
 const MAX_PATH_BYTES = 64 * 1024;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Room for the files' names, and for their growth meanwhile. */
+/** Bytes reserved for file names, and for files that grow meanwhile. */
 const ROOM_BYTES = 512 * 1024;
 const SLASH = 0x2f;
 
@@ -101,7 +101,7 @@ interface Content {
   readonly bytes: Uint8Array;
 }
 
-/** As `Tree.contents`. */
+/** Implements `Tree.contents`. */
 export async function* contentsOf(
   workspace: Target,
   paths: readonly string[],
@@ -117,7 +117,7 @@ export async function* contentsOf(
   }
 }
 
-/** The sizes of the regular files. */
+/** Returns the sizes of the regular files. */
 async function sizesOf(
   workspace: Target,
   paths: readonly string[],
@@ -131,7 +131,7 @@ async function sizesOf(
   return new Map(files.map(({ path, size }) => [path.slice(workdir.length + 1), size]));
 }
 
-/** Reads files that have grown too large for one script by halves. */
+/** Splits a group in half if its files have grown too large for one script. */
 async function* readGroup(
   workspace: Target,
   paths: readonly string[],
@@ -150,8 +150,8 @@ async function* readGroup(
 }
 
 /**
- * `tail` prints each file's name above its content. The names are written in a form that no file can contain by chance:
- * with random slashes and dots, which do not change the path, and one more slash for each file.
+ * `tail` prints each file's name above its content. Random slashes and dots make the printed names unguessable without
+ * changing the paths. Each further file gets one more slash.
  */
 async function readAtOnce(
   workspace: Target,

@@ -1,8 +1,8 @@
-// A script and how a shell session runs it: how it is wrapped, gets its input, and how long it may take.
+// A script and how a shell session runs it: how it is wrapped, how it gets its input, and how long it may take.
 //
-// A shell reads its script and the script's input from one stream, and reads ahead. So the input is sent after the shell
-// reports that it has read the whole script, and nothing follows until it reports the script's end. Input that the script
-// left unread is then discarded up to a line that only this operation knows.
+// A shell reads its script and the script's input from one stream, and reads ahead. The input is therefore sent after
+// the shell reports that it has read the whole script, and nothing follows until it reports the script's end. Unread
+// input is then discarded up to a line that only this operation knows.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { randomId } from "../../lib/random-id.ts";
@@ -15,80 +15,80 @@ const PIECE_BYTES = 64 * 1024;
 /** A piece of shell script. It contains user text only as `quote`d words. */
 export interface ShellScript {
   /**
-   * Runs in a session that has the functions of the prelude, with `$N` = the operation's mark, standard error
-   * discarded and, without `input`, nothing to read. Sets `r`: words that come back as `fields`, first a status,
-   * 0 = success. It may change the working directory and any variable.
+   * Runs in a session that has the functions of the prelude. `$N` is the operation's mark, standard error is discarded,
+   * and without `input` standard input is empty. Sets `r` to words that are returned as `fields`: first a status (0 =
+   * success). It may change the working directory and any variable.
    */
   readonly script: string;
-  /** The bytes on standard input, for one command that reads exactly this many (`head -c`). */
+  /** Bytes for standard input, for one command that reads exactly this many (`head -c`). */
   readonly input?: Uint8Array;
-  /** The longest output. More fails the script with `payload_too_large`. */
+  /** Maximum bytes of output. More output fails the script with `payload_too_large`. */
   readonly maxBytes?: number;
 }
 
 export interface Reply {
   /** `r`, split at spaces. */
   readonly fields: readonly string[];
-  /** Its standard output. */
+  /** Standard output. */
   readonly output: Buffer;
-  /** The operation's mark, a random word that no file contains by chance. */
+  /** The operation's mark: a random word that no file contains by chance. */
   readonly mark: string;
 }
 
-/** The shell, or the sandbox with it, ended during an operation: its effect is unknown. */
+/** The shell ended during an operation, possibly with the sandbox. The operation's effect is unknown. */
 export class SandboxLostError extends Error {
   override name = "SandboxLostError";
 }
 
 export interface ScriptRunner {
   /**
-   * Runs a script that may safely run twice, and repeats it after a loss. Throws the signal's reason,
-   * `payload_too_large`, or `backend_failed`/`unavailable` when the sandbox is unavailable.
+   * Runs a script that is safe to run twice, and repeats it after a loss. Throws the signal's reason,
+   * `payload_too_large`, or `backend_failed`/`unavailable` if the sandbox is unavailable.
    */
   run(script: ShellScript, signal: AbortSignal): Promise<Reply>;
   /** Runs a script once. Also throws `SandboxLostError`. */
   runOnce(script: ShellScript, signal: AbortSignal): Promise<Reply>;
 }
 
-/** What a session runs. It receives all output until it calls `end`. */
+/** An operation of a session. It receives all output until it calls `end`. */
 export interface Operation {
-  /** The word that begins its sentinels. */
+  /** First word of its sentinels. */
   readonly mark: string;
   readonly script: string;
-  /** Output between the sentinels; `bytes` are valid until the call returns. */
+  /** Output between the sentinels. `bytes` are valid until the call returns. */
   onOutput(bytes: Buffer): void;
   onMark(words: string): void;
   onErrorOutput?(bytes: Buffer): void;
-  /** The session was closed before the operation was over. No call follows. */
+  /** The session closed before the operation ended. No call follows. */
   onLost(reason: Error): void;
 }
 
 /** A shell that runs one operation at a time. */
 export interface OperationSession {
-  /** Only while it is idle. */
+  /** Call only while the session is idle. */
   begin(operation: Operation): void;
-  /** The operation is over: the shell prints nothing more for it. */
+  /** Ends the operation. The shell prints nothing more for it. */
   end(): void;
-  /** Writes to the shell's standard input. Resolves when it takes more, rejects once the session is closed. */
+  /** Writes to the shell's standard input. Resolves when it accepts more. Rejects once the session is closed. */
   write(bytes: Uint8Array): Promise<void>;
   close(reason: Error): void;
 }
 
 export interface ScriptTimeouts {
   readonly signal: AbortSignal;
-  /** Called when the shell has not answered for `SILENCE_MS`. */
+  /** Called if the shell has not answered for `SILENCE_MS`. */
   readonly onSilence?: () => void;
 }
 
-/** Quotes text as one word of a shell. */
+/** Quotes text as one shell word. */
 export const quote = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** A shell command that prints a sentinel; `words` goes between double quotes. */
+/** Returns a shell command that prints a sentinel. `words` is placed between double quotes. */
 export const printSentinel = (words: string) => `printf '\\036%s %s\\n' "$N" "${words}"`;
 
 /**
- * Throws the signal's reason, `payload_too_large` or `SandboxLostError`. An abort rejects at once, and the session is free
- * when the script has ended. A script that takes or prints too much closes its session.
+ * Throws the signal's reason, `payload_too_large` or `SandboxLostError`. An abort rejects at once; the session is free
+ * after the script has ended. A script that takes or prints too much closes its session.
  */
 export async function runScript(
   session: OperationSession,
@@ -144,8 +144,8 @@ ${script}
 ${printSentinel("$r")}`;
 
 /**
- * One compound command, so that the shell has read all of it before the input arrives. After a failure `grep` discards the
- * unread input, which may be long; the shell itself reads byte by byte.
+ * One compound command, so that the shell has read all of it before the input arrives. After a failure, `grep` discards
+ * the unread input, which may be long; the shell itself reads byte by byte.
  */
 const withInput = (script: string) => `{
 ${printSentinel("ready")}
@@ -162,7 +162,7 @@ until [ "$l" = "$N" ]; do read -r l || exit; done
 ${printSentinel("$r")}
 } 2>/dev/null`;
 
-/** What to do when the shell reports that it is ready, and that the script has ended. */
+/** Returns two handlers: one for when the shell is ready for input, and one for when the script has ended. */
 function feed(session: OperationSession, input: Uint8Array, mark: string): (() => void)[] {
   let isThrough = false;
   let sending = Promise.resolve();
@@ -183,13 +183,13 @@ function feed(session: OperationSession, input: Uint8Array, mark: string): (() =
   ];
 }
 
-/** Collects output up to a limit; keeps nothing after `drop`. */
+/** Collects output up to a limit. Keeps nothing after `drop`. */
 function gather(maxBytes: number) {
   let chunks: Buffer[] = [];
   let size = 0;
   let isDropped = false;
   return {
-    /** False past the limit. */
+    /** Returns false past the limit. */
     add(bytes: Buffer): boolean {
       size += bytes.length;
       if (size > maxBytes) return false;

@@ -1,6 +1,6 @@
 // A bounded pool of shell sessions, first come, first served. Sessions are opened on demand and closed when unused.
 //
-// Every waiting caller gets an answer: a session, the reason why none can be opened, or its signal's reason.
+// Every waiting caller gets a session, the reason why none can be opened, or its signal's reason.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { SandboxLostError } from "./script.ts";
@@ -11,11 +11,11 @@ const IDLE_MS = 5 * 60_000;
 
 export interface ShellPoolOptions {
   readonly open: (signal: AbortSignal) => Promise<ShellSession>;
-  /** The most sessions at a time. */
+  /** Maximum number of sessions. */
   readonly limit: number;
 }
 
-/** A session that is being opened, for the callers that waited when it began. */
+/** A session that is being opened, and the callers that were waiting when the opening began. */
 interface Opening {
   readonly waiters: ReadonlySet<Waiter>;
 }
@@ -29,12 +29,12 @@ interface Waiter {
 export class ShellPool {
   readonly #options: ShellPoolOptions;
   readonly #closing = new AbortController();
-  /** Those that are open. */
+  /** All open sessions. */
   readonly #sessions = new Set<ShellSession>();
-  /** The one used last is used first, so that the others expire. */
+  /** The most recently used session is used first, so that the others expire. */
   readonly #idle = new Map<ShellSession, NodeJS.Timeout>();
   readonly #waiters: Waiter[] = [];
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #openings = new Set<Opening>();
 
   constructor(options: ShellPoolOptions) {
@@ -42,14 +42,14 @@ export class ShellPool {
   }
 
   /**
-   * An idle session, exclusive until its release. Throws the signal's reason, `unavailable` when too many callers
-   * wait, what opening a session throws, or the reason of `close`.
+   * Returns an idle session, exclusive until its release. Throws the signal's reason, `unavailable` if too many callers
+   * wait, the error of opening a session, or the reason passed to `close`.
    */
   acquire(signal: AbortSignal): Promise<ShellSession> {
     return this.#acquire(signal, false);
   }
 
-  /** The same, ahead of all other callers and, if all sessions are busy, with one extra session. */
+  /** Like `acquire`, but ahead of all other callers. Opens one extra session if all are busy. */
   acquireFirst(signal: AbortSignal): Promise<ShellSession> {
     return this.#acquire(signal, true);
   }
@@ -60,7 +60,7 @@ export class ShellPool {
     else if (!session.isClosed) void session.free().then(() => this.release(session));
   }
 
-  /** Removes an acquired session from the pool, which may open another. The caller closes it. */
+  /** Removes an acquired session from the pool, which may open another one. The caller closes it. */
   evict(session: ShellSession): void {
     if (this.#sessions.delete(session)) this.#grow();
   }
@@ -69,7 +69,7 @@ export class ShellPool {
     for (const session of [...this.#idle.keys()]) closeUnused(session);
   }
 
-  /** Waiting callers fail with `reason`, and so do the scripts that run. */
+  /** Waiting callers and running scripts fail with `reason`. */
   close(reason: Error): void {
     this.#closing.abort(reason);
     for (const waiter of this.#waiters.splice(0)) waiter.reject(reason);
@@ -158,14 +158,14 @@ export class ShellPool {
     this.release(session);
   }
 
-  /** Fails the callers that waited for it, unless another session is open. Later callers get another attempt. */
+  /** Fails the callers that waited for this opening, unless another session is open. Later callers get another attempt. */
   #fail({ waiters }: Opening, error: unknown): void {
     if (this.#sessions.size > 0) return;
     for (const waiter of waiters) if (this.#remove(waiter)) waiter.reject(error);
     this.#grow();
   }
 
-  /** False when it was not waiting. */
+  /** Returns false if the waiter was not waiting. */
   #remove(waiter: Waiter): boolean {
     const at = this.#waiters.indexOf(waiter);
     if (at >= 0) this.#waiters.splice(at, 1);

@@ -1,21 +1,21 @@
-// A long-lived `/bin/sh` on a channel, which runs one operation at a time and prints a sentinel at its end. When the shell
+// A long-lived `/bin/sh` on a channel. It runs one operation at a time and prints a sentinel at its end. If the shell
 // ends or its session is closed, the operation is lost.
 
 import { orAborted } from "../../lib/async.ts";
 import { type Operation, runScript, SandboxLostError } from "./script.ts";
 
 const OPEN_MS = 8000;
-/** Much more than a shell prints in one operation. */
+/** Bytes. Far more than a shell prints in one operation. */
 const MAX_ERROR_BYTES = 256 * 1024;
 
 /** A running `/bin/sh` that reads its script from standard input: a container's exec stream, or a child process. */
 export interface Channel {
-  /** Resolves when more may be written. Rejects once the channel is closed. */
+  /** Resolves when the channel accepts more. Rejects once it is closed. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Stops and resumes the flow of output; meanwhile its writers block. */
+  /** Stops the flow of output, and `resume` continues it. Meanwhile its writers block. */
   pause(): void;
   resume(): void;
-  /** At once: the shell sees the end of its input. Kills nothing. */
+  /** Closes the shell's input at once. Kills nothing. */
   close(): void;
 }
 
@@ -27,11 +27,11 @@ export interface ChannelEvents {
   onClose(error?: Error): void;
 }
 
-/** Throws when no shell can be started within a few seconds, or `signal` aborts. The caller closes it. */
+/** Throws if no shell can be started within a few seconds, or if `signal` aborts. The caller closes it. */
 export type OpenChannel = (events: ChannelEvents, signal: AbortSignal) => Promise<Channel>;
 
 export interface SessionOptions {
-  /** Runs once, before anything else. */
+  /** Runs once, before the first operation. */
   readonly prelude?: string;
   readonly signal: AbortSignal;
 }
@@ -45,7 +45,7 @@ export class ShellSession {
   #errorBytes = 0;
   #free: PromiseWithResolvers<void> | undefined;
 
-  /** Resolves when the shell answers. Throws `SandboxLostError` when it does not, the channel's error, or the signal's reason. */
+  /** Resolves when the shell answers. Throws `SandboxLostError` if it does not, the channel's error, or the signal's reason. */
   static async open(
     openChannel: OpenChannel,
     { prelude = "", signal }: SessionOptions,
@@ -76,16 +76,16 @@ export class ShellSession {
   get closed(): Promise<void> {
     return this.#closed.promise;
   }
-  /** Resolves when it is idle or closed. */
+  /** Resolves when the session is idle or closed. */
   async free(): Promise<void> {
     if (!this.#operation) return;
     this.#free ??= Promise.withResolvers();
     await this.#free.promise;
   }
 
-  /** Only while it is idle. */
+  /** Call only while the session is idle. */
   begin(operation: Operation): void {
-    if (this.#operation) throw new Error("A session does one thing at a time.");
+    if (this.#operation) throw new Error("A session runs one operation at a time.");
     if (this.#isClosed) {
       operation.onLost(new SandboxLostError("its shell ended"));
       return;
@@ -99,7 +99,7 @@ export class ShellSession {
     this.write(Buffer.from(operation.script)).catch(() => {});
   }
 
-  /** The operation is over: the shell prints nothing more for it. */
+  /** Ends the operation. The shell prints nothing more for it. */
   end(): void {
     this.#operation = undefined;
     this.#reader = undefined;
@@ -107,7 +107,7 @@ export class ShellSession {
     this.#free = undefined;
   }
 
-  /** Writes to the shell's standard input. Resolves when it takes more, rejects once the session is closed. */
+  /** Writes to the shell's standard input. Resolves when it accepts more. Rejects once the session is closed. */
   async write(bytes: Uint8Array): Promise<void> {
     if (!this.#channel || this.#isClosed) throw new SandboxLostError("its shell ended");
     await this.#channel.write(bytes);
@@ -156,7 +156,7 @@ export class ShellSession {
     };
   }
 
-  /** Processes in the sandbox can write where the shell writes, and must not keep the server busy with it. */
+  /** Processes in the sandbox can write to the shell's output, and must not keep the server busy with it. */
   #intrude(cause?: unknown): void {
     this.close(new SandboxLostError("its shell printed unexpected output", { cause }));
   }
@@ -164,7 +164,7 @@ export class ShellSession {
 
 const noAnswer = () => new SandboxLostError(`no shell answered within ${OPEN_MS / 1000} s`);
 
-/** The first byte of a sentinel. Text rarely ends in it, so output rarely has to wait for the next bytes. */
+/** First byte of a sentinel. Text rarely ends with it, so output rarely waits for the next bytes. */
 const FIRST = 0x1e;
 const LINE_END = 0x0a;
 /** Longer than any sentinel. */
@@ -172,21 +172,21 @@ const MAX_WORDS_LENGTH = 16_384;
 const NOTHING = Buffer.alloc(0);
 
 export interface SentinelListener {
-  /** `bytes` may be used until the call returns. */
+  /** `bytes` are valid until the call returns. */
   onOutput(bytes: Buffer): void;
   onMark(words: string): void;
 }
 
 /**
- * Finds the sentinels in a shell's output: a control byte, the operation's random word, a space, a few words, a line end.
- * Passes on all other output, and holds back only what may be the beginning of a sentinel.
+ * Finds the sentinels in a shell's output: a control byte, the operation's random word, a space, a few words, a line
+ * end. Passes on all other output. Delays only bytes that may begin a sentinel.
  */
 export class SentinelReader {
   readonly #mark: Buffer;
   readonly #listener: SentinelListener;
-  /** Bytes of a possible sentinel that have arrived. */
+  /** Number of bytes received of a possible sentinel. */
   #held = 0;
-  /** The words of a sentinel, byte for byte, until its line ends. */
+  /** The words of a sentinel as bytes, until its line ends. */
   #words: string | undefined;
 
   constructor(mark: string, listener: SentinelListener) {
@@ -194,7 +194,7 @@ export class SentinelReader {
     this.#listener = listener;
   }
 
-  /** Throws when a sentinel does not end: then the shell did not write it. */
+  /** Throws if a sentinel does not end: the shell did not write it. */
   feed(bytes: Buffer): void {
     let rest = bytes;
     while (rest.length > 0) rest = this.#words === undefined ? this.#readOutput(rest) : this.#readWords(rest);
@@ -221,7 +221,7 @@ export class SentinelReader {
     const isMark = next.equals(this.#mark.subarray(held, held + next.length));
     this.#held = isMark ? held + next.length : 0;
     if (!isMark) {
-      // The first byte occurs nowhere else in a sentinel, so no other one can have begun in the held bytes.
+      // The first byte occurs nowhere else in a sentinel, so no other sentinel can have begun in the delayed bytes.
       this.#pass(this.#mark.subarray(0, held));
       return bytes;
     }
@@ -232,7 +232,7 @@ export class SentinelReader {
     return bytes.subarray(next.length);
   }
 
-  /** How many of the last bytes may be the beginning of a sentinel. */
+  /** Returns how many of the last bytes may begin a sentinel. */
   #begunIn(bytes: Buffer): number {
     const at = bytes.lastIndexOf(FIRST);
     const length = bytes.length - at;
@@ -243,7 +243,7 @@ export class SentinelReader {
   #readWords(bytes: Buffer): Buffer {
     const end = bytes.indexOf(LINE_END);
     const words = `${this.#words}${bytes.toString("latin1", 0, end < 0 ? bytes.length : end)}`;
-    if (words.length > MAX_WORDS_LENGTH) throw new Error("a sentinel without an end");
+    if (words.length > MAX_WORDS_LENGTH) throw new Error("it printed a sentinel that does not end");
     if (end < 0) {
       this.#words = words;
       return NOTHING;
@@ -258,7 +258,7 @@ export class SentinelReader {
   }
 }
 
-/** Longer lines are truncated. */
+/** Maximum length of a line. Longer lines are truncated. */
 const MAX_LENGTH = 4096;
 
 /** Splits text that arrives in pieces into lines. Drops an unfinished last line. */

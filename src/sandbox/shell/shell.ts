@@ -1,7 +1,7 @@
 // Runs scripts and commands in a sandbox, each in a free shell session.
 //
 // It knows nothing about the kind of sandbox. The sandbox's owner opens the channels, is called when a shell does not
-// answer, repeats what was lost, and closes it.
+// answer, repeats lost operations, and closes it.
 
 import type { ExecOptions, ExecOutput, ExecResult } from "../../agent/core/backend.ts";
 import type { Stream } from "../../agent/core/stream.ts";
@@ -12,23 +12,23 @@ import { type Reply, runScript, SandboxLostError, type ScriptRunner, type ShellS
 import { type OpenChannel, ShellSession } from "./session.ts";
 import { ShellPool } from "./session-pool.ts";
 
-/** Sessions for scripts, which are short. One more is opened for an urgent script. */
+/** Number of sessions for scripts, which are short. An urgent script may open one more. */
 const SCRIPT_SESSIONS = 2;
-/** Concurrent commands. More of them wait. */
+/** Maximum number of concurrent commands. Further commands wait. */
 const MAX_RUNNING = 16;
-/** Background processes that hold their output open. One more ends the oldest. */
+/** Maximum number of background processes that keep their output open. One more ends the oldest. */
 const MAX_BACKGROUND = 8;
-/** How long the attempts to end a command last. */
+/** Milliseconds during which it tries to end a command. */
 const ENDING_MS = 60_000;
-/** How long an idle session may take to show that its shell is alive. */
+/** Milliseconds for an idle session to prove that its shell is alive. */
 const PING_MS = 3000;
 
 export interface ShellOptions {
-  /** Where commands start. */
+  /** Working directory of commands. */
   readonly workdir: string;
   /** Defines the functions that scripts use. */
   readonly prelude: string;
-  /** Called when a shell has not answered for 1.5 s. */
+  /** Called if a shell has not answered for 1.5 s. */
   readonly onSilence: () => void;
 }
 
@@ -54,12 +54,12 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     });
   }
 
-  /** Whether a caller waits for something that runs here. */
+  /** True if a caller is waiting for an operation in this sandbox. */
   get isBusy(): boolean {
     return this.#uses > 0;
   }
 
-  /** Resolves when a shell answers. Throws the reason why none does. */
+  /** Resolves when a shell answers. Throws the reason if none does. */
   async prewarm(signal: AbortSignal): Promise<void> {
     this.#scripts.release(await this.#scripts.acquire(signal));
   }
@@ -73,7 +73,10 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     }
   }
 
-  /** As `Backend.exec`. Throws `SandboxLostError`, `unavailable`, or what opening a channel throws, before anything was started. */
+  /**
+   * Implements `Backend.exec`. Before any process was started, throws `SandboxLostError`, `unavailable`, or the error
+   * of opening a channel.
+   */
   async *exec(command: string, options: ExecOptions): Stream<ExecResult, ExecOutput> {
     assertExecutable(command);
     this.#uses++;
@@ -109,7 +112,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     await this.#run(session, { script: "kill -s KILL -- -1" }, signal);
   }
 
-  /** The sandbox ran out of memory. A command that was killed for it reports so. */
+  /** Records that the sandbox ran out of memory. A command killed for that reason reports it. */
   noteOom(): void {
     for (const running of this.#running) running.noteOom();
   }
@@ -131,7 +134,10 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     }
   }
 
-  /** A session whose shell answers, because a command is never started twice. Undefined when the signal aborts meanwhile. */
+  /**
+   * Returns a session whose shell has just answered, because a command is never started twice. Undefined if the signal
+   * aborts meanwhile.
+   */
   async #acquireAlive(signal: AbortSignal): Promise<ShellSession | undefined> {
     try {
       for (;;) {
@@ -144,7 +150,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     }
   }
 
-  /** Closes a session that does not answer, and the other idle ones, which have likely met the same fate. */
+  /** Closes a session that does not answer, and the other idle sessions, which have probably failed as well. */
   async #answers(session: ShellSession, signal: AbortSignal): Promise<boolean> {
     const limit = AbortSignal.any([signal, AbortSignal.timeout(PING_MS)]);
     const { onSilence } = this.#options;
@@ -174,7 +180,7 @@ export class Shell implements Pick<ScriptRunner, "runOnce"> {
     if (outcome === "done") this.#commands.release(session);
     else if (outcome === "held") this.#moveToBackground(running);
     else session.close(new SandboxLostError("its command was cut off"));
-    // The session was lost, but the sandbox may live on with the command in it.
+    // The session was lost, but the sandbox may still run the command.
     if (outcome === "lost" && !running.ended) void this.#killTree(running);
   }
 

@@ -1,7 +1,7 @@
-// Writing a file so that it appears complete or not at all: into staging first, then moved to its place.
+// Writes a file so that it appears complete or not at all: into staging first, then moved to its place.
 //
-// A small file takes one script. A larger one is sent in pieces, and holds no session while its source is silent. Each
-// piece is sent once: after a loss it is unknown how much of it arrived.
+// A small file takes one script. A larger one is sent in pieces, and occupies no session while its source is silent.
+// Each piece is sent once: after a loss it is unknown how much of it arrived.
 
 import { isUtf8 } from "node:buffer";
 import { untilAborted } from "../../lib/async.ts";
@@ -10,12 +10,12 @@ import { discard, perform, stagingName, succeeded, type Target, wordsOf } from "
 import { quote, type Reply, SandboxLostError, type ShellScript } from "./script.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** Text up to this size is part of the script, which is fastest. Other data is sent as its input. */
+/** Text up to this many bytes becomes part of the script, which is fastest. Other data is sent as input. */
 const TEXT_BYTES = 32 * 1024;
-/** Attempts of a write whose data is in memory. */
+/** Maximum number of attempts for data in memory. */
 const TRIES = 3;
 
-/** An existing file stays executable. Returns the bytes written. */
+/** An existing file stays executable. Returns the number of bytes written. */
 export async function writeFile(
   target: Target,
   data: Uint8Array | AsyncIterable<Uint8Array>,
@@ -34,7 +34,7 @@ export async function writeFile(
   }
 }
 
-/** Refuses a wrong path before it reads from `source`. */
+/** Refuses an invalid path before it reads from `source`. */
 async function writeStream(
   target: Target,
   source: AsyncIterable<Uint8Array>,
@@ -68,7 +68,7 @@ function filling(data: Uint8Array): { fill: string; input?: Pick<ShellScript, "i
   return { fill: `{ printf %s ${quote(Buffer.from(data).toString())} >"$T" || fs_full ${data.length}; }` };
 }
 
-/** Also throws `SandboxLostError`; then nothing is changed. */
+/** Also throws `SandboxLostError`. In that case nothing is changed. */
 async function writePieces(
   target: Target,
   pieces: AsyncIterable<Uint8Array>,
@@ -100,7 +100,7 @@ async function writePieces(
   }
 }
 
-/** Regroups into pieces of one size; the last may be smaller. */
+/** Regroups data into pieces of one size. The last piece may be smaller. */
 async function* gathered(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
   let parts: Uint8Array[] = [];
   let size = 0;

@@ -161,7 +161,7 @@ describeWithOwnEngine("an engine that drains", (a) => {
     expect((await execute(await first.pool.get(ada, of), holes)).output).toBe("4\n");
     await first.pool.stop(ada, of);
     const server = on(world, true);
-    await expect.poll(() => inspect(server.warnings)).toContain("counting the holes");
+    await expect.poll(() => inspect(server.warnings)).toContain("including holes");
     await expect
       .poll(async () => (await world.sandboxes.list())[0])
       .toMatchObject({ engine: "a", state: "stopped" });

@@ -1,36 +1,37 @@
-// A disk image: a file that contains an ext4 file system of a fixed size, so that the kernel refuses data that does not fit. On
-// the host it takes up only what is in it. The caller must have the file to itself: no other process or device uses it.
+// A disk image: a file with an ext4 file system of a fixed size. The kernel refuses data that does not fit. The file
+// occupies only as much of the host's disk as it contains. The caller must own the file exclusively: no other process
+// or device may use it.
 
 import { open, rename, rm, truncate } from "node:fs/promises";
 import { CommandFailed, runCommand } from "../host-command.ts";
 
-/** The uid and gid of a sandbox's user. */
+/** The uid and gid of the sandbox's user. */
 const TENANT = 1000;
 const BLOCK_BYTES = 4096;
 const GROUP_BLOCKS = 8 * BLOCK_BYTES;
 const MIN_GROUP_BLOCKS = GROUP_BLOCKS / 8;
-/** A file system of a gigabyte holds 131,072 files and folders. */
+/** Limits files and folders: a file system of 1 GiB can have 131,072 of them. */
 const BYTES_PER_FILE = 8192;
-/** In MiB. The journal protects the files when the host crashes; it counts as used, so it has the smallest size. */
+/** In MiB. The journal protects the files if the host crashes. It counts as used space, so it has the minimum size. */
 const JOURNAL = 4;
-/** Checking a large file system is slow. */
+/** Milliseconds. Checking a large file system is slow. */
 const REPAIR_MS = 10 * 60_000;
 
 const SUPERBLOCK_AT = 1024;
 const MAGIC = 0xef53;
 const IS_VALID = 1;
 const HAS_ERRORS = 2;
-/** Exit codes of e2fsck from here on mean uncorrected errors; lower ones, corrected errors. */
+/** Exit codes of e2fsck from this value on mean uncorrected errors. Lower values mean corrected errors. */
 const UNCORRECTED = 4;
 
 export interface ImageState {
-  /** False when it must be repaired before use. */
+  /** False if the file system must be repaired before use. */
   readonly isSound: boolean;
   /** The size of the file system. */
   readonly bytes: number;
 }
 
-/** Creates it as `<path>.new` first, and replaces one that a crashed server left behind. */
+/** Creates the image as `<path>.new` and then renames it. Replaces a file that a crashed server left there. */
 export async function makeImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
   const draft = `${path}.new`;
   await rm(draft, { force: true });
@@ -50,7 +51,7 @@ export async function makeImage(path: string, bytes: number, signal: AbortSignal
   }
 }
 
-/** Reads the superblock from the file, without what a mounted file system has not written yet. */
+/** Reads the superblock from the file. Misses data that a mounted file system has not written yet. */
 export async function readImage(path: string): Promise<ImageState> {
   const file = await open(path, "r");
   try {
@@ -66,26 +67,26 @@ export async function readImage(path: string): Promise<ImageState> {
   }
 }
 
-/** Whether it can be used for a workspace of `bytes` as it is; a larger one can. */
+/** True if a workspace of `bytes` can use the image without repair. A larger image qualifies. */
 export const isFit = (state: ImageState, bytes: number) =>
   state.isSound && state.bytes >= blocksFor(bytes) * BLOCK_BYTES;
 
 /**
- * Repairs it and, if it is smaller, grows it to `bytes`. Safe to repeat after a crash. Throws `CommandFailed` when it
- * cannot be repaired.
+ * Repairs the image and, if it is smaller than `bytes`, grows it. Safe to repeat after a crash. Throws `CommandFailed`
+ * if the image cannot be repaired.
  */
 export async function repairImage(path: string, bytes: number, signal: AbortSignal): Promise<void> {
   await check(path, signal);
   const blocks = blocksFor(bytes);
   if ((await readImage(path)).bytes < blocks * BLOCK_BYTES) {
     await truncate(path, blocks * BLOCK_BYTES);
-    // Not interruptible: a partly resized file system may be unreadable.
+    // Must not be interrupted: a partly resized file system may be unreadable.
     await runCommand("resize2fs", [path, `${blocks}`], { deadlineMs: REPAIR_MS });
   }
   await handOverLostAndFound(path, signal);
 }
 
-/** Repairs without loss first, and with possible loss only if that fails. */
+/** Repairs without data loss first. Accepts data loss only if that fails. */
 async function check(path: string, signal: AbortSignal): Promise<void> {
   const options = { signal, deadlineMs: REPAIR_MS };
   const isCorrected = ({ code }: CommandFailed) => typeof code === "number" && code < UNCORRECTED;
@@ -100,20 +101,20 @@ async function check(path: string, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** Removes the folder for files that a check recovers if it is empty, otherwise gives it to the user. */
+/** Removes `lost+found` if it is empty. Otherwise makes the user its owner. */
 async function handOverLostAndFound(path: string, signal: AbortSignal): Promise<void> {
   const own = ["uid", "gid"].map((field) => `set_inode_field lost+found ${field} ${TENANT}`);
   const input = ["rmdir lost+found", ...own, ""].join("\n");
   await runCommand("debugfs", ["-w", "-f", "-", path], { signal, input });
 }
 
-/** Flushed before it is renamed, so that a file with its final name is complete even after a crash of the host. */
+/** Flushes the file before its rename, so that a file with its final name is complete even after a host crash. */
 async function flush(path: string): Promise<void> {
   const file = await open(path, "r");
   await file.sync().finally(() => file.close());
 }
 
-/** The blocks that fit `bytes`, without a last group that would be too small for ext4. */
+/** Returns the number of blocks that fit into `bytes`. Omits a last group that would be too small for ext4. */
 function blocksFor(bytes: number): number {
   const blocks = Math.floor(bytes / BLOCK_BYTES);
   const last = blocks % GROUP_BLOCKS;

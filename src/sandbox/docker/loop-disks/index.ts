@@ -1,9 +1,9 @@
-// Workspaces as files, each with a file system in it, on a loop device that a Docker volume mounts.
+// Workspaces as files: each contains a file system, and a Docker volume mounts it through a loop device.
 //
-// Device numbers are reused: after a restart of the host one may belong to another tenant's file. So a volume names a link
-// instead, which lives in memory, disappears with the devices, and exists only while its file is attached; and the device of a
-// file is always looked up by the file. Each change of a workspace holds a lock that all processes of the host respect, because
-// two devices on one file would destroy it.
+// The kernel reuses device numbers: after a host restart, a number may belong to another tenant's file. A volume
+// therefore names a link. The link lives in memory, disappears with the devices, and exists only while its file is
+// attached. Code always looks up a file's device by the file. Each change of a workspace takes a lock that all
+// processes of the host respect, because two devices on one file would destroy it.
 
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
@@ -15,32 +15,32 @@ import type { Logger } from "../../../lib/logger.ts";
 import { CommandFailed, runCommand, withLock } from "../host-command.ts";
 import { isFit, makeImage, readImage, repairImage } from "./image.ts";
 
-/** What `statfs` calls a tmpfs. */
+/** The type that `statfs` reports for a tmpfs. */
 const IN_MEMORY = 0x01021994;
 
 export interface LoopDisks {
-  /** The path that the volume names as its device. */
+  /** Path of the link that the volume names as its device. */
   linkOf(id: string): string;
-  /** Whether its file exists. */
+  /** True if the workspace's file exists. */
   has(id: string): Promise<boolean>;
-  /** Makes the link mountable, with at least `bytes`. Safe to repeat, also from several processes. */
+  /** Makes the link mountable with at least `bytes`. Safe to repeat, also from several processes. */
   attach(id: string, bytes: number, signal: AbortSignal): Promise<void>;
-  /** Frees the device, as soon as it is unmounted. The file stays. */
+  /** Frees the device once it is unmounted. Keeps the file. */
   detach(id: string, signal: AbortSignal): Promise<void>;
-  /** Deletes the file of one that is not mounted. */
+  /** Deletes the file. The workspace must not be mounted. */
   erase(id: string, signal: AbortSignal): Promise<void>;
   list(): Promise<string[]>;
 }
 
 export interface LoopDisksOptions {
-  /** For the files. */
+  /** Folder of the files. */
   readonly folder: string;
   /** One of `linkFolders`. It exists, with its locks, until the machine restarts. */
   readonly links: string;
   readonly logger: Logger;
 }
 
-/** Errors of the host are thrown as `backend_failed`. */
+/** Throws errors of the host as `backend_failed`. */
 export function loopDisks({ folder, links, logger }: LoopDisksOptions): LoopDisks {
   const imageOf = (id: string) => join(folder, `${id}.img`);
   const linkOf = (id: string) => join(links, id);
@@ -56,7 +56,7 @@ export function loopDisks({ folder, links, logger }: LoopDisksOptions): LoopDisk
     }
   };
 
-  /** Removes the link first, so that it never leads to a device of another file. */
+  /** Removes the link first, so that it never leads to another file's device. */
   const detach = async (id: string, signal: AbortSignal): Promise<void> => {
     await rm(linkOf(id), { force: true });
     await detachDevices(imageOf(id), signal);
@@ -114,7 +114,7 @@ const exists = (path: string) =>
     () => false,
   );
 
-/** Folders for a deployment's links, best first: in memory, so that they do not outlive the devices. */
+/** Returns candidate folders for a deployment's links, best first. They are in memory, so that links never outlive devices. */
 export async function linkFolders(mark: string): Promise<string[]> {
   const bases = await Promise.all(
     ["/run", "/dev/shm"].map(async (base) => {
@@ -126,7 +126,7 @@ export async function linkFolders(mark: string): Promise<string[]> {
   return bases.filter((base) => base !== undefined).map((base) => join(base, "skein", name));
 }
 
-/** Creates the folder if missing. Throws when another user of this machine could change it. */
+/** Creates the folder if it is missing. Throws if another user of this machine could change it. */
 async function ownFolder(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const each of [dirname(folder), folder]) {
@@ -136,7 +136,7 @@ async function ownFolder(folder: string): Promise<void> {
   }
 }
 
-/** One of sixteen locks, because a lock per workspace would leave a file for each. */
+/** One of sixteen locks. A lock per workspace would leave one file for each. */
 const lockOf = (id: string) => `.lock-${hashOf(id).charAt(0)}`;
 
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
@@ -154,17 +154,17 @@ function reasonOf(cause: unknown): string {
   return `the server's data folder cannot be used (${code ?? "unknown error"})`;
 }
 
-/** How long a detached device may still be mounted. */
+/** Milliseconds for which a detached device may stay mounted. */
 const UNMOUNT_MS = 5000;
 const LOOK_AGAIN_MS = 50;
 
 interface Device {
   readonly name: string;
-  /** Detached, and freed when it is unmounted. */
+  /** True if the device is detached and becomes free when unmounted. */
   readonly isGoing: boolean;
 }
 
-/** The device of a file. Waits while it is being detached. Throws `backend_failed` when there are two. */
+/** Returns the file's device. Waits while the device is being detached. Throws `backend_failed` if there are two. */
 export async function deviceOf(file: string, signal: AbortSignal): Promise<string | undefined> {
   for (const until = performance.now() + UNMOUNT_MS; ; ) {
     const devices = await devicesOf(file, signal);
@@ -185,17 +185,17 @@ export async function deviceOf(file: string, signal: AbortSignal): Promise<strin
 export async function attachDevice(file: string, signal: AbortSignal): Promise<string> {
   const attach = (...more: string[]) =>
     runCommand("losetup", ["--find", "--show", "--nooverlap", ...more, file], { signal });
-  // Bypasses the host's page cache, which would cache everything twice; not every file system allows it.
+  // Bypasses the host's page cache, which would cache everything twice. Not every file system supports it.
   return (await attach("--direct-io=on").catch(() => attach())).trim();
 }
 
-/** A mounted device is freed when it is unmounted. */
+/** A mounted device becomes free when it is unmounted. */
 export async function detachDevices(file: string, signal: AbortSignal): Promise<void> {
   for (const { name } of await devicesOf(file, signal))
     await runCommand("losetup", ["--detach", name], { signal });
 }
 
-/** Whether it is mounted anywhere on the machine, also out of sight of this process. */
+/** True if the device is mounted anywhere on the machine, even where this process cannot see it. */
 export async function isMounted(device: string): Promise<boolean> {
   try {
     const file = await open(device, constants.O_RDONLY | constants.O_EXCL);
@@ -207,7 +207,7 @@ export async function isMounted(device: string): Promise<boolean> {
   }
 }
 
-/** Creates or replaces the link in one step. */
+/** Creates or replaces the link atomically. */
 export async function pointTo(device: string, link: string): Promise<void> {
   if ((await readlink(link).catch(() => undefined)) === device) return;
   const draft = `${link}.new`;

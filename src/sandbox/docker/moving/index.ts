@@ -1,8 +1,8 @@
-// Moves the files of unused sandboxes to other engines: copied, compared, recorded, and only then deleted from the first
-// engine. A draining engine is emptied this way, one sandbox after the other.
+// Moves the files of unused sandboxes to other engines. Each move copies, compares and records, and only then deletes
+// the originals. A draining engine is emptied this way, one sandbox at a time.
 //
-// The ledger names both engines from before the first byte is copied until the last one is deleted, so that a copy that a dead
-// process has left is found and deleted.
+// The ledger names both engines from before the first byte is copied until the last original is deleted. A copy left by
+// a dead process is therefore found and deleted.
 
 import { createHash } from "node:crypto";
 import { Transform } from "node:stream";
@@ -16,14 +16,14 @@ import type { Engines } from "../engines.ts";
 import type { Host } from "../host.ts";
 import { ERRAND, labelsOf, MOVE } from "../identity.ts";
 
-/** The image of containers that never run: through them an engine gives out and takes files. */
+/** Image of containers that never run. The engine reads and writes files through them. */
 const IMAGE = "skein-courier:1";
 const FOLDER = "/workspace";
-/** What a workspace holds whose size no ledger knows: the default of `disk`. */
+/** Assumed size of a workspace whose size the ledger does not know: the default of `disk`. */
 const USUAL_BYTES = 1024 ** 3;
 /**
- * False, with no effect, when it was used meanwhile or has a copy that is to be deleted first. After a failure its files
- * are where they were; throws the reason.
+ * Moves a sandbox to the engine `to`. Returns false and does nothing if the sandbox was used meanwhile, or has a
+ * leftover copy that must be deleted first. On failure, throws the reason and leaves the files on the first engine.
  */
 export async function moveSandbox(
   { from, to, seen }: { from: Host; to: Host; seen: SandboxRecord },
@@ -66,7 +66,7 @@ export async function moveSandbox(
 async function copyFiles(from: Host, to: Host, seen: SandboxRecord, signal: AbortSignal): Promise<void> {
   const labels = labelsOf(from.deployment, seen);
   const bytes = seen.disk ?? USUAL_BYTES;
-  // What an earlier attempt has left.
+  // Removes files left by an earlier attempt.
   await deleteFiles(to, seen.id);
   await using source = await courier(from, seen, { labels, bytes: seen.disk ?? 0 }, signal);
   await using target = await courier(to, seen, { labels, bytes }, signal);
@@ -84,7 +84,7 @@ interface Transfer {
   readonly source: string;
   readonly to: Host;
   readonly target: string;
-  /** Bytes. A tar has the holes of files as zeros, and not every disk is held to a size. */
+  /** Maximum number of bytes. A tar stores holes in files as zeros, and not every disk enforces a size. */
   readonly most: number;
 }
 
@@ -108,12 +108,9 @@ async function transfer({ from, source, to, target, most }: Transfer, signal: Ab
 }
 
 const tooLarge = (most: number) =>
-  new AppError(
-    "backend_failed",
-    `The workspace has more than ${most} bytes, counting the holes of its files.`,
-  );
+  new AppError("backend_failed", `The workspace is larger than ${most} bytes, including holes in its files.`);
 
-/** A container with the files of a sandbox, that never runs. */
+/** Creates a container with the sandbox's files. It never runs. */
 async function courier(
   { engine, disk }: Host,
   { id }: SandboxRecord,
@@ -136,7 +133,7 @@ async function courier(
   return { id: container, [Symbol.asyncDispose]: () => engine.remove(container) };
 }
 
-/** Of all entries with their names, owners, modes and contents. Times are not compared: engines round them. */
+/** Hashes the names, owners, modes and contents of all entries. Excludes times, because engines round them. */
 async function digestOf({ engine }: Host, container: string, signal: AbortSignal): Promise<string> {
   const { extract } = await import("tar-stream");
   const entries = extract();
@@ -151,13 +148,16 @@ async function digestOf({ engine }: Host, container: string, signal: AbortSignal
   return hash.digest("hex");
 }
 
-/** A running sandbox is moved when it was not used for so long. */
+/** Milliseconds without use after which a running sandbox may be moved. */
 const IDLE_MS = 60_000;
 const BATCH_SIZE = 100;
-/** One that could not be moved is not copied again at once. */
+/** Milliseconds to wait before a failed move is tried again. */
 const RETRY_MS = 5 * 60_000;
 
-/** Returns a function that moves what may be moved now from these engines, and passes over what is in use or has failed shortly before. */
+/**
+ * Returns a function that moves all movable sandboxes away from these engines. It skips sandboxes that are in use or
+ * failed to move recently.
+ */
 export function drainer(engines: Engines, logger: Logger) {
   const failed = new Map<string, number>();
 

@@ -1,4 +1,4 @@
-// Files of a workspace through the file helper: a Perl program in the sandbox, many times faster than scripts in a shell.
+// File operations through the file helper: a Perl program in the sandbox, many times faster than shell scripts.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { untilAborted } from "../../../lib/async.ts";
@@ -12,29 +12,29 @@ import { PROGRAM } from "./helper.ts";
 import { HelperError, Link } from "./link.ts";
 import { factsIn, findFiles, listFolder, readContents, readPart, textIn } from "./read.ts";
 
-/** The largest answer without contents. */
+/** Maximum bytes of an answer without contents. */
 const ANSWER_BYTES = 16 * 1024;
-/** The most progress reports while a large folder is removed. */
+/** Maximum bytes of progress reports while a large folder is removed. */
 const PROGRESS_BYTES = 1024 * 1024;
 const NOTHING = new Uint8Array();
 /** Variables that would change how Perl starts. */
 const UNSET = "PERL5OPT PERL5LIB PERL5DB PERLLIB PERLIO PERL_UNICODE";
 
 /**
- * Every method throws `SandboxLostError` when the helper or its sandbox ends during the call. These may then be repeated:
- * `stat`, `list`, `files`, `contents`; a `read` that has yielded nothing; a `write` of bytes in memory; and a `remove`,
- * where `not_found` at the second attempt means that the first one succeeded.
+ * Every method throws `SandboxLostError` if the helper or its sandbox ends during the call. It is then safe to repeat
+ * `stat`, `list`, `files` and `contents`, a `read` that has yielded nothing, a `write` of bytes in memory, and a
+ * `remove`. For a repeated `remove`, `not_found` means that the first attempt succeeded.
  */
 export interface PerlFiles extends Files {
   /** Resolves with the reason once the helper has ended. Never rejects. */
   readonly lost: Promise<SandboxLostError>;
-  /** Ends the helper; running calls throw `SandboxLostError` with this cause. Safe to repeat. */
+  /** Ends the helper. Running calls throw `SandboxLostError` with this cause. Safe to repeat. */
   close(reason: Error): void;
 }
 
 /**
- * `workdir` is the workspace's path in the sandbox. Undefined when there is no working Perl, or no answer in five seconds.
- * Throws what `open` throws, or the signal's reason. The caller closes it.
+ * `workdir` is the workspace's path in the sandbox. Returns undefined if there is no working Perl, or no answer within
+ * five seconds. Throws the errors of `open` or the signal's reason. The caller closes it.
  */
 export async function openPerl(
   open: OpenChannel,
@@ -47,7 +47,7 @@ export async function openPerl(
 }
 
 function perlFiles(link: Link, workdir: string): Files {
-  /** Runs one operation, and reports the helper's refusal as a failure of `path`. */
+  /** Runs one operation and reports the helper's refusal as a failure of `path`. */
   const on = async <T>(path: string, work: (relative: string) => Promise<T>): Promise<T> => {
     try {
       return await work(relativePath(path, workdir));
@@ -111,11 +111,11 @@ function toAppError(error: unknown, path: string): unknown {
       "backend_failed",
       `${quoted(path)} was closed because too many other files were opened. Try again.`,
     );
-  // The sandbox is untrusted, and the code goes into a message.
+  // The sandbox is untrusted, and the code becomes part of a message.
   return failure(/^[A-Z0-9_]{1,20}$/.test(error.code) ? error.code : "unknown error", path, error);
 }
 
-/** The helper moves the file to its place when it is complete. Returns the bytes written. */
+/** The helper moves the complete file to its place. Returns the number of bytes written. */
 async function writeFile(
   link: Link,
   relative: string,

@@ -1,5 +1,5 @@
-// Frames between the server and the file helper (helper.ts describes them), and the limits of both ends. Incoming frames are
-// untrusted: lengths are checked before anything is allocated.
+// Frames between the server and the file helper (described in helper.ts), and the limits of both ends. Incoming frames
+// are untrusted: lengths are checked before memory is allocated.
 
 /** Id and letter. */
 const HEAD_BYTES = 5;
@@ -10,9 +10,9 @@ export type Field = string | Uint8Array;
 export interface Frame {
   readonly id: number;
   readonly letter: string;
-  /** Slices of one buffer that belongs to this frame. */
+  /** Slices of a buffer that belongs to this frame alone. */
   readonly fields: readonly Buffer[];
-  /** Size of the whole frame on the wire. */
+  /** Size of the whole frame on the wire, in bytes. */
   readonly bytes: number;
 }
 
@@ -34,7 +34,7 @@ export function encodeFrame(id: number, letter: string, fields: readonly Field[]
   return frame;
 }
 
-/** Returns a function that takes the bytes and calls `onFrame` for each frame. It throws for a malformed one. */
+/** Returns a function that takes bytes and calls `onFrame` for each complete frame. It throws for a malformed frame. */
 export function frameReader(onFrame: (frame: Frame) => void): (bytes: Buffer) => void {
   const length = Buffer.alloc(LENGTH_BYTES);
   let rest: Buffer | undefined;
@@ -57,7 +57,8 @@ export function frameReader(onFrame: (frame: Frame) => void): (bytes: Buffer) =>
 }
 
 function checked(size: number): number {
-  if (size < HEAD_BYTES || size > MAX_FRAME_BYTES) throw new Error(`a frame of ${size} bytes`);
+  if (size < HEAD_BYTES || size > MAX_FRAME_BYTES)
+    throw new Error(`it sent a frame of ${size} bytes, which is not a valid size`);
   return size;
 }
 
@@ -65,9 +66,9 @@ function decode(rest: Buffer): Frame {
   const fields: Buffer[] = [];
   for (let at = HEAD_BYTES; at < rest.length; ) {
     const start = at + LENGTH_BYTES;
-    if (start > rest.length) throw new Error("a frame that ends in a field's length");
+    if (start > rest.length) throw new Error("it sent a frame that ends within the length of a field");
     at = start + rest.readUInt32BE(at);
-    if (at > rest.length) throw new Error("a field that is longer than its frame");
+    if (at > rest.length) throw new Error("it sent a field that is longer than its frame");
     fields.push(rest.subarray(start, at));
   }
   return {
@@ -78,17 +79,17 @@ function decode(rest: Buffer): Frame {
   };
 }
 
-/** The helper's first frame, as the fields of `h`. */
+/** The fields of the helper's first frame, `h`. */
 export const GREETING: readonly string[] = ["skein-files", "1"];
 
-/** File content in one frame, and in one request. */
+/** Maximum file content in one frame, and in one request. */
 export const CHUNK_BYTES = 128 * 1024;
-/** A frame holds a chunk and a little more: paths, or 200 names. */
+/** A chunk plus room for paths, or for 200 names. */
 export const MAX_FRAME_BYTES = CHUNK_BYTES + 128 * 1024;
-/** The most entries of a listing, in the order of the disk. */
+/** Maximum number of entries in a listing, in disk order. */
 export const MAX_LISTED = 10_000;
-/** The most entries that a search visits, and the most bytes of their paths. */
+/** Maximum number of entries that a search visits, and maximum bytes of their paths. */
 export const MAX_WALKED = 50_000;
 export const MAX_WALKED_BYTES = 8 * 1024 * 1024;
-/** Files open for reading or writing. One more closes the least recently used one. */
+/** Maximum number of files open for reading or writing. One more closes the least recently used one. */
 export const MAX_OPEN = 64;

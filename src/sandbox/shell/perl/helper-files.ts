@@ -4,7 +4,7 @@ import { HOME, STAGING } from "../prelude.ts";
 import { CHUNK_BYTES, MAX_LISTED, MAX_OPEN, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 
 export const FILES = `
-my (%open, $uses);    # files that are read and written in several requests, by operation
+my (%open, $uses);    # files that several requests read or write, by operation
 
 sub keep {
     my ($id, $what) = @_;
@@ -49,7 +49,7 @@ sub bytes_of {
     return $bytes;
 }
 
-# Reads up to the current size, so that a file that grows during the read has an end.
+# Reads up to the current size, so that reading a growing file ends.
 sub begin_read {
     my ($id, $path, $offset, $length) = @_;
     my ($file, $size) = open_file(find($path));
@@ -156,7 +156,7 @@ sub list {
     });
 }
 
-# Does not follow links. Skips a folder that is missing or not readable.
+# Does not follow links. Skips a folder that is missing or unreadable.
 sub walk {
     my ($id, $start, @skipped) = @_;
     my %is_skipped = map { ($_ => 1) } @skipped;
@@ -198,7 +198,7 @@ sub walk {
     });
 }
 
-# Moves a folder to staging and erases it there; without staging it is erased in place.
+# Moves a folder to staging and erases it there. Without staging, erases it in place.
 sub remove {
     my ($id, $path) = @_;
     my ($folder, $name) = parted($path);
@@ -210,10 +210,10 @@ sub remove {
     }
     my $grave = eval { stage() };
     return erase($id, "$here/$name", "stays") if not defined $grave;
-    # Moving a folder changes its "..", which its own mode must allow.
+    # Moving a folder changes its "..", so the folder's mode must allow writing.
     chmod 0700 | $stat[2] & 07777, $name;
     return erase($id, $grave) if rename $name, $grave;
-    # It contains staging, or is on another disk.
+    # The folder contains staging, or is on another disk.
     os() unless $!{EINVAL} or $!{EXDEV};
     erase($id, "$here/$name", "stays");
 }
@@ -244,7 +244,7 @@ sub erase {
                 undef $entries;
                 next if rmdir $folder;
                 $fault = errno() unless $!{ENOTEMPTY};
-                # What is in it now was moved up, or left out by a disk that is changed while it is read.
+                # Remaining entries were moved up, or omitted by a disk that changed while it was read.
                 unshift @folders, $folder if ++$tries{$folder} < 3;
                 next;
             }

@@ -130,14 +130,14 @@ for (;;) {
 }
 `;
 
-/** Every operation enters the folder it works in and checks its real path, which then stays the same. */
+/** Every operation enters its folder and checks the folder's real path, which then cannot change. */
 const PATHS = String.raw`
 use strict;
 use Fcntl qw(F_GETFL F_SETFL O_RDONLY O_WRONLY O_CREAT O_EXCL O_NONBLOCK O_NOFOLLOW);
 use Errno;
 
 my $workdir = shift;
-my ($root, $here);    # real paths: of the workspace, and of where we are
+my ($root, $here);    # real paths of the workspace and of the current folder
 my %name_of = map { (Errno->can($_)->() => $_) } grep { /^E/ } keys %!;
 
 sub refuse { die [@_] }
@@ -171,10 +171,10 @@ sub enter {
     inside();
 }
 
-# Folder, which may be undefined, and name.
+# Splits a path into folder, which may be undefined, and name.
 sub parted { $_[0] =~ m{\A(?:(.*)/)?(.*)\z}s }
 
-# The path of an entry of the current folder, relative to the workspace.
+# Returns the path of an entry of the current folder, relative to the workspace.
 sub from_root {
     my ($name) = @_;
     my $path = $name eq "." ? $here : "$here/$name";
@@ -193,7 +193,7 @@ sub require_file {
     refuse($kind eq "d" ? "EISDIR" : "NOFILE") if $kind ne "f";
 }
 
-# Enters the folder of the entry that a path leads to; returns its name, "." for the folder itself, and the lstat.
+# Enters the folder of the entry at a path. Returns the entry's name ("." for the folder itself) and its lstat.
 sub find {
     my ($path) = @_;
     home();
@@ -212,7 +212,7 @@ sub find {
     refuse("ELOOP");
 }
 
-# Enters the folder of a new file, which it creates if missing; returns the file's name and the mode to keep.
+# Enters the folder of a new file and creates it if missing. Returns the file's name and the mode to keep.
 sub place {
     my ($path) = @_;
     my ($folder, $name) = parted($path);
@@ -239,7 +239,7 @@ sub place {
     return ($name, $stat[2] & 0777);
 }
 
-# A new name in staging, which is created if missing. Leaves an entry alone that the user put in its place.
+# Returns a new name in staging. Creates staging if it is missing, but never replaces an entry of the user.
 my $staged = 0;
 sub stage {
     my ($above, $staging) = ("$root/.skein", "$root/${STAGING}");

@@ -1,25 +1,25 @@
 // The link to a file helper: many concurrent requests, each with one answer.
 //
-// The helper may be under the tenant's control. It gets no more memory than its requests allow; an unexpected or
-// malformed frame ends the link, and so does silence while an answer is due.
+// The tenant may control the helper. It gets no more memory than its requests allow. An unexpected or malformed frame
+// ends the link, and so does silence while an answer is due.
 
 import { SandboxLostError } from "../script.ts";
 import type { Channel, ChannelEvents, OpenChannel } from "../session.ts";
 import { encodeFrame, type Field, type Frame, frameReader, GREETING } from "./frames.ts";
 
-/** Concurrent requests. More of them wait. */
+/** Maximum number of concurrent requests. Further requests wait. */
 const MAX_PENDING = 64;
 const GREETING_MS = 5000;
 const SILENCE_MS = 20_000;
-/** The helper prints nothing on standard error. */
+/** Maximum bytes on standard error, where the helper prints nothing. */
 const MAX_NOISE_BYTES = 64 * 1024;
 
 interface Request<T> {
-  /** From `newId`, for an operation of several requests, which come one after another. */
+  /** From `newId`, for an operation that consists of several consecutive requests. */
   readonly id?: number;
   readonly letter: string;
   readonly fields: readonly Field[];
-  /** The largest answer, all its frames together. */
+  /** Maximum bytes of the answer, across all its frames. */
   readonly maxBytes: number;
   /** Receives a part of the answer. An exception ends the link. */
   readonly onPart?: (fields: readonly Buffer[]) => void;
@@ -27,7 +27,7 @@ interface Request<T> {
   readonly read: (fields: readonly Buffer[]) => T;
 }
 
-/** The helper refused a request, with the name of an errno or a code of its own. */
+/** Thrown if the helper refuses a request: an errno name or one of the helper's own codes. */
 export class HelperError extends Error {
   override name = "HelperError";
   readonly code: string;
@@ -40,11 +40,11 @@ export class HelperError extends Error {
 interface PendingRequest extends Pick<Request<void>, "maxBytes"> {
   readonly id: number;
   readonly onPart: Request<void>["onPart"] | undefined;
-  /** Of `maxBytes`. */
+  /** Bytes left of `maxBytes`. */
   left: number;
   resolve(fields: readonly Buffer[]): void;
   reject(error: unknown): void;
-  /** The caller left. The request keeps its slot until it is answered. */
+  /** True if the caller stopped waiting. The request keeps its slot until it is answered. */
   isGivenUp: boolean;
 }
 
@@ -61,10 +61,10 @@ export class Link {
   #noise = 0;
   #lastId = 0;
 
-  /** Undefined when `script` starts no helper. Throws what `open` throws, or the signal's reason. */
+  /** Returns undefined if `script` starts no helper. Throws the errors of `open` or the signal's reason. */
   static async start(open: OpenChannel, script: string, signal: AbortSignal): Promise<Link | undefined> {
     const link = new Link();
-    const fail = () => link.close(new Error("no greeting came"));
+    const fail = () => link.close(new Error("it sent no greeting"));
     const timer = setTimeout(fail, GREETING_MS);
     signal.addEventListener("abort", fail, { once: true });
     try {
@@ -135,7 +135,7 @@ export class Link {
     }
   }
 
-  /** Makes the helper drop everything it holds for an id. */
+  /** Makes the helper release everything that it keeps for an id. */
   drop(id: number): void {
     this.#send(encodeFrame(id, "x", []));
   }
@@ -173,9 +173,9 @@ export class Link {
       },
       onErrorOutput: (bytes) => {
         this.#noise += bytes.length;
-        if (this.#noise > MAX_NOISE_BYTES) this.close(new Error("it is noisy"));
+        if (this.#noise > MAX_NOISE_BYTES) this.close(new Error("it prints on standard error"));
       },
-      onClose: (error) => this.close(error ?? new Error("the channel was closed")),
+      onClose: (error) => this.close(error ?? new Error("its channel was closed")),
     };
   }
 
@@ -185,35 +185,36 @@ export class Link {
       return;
     }
     const pending = this.#pending.get(frame.id);
-    if (!pending) throw new Error("an answer to nothing");
+    if (!pending) throw new Error("it answered a request that was not sent");
     pending.left -= frame.bytes;
-    if (pending.left < 0) throw new Error(`more than ${pending.maxBytes} bytes in answer`);
+    if (pending.left < 0) throw new Error(`its answer is larger than ${pending.maxBytes} bytes`);
     this.#silence.refresh();
     if (frame.letter === "d") this.#onPart(pending, frame);
     else if (frame.letter !== "p") this.#onAnswer(pending, frame);
   }
 
   #onGreeting({ id, letter, fields }: Frame): void {
-    if (id !== 0 || letter !== "h" || fields.join() !== GREETING.join()) throw new Error("no greeting");
+    if (id !== 0 || letter !== "h" || fields.join() !== GREETING.join())
+      throw new Error("its first frame is not a greeting");
     this.#isGreeted = true;
     this.#greeted.resolve(true);
   }
 
   #onPart({ onPart, isGivenUp }: PendingRequest, { fields }: Frame): void {
-    if (!onPart) throw new Error("a part of what has none");
+    if (!onPart) throw new Error("it sent part of an answer that has no parts");
     if (!isGivenUp) onPart(fields);
   }
 
   #onAnswer({ id, resolve, reject }: PendingRequest, { letter, fields }: Frame): void {
     if (letter === "k") resolve(fields);
     else if (letter === "e") reject(new HelperError(String(fields[0])));
-    else throw new Error(`a frame \`${letter}\``);
+    else throw new Error(`it sent an unknown frame \`${letter}\``);
     this.#pending.delete(id);
     this.#slots.release();
   }
 
   #onSilence(): void {
-    if (this.#pending.size > 0) this.close(new Error(`no answer for ${SILENCE_MS} ms`));
+    if (this.#pending.size > 0) this.close(new Error(`it has not answered for ${SILENCE_MS} ms`));
   }
 }
 
@@ -224,7 +225,7 @@ function newSlots(count: number) {
   let failure: Error | undefined;
 
   return {
-    /** Throws the signal's reason, or the error of `fail`. */
+    /** Throws the signal's reason, or the error passed to `fail`. */
     async take(signal: AbortSignal): Promise<void> {
       signal.throwIfAborted();
       if (failure) throw failure;
@@ -253,7 +254,7 @@ function newSlots(count: number) {
       next.go();
     },
 
-    /** Refuses waiting and later calls. */
+    /** Rejects waiting and later calls. */
     fail(error: Error): void {
       failure = error;
       for (const waiter of waiters) waiter.fail(error);

@@ -1,13 +1,13 @@
-// Reading through the file helper: contents, folders, searches. An answer that makes no sense ends the link.
+// Reads through the file helper: contents, folders, searches. An invalid answer ends the link.
 
 import type { FileStat, SearchMatches } from "../../../agent/core/backend.ts";
 import { isoTime } from "../prelude.ts";
 import { CHUNK_BYTES, type Field, MAX_LISTED, MAX_WALKED, MAX_WALKED_BYTES } from "./frames.ts";
 import { HelperError, type Link } from "./link.ts";
 
-/** The largest answer, besides contents. */
+/** Maximum bytes of an answer in addition to contents. */
 const EXTRA_BYTES = 16 * 1024;
-/** The most files in one request, and the most bytes of their paths. */
+/** Maximum number of files in one request, and maximum bytes of their paths. */
 const MAX_PATHS = 256;
 const MAX_PATHS_BYTES = 64 * 1024;
 
@@ -18,7 +18,7 @@ interface Part {
   readonly length: number;
 }
 
-/** Reads part of one file, which stays the same file even if it is replaced meanwhile. */
+/** Reads part of one file. All parts come from the same file, even if it is replaced meanwhile. */
 export async function* readPart(link: Link, part: Part, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   const id = link.newId();
   let left = part.length;
@@ -50,7 +50,7 @@ function pieceOf(left: number) {
   };
 }
 
-/** Omits files that are larger than `maxBytes`, missing or not readable. */
+/** Omits files that are larger than `maxBytes`, missing or unreadable. */
 export async function* readContents(
   link: Link,
   paths: readonly string[],
@@ -79,7 +79,7 @@ function someOf(paths: readonly string[], start: number): readonly string[] {
   return paths.slice(start, end);
 }
 
-/** The helper answers for as many of the first paths as fit, at least one. */
+/** The helper answers for the first paths that fit into one answer, at least one. */
 function askContents(link: Link, paths: readonly string[], maxBytes: number, signal: AbortSignal) {
   const request = {
     letter: "c",
@@ -119,16 +119,16 @@ async function readLarge(
 }
 
 const FIELDS = 4;
-/** Of an entry: its attributes, and a name of 255 bytes. */
+/** Maximum bytes of an entry: its attributes, and a name of 255 bytes. */
 const ENTRY_BYTES = 350;
-/** Of an answer, besides the entries. */
+/** Maximum bytes of an answer in addition to the entries. */
 const FOLDER_EXTRA_BYTES = 64 * 1024;
 
 interface Entry extends Facts {
   readonly name: string;
 }
 
-/** The folder's real path, and its entries by name. */
+/** Returns the folder's real path, and its entries sorted by name. */
 export async function listFolder(
   link: Link,
   relative: string,
@@ -150,7 +150,7 @@ export async function listFolder(
   return { folder, entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** The regular files below a folder. Does not follow links or enter folders named in `skipped`. */
+/** Lists the regular files below a folder. Does not follow links or enter folders named in `skipped`. */
 export async function findFiles(
   link: Link,
   folder: string,
@@ -180,7 +180,7 @@ const KINDS: Readonly<Record<string, FileStat["type"]>> = {
   l: "symlink",
   o: "other",
 };
-/** From three fields, starting at `at`. */
+/** Parses three fields, starting at `at`. */
 export function factsIn(fields: readonly Buffer[], at: number): Facts {
   return {
     type: wordIn(fields[at], KINDS),
@@ -189,7 +189,7 @@ export function factsIn(fields: readonly Buffer[], at: number): Facts {
   };
 }
 
-/** The value for the word in a field. */
+/** Returns the value for the word in a field. */
 export function wordIn<T>(field: Buffer | undefined, values: Readonly<Record<string, T>>): T {
   const word = textIn(field);
   const value = Object.hasOwn(values, word) ? values[word] : undefined;
@@ -208,4 +208,4 @@ function integerIn(field: Buffer | undefined): number {
   return Number(text);
 }
 
-export const garbled = () => new Error("an answer that makes no sense");
+export const garbled = () => new Error("it sent an invalid answer");
