@@ -1,8 +1,8 @@
-// Waiting with a signal, one after the other, and for one call that several share.
+// Waiting with an abort signal, running work one at a time, and sharing one call between callers.
 
 /**
- * Yields what `source` yields and returns its result. After an abort `source` has `graceMs` to end by itself; then the
- * signal's reason is thrown without waiting for it.
+ * Yields what `source` yields and returns its result. After an abort, `source` has `graceMs` milliseconds to end by
+ * itself. Then this throws the signal's reason without waiting any longer.
  */
 export async function* untilAborted<E, T>(
   source: AsyncIterable<E, T>,
@@ -36,21 +36,18 @@ export async function* untilAborted<E, T>(
   } finally {
     signal.removeEventListener("abort", onAbort);
     clearTimeout(timer);
-    // A source that is stuck never answers this either.
+    // A stuck source never answers this call either.
     void Promise.resolve(iterator.return?.()).catch(() => {});
   }
 }
 
-/** A controller whose signal also aborts with others. */
+/** A controller whose signal also aborts when other signals do. */
 export interface Linked extends AbortController {
-  /** The others no longer abort it. To be called when the signal is no longer needed. */
+  /** Disconnects the other signals. Call it when the signal is no longer needed. */
   detach(): void;
 }
 
-/**
- * Like `AbortSignal.any`, which holds each signal weakly and leaves it to the garbage collector: that is most of what a
- * short call costs with one.
- */
+/** Like `AbortSignal.any`, but without its weak references to each signal, which dominate the cost of a short call. */
 export function linkedTo(...others: readonly AbortSignal[]): Linked {
   const controller = new AbortController();
   const follow = ({ target }: Event) => controller.abort((target as AbortSignal).reason);
@@ -64,7 +61,7 @@ export function linkedTo(...others: readonly AbortSignal[]): Linked {
   });
 }
 
-/** The result of `work`. Throws the reason of `signal` if it aborts first; `work` continues. */
+/** Returns the result of `work`. Throws the reason of `signal` if it aborts first; `work` continues. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
@@ -77,7 +74,7 @@ export async function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promi
   }
 }
 
-/** Returns a function that runs work one at a time per key: after all earlier work under `key` has ended or failed. */
+/** Returns a function that runs work one at a time per key, after all earlier work under the same `key` has ended or failed. */
 export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const last = new Map<string, Promise<void>>();
   return async (key, work) => {
@@ -94,7 +91,10 @@ export function serially(): <T>(key: string, work: () => Promise<T>) => Promise<
   };
 }
 
-/** Returns a function that shares one call of `work`, and its result or error for `freshMs` after its end. */
+/**
+ * Returns a function whose concurrent callers share one call of `work`. They also share its result or error for
+ * `freshMs` milliseconds after it ends.
+ */
 export function sharedFor<T>(freshMs: number, work: () => Promise<T>): () => Promise<T> {
   let shared: Promise<T> | undefined;
   return () => {

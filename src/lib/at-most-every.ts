@@ -1,8 +1,8 @@
-// Reports what happens often, without a line for each time.
+// Reports frequent occurrences without a log line for each.
 
 /**
- * A function that calls `tell` with what it was given and the number of calls since the last time. At most one call of `tell` in
- * `ms`; the first of a series comes at once.
+ * Returns a function that calls `tell` with its argument and the number of calls since the previous `tell`. `tell` runs
+ * at most once per `ms` milliseconds; the first call of a series is reported at once.
  */
 export function atMostEvery<T>(ms: number, tell: (what: T, count: number) => void): (what: T) => void {
   let toldAt = Number.NEGATIVE_INFINITY;

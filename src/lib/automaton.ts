@@ -1,25 +1,28 @@
-// Finds many texts in one pass (Aho and Corasick, 1975). A state is the longest beginning of one of them that the text read so
-// far ends with.
+// Finds many texts in one pass (Aho and Corasick, 1975). A state is the longest prefix of any of the texts that the
+// input so far ends with.
 
 export interface Automaton {
-  /** The state before any character, and after one that begins none of the texts. */
+  /** The initial state. Also the state after input that begins none of the texts. */
   readonly start: number;
-  /** The state after one more UTF-16 code unit. */
+  /** Returns the state after one more UTF-16 code unit. */
   step(state: number, code: number): number;
-  /** The length of the state's beginning. */
+  /** Returns the length of the state's prefix. */
   lengthOf(state: number): number;
-  /** The longest of the texts that ends here. */
+  /** Returns the longest of the texts that ends at this state. */
   foundAt(state: number): string | undefined;
-  /** The first index, from `from` on, at which one of the texts may begin; the length of `text` without one. */
+  /**
+   * Returns the first index, at `from` or later, where one of the texts may begin. Returns the length of `text` if
+   * there is none.
+   */
   nextBeginning(text: string, from: number): number;
 }
 
 const START = 0;
 const CODES = 0x1_0000;
 
-/** None of the texts is empty. */
+/** No text may be empty. */
 export function automatonOf(texts: readonly string[]): Automaton {
-  /** Where a state leads with the next code unit of a text. */
+  /** Transitions: the next state for a state and a code unit. */
   const steps = new Map<number, number>();
   const lengths = [0];
   const found: (string | undefined)[] = [undefined];
@@ -42,7 +45,7 @@ export function automatonOf(texts: readonly string[]): Automaton {
     found[state] = text;
   }
 
-  /** For each state the next shorter beginning that its own ends with. */
+  /** For each state, the next shorter prefix that its own prefix ends with. */
   const shorter = new Uint32Array(lengths.length);
   function step(state: number, code: number): number {
     for (let from = state; ; from = shorter[from] ?? START) {

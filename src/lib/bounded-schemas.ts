@@ -1,22 +1,22 @@
-// Schemas whose check ends early: each fault of a list or map takes time, and a body may bring thousands of them. The check of
-// a list may also pause, as thousands of valid entries take time as well.
+// Schemas whose validation ends early. Each fault of a list or map takes time, and a request body may contain thousands
+// of faults. The validation of a list can also pause, because thousands of valid entries take time as well.
 
 import { z } from "zod";
 import { isTickSpent, sharedTick } from "./ticks.ts";
 
-/** `z.record(key, value)` which is refused for more than `most` keys before any of them is checked. */
+/** Like `z.record(key, value)`, but refuses more than `most` keys before it checks any of them. */
 export function boundedMap<K extends z.core.$ZodRecordKey, V extends z.ZodType>(
   key: K,
   value: V,
   most: number,
 ): z.ZodRecord<K, V> {
-  // The constructor is typed for keys and values of any kind.
+  // The constructor's types accept any kind of key and value.
   return new BoundedMap({ type: "record", keyType: key, valueType: value, most }) as z.ZodRecord<K, V>;
 }
 
-/** `z.array(entry).max(most)`, but entries that follow the first `MAX_FAULTY` faulty ones are not checked. */
+/** Like `z.array(entry).max(most)`, but skips the entries after the first `MAX_FAULTY` faulty ones. */
 export function boundedList<S extends z.ZodType>(entry: S, most: number): z.ZodArray<S> {
-  // The constructor is typed for entries of any kind.
+  // The constructor's types accept any kind of entry.
   return new BoundedList({ type: "array", element: entry, most }).max(most) as z.ZodArray<S>;
 }
 
@@ -41,19 +41,19 @@ interface ListDefinition extends z.core.$ZodArrayDef {
   readonly most: number;
 }
 
-/** Faulty entries of a list, after which its check ends. */
+/** Maximum number of faulty entries in a list. Validation then ends. */
 const MAX_FAULTY = 20;
 
-/** The context of a check that may pause: its lists leave ticks of the event loop to others. */
+/** Context of a validation that may pause: its lists yield ticks of the event loop to other work. */
 export interface PausingContext extends z.core.ParseContext<z.core.$ZodIssue> {
-  /** For whom it is. */
+  /** The tenant that the validation runs for. */
   readonly tenant: string;
 }
 
 type Context = z.core.ParseContextInternal & Partial<PausingContext>;
 type Payload = z.core.ParsePayload;
 
-/** Up to so many entries may pause themselves, each of which takes longer then. */
+/** Entries may pause individually in lists of at most this length. Pausing makes each entry slower. */
 const FEW = 32;
 
 const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList", (list, def) => {
@@ -86,7 +86,7 @@ const BoundedList = z.core.$constructor<z.ZodArray, ListDefinition>("BoundedList
   }
 });
 
-/** Takes the checked entries of the list in `payload`, in order; false once enough of them were faulty. */
+/** Adds checked entries to the list in `payload`, in order. Returns false once enough of them were faulty. */
 function into(payload: Payload): (checked: Payload) => boolean {
   const values: unknown[] = [];
   payload.value = values;

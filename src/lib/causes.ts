@@ -1,9 +1,9 @@
-// An error and what caused it.
+// Iterates over an error and its causes.
 
-/** Errors may cause each other in circles. */
+/** Limits the iteration, because errors may cause each other in a cycle. */
 const MAX_DEPTH = 8;
 
-/** The error and its causes, outermost first, as far as they are errors. */
+/** Yields the error and its causes, outermost first. Ends at the first cause that is not an `Error`. */
 export function* causesOf(error: unknown): Generator<Error> {
   let each = error;
   for (let depth = 0; depth < MAX_DEPTH && each instanceof Error; depth++) {

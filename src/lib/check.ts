@@ -1,5 +1,5 @@
-// Checks a value against a zod schema and lists every fault in an operator's words: what is wrong and what would be
-// right. Never repeats a value of the checked data.
+// Checks a value against a zod schema and describes every fault for an operator, with its remedy. Messages never repeat
+// a value of the checked data.
 
 import { z } from "zod";
 import type { PausingContext } from "./bounded-schemas.ts";
@@ -10,11 +10,11 @@ type Path = readonly PropertyKey[];
 
 export interface Fault {
   readonly path: Path;
-  /** A clause about the thing at `path`: "must be a string", "is missing: …", "unknown key …". */
+  /** A clause about the value at `path`: "must be a string", "is missing: …", "unknown key …". */
   readonly message: string;
-  /** The key itself is wrong, not its value. */
+  /** Present if the key itself is wrong, not its value. */
   readonly isKey?: true;
-  /** The value's type is wrong. */
+  /** Present if the value has the wrong type. */
   readonly isMistyped?: true;
 }
 
@@ -24,15 +24,18 @@ export function check<S extends z.ZodType>(schema: S, value: unknown): Checked<z
   return checked(schema.safeParse(value, REPORT));
 }
 
-/** The same for what is read seldom, such as settings. */
+/** Like `check`, for schemas that are rarely used, such as settings. */
 export function checkSeldom<S extends z.ZodType>(schema: S, value: unknown): Checked<z.output<S>> {
   return checked(schema.safeParse(value, { ...REPORT, ...SELDOM }));
 }
 
-/** For schemas that are used seldom: at the first use of each map zod would compile code, which takes longer than dozens of uses. */
+/**
+ * For schemas that are rarely used: zod would compile code on the first use of each map, which takes longer than dozens
+ * of uses.
+ */
 export const SELDOM = { jitless: true } as const;
 
-/** The same for what may be long: the bounded lists in it leave ticks of the event loop to others. */
+/** Like `check`, for long values: their bounded lists yield ticks of the event loop to other work. */
 export async function checkInTicks<S extends z.ZodType>(
   schema: S,
   value: unknown,
@@ -50,7 +53,7 @@ function checked<T>(result: z.ZodSafeParseResult<T>): Checked<T> {
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** One line for each of the first unknown keys; one line for any other issue. */
+/** Returns one line for each of the first unknown keys, and one line for any other issue. */
 function wording(issue: RawIssue): string | undefined {
   const message = WORDINGS[issue.code]?.(issue);
   if (message === undefined || issue.code === "unrecognized_keys") return message;
@@ -90,7 +93,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 const kindOf = (expected: string) => KINDS[expected] ?? expected;
 
-/** For what is of the wrong type in a way that tells what was meant. */
+/** Suggests a correction for a value whose wrong type reveals the intention. */
 function example({ input, inst }: RawIssue): string {
   if (Array.isArray(input)) return ", not a list";
   if (typeof input !== "string") return "";
@@ -101,7 +104,7 @@ function example({ input, inst }: RawIssue): string {
   return isNamed ? `: write { ${discriminator}: ${input} }` : "";
 }
 
-/** The map that a text was likely short for: with the only key that takes it, or the only required one. */
+/** Returns the map that a text was probably short for: with the only key that accepts it, or the only required key. */
 function shorthandFor(shape: Shape, text: string): string {
   const takes = (schema: unknown, value: unknown) =>
     schema instanceof z.ZodType && schema.safeParse(value, SELDOM).success;
@@ -123,7 +126,7 @@ function oneOf(values: readonly unknown[], input: unknown): string {
 }
 
 const MAX_KEYS_SHOWN = 20;
-/** Of one map; each is compared with all known keys. */
+/** Maximum number of unknown keys reported per map. Each is compared with all known keys. */
 const MAX_UNKNOWN_KEYS = 20;
 
 function unknownKey(key: string, schema: unknown): string {
@@ -136,13 +139,13 @@ function unknownKey(key: string, schema: unknown): string {
 
 type Shape = Readonly<Record<string, unknown>>;
 
-/** A key of a map one level below, written one level too high. */
+/** Finds a key that belongs one level deeper than it was written. */
 function belonging(key: string, shape: Shape): string {
   const place = Object.keys(shape).find((name) => mapsIn(shape[name]).some((map) => key in map.shape));
   return place === undefined ? "" : `; it belongs in \`${place}: { …, ${key}: … }\``;
 }
 
-/** The maps that a value may be. */
+/** Returns the maps among the types that a value may have. */
 function mapsIn(schema: unknown): z.ZodObject[] {
   if (schema instanceof z.ZodObject) return [schema];
   if (schema instanceof z.ZodUnion) return schema.options.flatMap(mapsIn);
@@ -151,7 +154,7 @@ function mapsIn(schema: unknown): z.ZodObject[] {
   return schema instanceof z.ZodPipe ? mapsIn(schema.def.in) : [];
 }
 
-/** Only for discriminated unions; other unions report the faults of a member. */
+/** For discriminated unions only. Other unions report the faults of one member. */
 function unionWording({ discriminator, options, input }: RawIssue): string | undefined {
   if (typeof discriminator !== "string") return undefined;
   if (typeof input !== "object" || input === null) return undefined;
@@ -183,12 +186,12 @@ function faultsOf(issue: Issue, parent: Path): Fault[] {
   }
 }
 
-/** The message of a union that has none of its own. */
+/** The default message of a union. */
 const ANY_UNION = "Invalid input";
 
 const MISTYPED: ReadonlySet<string> = new Set(["invalid_type", "invalid_value"]);
 
-/** The faults of the most likely member: of those with the value's type, the one with the fewest. */
+/** Returns the faults of the most likely member: of the members with the value's type, the one with the fewest faults. */
 function memberFaults(members: readonly (readonly Issue[])[], path: Path, input: unknown): Fault[] {
   const fitting = members.filter((issues) => !issues.some(isOfOtherType)).sort((a, b) => a.length - b.length);
   const meant = fitting[0];
@@ -211,7 +214,7 @@ function kindsOf(issue: Issue): string[] {
 
 const MAX_SHOWN = 60;
 
-/** The fault as one line. `value` is the value as written, if it may be shown. */
+/** Returns the fault as one line. `value` is the value as written, if it may be shown. */
 export function sentence({ path, message, isKey }: Fault, value?: string): string {
   const place = joined(isKey ? path.slice(0, -1) : path);
   const subject = isKey ? String(path.at(-1)) : value;
@@ -221,13 +224,13 @@ export function sentence({ path, message, isKey }: Fault, value?: string): strin
 
 const oneLine = (text: string) => text.replace(/\s+/g, " ");
 
-/** Hides the credentials of URLs. */
+/** Hides the credentials in URLs. */
 function shortened(text: string): string {
   const line = oneLine(text).replace(/\/\/.*@/, "//…@");
   return line.length > MAX_SHOWN ? `${firstChars(line, MAX_SHOWN)}…` : line;
 }
 
-/** `agents.coder.tools[0]` */
+/** Joins a path, for example to `agents.coder.tools[0]`. */
 function joined(path: Path): string {
   return path
     .map((step, depth) => (typeof step === "number" ? `[${step}]` : `${depth > 0 ? "." : ""}${String(step)}`))

@@ -2,7 +2,7 @@
 
 const MAX_LENGTH = 64;
 
-/** The closest candidate, or undefined when none is close. Words of more than 64 characters match nothing. */
+/** Returns the closest candidate, or undefined if none is close. Words of more than 64 characters match nothing. */
 export function closestMatch(word: string, candidates: Iterable<string>): string | undefined {
   if (word === "" || word.length > MAX_LENGTH) return undefined;
   const meant = word.toLowerCase();
@@ -18,19 +18,19 @@ export function closestMatch(word: string, candidates: Iterable<string>): string
   return best;
 }
 
-/** The end of a message; empty when no candidate is close. */
+/** Returns the end of a message. Empty if no candidate is close. */
 export function didYouMean(word: unknown, candidates: Iterable<string>): string {
   const found = typeof word === "string" ? closestMatch(word, candidates) : undefined;
   return found === undefined ? "" : `; did you mean \`${found}\`?`;
 }
 
-/** A word within the other, such as `prompt` in `system_prompt`, counts as one edit. */
+/** Counts a word contained in the other, such as `prompt` in `system_prompt`, as one edit. */
 function farness(a: string, b: string): number {
   const isPart = Math.min(a.length, b.length) >= 4 && (a.includes(b) || b.includes(a));
   return isPart ? Math.min(1, distance(a, b)) : distance(a, b);
 }
 
-/** The Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours. */
+/** Returns the Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours. */
 function distance(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, column) => column);

@@ -1,23 +1,26 @@
-// Warns when a tick of the event loop takes long: every request and run of the process waits for its end.
+// Warns when a tick of the event loop takes long. Every request and run of the process waits for its end.
 
 import type { Logger } from "./logger.ts";
 
-/** How often the time is looked at. A stall may seem shorter by this much. */
+/** Milliseconds between two checks. A stall may seem shorter by this much. */
 const CHECK_MS = 20;
-/** The shortest time between two lines. */
+/** Minimum milliseconds between two log lines. */
 const PAUSE_MS = 5000;
 
 export interface EventLoopWatch {
-  /** Notes what begins now; `what` names it in the line of a stall that follows. Costs nothing. */
+  /** Records what begins now. If a stall follows, its log line contains the result of `what`. Costs nothing otherwise. */
   begins(what: () => string | undefined): void;
   close(): void;
 }
 
-/** In which a process loads what it needs first, in ms, and how long a tick may take then. */
+/** Milliseconds during which a starting process loads modules, and the tick length allowed during that time. */
 const STARTING_MS = 5000;
 const WHILE_STARTING_MS = 1000;
 
-/** `warnAfterMs`: how long a tick may take; longer while the process starts, if `isStarting`. The caller closes it. */
+/**
+ * `warnAfterMs`: maximum milliseconds of a tick. With `isStarting`, the limit is higher while the process starts. The
+ * caller closes it.
+ */
 export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting = false): EventLoopWatch {
   const started = isStarting ? performance.now() + STARTING_MS : 0;
   const mostAt = (time: number) => (time < started ? Math.max(warnAfterMs, WHILE_STARTING_MS) : warnAfterMs);
@@ -48,7 +51,7 @@ export function watchEventLoop(warnAfterMs: number, logger: Logger, isStarting =
   };
 }
 
-/** Of the main thread. Far less than a stall took when the process was suspended or waited for a disk. */
+/** Returns the main thread's CPU time. It is far shorter than a stall if the process was suspended or waited for a disk. */
 function cpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;

@@ -1,5 +1,5 @@
-// Makes stored data fit a zod schema: a part that does not fit is replaced by the nearest value that does, or left out.
-// Not for input, which is checked and refused.
+// Makes stored data fit a zod schema. An invalid part is replaced by the nearest valid value, or removed. Do not use it
+// for input, which must be checked and refused.
 
 import { z } from "zod";
 
@@ -9,16 +9,16 @@ type Nest = Record<PropertyKey, unknown>;
 
 export interface Fitted<T> {
   readonly value: T;
-  /** The paths that were replaced or left out. */
+  /** The paths that were replaced or removed. */
   readonly changed: readonly string[];
 }
 
-/** More rounds than any of the schemas has levels. */
+/** More rounds than any schema has levels. */
 const MAX_ROUNDS = 64;
 
 /**
- * The value as `schema` gives it, without what the schema does not name; the value itself is not edited. Throws the
- * schema's error where nothing of the value can be kept.
+ * Returns a copy of the value that fits `schema`, without unknown keys. Throws the schema's error if no part of the
+ * value can be kept.
  */
 export function fitted<S extends z.ZodType>(schema: S, value: unknown): Fitted<z.output<S>> {
   let result = schema.safeParse(value);
@@ -41,21 +41,21 @@ function correct(root: unknown, issues: readonly Issue[]): void {
     if (better !== undefined) put(root, path, better);
     else remove(root, cannotBeEmpty(issue, value) ? path.slice(0, -1) : path, shortened);
   }
-  // Only now: until here the paths of the other issues have to lead to the same places.
+  // Closes the holes last, so that the paths of the other issues stay valid until here.
   for (const list of shortened) closeHoles(list);
 }
 
-/** In place. `filter` passes over what `delete` has removed. */
+/** Changes the list in place. `filter` skips the holes that `delete` left. */
 function closeHoles(list: unknown[]): void {
   const kept = list.filter(() => true);
   list.splice(0, list.length, ...kept);
 }
 
-/** Whether leaving the value out, or a text empty, was tried: then it is the thing around it that must go. */
+/** True if removing the value, or emptying a text, was already tried. The parent must then be removed. */
 const cannotBeEmpty = ({ code }: Issue, value: unknown) =>
   value === undefined || (value === "" && code !== "invalid_type");
 
-/** The faults inside the member of a union that comes nearest. */
+/** Returns the faults inside the union member that comes closest. */
 function innermost(issue: Issue, parent: Path): { path: Path; issue: Issue }[] {
   const path = [...parent, ...issue.path];
   if (issue.code !== "invalid_union" || issue.errors.length === 0) return [{ path, issue }];

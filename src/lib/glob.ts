@@ -5,11 +5,11 @@ import { RE2JS } from "re2js";
 import { MAX_LENGTH, type SafeRegex, safeRegex, tooLong } from "./regex.ts";
 
 /**
- * A matcher for relative paths. A pattern without `/` matches the last name of the path; with `./` in front, the whole
- * path. Throws a `SyntaxError` whose message completes "The pattern …".
+ * Returns a matcher for relative paths. A pattern without `/` matches the last name of the path; with a leading `./`,
+ * the whole path. Throws a `SyntaxError` whose message completes "The pattern …".
  */
 export function globMatcher(pattern: string): (path: string) => boolean {
-  // As long as an expression may be: translating what would be refused takes time, too.
+  // Same limit as for expressions: even translating a pattern that is then refused takes time.
   if (pattern.length > MAX_LENGTH) throw tooLong(pattern);
   const trimmed = pattern.replace(/^(\.?\/)+/, "");
   if (trimmed === "") throw new SyntaxError("is empty");
@@ -32,7 +32,7 @@ function translate(glob: string): string {
   return regex;
 }
 
-/** The piece of the pattern at `at`: how long it is, and the expression for it. */
+/** Translates the piece of the pattern at `at`. Returns its length and its regular expression. */
 function piece(glob: string, at: number, open: number): [number, string] {
   const char = glob.charAt(at);
   switch (char) {
@@ -55,7 +55,7 @@ function piece(glob: string, at: number, open: number): [number, string] {
   }
 }
 
-/** `**` as a whole name stands for any number of folders; anywhere else it is a `*`. */
+/** `**` as a whole name matches any number of folders. Anywhere else it means `*`. */
 function stars(glob: string, at: number): [number, string] {
   let end = at;
   while (glob.charAt(end) === "*") end++;
@@ -67,7 +67,7 @@ function stars(glob: string, at: number): [number, string] {
 function characterClass(glob: string, at: number): [number, string] {
   const negated = /[!^]/.test(glob.charAt(at + 1));
   const start = at + (negated ? 2 : 1);
-  // A `]` that comes first is one of the characters.
+  // A leading `]` is one of the characters.
   const end = glob.indexOf("]", start + 1);
   if (end === -1) throw new SyntaxError("has a `[` without `]`; write `\\[` for the character itself");
   const members = glob.slice(start, end).replace(/[\\[\]^]/g, "\\$&");

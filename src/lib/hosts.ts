@@ -1,21 +1,25 @@
-// IP addresses, networks, hosts and origins as operators write them. Names are never resolved.
+// Parses and compares IP addresses, networks, hosts and origins in the notations that operators use. Never resolves
+// names.
 
 import { BlockList, isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
-/** Decided by the text alone; the only name that counts is `localhost`. */
+/** Decides by the text alone. The only accepted name is `localhost`. */
 export function isLoopback(host: string): boolean {
   return isIP(host) === 0 ? host.toLowerCase() === "localhost" : LOOPBACK(host);
 }
 
-/** An address, `10.0.0.5` or `fd00::5`, or a network, `10.0.0.0/8` or `fd00::/8`, but not of all addresses. */
+/** An address (`10.0.0.5`, `fd00::5`) or a network (`10.0.0.0/8`, `fd00::/8`). Refuses a network of all addresses. */
 export const Network = z.string().refine((text) => parse(text) !== undefined, {
   error:
     "must be an IP address or a network, such as 10.0.0.5, 10.0.0.0/8 or fd00::/8, but not a network of all addresses",
 });
 
-/** Tells whether an address is in one of `networks`. An IPv4 address may be written as an IPv6 one (`::ffff:…`). */
+/**
+ * Returns a function that checks if an address is in one of `networks`. An IPv4 address may be written as an IPv6
+ * address (`::ffff:…`).
+ */
 export function within(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const text of networks) {
@@ -26,15 +30,15 @@ export function within(networks: readonly string[]): (address: string) => boolea
 }
 
 const isIn = (list: BlockList) => (address: string) => {
-  // A link-local address carries the name of its interface.
+  // A link-local address ends with the name of its interface.
   const [bare = ""] = address.split("%");
   const version = isIP(bare);
   return version !== 0 && list.check(bare, FAMILIES[version === 4 ? 4 : 6]);
 };
 
 /**
- * What one subscriber has of the Internet: an IPv4 address, also one that is written as an IPv6 address, or the first 64 bits
- * of an IPv6 address.
+ * Returns the part of an address that identifies one subscriber: an IPv4 address, also if written as IPv6, or the first
+ * 64 bits of an IPv6 address.
  */
 export function subscriberNetwork(address: string): string {
   if (!ipaddr.isValid(address)) return address;
@@ -59,12 +63,12 @@ function parse(text: string) {
 }
 
 const LOOPBACK_LIST = new BlockList();
-// Node's pattern of IPv6 addresses takes 4 ms to compile. No start pays them for an address that is known.
+// Node's pattern for IPv6 addresses takes 4 ms to compile. A known address avoids that cost at startup.
 LOOPBACK_LIST.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK_LIST.addAddress("::1", "ipv6");
 const LOOPBACK = isIn(LOOPBACK_LIST);
 
-/** Whether the host of `url` is on an operator's list of `host` or `host:port`, separated by commas. */
+/** Returns true if the host of `url` is on an operator's comma-separated list of `host` or `host:port`. */
 export type HostList = (url: URL) => boolean;
 
 const ENTRY = /^(\[[0-9a-f:.]+\]|[^\s:/?#@[\]\\]+)(?::(\d{1,5}))?$/i;
@@ -86,14 +90,14 @@ function parsed(entry: string): { host: string; port: number | undefined } {
   const port = digits === undefined ? undefined : Number(digits);
   if (!url || (port !== undefined && (port < 1 || port > 65_535)))
     throw new SyntaxError(
-      `holds \`${entry}\`, which must be a host or host:port, such as tools.internal:9100 or [fd00::5]:9100`,
+      `contains \`${entry}\`, which must be a host or host:port, such as tools.internal:9100 or [fd00::5]:9100`,
     );
   return { host: url.hostname, port };
 }
 
 const portOf = ({ port, protocol }: URL) => Number(port) || (protocol === "https:" ? 443 : 80);
 
-/** The name or address of a host, without a port. */
+/** Name or address of a host, without a port. */
 export const HostName = z
   .string()
   .refine(
@@ -101,7 +105,7 @@ export const HostName = z
     "must be a host name or an IP address without a port, such as skein.example.com",
   );
 
-/** The origin of a web page, as browsers send it: no path, no default port, no wildcard. */
+/** Origin of a web page in the form that browsers send: no path, no default port, no wildcard. */
 export const Origin = z
   .string()
   .refine(

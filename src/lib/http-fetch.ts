@@ -1,8 +1,8 @@
-// `fetch` on node:http, for SDKs that accept one. The body of a 2xx response is a Node stream, which `streamOf` returns: web
-// streams are slower. Any other response is read at once, up to a cap.
+// `fetch` on node:http, for SDKs that accept one. `streamOf` returns the body of a 2xx response as a Node stream,
+// because web streams are slower. Any other response is read at once, up to a limit.
 //
-// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers. No redirects or
-// HTTP/2, and compression is not asked for; proxies with NODE_USE_ENV_PROXY=1, as in Node's own fetch.
+// Connections are kept alive. Aborting `init.signal` destroys the socket at once, before and after the headers.
+// Redirects, HTTP/2 and compression are not supported. With NODE_USE_ENV_PROXY=1, proxies apply as in Node's own fetch.
 //
 // `send` is the layer below, for callers that do not need `Request`, `Headers` and `Response`.
 
@@ -12,18 +12,18 @@ import { finished, type Readable } from "node:stream";
 import { urlToHttpOptions } from "node:url";
 import { decompress } from "./decompress.ts";
 
-// An import of it would read everything that it exports, and some of that loads Node's own fetch: a tenth of a server's start.
+// An import would evaluate all exports, and some of them load Node's own fetch: a tenth of a server's start.
 const { Agent: HttpAgent, request: httpRequest } = process.getBuiltinModule("node:http");
 
 const MAX_ERROR_BYTES = 64 * 1024;
-/** How long `release` waits for the rest of a body. */
+/** Milliseconds that `release` waits for the rest of a body. */
 const RELEASE_MS = 1000;
 
 const usesProxy = process.env.NODE_USE_ENV_PROXY === "1";
 const options = { keepAlive: true, ...(usesProxy ? { proxyEnv: process.env } : {}) };
 const agents = { http: new HttpAgent(options), https: new HttpsAgent(options) };
 
-/** Advice about a proxy that the environment names and requests do not use; undefined without one. */
+/** Returns advice if the environment names a proxy that requests do not use. Otherwise undefined. */
 export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
   const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((each) => env[each]);
   if (name === undefined || env.NODE_USE_ENV_PROXY === "1") return undefined;
@@ -32,13 +32,13 @@ export function unusedProxy(env: NodeJS.ProcessEnv): string | undefined {
 
 const streams = new WeakMap<Response, IncomingMessage>();
 
-/** The unread body of a 2xx response of `httpFetch`. The caller must end it, with `release` or `destroy`. */
+/** Returns the unread body of a 2xx response of `httpFetch`. The caller must end it with `release` or `destroy`. */
 export const streamOf = (response: Response): IncomingMessage | undefined => streams.get(response);
 
 export async function httpFetch(input: string | URL | Request, init: RequestInit = {}): Promise<Response> {
   const { method = "GET", body = null, signal } = init;
   if (body !== null && typeof body !== "string" && !(body instanceof Uint8Array))
-    throw new TypeError("This fetch sends text and bytes only.");
+    throw new TypeError("This fetch accepts only strings and bytes as a body.");
   const target = targetOf(new URL(input instanceof Request ? input.url : input));
   const headers = Object.fromEntries(new Headers(init.headers));
   const stream = await send(target, { method, headers, body, signal: signal ?? undefined });
@@ -50,7 +50,7 @@ export async function httpFetch(input: string | URL | Request, init: RequestInit
   return response;
 }
 
-/** Discards the rest of the body, so that its connection can be reused; destroys it if that takes too long. */
+/** Discards the rest of the body, so that its connection can be reused. Destroys the stream if that takes too long. */
 export function release(stream: IncomingMessage): void {
   if (stream.destroyed) return;
   if (stream.complete) return void stream.resume();
@@ -59,7 +59,7 @@ export function release(stream: IncomingMessage): void {
   stream.resume();
 }
 
-/** Reads the text of a failed answer; empty when it cannot be read. Ends the stream. */
+/** Reads the text of a failed response. Empty if it cannot be read. Ends the stream. */
 export async function errorText(answer: IncomingMessage): Promise<string> {
   try {
     return await readCapped(decompress(answer), MAX_ERROR_BYTES);
@@ -69,7 +69,7 @@ export async function errorText(answer: IncomingMessage): Promise<string> {
   }
 }
 
-/** The body as text, cut after `cap` bytes. Ends the stream. */
+/** Returns the body as text, truncated after `cap` bytes. Ends the stream. */
 export async function readCapped(stream: Readable, cap: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -82,12 +82,12 @@ export async function readCapped(stream: Readable, cap: number): Promise<string>
 }
 
 /**
- * Calls `take` with what has arrived together, in the tick of the event loop that brings it, until it returns false: resolves with
- * false then, and with true at the end of the body. Throws what breaks the body, and what `take` throws.
+ * Calls `take` with each received piece, in the same tick of the event loop, until `take` returns false. Resolves with
+ * false in that case, and with true at the end of the body. Throws errors of the body and of `take`.
  */
 export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
-    // At once: nothing more may be read for a caller who wants no more.
+    // Stops at once: the caller must not receive anything more.
     const leave = () => {
       forget();
       body.off("readable", read);
@@ -114,7 +114,7 @@ export function readWhile(body: Readable, take: (piece: Buffer) => boolean): Pro
   });
 }
 
-/** Where requests go, taken apart once. */
+/** A parsed request target, reusable across requests. */
 export type Target = Readonly<RequestOptions>;
 
 export const targetOf = (url: URL): Target => ({
@@ -124,15 +124,15 @@ export const targetOf = (url: URL): Target => ({
 
 export interface Sent {
   readonly method: string;
-  /** Their names in lower case. */
+  /** Header names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | Uint8Array | null;
   readonly signal: AbortSignal | undefined;
-  /** How long the answer's head may take. */
+  /** Maximum milliseconds until the response headers arrive. */
   readonly timeoutMs?: number;
 }
 
-/** The answer, also one of failure, with an unread body. */
+/** Returns the response, even an error response, with an unread body. */
 export async function send(
   target: Target,
   { method, headers, body, signal, timeoutMs }: Sent,

@@ -2,17 +2,17 @@
 
 import { isObject } from "./json.ts";
 
-/** A key as a step of a pointer. */
+/** Escapes a key for use as a step of a pointer. */
 export const pointerStep = (key: string): string => key.replaceAll("~", "~0").replaceAll("/", "~1");
 
-/** The keys that a pointer leads through. */
+/** Returns the keys of a pointer. */
 export const stepsOf = (pointer: string): string[] =>
   pointer
     .split("/")
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
 
-/** The schema at a local reference such as `#/$defs/Item`; undefined for any other reference. */
+/** Returns the schema at a local reference such as `#/$defs/Item`. Undefined for any other reference. */
 export function referredSchema(reference: string, root: unknown): unknown {
   if (!reference.startsWith("#")) return undefined;
   return stepsOf(reference.slice(1)).reduce<unknown>(

@@ -1,14 +1,14 @@
-// JSON values: copy, freeze, merge, measure.
+// Copies, freezes, merges and measures JSON values.
 
-/** A deep copy. Keeps every key as plain data, `__proto__` too; drops keys without a value. */
+/** Returns a deep copy. Keeps every key as plain data, including `__proto__`. Drops keys without a value. */
 export function jsonCopy<T>(value: T): T {
-  // Each branch returns the kind of value it was given.
+  // Each branch returns the same kind of value as its argument.
   return copied(value) as T;
 }
 
 function copied(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
-  // An object that is no list has named members.
+  // An object that is not a list has named members.
   return Array.isArray(value) ? value.map(copied) : copiedObject(value as Readonly<Record<string, unknown>>);
 }
 
@@ -24,7 +24,7 @@ function copiedObject(value: Readonly<Record<string, unknown>>): Record<string, 
   return copy;
 }
 
-/** `value`, which nothing can change any more, nor what is in it. */
+/** Freezes `value` and everything in it, and returns it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null) return value;
   for (const key in value) deepFreeze(value[key]);
@@ -33,7 +33,7 @@ export function deepFreeze<T>(value: T): T {
 
 const PLAIN = { enumerable: true, writable: true, configurable: true };
 
-/** JSON Merge Patch (RFC 7396): objects are merged key by key, null removes a key, any other value replaces. */
+/** JSON Merge Patch (RFC 7396): merges objects key by key. Null removes a key; any other value replaces the old one. */
 export function mergePatch(value: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const merged = new Map(isObject(value) ? Object.entries(value) : []);
@@ -44,12 +44,12 @@ export function mergePatch(value: unknown, patch: unknown): unknown {
   return Object.fromEntries(merged);
 }
 
-/** An object with named members: no list, and not null. */
+/** True for an object with named members: not a list, not null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether objects and arrays are nested more than `most` deep. Not recursive, so no value overflows the stack. */
+/** True if objects and arrays are nested more than `most` levels deep. Not recursive, so no value can overflow the stack. */
 export function isNestedDeeper(value: unknown, most: number): boolean {
   let level = [value].filter(isNest);
   for (let depth = 1; level.length > 0; depth++) {
@@ -60,18 +60,18 @@ export function isNestedDeeper(value: unknown, most: number): boolean {
 }
 
 export interface JsonSize {
-  /** Keys and values of all lists and maps. */
+  /** Number of keys and values in all lists and maps. */
   readonly entries: number;
-  /** Keys of the map that has most. */
+  /** Number of keys in the largest map. */
   readonly widest: number;
-  /** How deep lists and maps are nested. */
+  /** Number of levels of nested lists and maps. */
   readonly depth: number;
 }
 
-/** What parsing a JSON text would make, counted without parsing it. Of a text that is not JSON any figure may come. */
+/** Counts what parsing a JSON text would create, without parsing it. The figures are meaningless for a text that is not JSON. */
 export function jsonSize(text: Uint8Array): JsonSize {
   let [entries, depth, deepest, widest] = [0, 0, 0, 0];
-  /** Of the maps that are open, by their depth. */
+  /** Keys of each open map, by depth. */
   const keys: number[] = [0];
   for (let at = 0; at < text.length; at++) {
     const byte = text[at];
@@ -87,7 +87,7 @@ export function jsonSize(text: Uint8Array): JsonSize {
       deepest = Math.max(deepest, ++depth);
       keys[depth] = 0;
     } else if (byte === CLOSE_LIST || byte === CLOSE_MAP)
-      // A text that is not JSON may close more than it opens, and `keys` has no negative indices.
+      // A text that is not JSON may close more brackets than it opens, and `keys` has no negative indices.
       depth = Math.max(0, depth - 1);
   }
   return { entries, widest, depth: deepest };
@@ -96,7 +96,7 @@ export function jsonSize(text: Uint8Array): JsonSize {
 const [QUOTE, BACKSLASH, COMMA, COLON] = [0x22, 0x5c, 0x2c, 0x3a];
 const [OPEN_LIST, CLOSE_LIST, OPEN_MAP, CLOSE_MAP] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** The index of the closing quote, or the text's length without one. */
+/** Returns the index of the closing quote, or the text's length if there is none. */
 function endOfString(text: Uint8Array, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === QUOTE) return at;

@@ -1,10 +1,13 @@
-// Reads JSON that a model wrote almost right. Repairs only what has one meaning: raw control characters and unknown escapes in
-// strings, a comma before a closing bracket, values written one behind another, and the marks around them.
+// Reads JSON in which a model made small mistakes. Repairs only unambiguous ones: raw control characters and unknown
+// escapes in strings, trailing commas, consecutive values, and surrounding markup.
 
-/** Longer texts are read strictly only: repairing takes one tick of the event loop. */
+/** Longer texts are parsed strictly, because a repair occupies one tick of the event loop. */
 const MAX_REPAIRED = 256 * 1024;
 
-/** The values in `text`, read strictly where that works. Throws `SyntaxError`, about the text as it is, when one is not JSON. */
+/**
+ * Returns the values in `text`, parsed strictly if possible. Throws the `SyntaxError` of the original text if a value
+ * is not JSON.
+ */
 export function readJsonValues(text: string): unknown[] {
   try {
     return [JSON.parse(text)];
@@ -18,11 +21,11 @@ export function readJsonValues(text: string): unknown[] {
   }
 }
 
-/** The longest mark, and room for white space. */
+/** Length of the longest mark, plus room for white space. */
 const MARK_LENGTH = 40;
 const MARK = /(?:```|<\/\w{1,30}>|<\|\w{1,30}\|>)$/;
 
-/** Without a fence of Markdown, and without the tags and tokens that end a call in a model's own format. */
+/** Removes Markdown fences, and the tags and tokens that end a call in a model's own format. */
 function unwrapped(text: string): string {
   let bare = text.trim().replace(/^```(?:json)?/i, "");
   for (;;) {
@@ -32,7 +35,7 @@ function unwrapped(text: string): string {
   }
 }
 
-/** The top-level values of `text`, repaired. An incomplete value comes last, as it is. */
+/** Returns the repaired top-level values of `text`. An incomplete value comes last, unchanged. */
 function repairedValues(text: string): string[] {
   const values: string[] = [];
   let [value, depth, at] = ["", 0, 0];
@@ -55,7 +58,7 @@ function repairedValues(text: string): string[] {
   return values;
 }
 
-/** The index behind the closing quote, or the text's length without one. */
+/** Returns the index after the closing quote, or the text's length if there is none. */
 function endOfString(text: string, start: number): number {
   for (let at = start + 1; at < text.length; at++) {
     if (text[at] === '"') return at + 1;
@@ -66,7 +69,7 @@ function endOfString(text: string, start: number): number {
 
 const STRUCTURE = /["[\]{}]/g;
 
-/** The index behind one bracket, or behind the text up to the next bracket or string. */
+/** Returns the index after one bracket, or after the text up to the next bracket or string. */
 function endOfPlain(text: string, start: number): number {
   STRUCTURE.lastIndex = start;
   const next = STRUCTURE.exec(text)?.index ?? text.length;
@@ -75,7 +78,7 @@ function endOfPlain(text: string, start: number): number {
 
 const ODD = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})|\\|\p{Cc}/gu;
 
-/** A string literal whose control characters and unknown escapes stand for themselves. */
+/** Escapes raw control characters and unknown escapes in a string literal, so that they represent themselves. */
 function repairedString(literal: string): string {
   return literal.replace(ODD, (found) => (found.length > 1 ? found : JSON.stringify(found).slice(1, -1)));
 }

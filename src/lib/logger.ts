@@ -1,8 +1,8 @@
-// The logger of every room: pino, Fastify's, or a program's own.
+// The logger interface of all rooms, implemented by pino, by Fastify's logger, or by a program's own.
 
 type Log = (details: object, message: string) => void;
 
-/** Details first, then the message. */
+/** Each method takes the details first, then the message. */
 export interface Logger {
   debug?: Log;
   info: Log;
@@ -10,5 +10,5 @@ export interface Logger {
   error: Log;
 }
 
-/** Keeps nothing. */
+/** Discards everything. */
 export const SILENT: Logger = { info() {}, warn() {}, error() {} };

@@ -1,18 +1,18 @@
-// Masks secrets that others were sent (headers, variables, parameters of URLs) where they repeat them.
+// Masks secrets that were sent to others (headers, variables, URL parameters) in texts that repeat them.
 
 import { type Replacing, replacer, replacingAll } from "./replacer.ts";
 
 export interface Mask {
   (text: string): string;
-  /** For one text that comes in pieces: a secret may be cut. */
+  /** Masks one text that arrives in pieces. A secret may be split between pieces. */
   inPieces(): Replacing;
 }
 
 const SECRET_NAME = /key|secret|token|password|credential|auth|cookie/i;
-/** Shorter values are no secrets and would match everywhere. */
+/** Shorter values are not secrets and would match everywhere. */
 const MIN_LENGTH = 6;
 
-/** Masks the values whose names suggest a secret, whole and word by word, as they are and as JSON has them. */
+/** Masks values whose names suggest a secret, as a whole and word by word, both raw and JSON-encoded. */
 export function maskOf(named: Iterable<readonly [name: string, value: string]>): Mask {
   const secrets = [...named]
     .filter(([name]) => SECRET_NAME.test(name))
@@ -23,7 +23,7 @@ export function maskOf(named: Iterable<readonly [name: string, value: string]>):
   return Object.assign(replacingAll(words), { inPieces: replacer(words) });
 }
 
-/** A copy with every text in it masked, names of members included. */
+/** Returns a copy in which every text is masked, including the names of members. */
 export function maskedValue<T>(value: T, mask: Mask): T;
 export function maskedValue(value: unknown, mask: Mask): unknown {
   if (typeof value === "string") return mask(value);
@@ -34,7 +34,7 @@ export function maskedValue(value: unknown, mask: Mask): unknown {
   );
 }
 
-/** A copy for the log: message, stack and causes, masked. */
+/** Returns a copy for the log, with message, stack and causes masked. */
 export function maskedError(error: unknown, mask: Mask): Error {
   if (!(error instanceof Error)) return new Error(mask(String(error)));
   const cause = error.cause === undefined ? undefined : maskedError(error.cause, mask);

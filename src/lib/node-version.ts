@@ -1,7 +1,7 @@
-// Refuses a Node that is too old. src/index.ts imports this first: the error then names the reason, not a method that is
-// missing.
+// Refuses a Node that is too old. src/index.ts imports this first, so that the error names the reason instead of a
+// missing method.
 
-/** As `engines` in package.json has it. */
+/** Must match `engines` in package.json. */
 const OLDEST = 24;
 
 if (Number.parseInt(process.versions.node, 10) < OLDEST)

@@ -1,8 +1,8 @@
-// For types whose optional keys must not hold `undefined`.
+// For types whose optional keys must not contain `undefined`.
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
-/** `value` without the keys that hold `undefined`. */
+/** Returns `value` without the keys whose value is `undefined`. */
 export function omitUndefined<T extends object>(value: T): Defined<T> {
   // Optional keys stay optional. A loop, because each run does this dozens of times.
   const kept: Partial<Defined<T>> = {};

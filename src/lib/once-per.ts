@@ -1,6 +1,6 @@
-// Values that are made once for an object, and kept as long as it is.
+// Creates a value once per object and keeps it as long as the object exists.
 
-/** Returns a function that calls `make` once for each object. What throws is made again. */
+/** Returns a function that calls `make` once per object. After an error, the next call tries again. */
 export function oncePer<K extends object, V>(make: (key: K) => V): (key: K) => V {
   const kept = new WeakMap<K, { readonly value: V }>();
   return (key) => {

@@ -4,10 +4,10 @@ import { randomFillSync } from "node:crypto";
 
 const ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const LENGTH = 22;
-/** The largest multiple of 62 in a byte: larger bytes would favour the first letters. */
+/** Largest multiple of 62 in a byte. Larger bytes would make the first letters more likely. */
 const FAIR = 248;
 
-/** Random bytes in bulk: a request costs as much as two hundred bytes. Each is used once. */
+/** Random bytes in bulk, because one request costs as much as two hundred bytes. Each byte is used once. */
 const pool = new Uint8Array(4096);
 let used = pool.length;
 

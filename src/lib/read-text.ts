@@ -1,4 +1,4 @@
-// Reads a small text file by a configured path: bounded, and never blocked by a pipe or device.
+// Reads a small text file at a configured path: bounded, and never blocked by a pipe or device.
 
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -9,7 +9,7 @@ export type TextRead = { readonly text: string } | { readonly fault: string; rea
 /** Never throws. */
 export async function readText(path: string, maxBytes: number): Promise<TextRead> {
   try {
-    // Without O_NONBLOCK opening a pipe would wait for a writer.
+    // Without O_NONBLOCK, opening a pipe would wait for a writer.
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
     if (!(await file.stat()).isFile()) return refused("is not a file");
     const bytes = await readUpTo(maxBytes + 1, file);

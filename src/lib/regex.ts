@@ -1,23 +1,22 @@
-// Untrusted regular expressions, in RE2: every expression takes time linear in the text. JavaScript's own engine
-// backtracks.
+// Untrusted regular expressions in RE2: every search takes time linear in the text. JavaScript's own engine backtracks.
 
 import { LRUCache } from "lru-cache";
 import { RE2JS } from "re2js";
 
 export const MAX_LENGTH = 1000;
-/** In instructions; ordinary expressions have less than a hundred. */
+/** In instructions. Ordinary expressions have less than a hundred. */
 const MAX_SIZE = 2500;
-/** Characters times instructions: tens of milliseconds in the worst case. */
+/** Characters times instructions. Takes tens of milliseconds in the worst case. */
 const MAX_WORK = 2_000_000;
 
 export interface SafeRegex {
-  /** Only so many characters of a text are searched. */
+  /** Number of characters of a text that are searched. */
   readonly reach: number;
   /** In instructions. */
   readonly size: number;
   test(text: string): boolean;
   find(text: string): { start: number; end: number } | undefined;
-  /** Whether it matches the whole text. */
+  /** True if it matches the whole text. */
   matches(text: string): boolean;
 }
 
@@ -26,7 +25,7 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
   if (expression.length > MAX_LENGTH) throw tooLong(expression);
   const regex = compile(expression, flags);
   const size = regex.programSize();
-  if (size > MAX_SIZE) throw new SyntaxError("repeats too much; use smaller counts");
+  if (size > MAX_SIZE) throw new SyntaxError("repeats too often; use smaller counts");
   const reach = Math.floor(MAX_WORK / size);
   const within = (text: string) => (text.length > reach ? text.slice(0, reach) : text);
   return {
@@ -41,13 +40,13 @@ export function safeRegex(expression: string, flags = 0): SafeRegex {
   };
 }
 
-/** For more than `MAX_LENGTH` characters. */
+/** For texts of more than `MAX_LENGTH` characters. */
 export const tooLong = (text: string) =>
   new SyntaxError(`has ${text.length} characters; at most ${MAX_LENGTH} are allowed`);
 
 const shared = new LRUCache<string, SafeRegex>({ max: 1000 });
 
-/** The same one for the same expression, as long as it is among those used last: compiling takes milliseconds. */
+/** Returns a cached expression if it was used recently, because compiling takes milliseconds. */
 export function sharedRegex(expression: string): SafeRegex {
   const known = shared.get(expression) ?? safeRegex(expression);
   shared.set(expression, known);

@@ -1,29 +1,29 @@
-// Replacing many texts in one pass, with an automaton: the time is linear in the text, and does not depend on how many there
-// are. Texts that overlap are replaced as one. A text that comes in pieces is read as if it were whole.
+// Replaces many texts in one pass with an automaton. The time is linear in the input and independent of the number of
+// texts. Overlapping texts are replaced as one. Input may arrive in pieces; the result is the same as for the whole.
 
 import { type Automaton, automatonOf } from "./automaton.ts";
 
 export interface Replacing {
-  /** Returns the text so far, without an end that may begin one of the texts to replace. */
+  /** Returns the text so far, except an end that may begin one of the texts to replace. */
   push(text: string): string;
-  /** Returns what was held back. */
+  /** Returns the rest that `push` has kept. */
   end(): string;
 }
 
-/** `words` has what stands for each text, which is not empty. The result begins to read one text. */
+/** `words` maps each non-empty text to its replacement. Each call of the result starts a new input. */
 export function replacer(words: ReadonlyMap<string, string>): () => Replacing {
   const automaton = automatonOf([...words.keys()]);
   return () => replacing(automaton, words);
 }
 
-/** A part of what is held that is replaced. It begins before that where it overlaps what was replaced last. */
+/** A range of the kept text to replace. It begins before the kept text if it overlaps the last replacement. */
 interface Part {
   readonly start: number;
   readonly end: number;
   readonly word: string;
 }
 
-/** A text with each of some others replaced. */
+/** Returns a function that replaces all texts in one input. */
 export function replacingAll(words: ReadonlyMap<string, string>): (text: string) => string {
   const begin = replacer(words);
   return (text) => {
@@ -34,7 +34,7 @@ export function replacingAll(words: ReadonlyMap<string, string>): (text: string)
 
 function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Replacing {
   let state = automaton.start;
-  /** What was read and not returned. */
+  /** Text that was read but not yet returned. */
   let held = "";
   let parts: Part[] = [];
 
@@ -50,7 +50,7 @@ function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Re
     }
   }
 
-  /** Joins a part with those before it that it overlaps. */
+  /** Joins a range with the earlier ranges that it overlaps. */
   function add(from: number, end: number, itsWord: string): void {
     let [start, word] = from < 0 ? [from, ""] : [from, itsWord];
     for (let last = parts.at(-1); last && last.end > start; last = parts.at(-1)) {
@@ -60,7 +60,7 @@ function replacing(automaton: Automaton, words: ReadonlyMap<string, string>): Re
     parts.push({ start, end, word });
   }
 
-  /** Returns all that lies before `until`, and a whole part that begins there. What begins later may yet be joined. */
+  /** Returns everything before `until`, and a whole range that begins there. Later ranges may still be joined. */
   function take(until: number): string {
     const first = parts.findIndex(({ start }) => start > until);
     const done = parts.splice(0, first === -1 ? parts.length : first);

@@ -1,17 +1,17 @@
-// Finding a text in a text in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and
-// `replaceAll` compare a long needle again at each place: where a text repeats itself, they take the product of both lengths.
+// Finds a text within a text in time linear in both. JavaScript's own `indexOf`, `includes`, `split` and `replaceAll`
+// compare a long needle again at each index. In repetitive texts, their time is the product of both lengths.
 
-/** Shorter needles are left to `indexOf`, which compares at most as many characters at each place. */
+/** Maximum needle length for `indexOf`, which compares at most this many characters at each index. */
 const SHORT = 16;
 
-/** Where `needle` occurs first at `from` or after it; -1 where it does not. */
+/** Returns the first index of `needle` at `from` or later, or -1 if there is none. */
 export function indexIn(text: string, needle: string, from = 0): number {
   return needle.length <= SHORT ? text.indexOf(needle, from) : searchFrom(text, needle, from);
 }
 
 export const isIn = (text: string, needle: string): boolean => indexIn(text, needle) !== -1;
 
-/** As Knuth, Morris and Pratt search: no character of `text` is read twice, but those where the needle may begin. */
+/** Uses the Knuth-Morris-Pratt algorithm: reads each character of `text` once, except where the needle may begin. */
 function searchFrom(text: string, needle: string, from: number): number {
   const head = needle.slice(0, SHORT);
   const shorter = shorterMatches(needle);
@@ -32,7 +32,7 @@ function searchFrom(text: string, needle: string, from: number): number {
   }
 }
 
-/** For each number of characters that have matched: the longest beginning of the needle that they end with, but all of them. */
+/** For each number of matched characters, the longest proper prefix of the needle that they end with. */
 function shorterMatches(needle: string): Uint32Array {
   const shorter = new Uint32Array(needle.length);
   let matched = 0;

@@ -1,19 +1,22 @@
-// Parses Server-Sent Events from chunks of bytes, with a bound on the length of an event.
+// Parses Server-Sent Events from chunks of bytes and limits the length of an event.
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 
 import { StringDecoder } from "node:string_decoder";
 
-/** Of one event, in UTF-16 units. */
+/** Maximum length of one event, in UTF-16 code units. */
 const MAX_EVENT_LENGTH = 8 * 1024 * 1024;
 
 export interface SseParser {
-  /** Calls `onEvent` for each complete event, in order. Throws for an event that is too long, and the errors that `onEvent` throws. */
+  /**
+   * Calls `onEvent` for each complete event, in order. Throws for an event that is too long, and rethrows errors of
+   * `onEvent`.
+   */
   push(chunk: Uint8Array): void;
 }
 
 export interface SseOptions {
   readonly maxLength?: number;
-  /** Called with each line that is neither a field of the standard nor a comment. Without it they are ignored. */
+  /** Called with each line that is neither a standard field nor a comment. By default these lines are ignored. */
   readonly onOther?: (line: string) => void;
 }
 
@@ -70,9 +73,9 @@ export function sseParser(
 const valueIn = (text: string, start: number, end: number) =>
   text.slice(text.charCodeAt(start) === SPACE && start < end ? start + 1 : start, end);
 
-/** Calls `onLine` for each line that is complete. A line ends with `\r\n`, `\n` or `\r`. */
+/** Calls `onLine` for each complete line. A line ends with `\r\n`, `\n` or `\r`. */
 function lineSplitter(onLine: (text: string, start: number, end: number) => void) {
-  /** Pieces of the line that is not complete: put together once, however many there are. */
+  /** Pieces of the incomplete line. They are joined once, no matter how many there are. */
   const pieces: string[] = [];
   let waiting = 0;
   let isFirst = true;
@@ -117,7 +120,10 @@ const LINE_FEED = 0x0a;
 const RETURN = 0x0d;
 const LINE_END = /[\r\n]/g;
 
-/** The index of the next line end, or -1. Few servers send returns, and looking for line feeds alone is faster. */
+/**
+ * Returns the index of the next line end, or -1. Few servers send carriage returns, and searching for line feeds alone
+ * is faster.
+ */
 function nextEnd(text: string, start: number, hasReturns: boolean): number {
   if (!hasReturns) return text.indexOf("\n", start);
   LINE_END.lastIndex = start;

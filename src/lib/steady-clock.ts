@@ -1,6 +1,6 @@
-// A clock that never runs backwards: while another one does, as when it is set, it stands still.
+// A clock that never runs backwards. It pauses while the underlying clock is behind, for example after it was set back.
 
-/** Follows `now`, in milliseconds; ahead of it by all that it was set back since. */
+/** Follows `now`, in milliseconds, plus the total by which `now` was set back. */
 export function steadyClock(now: () => number): () => number {
   let last = now();
   let ahead = 0;

@@ -1,13 +1,13 @@
-// Cutting, quoting and comparing text.
+// Truncates, quotes and compares text.
 
 import { timingSafeEqual } from "node:crypto";
 
-/** The first `length` characters, or one less where that would split a surrogate pair. */
+/** Returns the first `length` characters, or one less to avoid splitting a surrogate pair. */
 export function firstChars(text: string, length: number): string {
   return text.slice(0, splitsPair(text, length) ? length - 1 : length);
 }
 
-/** The last `length` characters, or one less where that would split a surrogate pair. */
+/** Returns the last `length` characters, or one less to avoid splitting a surrogate pair. */
 export function lastChars(text: string, length: number): string {
   const start = Math.max(0, text.length - length);
   return text.slice(splitsPair(text, start) ? start + 1 : start);
@@ -21,11 +21,14 @@ function splitsPair(text: string, at: number): boolean {
 
 export interface HeadTail {
   push(text: string): void;
-  /** The whole text while it fits; then head and tail, with a line between them that says how much is missing. */
+  /**
+   * Returns the whole text if it fits. Otherwise returns head and tail, separated by a line with the number of omitted
+   * characters.
+   */
   read(): { text: string; omitted: number };
 }
 
-/** Keeps the first and the last `each` characters of a text of any length; holds at most four times that. */
+/** Keeps the first and last `each` characters of a text of any length. Stores at most four times that number. */
 export function headTail(each: number): HeadTail {
   let head = "";
   let headIsFull = false;
@@ -59,13 +62,13 @@ export function headTail(each: number): HeadTail {
   };
 }
 
-/** Untrusted `text` inside `<tag>`, escaped so that it cannot close the tag. */
+/** Wraps untrusted `text` in `<tag>`, escaped so that it cannot close the tag. */
 export function xmlTag(tag: string, text: string): string {
   const inside = text.replaceAll(new RegExp(`<(\\s*/\\s*${tag}\\b)`, "gi"), "<\\$1");
   return `<${tag}>\n${inside}\n</${tag}>`;
 }
 
-/** Compares secrets. The time it takes does not reveal where texts of one length differ. */
+/** Compares secrets. The duration does not reveal where texts of equal length differ. */
 export function timingSafeEqualText(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

@@ -1,16 +1,16 @@
-// Long work leaves ticks of the event loop to others. Bodies, readers of stores, writers and long answers cut it: test/long-work.test.ts
-// lists their files. `mapInTicks` is for every list.
+// Splits long work between ticks of the event loop. Request bodies, store readers, writers and long answers use it:
+// test/long-work.test.ts lists their files. `mapInTicks` works on any list.
 
 import { setImmediate as nextTick } from "node:timers/promises";
 
-/** Those who wait for a tick of their own, by tenant; the tenant whose turn is next comes first. */
+/** Callers that wait for their own tick, by tenant. The tenant whose turn is next comes first. */
 const waiting = new Map<string, (() => void)[]>();
-/** Whether a caller has this tick of the event loop. */
+/** True if a caller owns the current tick of the event loop. */
 let isTaken = false;
 
 /**
- * Resolves in a tick of the event loop that no other caller gets: tenants in turn, the callers of one tenant in the order
- * of their calls. For work of several milliseconds, of which many pieces may be asked for at once.
+ * Resolves in a tick of the event loop that no other caller gets. Tenants take turns; calls of one tenant keep their
+ * order. Use it for work of several milliseconds that many callers may request at once.
  */
 export function ownTick(tenant = ""): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -21,7 +21,7 @@ export function ownTick(tenant = ""): Promise<void> {
   return promise;
 }
 
-/** The same, but at once when no other caller has this tick: what comes alone does not wait. */
+/** Like `ownTick`, but resolves at once if no other caller owns the current tick. */
 export async function freeTick(tenant: string): Promise<void> {
   if (isTaken) return ownTick(tenant);
   takeTick();
@@ -44,15 +44,15 @@ function giveTick(): void {
   takeTick();
 }
 
-/** How long work may keep the event loop. */
+/** Maximum milliseconds that work may occupy the event loop. */
 const SLICE_MS = 10;
 
-/** When the work began that shares this tick of the event loop. */
+/** Start of the work that shares the current tick of the event loop. */
 let sharedSince: number | undefined;
 
 /**
- * Whether those who share this tick of the event loop have kept it for long: what follows then awaits `ownTick`. Cheap enough
- * for every step of work that waits for nothing.
+ * True if the work sharing the current tick has taken too long; further work must then await `ownTick`. Cheap enough to
+ * call at every step of synchronous work.
  */
 export function isTickSpent(): boolean {
   if (sharedSince !== undefined) return performance.now() - sharedSince > SLICE_MS;
@@ -62,8 +62,8 @@ export function isTickSpent(): boolean {
 }
 
 /**
- * Resolves at once as long as those who share this tick of the event loop have not kept it for long, else in a tick of
- * its own. For loops over work that takes little time each and waits for nothing, as reads of a file or of memory do.
+ * Resolves at once until the work that shares the current tick has taken too long, then in its own tick. Use it in
+ * loops over short synchronous steps, such as reads from a file or memory.
  */
 export async function sharedTick(tenant: string): Promise<void> {
   if (!isTickSpent()) return;
@@ -72,7 +72,7 @@ export async function sharedTick(tenant: string): Promise<void> {
   isTickSpent();
 }
 
-/** `list.map(work)`, in as many ticks of the event loop as it takes. */
+/** `list.map(work)`, spread over as many ticks of the event loop as needed. */
 export async function mapInTicks<T, R>(
   tenant: string,
   list: readonly T[],
@@ -86,17 +86,17 @@ export async function mapInTicks<T, R>(
   return results;
 }
 
-/** Bytes from which on work with a text gets a tick of its own: a millisecond's work. */
+/** Size in bytes from which work on a text gets its own tick: about a millisecond of work. */
 export const LARGE_BYTES = 32 * 1024;
 
-/** Whether work with the texts gets a tick of its own. */
+/** True if work on the texts gets its own tick. */
 export const areLong = (texts: readonly string[]) =>
   texts.reduce((length, text) => length + text.length, 0) > LARGE_BYTES;
 
 export interface TimeSlices {
-  /** Whether `rest` is due. Cheap enough for every step. */
+  /** True if it is time to call `rest`. Cheap enough to call at every step. */
   isDue(): boolean;
-  /** Yields to the event loop. Throws the reason once the signal has aborted. False when the time is used up. */
+  /** Yields to the event loop. Returns false if the time limit is used up. Throws the signal's reason after an abort. */
   rest(): Promise<boolean>;
 }
 

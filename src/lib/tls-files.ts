@@ -5,7 +5,7 @@ import { readText } from "./read-text.ts";
 
 /** Paths of PEM files. */
 export interface TlsFiles {
-  /** Who must have signed the certificate of the other end. */
+  /** Certificate authority that must have signed the other end's certificate. */
   readonly ca: string;
   readonly cert: string;
   readonly key: string;
@@ -13,7 +13,7 @@ export interface TlsFiles {
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Their texts; or what is wrong, each beginning with the key's name. Never repeats what is in a file. */
+/** Returns the files' contents, or the problems, each beginning with the key's name. Messages never contain a file's content. */
 export async function readTls(files: TlsFiles): Promise<{ value: TlsFiles } | { problems: string[] }> {
   const read = async (key: keyof TlsFiles) => {
     const found = await readText(files[key], MAX_BYTES);

@@ -1,16 +1,16 @@
-// Unicode's compatible form (NFKC) in time linear in the text.
+// Converts text to Unicode's compatibility form (NFKC) in time linear in the text.
 
 /**
- * Marks that follow one another are brought into an order, which takes the square of their number. `U+FF9E` and `U+FF9F` are no
- * marks, and become some.
+ * Normalization sorts consecutive marks, in time quadratic in their number. `U+FF9E` and `U+FF9F` are not marks, but
+ * become marks.
  */
 const MARK = "[\\p{M}\\uff9e\\uff9f]";
-/** Longer rows of marks are in no language (UAX 15, Stream-Safe Text Format). */
+/** Maximum number of consecutive marks. No language has longer sequences (UAX 15, Stream-Safe Text Format). */
 const MAX_MARKS = 30;
 const LONG_ROW = new RegExp(`${MARK}{${MAX_MARKS}}(?=${MARK})`, "gu");
 
 export const hasLongRowOfMarks = (text: string): boolean => text.search(LONG_ROW) !== -1;
 
-/** A long row of marks is parted by U+034F, which cannot be seen and ends a row. */
+/** Splits a long sequence of marks with the invisible character U+034F, which ends a sequence. */
 export const compatibleForm = (text: string): string =>
   text.replaceAll(LONG_ROW, "$&\u034f").normalize("NFKC");

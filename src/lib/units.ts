@@ -1,23 +1,23 @@
-// Durations and sizes as people write them.
+// Parses durations and sizes in the notations that people use.
 
 import { z } from "zod";
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?$/;
-/** The limit of Node's timers, nearly 25 days. A longer one would fire at once. */
+/** Maximum of Node's timers, nearly 25 days. A longer timer would fire at once. */
 const MAX_MS = 2 ** 31 - 1;
 
-/** The longest time for which something is kept: a hundred years. Past it there is `forever`. */
+/** Maximum duration for which data can be kept: a hundred years. Use `forever` for longer. */
 const MAX_KEPT_MS = 36_500 * 86_400_000;
 
-/** Milliseconds, or undefined for any other text. */
+/** Returns milliseconds, or undefined for any other text. */
 export function parseDuration(written: string | number, most = MAX_MS): number | undefined {
   const [, amount, unit = "s"] = WRITTEN.exec(String(written)) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? Number.NaN));
   return ms <= most ? ms : undefined;
 }
 
-/** A configured duration, in milliseconds. */
+/** A configured duration. Parses to milliseconds. */
 export const Duration = z
   .union([z.string(), z.number()])
   .meta({ title: "duration" })
@@ -31,7 +31,7 @@ export const Duration = z
     return z.NEVER;
   });
 
-/** How long something is kept, in milliseconds; `forever` is infinite. No timer may wait for it. */
+/** Duration for which data is kept. Parses to milliseconds; `forever` is infinite. Never wait for it with a timer. */
 export const Lifetime = z
   .union([z.string(), z.number()])
   .meta({ title: "duration or `forever`" })
@@ -46,8 +46,8 @@ export const Lifetime = z
   });
 
 /**
- * A configured duration of at most `most` seconds, in seconds: a number of them, or a text such as 10m. What it yields may be read
- * again, as options of hooks are.
+ * A configured duration of at most `most` seconds: a number of seconds, or a text such as 10m. Parses to seconds. The
+ * result can be parsed again, as happens with options of hooks.
  */
 export const Seconds = (most: number, accepts: (seconds: number) => boolean = (seconds) => seconds > 0) =>
   z
@@ -72,14 +72,14 @@ const SIZE_UNITS: Readonly<Record<string, number>> = {
 };
 const WRITTEN_SIZE = /^(\d+(?:\.\d+)?)\s*(b|k|m|g|t)?(?:i?b)?$/i;
 
-/** Whole bytes for "512m", "1g" or a number; undefined for any other text. */
+/** Returns whole bytes for "512m", "1g" or a number. Undefined for any other text. */
 export function parseSize(written: string | number): number | undefined {
   const [, amount, unit = "b"] = WRITTEN_SIZE.exec(String(written)) ?? [];
   const bytes = Math.round(Number(amount) * (SIZE_UNITS[unit.toLowerCase()] ?? Number.NaN));
   return Number.isSafeInteger(bytes) ? bytes : undefined;
 }
 
-/** A configured size, in bytes. */
+/** A configured size. Parses to bytes. */
 export const Size = z
   .union([z.string(), z.number()])
   .meta({ title: "size" })

@@ -1,9 +1,9 @@
-// Watches files by polling. File system events miss files that are renamed over or reached through a changed link, as in
-// Kubernetes config maps, and some systems have none.
+// Watches files by polling. File system events miss files that are replaced by a rename or reached through a changed
+// link, as in Kubernetes config maps. Some systems have no such events.
 
 import { stat } from "node:fs/promises";
 
-/** In ms: the polling interval, and how long files must stay unchanged before `onChange` is called. */
+/** In milliseconds: the polling interval, and how long files must stay unchanged before `onChange` is called. */
 export interface Pace {
   readonly everyMs: number;
   readonly settledMs: number;
@@ -14,9 +14,9 @@ export interface FileWatch {
 }
 
 /**
- * Calls `onChange` once for changes that come together, and never twice at a time; it must not throw. `files` is called
- * for each poll. Creating and deleting a file are changes. Changes before the first poll, which starts at once, are not
- * reported.
+ * Calls `onChange` once for changes that happen together, and never concurrently. `onChange` must not throw. Each poll
+ * calls `files`. Creating and deleting a file count as changes. The first poll starts at once; changes before it are
+ * not reported.
  */
 export function watchFiles(
   files: () => readonly string[],
@@ -36,7 +36,7 @@ export function watchFiles(
     await settled(now);
   }
 
-  /** Waits until files are no longer being written, then reports the change. */
+  /** Waits until the files are no longer being written, then reports the change. */
   async function settled(first: ReadonlyMap<string, string>): Promise<void> {
     let now = first;
     for (let before: typeof now | undefined; !before || isOther(before, now); ) {
@@ -46,7 +46,7 @@ export function watchFiles(
       now = await statesOf(files());
     }
     if (isClosed) return;
-    // Compare with `now`, so that changes during `onChange` count; files that are new start with their current state.
+    // Compares with `now`, so that changes during `onChange` count. New files start with their current state.
     await onChange();
     again(new Map([...(await statesOf(files())), ...now]), pace.everyMs);
   }
@@ -60,7 +60,7 @@ export function watchFiles(
   };
 }
 
-/** Whether a known file has changed. A file that is watched for the first time has not. */
+/** True if a known file has changed. A file that is watched for the first time has not changed. */
 function isOther(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): boolean {
   return [...now].some(([file, state]) => before.has(file) && before.get(file) !== state);
 }

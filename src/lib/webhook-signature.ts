@@ -1,15 +1,15 @@
-// The headers of a signed request, as Standard Webhooks defines them (standardwebhooks.com).
+// Builds the headers of a signed request, as defined by Standard Webhooks (standardwebhooks.com).
 
 /** A secret in its text form: `whsec_` and the base64 of its bytes. */
 export const WEBHOOK_SECRET = /^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/;
 
 export interface WebhookMessage {
-  /** The same in every attempt to deliver the message. */
+  /** Stays the same in every attempt to deliver the message. */
   readonly id: string;
   readonly body: string;
 }
 
-/** With a signature of each secret: a receiver that knows one of them takes the message. */
+/** Signs with every secret, so that a receiver that knows one of them accepts the message. */
 export async function webhookHeaders(
   secrets: readonly string[],
   { id, body }: WebhookMessage,
@@ -17,7 +17,7 @@ export async function webhookHeaders(
   const { Webhook } = await import("standardwebhooks");
   const now = new Date();
   const signatures = secrets.map((secret) => {
-    // The library rejects base64 without its padding, which `WEBHOOK_SECRET` allows.
+    // The library rejects base64 without padding, which `WEBHOOK_SECRET` allows.
     const key = Buffer.from(secret.replace(/^whsec_/, ""), "base64");
     return new Webhook(key, { format: "raw" }).sign(id, now, body);
   });

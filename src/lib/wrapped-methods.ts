@@ -1,8 +1,8 @@
-// A port whose methods do something more: measure, or look at what they throw.
+// Wraps the methods of a port, for example to measure them or to observe their errors.
 
 export type Method = (...args: unknown[]) => unknown;
 
-/** `around` is called once for each method that is used, with its name. */
+/** Calls `around` once for each method that is used, with the method's name. */
 export function wrappedMethods<P extends object>(
   port: P,
   around: (name: string, method: Method) => Method,

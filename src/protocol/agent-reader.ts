@@ -1,21 +1,20 @@
-// What one agent does, derived from its events: its model calls with their attempts, the parts of what it writes, and its
-// tool calls.
+// Derives from an agent's events its model calls with their attempts, the parts of its answers, and its tool calls.
 
 import type { EventData, StreamEvent } from "./event.ts";
 import type { AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage } from "./message.ts";
 
 /** A model call, which writes one message. */
 export interface Step {
-  /** The id of its message. */
+  /** Id of the message. */
   readonly id: string;
   readonly model: string;
-  /** The call before it failed or was discarded: what it said does not count. */
+  /** True if the previous attempt failed or was discarded. The text of that attempt no longer counts. */
   readonly retries: boolean;
 }
 
 export interface StepEnd {
   readonly id: string;
-  /** The call failed, or its message was discarded: `error` says why the call failed. */
+  /** True if the call failed or its message was discarded. `error` contains the reason for a failed call. */
   readonly failed: boolean;
   readonly error: EventData<"on_chat_model_end">["error"];
   readonly stop_reason: string | undefined;
@@ -25,22 +24,22 @@ export interface StepEnd {
 export type PartKind = "text" | "thought";
 export type CallDelta = Extract<EventData<"on_chat_model_stream">, { tool_call: unknown }>["tool_call"];
 
-/** What a handler sends. A reader that changes something of its own instead sends nothing. */
+/** The return value of a handler. A handler that only changes its reader's own state returns nothing. */
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler may be a function without a result.
 export type Sent<F> = readonly F[] | void;
 
-/** Handlers are called in the order in which things happen; what they return is sent. One that is missing sends nothing. */
+/** Handlers are called in the order of the events, and their return values are sent. A missing handler sends nothing. */
 export interface AgentHandlers<F> {
   step(step: Step): Sent<F>;
-  /** A part of text or of thoughts begins: the one before it, and a call's arguments, have ended. */
+  /** A part of text or reasoning begins. The previous part and a call's arguments have ended. */
   open(kind: PartKind): Sent<F>;
   delta(kind: PartKind, text: string): Sent<F>;
   close(kind: PartKind): Sent<F>;
   callDelta(delta: CallDelta): Sent<F>;
   stepEnd(end: StepEnd): Sent<F>;
-  /** `isStreamed`: its step has written something of it, and did not fail. */
+  /** `isStreamed`: true if the step streamed part of the message and did not fail. */
   assistant(message: AssistantMessage, isStreamed: boolean): Sent<F>;
-  /** `isSteering`: it came while the agent was at work. */
+  /** `isSteering`: true if the message arrived while the agent was working. */
   user(message: UserMessage, isSteering: boolean): Sent<F>;
   system(message: SystemMessage, isSteering: boolean): Sent<F>;
   /** The result of a call. */
@@ -52,9 +51,9 @@ export interface AgentHandlers<F> {
 }
 
 export interface AgentReader<F> {
-  /** To be called with each event of the agent, in order. Events of runs and of other agents give nothing. */
+  /** Call it with each event of the agent, in order. Ignores events of runs and of other agents. */
   see(event: StreamEvent): readonly F[];
-  /** Closes the part that is open. */
+  /** Closes the open part. */
   close(): readonly F[];
 }
 
@@ -63,7 +62,7 @@ const NOTHING: readonly never[] = [];
 export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   let hasSpoken = false;
   let isFailed = false;
-  /** The message of the last step, unless that failed. */
+  /** Message of the last step, unless that step failed. */
   let written: { readonly id: string; hasParts: boolean } | undefined;
   let open: PartKind | undefined;
 
@@ -148,12 +147,12 @@ export function readAgent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
 }
 
 /**
- * As `readAgent`, for the agent of a path. Another process that takes over a run follows its subagents again from their first
- * event: a message that is there already is not read again.
+ * Like `readAgent`, for the agent at a path. A process that takes over a run follows its subagents again from their
+ * first event. Known messages are then skipped.
  */
 export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   const reader = readAgent(on);
-  /** Ids of messages. */
+  /** Ids of known messages. */
   const known = new Set<string>();
   let isStepKnown = false;
 
@@ -179,7 +178,7 @@ export function readSubagent<F>(on: Partial<AgentHandlers<F>>): AgentReader<F> {
   return { see: (event) => (isKnown(event) ? NOTHING : reader.see(event)), close: reader.close };
 }
 
-/** The frames of several handlers as one list; one that exists already, where the others are empty. */
+/** Joins the frames of several handlers. Returns an existing list if all others are empty. */
 export function joined<F>(...lists: readonly (Sent<F> | undefined)[]): readonly F[] {
   let all: readonly F[] = NOTHING;
   for (const list of lists) if (list && list.length > 0) all = all.length === 0 ? list : [...all, ...list];

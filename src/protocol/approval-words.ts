@@ -1,4 +1,4 @@
-// The words that answer an approval: the same wherever a person or a front end writes one.
+// The words that answer an approval. They are the same wherever a person or a front end writes one.
 
 const APPROVING: ReadonlySet<string> = new Set([
   "approve",
@@ -14,8 +14,8 @@ const APPROVING: ReadonlySet<string> = new Set([
 const DENYING: ReadonlySet<string> = new Set(["deny", "denied", "reject", "rejected", "no", "n", "false"]);
 
 /**
- * What a word or a boolean decides; undefined for everything else. Case, space around the word, and one full stop or
- * exclamation mark after it do not matter.
+ * Returns the decision that a word or a boolean expresses. Undefined for everything else. Ignores case, surrounding
+ * space, and one final full stop or exclamation mark.
  */
 export function decisionIn(said: unknown): "approve" | "deny" | undefined {
   if (typeof said !== "string" && typeof said !== "boolean") return undefined;

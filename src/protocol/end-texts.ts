@@ -1,5 +1,5 @@
-// What people read about the end of a run: one sentence, the same in its last event, on every wire, on the page, in the
-// terminal and in the log.
+// One sentence for people about how a run ended. The last event, every wire, the page, the terminal and the log all use
+// it.
 
 import type { LimitDetails } from "./limit-details.ts";
 
@@ -7,13 +7,13 @@ export interface EndFacts {
   readonly status: string;
   readonly stop_reason?: string | undefined;
   readonly details?: Pick<LimitDetails, "message"> | undefined;
-  /** The model was asked last and said nothing. */
+  /** True if the model's last answer was empty. */
   readonly isEmpty?: boolean | undefined;
 }
 
 const TO_CONTINUE = "Send a message to continue.";
 
-/** Undefined for an ordinary end, which needs no words, and for a run that has not ended. */
+/** Returns undefined for a normal end, which needs no explanation, and for a run that has not ended. */
 export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts): string | undefined {
   switch (status) {
     case "error":
@@ -27,7 +27,7 @@ export function endText({ status, stop_reason = "", details, isEmpty }: EndFacts
   }
 }
 
-/** For those who show a turn that waits: the run has ended, the turn has not. */
+/** For views of a waiting turn: the run has ended, the turn has not. */
 export const WAITING_TEXT = "The run waits for a result that is delivered later.";
 
 const STOPPED: ReadonlyMap<string, string> = new Map([
@@ -40,7 +40,10 @@ const ANSWERED: ReadonlyMap<string, string> = new Map([
   ["max_tokens", "The answer was cut off at the model's limit of tokens."],
 ]);
 
-/** Why a run ended at a limit. `reason`: its stop reason. Words that come with a limit count where its number does not tell. */
+/**
+ * Explains why a run ended at a limit. `reason` is its stop reason. A message of the limit itself takes precedence if
+ * there is no number to show.
+ */
 export function limitText(reason: string, details: Partial<LimitDetails> = {}): string {
   const { limit = reason, most, message } = details;
   const amount = most === undefined ? undefined : AMOUNTS.get(reason)?.(most);
@@ -49,7 +52,7 @@ export function limitText(reason: string, details: Partial<LimitDetails> = {}): 
   return `The run stopped ${where} (\`${limit}\`). ${TO_CONTINUE}`;
 }
 
-/** The words that come with a limit that has no number. `cause`: a clause without a full stop. */
+/** Returns the message for a limit that has no number. `cause`: a clause without a full stop. */
 export const causeText = (cause: string) => `The run stopped because ${cause}. ${TO_CONTINUE}`;
 
 const AMOUNTS: ReadonlyMap<string, (most: number) => string> = new Map([

@@ -1,4 +1,4 @@
-// How a run ended, for readers of its last event; and that event, for writers.
+// Describes how a run ended, for readers of its last event, and creates that event for writers.
 
 import { type EndFacts, endText } from "./end-texts.ts";
 import type { EventData, StreamEvent } from "./event.ts";
@@ -8,25 +8,25 @@ import { openQuestions } from "./open-questions.ts";
 
 export interface End {
   /**
-   * `asks`: `questions` wait for answers. `waits`: the turn continues when the result of a deferred call arrives. `limit` and
-   * `failed`: it could not finish. `finished`: everything else, also a run that was stopped after a step.
+   * `asks`: `questions` wait for answers. `waits`: the turn continues when the result of a deferred call arrives.
+   * `limit` and `failed`: the run could not finish. `finished`: every other end, including a stop after a step.
    */
   readonly as: "finished" | "asks" | "waits" | "cancelled" | "limit" | "failed";
   readonly status: EventData<"done">["status"];
-  /** The stop reason, or the code of the error. */
+  /** Stop reason, or error code. */
   readonly reason: string;
-  /** A sentence about the end, for people; empty for an ordinary one. */
+  /** A sentence for people about the end. Empty for a normal end. */
   readonly message: string;
   readonly usage: Usage | undefined;
-  /** What the agent answered, as its `output_schema` has it. */
+  /** The agent's answer in the form of its `output_schema`. */
   readonly output: EventData<"done">["output"];
-  /** The questions that are open, in the order in which they were asked. */
+  /** Open questions, in the order in which they were asked. */
   readonly questions: readonly Interrupt[];
 }
 
 type LastEvent = Extract<StreamEvent, { event: "done" | "error" }>;
 
-/** The last event of a run that has not failed, with a sentence where people need one. */
+/** Creates the last event of a run that did not fail, with a sentence if people need one. */
 export function doneEvent(
   data: Omit<EventData<"done">, "message">,
   { isEmpty }: { readonly isEmpty?: boolean | undefined } = {},
@@ -35,7 +35,7 @@ export function doneEvent(
   return { event: "done", data: message === undefined ? data : { ...data, message } };
 }
 
-/** `questions`: those that are open when the event comes. */
+/** `questions`: the questions that are open at the time of the event. */
 export function endOf(event: LastEvent, questions: readonly Interrupt[]): End {
   if (event.event === "error") {
     const { code, message, usage } = event.data;
@@ -53,7 +53,7 @@ export function endOf(event: LastEvent, questions: readonly Interrupt[]): End {
   };
 }
 
-/** `isAsking`: whether a question of the run is open. */
+/** `isAsking`: true if a question of the run is open. */
 export function kindOfEnd(
   { status, stop_reason }: { readonly status: End["status"]; readonly stop_reason?: string | undefined },
   isAsking: boolean,
@@ -69,17 +69,14 @@ interface Settled extends EndFacts {
   readonly error?: { readonly code: string; readonly message: string } | undefined;
 }
 
-/** Why a run whose record this is failed or reached a limit; undefined for other ends. */
+/** Returns why a run failed or reached a limit, from its record. Undefined for other ends. */
 export function failureOf(run: Settled): { readonly code: string; readonly message: string } | undefined {
   if (run.error) return { code: run.error.code, message: run.error.message };
   if (run.status !== "error") return undefined;
   return { code: run.stop_reason ?? "error", message: endText(run) ?? "" };
 }
 
-/**
- * Returns a function that is to be called with each event of a turn, in order; it returns how a run of the turn has ended, with
- * that run's last event.
- */
+/** Returns a function to call with each event of a turn, in order. At the last event of a run it returns how the run ended. */
 export function trackEnd(): (event: StreamEvent) => End | undefined {
   const open = openQuestions();
   return (event) => {

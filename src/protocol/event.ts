@@ -1,9 +1,9 @@
 // Stream events: the same inside the server and on the wire.
 //
-// Readers skip unknown events, kinds of deltas and fields: a newer release may be writing to the same store.
+// Readers must skip unknown events, delta kinds and fields: a newer release may write to the same store.
 //
-// A delta carries only `path` and `data`; the event that opens its span has the rest. Every other event gets its ids and its
-// time when it is stored.
+// A delta contains only `path` and `data`; the event that opens its span contains the rest. Every other event gets its
+// ids and its time when it is stored.
 
 import { z } from "zod";
 import { Answer, Interrupt } from "./interrupt.ts";
@@ -33,7 +33,7 @@ export const ErrorShape = z
   })
   .meta({ id: "Error" });
 
-/** How a run ended. `error` comes with a limit as its `stop_reason`; every other failure is an `error` event. */
+/** How a run ended. `error` means a limit, named in `stop_reason`. Every other failure is an `error` event. */
 export const DoneStatus = z.enum(["success", "interrupted", "cancelled", "error"]);
 
 const RunStart = event(
@@ -196,7 +196,7 @@ export type StreamEvent = z.infer<typeof StreamEvent>;
 export type EventName = StreamEvent["event"];
 export type EventData<N extends EventName> = Extract<StreamEvent, { event: N }>["data"];
 
-/** The last event of a run is one of these, and only the last. */
+/** True for events that end a run. The last event of a run is always one of these. */
 export function isTerminal(event: EventName): boolean {
   return event === "done" || event === "error";
 }
@@ -211,7 +211,7 @@ const PROGRESS: ReadonlySet<EventName> = new Set([
   "warning",
 ]);
 
-/** Events that only show progress: the run does not wait until they are stored. */
+/** True for events that only show progress. The run does not wait until they are stored. */
 export function isProgress(event: EventName): boolean {
   return PROGRESS.has(event);
 }

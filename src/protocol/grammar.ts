@@ -1,10 +1,10 @@
-// The grammar of a run's events, as a checker. The loop guarantees: every start has exactly one end before the run
-// ends, in every case; exactly one `done` or `error`, last. It reads the events by itself, because it also judges what the
-// reader of spans relies on.
+// Checks the grammar of a run's events. The loop guarantees exactly one end for every start before the run ends, and
+// exactly one `done` or `error`, which comes last. The checker parses events by itself, because it also judges what the
+// span reader relies on.
 
 import { isTerminal, type StreamEvent } from "./event.ts";
 
-/** The faults in the events of one complete run; empty when they are well formed. */
+/** Returns the faults in the events of one complete run. Empty if they are well formed. */
 export function checkGrammar(events: readonly StreamEvent[]): string[] {
   const faults: string[] = [];
   const open: Open = { models: new Map(), tools: new Map(), subagents: new Map() };
@@ -27,7 +27,7 @@ export function checkGrammar(events: readonly StreamEvent[]): string[] {
   return faults;
 }
 
-/** Open brackets, by path and, where several may be open, by id. */
+/** Open brackets by path, and by id where several may be open. */
 interface Open {
   readonly models: Map<string, string>;
   readonly tools: Map<string, string>;
@@ -80,7 +80,7 @@ function ended(open: Map<string, string>, path: readonly string[], id: string): 
   return open.delete(placeOf(...path, id)) ? undefined : `${id} is not open`;
 }
 
-/** A fault when a subagent that ends has left brackets open. */
+/** Returns a fault if a subagent ends with open brackets. */
 function within({ models, tools, subagents }: Open, path: readonly string[]): string | undefined {
   const place = placeOf(...path);
   const below = `${place.slice(0, -1)},`;

@@ -1,4 +1,4 @@
-// An interrupt: a call that waits for an answer from outside, a person's or a front end's; and the answer.
+// An interrupt: a call that waits for an answer from a person or a front end. Also defines the answer.
 
 import { z } from "zod";
 
@@ -77,10 +77,10 @@ export type Interrupt = z.infer<typeof Interrupt>;
 
 /** How unanswered interrupts are decided. */
 export interface InterruptPolicy {
-  /** How long one stays open, in ms. Absent: until it is answered. */
+  /** Milliseconds that an interrupt stays open. If absent, it stays open until it is answered. */
   readonly expiresAfterMs?: number | undefined;
-  /** The decision on an expired approval; other interrupts are denied. */
+  /** Decision on an expired approval. Other expired interrupts are denied. */
   readonly onExpiry: "approve" | "deny";
-  /** No one is available: questions and approvals are denied at once. Calls of client tools still wait. */
+  /** True if no person is available: questions and approvals are denied at once. Calls of client tools still wait. */
   readonly unattended: boolean;
 }

@@ -1,4 +1,4 @@
-// The limit at which a run ended, as `done` and the run show it.
+// The limit that ended a run, as shown in `done` and in the run.
 
 import { z } from "zod";
 

@@ -1,4 +1,4 @@
-// Messages, stored and sent in exactly this shape. Imports nothing of Node: front ends get these types.
+// Messages, stored and sent in exactly this form. Imports nothing of Node, because front ends use these types.
 
 import { z } from "zod";
 
@@ -33,13 +33,16 @@ export const ToolCall = z
   .meta({ id: "ToolCall" });
 export type ToolCall = z.infer<typeof ToolCall>;
 
-/** One block of a model's thinking. `metadata` is the provider's (a signature), returned to it unread. */
+/**
+ * One block of a model's reasoning. `metadata` belongs to the provider (for example a signature) and is returned to it
+ * unchanged.
+ */
 export const Reasoning = z
   .object({ text: z.string(), metadata: z.record(z.string(), z.unknown()).optional() })
   .meta({ id: "Reasoning" });
 export type Reasoning = z.infer<typeof Reasoning>;
 
-/** What model calls used. `input_tokens` includes cached tokens for every provider. */
+/** Usage of model calls. `input_tokens` includes cached tokens for every provider. */
 export const Usage = z
   .object({
     input_tokens: z.int(),

@@ -1,4 +1,4 @@
-// The questions of a run that wait for an answer, as its events tell.
+// Tracks the questions of a run that wait for an answer, from its events.
 
 import type { Interrupt } from "./interrupt.ts";
 import type { Message } from "./message.ts";
@@ -6,11 +6,11 @@ import type { Message } from "./message.ts";
 export interface OpenQuestions {
   ask(question: Interrupt): void;
   answer(id: string): void;
-  /** A call that has its result waits for no answer. */
+  /** Removes the question of a call that has a result. */
   settle(message: Message): void;
-  /** Another run of the turn begins: what is open then is asked again. */
+  /** Call it when another run of the turn begins. That run asks its open questions again. */
   clear(): void;
-  /** In the order in which they were asked. */
+  /** Returns the open questions in the order in which they were asked. */
   list(): Interrupt[];
 }
 

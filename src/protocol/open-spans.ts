@@ -1,23 +1,24 @@
-// The spans of a run that are open, and the events that close them, for the run's own process and for a process that takes it over.
+// Finds a run's open spans and the events that close them. Used by the run's own process and by a process that takes it
+// over.
 
 import type { z } from "zod";
 import type { ErrorShape, StreamEvent } from "./event.ts";
 import { type AnySpan, readSpans } from "./span-reader.ts";
 
-/** A span within a run, which closes before the run ends. */
+/** A span within a run. It closes before the run ends. */
 export type InnerSpan = Exclude<AnySpan, { readonly kind: "run" }>;
 
 export const innerSpans = (spans: readonly AnySpan[]): InnerSpan[] =>
   spans.filter((span) => span.kind !== "run");
 
-/** The spans within a run whose end has not come; a span comes after the one that it lies in. */
+/** Returns the spans within a run that have not ended. A parent comes before its children. */
 export function stillOpen(events: Iterable<StreamEvent>): InnerSpan[] {
   const reader = readSpans({});
   for (const event of events) reader.see(event);
   return innerSpans(reader.open());
 }
 
-/** The end event of a span that failed with `error`. */
+/** Returns the end event of a span that failed with `error`. */
 export function failedEnd({ kind, start }: InnerSpan, error: z.infer<typeof ErrorShape>): StreamEvent {
   switch (kind) {
     case "model":
@@ -35,7 +36,7 @@ export function failedEnd({ kind, start }: InnerSpan, error: z.infer<typeof Erro
   }
 }
 
-/** The end event of a span that is resumed later: a message starts over, a call runs again, a subagent is followed again. */
+/** Returns the end event of a span that resumes later: a message starts over, a call runs again, a subagent is followed again. */
 export function interruptedEnd({ kind, start }: InnerSpan): StreamEvent {
   switch (kind) {
     case "model": {

@@ -1,6 +1,6 @@
-// How the patch of an `on_state` event changes a value: the same rule for the loop, the stores and every reader.
+// Applies the patch of an `on_state` event to a value. The loop, the stores and every reader use the same rule.
 
-/** `value` after `patch`: keys of the patch are set, and those whose value is null are removed. */
+/** Returns `value` after `patch`: sets the keys of the patch and removes keys whose value is null. */
 export function merge(value: unknown, patch: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const merged: Record<string, unknown> = { ...(value as Record<string, unknown> | undefined), ...patch };
   for (const key of Object.keys(patch)) if (patch[key] === null) delete merged[key];

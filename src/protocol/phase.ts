@@ -1,29 +1,29 @@
-// A run's phase, derived from its events alone, so that front ends can derive it from the stream.
+// Derives a run's phase from its events alone, so that front ends can do the same with the stream.
 
 import type { StreamEvent } from "./event.ts";
 import type { Interrupt } from "./interrupt.ts";
 import { readSpans, type SpanHandlers } from "./span-reader.ts";
 
 export type PhaseName =
-  /** It has not begun, or has ended. */
+  /** The run has not begun, or has ended. */
   | "idle"
-  /** Between two steps: it prepares, or waits before a retry. */
+  /** Between two steps: the run prepares a step, or waits before a retry. */
   | "processing"
   | "calling_model"
   | "executing_tool"
   | "waiting_for_subagent"
-  /** For an approval · for a user's answer · for a client tool's result. */
+  /** Waiting for an approval · for a user's answer · for a client tool's result. */
   | "waiting_for_permission"
   | "waiting_for_answer"
   | "waiting_for_tool";
 
 export interface Phase {
   readonly name: PhaseName;
-  /** The tools that run or wait, or the subagents; sorted, each once. */
+  /** The running or waiting tools, or the subagents. Sorted, without duplicates. */
   readonly of?: string[];
 }
 
-/** After these events of one run: all of them, or the last ones. */
+/** Returns the phase after these events of one run: all of its events, or the most recent ones. */
 export function phaseOf(events: Iterable<StreamEvent>): Phase {
   const track = trackPhase();
   let phase: Phase = { name: "idle" };
@@ -32,8 +32,8 @@ export function phaseOf(events: Iterable<StreamEvent>): Phase {
 }
 
 /**
- * To be called with each event of a run as it comes; returns the phase after it. Events with a `path` show only that
- * their subagent is at work.
+ * Returns a function to call with each event of a run. It returns the phase after the event. An event with a `path`
+ * shows only that its subagent is working.
  */
 export function trackPhase(): (event: StreamEvent) => Phase {
   const open: Open = {
@@ -51,13 +51,13 @@ export function trackPhase(): (event: StreamEvent) => Phase {
       spans.see(event);
       see(event, open);
     }
-    // Its start may be older than the first event read.
+    // The subagent's start may be older than the first event read.
     else if (!open.subagents.has(speaker)) open.subagents.set(speaker, { name: speaker });
     return phaseIn(open);
   };
 }
 
-/** The steps that have begun and not ended, by id. */
+/** The steps that have begun but not ended, by id. */
 interface Open {
   isAtWork: boolean;
   isSpeaking: boolean;
@@ -66,7 +66,7 @@ interface Open {
   readonly asked: Map<string, Pick<Interrupt, "kind" | "call_id" | "name">>;
 }
 
-/** A span opens again with its progress: its start may be older than the first event read. */
+/** A progress event reopens its span, because the start may be older than the first event read. */
 function handlersOf(open: Open): SpanHandlers<unknown> {
   const { tools, subagents } = open;
   const speak = () => {
@@ -118,7 +118,7 @@ const WAITS = {
   tool: "waiting_for_tool",
 } as const;
 
-/** The run's own work comes before work that it waits for. */
+/** The run's own work takes precedence over work that it waits for. */
 function phaseIn({ isAtWork, isSpeaking, tools, subagents, asked }: Open): Phase {
   if (isSpeaking) return { name: "calling_model" };
   const delegations = new Set([...subagents.values()].map(({ call_id }) => call_id));

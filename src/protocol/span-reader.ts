@@ -1,11 +1,11 @@
-// The spans of a run, derived from its events once: the run itself, its model calls, its tool calls and its subagents. A reader
-// may begin in the middle of a run. It keeps the open spans and each agent's last model call, nothing else.
+// Derives the spans of a run from its events: the run itself, its model calls, its tool calls and its subagents. A
+// reader may begin in the middle of a run. It stores only the open spans and each agent's last model call.
 
 import type { EventName, StreamEvent } from "./event.ts";
 
 type EventOf<N extends EventName> = Extract<StreamEvent, { event: N }>;
 
-/** The events that open a span of each kind, that show it at work, and that close it. */
+/** The events that open a span of each kind, show its progress, and close it. */
 interface Marks {
   readonly run: {
     readonly start: EventOf<"run_start">;
@@ -33,7 +33,7 @@ export type SpanKind = keyof Marks;
 export type SpanStart<K extends SpanKind = SpanKind> = Marks[K]["start"];
 export type SpanEnd<K extends SpanKind = SpanKind> = Marks[K]["end"];
 
-/** The event that opens a span of each kind, for readers of log entries that are not parsed. */
+/** The event that opens a span of each kind, for readers of unparsed log entries. */
 export const SPAN_STARTS = {
   run: "run_start",
   model: "on_chat_model_start",
@@ -41,7 +41,7 @@ export const SPAN_STARTS = {
   subagent: "on_subagent_start",
 } as const satisfies Record<SpanKind, EventName>;
 
-/** The events in which a span within a run opens or closes. */
+/** The events that open or close a span within a run. */
 export const SPAN_EVENTS = [
   SPAN_STARTS.model,
   "on_chat_model_end",
@@ -52,21 +52,21 @@ export const SPAN_EVENTS = [
   "on_subagent_end",
 ] as const satisfies readonly EventName[];
 
-/** `T`: what the handlers keep with a span. */
+/** `T`: the type of the value that handlers attach to a span. */
 export interface Span<K extends SpanKind = SpanKind, T = unknown> {
   readonly kind: K;
-  /** The id of the message, the tool call or the subagent; empty for the run. */
+  /** Id of the message, the tool call or the subagent. Empty for the run. */
   readonly id: string;
-  /** From 1, in the order in which spans opened. */
+  /** Starts at 1, in the order in which spans opened. */
   readonly number: number;
-  /** The path of the agent whose span it is. */
+  /** Path of the agent that the span belongs to. */
   readonly path: readonly string[];
   readonly start: SpanStart<K>;
-  /** The tool call of a subagent; for other spans the subagent or the run. Undefined if the reader began later. */
+  /** The tool call for a subagent; the subagent or the run for other spans. Undefined if the reader began later. */
   readonly parent: AnySpan<T> | undefined;
-  /** The attempt of the same model call before this one, which failed or was discarded. */
+  /** The previous attempt of the same model call, which failed or was discarded. */
   readonly repeats: Span<"model", T> | undefined;
-  /** The result of `opened`; undefined until then. */
+  /** The return value of `opened`. Undefined until then. */
   readonly own: T | undefined;
 }
 
@@ -80,15 +80,15 @@ interface KindHandlers<K extends SpanKind, T> {
 }
 
 interface ModelHandlers<T> extends KindHandlers<"model", T> {
-  /** Closes the span instead of `closed`: the process that was writing the message died. */
+  /** Called instead of `closed` if the process that was writing the message died. */
   discarded?(discard: EventOf<"message_discard">, span: Span<"model", T> | undefined): void;
   /** Another attempt of the call follows. `end`: undefined if the attempt's end comes later. */
   retried?(attempt: Span<"model", T>, end: SpanEnd<"model"> | undefined): void;
-  /** No other attempt of the call follows: the agent's next event, or its own end, shows it. */
+  /** No other attempt of the call follows. The agent's next event or its end shows this. */
   settled?(attempt: Span<"model", T>, end: SpanEnd<"model">): void;
 }
 
-/** Called in the order in which things happen. */
+/** Handlers are called in the order of the events. */
 export interface SpanHandlers<T> {
   readonly run?: KindHandlers<"run", T>;
   readonly model?: ModelHandlers<T>;
@@ -97,18 +97,18 @@ export interface SpanHandlers<T> {
 }
 
 export interface SpanReader<T> {
-  /** To be called with each event, in order. Events that the handlers do not need may be left out. */
+  /** Call it with each event, in order. You can omit events that the handlers do not need. */
   see(event: StreamEvent): void;
-  /** The open spans in the order in which they opened: a span comes after the one that it lies in. */
+  /** Returns the open spans in the order in which they opened, so that a parent comes before its children. */
   open(): readonly AnySpan<T>[];
 }
 
 /** The open spans of one agent. */
 interface Agent<T> {
-  /** The run's or the subagent's. */
+  /** The span of the run or the subagent. */
   span: Span<"run", T> | Span<"subagent", T> | undefined;
   readonly open: { readonly [K in SpanKind]: Map<string, Span<K, T>> };
-  /** Its last model call, until that is settled. */
+  /** The agent's last model call, until it is settled. */
   call: ModelCall<T> | undefined;
 }
 
@@ -125,7 +125,7 @@ const AT_ROOT: readonly string[] = [];
 
 export function readSpans<T = unknown>(on: SpanHandlers<T>): SpanReader<T> {
   const root = newAgent<T>();
-  /** The subagents at work, by path. */
+  /** Working subagents by path. */
   const subagents = new Map<string, Agent<T>>();
   let count = 0;
 

@@ -1,5 +1,5 @@
-// What happened in a turn, derived from its events once: what its agent did, what it asked and was answered, how the shared
-// state changed, and how each run ended. A wire is a table of handlers over these parts.
+// Derives what happened in a turn from its events: the agent's work, its questions and their answers, changes of the
+// shared state, and how each run ended. A wire is a table of handlers over these parts.
 
 import { type AgentHandlers, joined, readAgent, type Sent } from "./agent-reader.ts";
 import { type End, endOf } from "./end.ts";
@@ -8,27 +8,27 @@ import type { Interrupt } from "./interrupt.ts";
 import { openQuestions } from "./open-questions.ts";
 import { merge } from "./patch.ts";
 
-/** How `files` has changed: by a patch of some paths, or as a whole. */
+/** How `files` changed: a patch of some paths, or all of it. */
 export interface FilesChange {
   readonly before: unknown;
   readonly patch: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** `R`: the record of a run, which comes with its events. */
+/** `R`: the record of a run, which accompanies its events. */
 export interface TurnHandlers<F, R> extends AgentHandlers<F> {
   /** The first run of the turn begins. */
   start(run: R): Sent<F>;
-  /** A run of the turn begins, also the first one. */
+  /** A run of the turn begins. Also called for the first one. */
   run(run: R, data: EventData<"run_start">): Sent<F>;
-  /** `isKnown`: the reader has seen it already. */
+  /** `isKnown`: true if the reader has already seen the question. */
   ask(question: Interrupt, isKnown: boolean): Sent<F>;
   /** `question`: undefined if the reader has not seen it. */
   answered(data: EventData<"on_resume">, question: Interrupt | undefined): Sent<F>;
   todos(value: unknown): Sent<F>;
   files(value: unknown, change: FilesChange): Sent<F>;
-  /** An event of a subagent, or the start or end of one. `path`: of the agent that the event comes from. */
+  /** An event of a subagent, or its start or end. `path`: the agent that emitted the event. */
   subagent(event: StreamEvent, path: readonly string[], run: R): Sent<F>;
-  /** A run of the turn has ended; the turn continues after it if it `asks` or `waits`. */
+  /** A run of the turn has ended. The turn continues if the end is `asks` or `waits`. */
   end(end: End, run: R): Sent<F>;
 }
 
@@ -42,13 +42,16 @@ export interface TurnOptions {
 const NOTHING: readonly never[] = [];
 const AT_ROOT: readonly string[] = [];
 
-/** Returns a function that is to be called with each event of the turn, in order, and its run; it returns what the handlers do. */
+/**
+ * Returns a function to call with each event of the turn, in order, together with its run. It returns the frames of the
+ * handlers.
+ */
 export function readTurn<F, R = unknown>(
   on: Partial<TurnHandlers<F, R>>,
   options: TurnOptions = {},
 ): (event: StreamEvent, run: R) => readonly F[] {
   const agent = readAgent(on);
-  /** All that were asked, and those of them that are open. */
+  /** All questions asked so far, and the open ones among them. */
   const asked = new Map(options.asked?.map((each) => [each.id, each]));
   const open = openQuestions();
   let { files } = options;

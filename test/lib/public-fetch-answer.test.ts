@@ -19,7 +19,7 @@ describe("an answer", () => {
     });
     expect(await answered(server)).toEqual({
       failure: "unreadable",
-      message: "the answer is larger than 1024 KiB",
+      message: "the response is larger than 1024 KiB",
     });
     await expect.poll(() => server.open()).toBe(0);
   });
@@ -32,7 +32,7 @@ describe("an answer", () => {
     });
     expect(await answered(server)).toEqual({
       failure: "unreadable",
-      message: "the answer's headers are larger than 16 KiB",
+      message: "the response headers are larger than 16 KiB",
     });
   });
 

@@ -188,7 +188,7 @@ e: costs $5, or $USD 5 a \${KEY:-month}
 `;
   const { doubts, linesOf } = readYaml("a.yaml", text, {});
   const right = (name: string) =>
-    `is used as it is written; for the environment variable write \`\${${name}}\``;
+    `is used as a literal value; to use the environment variable, write \`\${${name}}\``;
   expect(linesOf(doubts)).toEqual([
     `a.yaml:1:4: a: \`$OPENAI_API_KEY\` ${right("OPENAI_API_KEY")}`,
     `a.yaml:2:21: b.authorization: \`Bearer $TOKEN\` ${right("TOKEN")}`,

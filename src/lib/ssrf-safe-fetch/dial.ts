@@ -1,4 +1,4 @@
-// The connection of one request: made to a checked address, not to what the name resolves to now, and cut when the
+// The connection of one request: uses a checked address instead of resolving the name again, and closes when the
 // response exceeds a limit.
 
 import { isIP, type LookupFunction, type Socket } from "node:net";
@@ -6,15 +6,15 @@ import type { buildConnector } from "undici";
 import { plainAddress } from "./public-address.ts";
 
 const CONNECT_MS = 5000;
-/** Of one response with its framing, which has no other limit. */
+/** Maximum bytes of one response including its framing, which has no other limit. */
 const MAX_RAW_BYTES = 16 * 1024 * 1024;
 const COUNT_EACH_MS = 100;
 
 export interface Dial {
   readonly connect: buildConnector.connector;
-  /** Whether there was a connection, so that something may have been sent. */
+  /** True if a connection was made, so that data may have been sent. */
   isConnected(): boolean;
-  /** Ends the connection; the request then fails with `error`. */
+  /** Closes the connection. The request then fails with `error`. */
   hangUp(error?: FetchError): void;
 }
 
@@ -37,11 +37,11 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
   const count = () => {
     if (socket && socket.bytesRead > MAX_RAW_BYTES)
-      hangUp(new FetchError("unreadable", `the answer is larger than ${MAX_RAW_BYTES / 1024} KiB`));
+      hangUp(new FetchError("unreadable", `the response is larger than ${MAX_RAW_BYTES / 1024} KiB`));
   };
   return {
     connect(options, callback) {
-      // Undici returns the socket at once, which its type does not say.
+      // Undici returns the socket immediately, although its type omits it.
       socket = connector(options, (error, made) => {
         if (error) return callback(error, null);
         isConnected = checked.has(plainAddress(made.remoteAddress ?? ""));
@@ -58,7 +58,7 @@ export async function pinnedDial(addresses: readonly string[]): Promise<Dial> {
   };
 }
 
-/** A lookup that finds these addresses for every name. */
+/** Returns a lookup function that resolves every name to these addresses. */
 function only(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, callback) => {
@@ -69,12 +69,13 @@ function only(addresses: readonly string[]): LookupFunction {
 }
 
 /**
- * `forbidden`: it may not be sent there. `unreachable`: no connection, so nothing was sent. `broken`: the connection
- * ended too early; the request may have had its effect. `unreadable`: the response cannot be used.
+ * `forbidden`: the request may not be sent to that address. `unreachable`: no connection, so nothing was sent.
+ * `broken`: the connection ended too early; the request may have taken effect. `unreadable`: the response cannot be
+ * used.
  */
 export type FetchFailure = "forbidden" | "unreachable" | "broken" | "unreadable";
 
-/** The message completes "It failed: …" and names neither host nor address. */
+/** The message completes "It failed: …" and contains neither host nor address. */
 export class FetchError extends Error {
   readonly failure: FetchFailure;
 

@@ -1,8 +1,8 @@
-// HTTP to untrusted URLs. Requests go to public addresses only: every address of the host is checked, and the connection
-// is made to a checked one, even if the name resolves to another by then.
+// HTTP requests to untrusted URLs, restricted to public addresses. Every address of the host is checked, and the
+// connection uses a checked address, even if the name resolves to another one by then.
 //
-// One connection per request, closed with its response. No redirects, no decompression, no proxies. `signal` is the only
-// time limit.
+// Each request has one connection, which is closed with its response. Redirects, decompression and proxies are not
+// supported. `signal` is the only time limit.
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -12,12 +12,12 @@ import type { HostList } from "../hosts.ts";
 import { FetchError, pinnedDial } from "./dial.ts";
 import { isPublicAddress, publicNames } from "./public-address.ts";
 
-/** Interim responses (1xx) before the final one. */
+/** Maximum number of interim responses (1xx) before the final one. */
 const MAX_INTERIM = 20;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** A host with more addresses is not called. */
+/** Maximum number of addresses. A host with more is not called. */
 const MAX_ADDRESSES = 64;
-/** Addresses of one host that are tried. */
+/** Maximum number of addresses of one host to try. */
 const MAX_TRIED = 8;
 
 export interface PublicRequest {
@@ -30,20 +30,23 @@ export interface PublicRequest {
 /** The caller must dispose of it. */
 export interface PublicResponse {
   readonly status: number;
-  /** By name in lower case; the first of several with one name. */
+  /** Names in lower case. The first value wins if a header is repeated. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as it comes, once. Throws a `FetchError`, also past `maxBytes`. */
+  /** Yields the body as it arrives. Call it once. Throws a `FetchError`, for example past `maxBytes`. */
   read(maxBytes: number): AsyncGenerator<Uint8Array>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** Throws a `FetchError`, or the reason of `signal`. */
+/** Throws a `FetchError` or the reason of `signal`. */
 export type PublicFetch = (url: string, request: PublicRequest) => Promise<PublicResponse>;
 
 export interface PublicFetchOptions {
-  /** Hosts that may have any address. Default: none. */
+  /** Hosts that may have any address. Defaults to none. */
   readonly allow?: HostList;
-  /** All addresses of a name; none for an unknown name. Default: the system's resolver for allowed hosts, else DNS. */
+  /**
+   * Returns all addresses of a name, or none for an unknown name. Defaults to the system's resolver for allowed hosts
+   * and to DNS for all others.
+   */
   readonly resolve?: (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 }
 
@@ -60,8 +63,8 @@ export function createPublicFetch(options: PublicFetchOptions = {}): PublicFetch
 }
 
 /**
- * Whether requests to this URL are refused because of its host's current addresses. A name without an address, or that
- * does not resolve before `signal` aborts, may have one later and is not refused.
+ * True if the current addresses of the URL's host are refused. A name without an address, or one that does not resolve
+ * before `signal` aborts, may get an address later and is not refused.
  */
 export async function isRefused(
   url: URL,
@@ -77,7 +80,7 @@ export async function isRefused(
   }
 }
 
-/** `isAllowed`: all addresses may be called. Throws the reason of `signal`. */
+/** `isAllowed`: true if all addresses may be called. Throws the reason of `signal`. */
 async function lookUp(
   url: URL,
   { allow = () => false, resolve }: PublicFetchOptions,
@@ -92,14 +95,14 @@ async function lookUp(
     isAllowed: addresses.length <= MAX_ADDRESSES && (isOpen || addresses.every(isPublicAddress)),
   };
 
-  /** `localhost` is this machine; DNS is not asked (RFC 6761). */
+  /** `localhost` means this machine, without a DNS query (RFC 6761). */
   async function namesOf(name: string): Promise<readonly string[]> {
     const isThisMachine = !isOpen && /(^|\.)localhost\.?$/.test(name);
     return isThisMachine ? ["127.0.0.1"] : names(name, signal);
   }
 }
 
-/** Throws a `FetchError` for a URL that is never called. */
+/** Throws a `FetchError` for a URL that must not be called. */
 export function httpUrl(text: string): URL {
   const url = URL.parse(text);
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
@@ -138,7 +141,8 @@ async function send(
     let interim = 0;
     const answer = await client.request({
       onInfo() {
-        if (++interim > MAX_INTERIM) dial.hangUp(new FetchError("unreadable", "the answer never begins"));
+        if (++interim > MAX_INTERIM)
+          dial.hangUp(new FetchError("unreadable", "the response headers never arrived"));
       },
       path: url.pathname + url.search,
       method,
@@ -164,7 +168,7 @@ function readable(
   );
   const coding = headers["content-encoding"] ?? "identity";
   if (coding !== "identity")
-    throw new FetchError("unreadable", "the answer is compressed, though that was not asked for");
+    throw new FetchError("unreadable", "the response is compressed, which was not requested");
   return {
     status,
     headers,
@@ -174,7 +178,7 @@ function readable(
         for await (const chunk of body) {
           size += chunk.length;
           if (size > maxBytes)
-            throw new FetchError("unreadable", `the answer is larger than ${maxBytes / 1024} KiB`);
+            throw new FetchError("unreadable", `the response is larger than ${maxBytes / 1024} KiB`);
           yield chunk;
         }
       } catch (error) {
@@ -195,13 +199,13 @@ function translated(error: unknown, otherwise: keyof typeof SENTENCES): FetchErr
   if (code === "UND_ERR_HEADERS_OVERFLOW")
     return new FetchError(
       "unreadable",
-      `the answer's headers are larger than ${MAX_HEADER_BYTES / 1024} KiB`,
+      `the response headers are larger than ${MAX_HEADER_BYTES / 1024} KiB`,
       error,
     );
-  // The parser does not distinguish the two.
+  // The parser reports both cases with the same error.
   if (error instanceof Error && error.name === "HTTPParserError")
-    return new FetchError("broken", "the answer was cut off, or is not proper HTTP", error);
-  // Codes of the system or TLS name no host.
+    return new FetchError("broken", "the response was cut off or is not valid HTTP", error);
+  // Error codes of the system or of TLS contain no host.
   const known = typeof code === "string" && /^[A-Z][A-Z0-9_]{2,60}$/.test(code) ? ` (${code})` : "";
   return new FetchError(otherwise, SENTENCES[otherwise] + known, error);
 }

@@ -1,17 +1,17 @@
-// Decides whether an address is public: not of this machine, a private network or a cloud's internal services, in any
-// notation.
+// Decides if an address is public: it belongs neither to this machine nor to a private network or a cloud's internal
+// services, in any notation.
 
 import { Resolver } from "node:dns/promises";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 
-/** Global IPv6 unicast. The rest is reserved, or leads into an IPv4 network. */
+/** Global IPv6 unicast. Other ranges are reserved or lead into an IPv4 network. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR("2000::/3");
 
-/** In public ranges, yet internal to a cloud: Azure's services for its virtual machines. */
+/** In a public range, but internal to a cloud: Azure's services for its virtual machines. */
 const CLOUD_INTERNAL: ReadonlySet<string> = new Set(["168.63.129.16"]);
 
-/** False for a text that is not an address. */
+/** Returns false for a text that is not an address. */
 export function isPublicAddress(text: string): boolean {
   if (!ipaddr.isValid(text)) return false;
   const address = ipaddr.process(text); // turns IPv4-mapped IPv6 into IPv4
@@ -21,7 +21,7 @@ export function isPublicAddress(text: string): boolean {
   return !CLOUD_INTERNAL.has(plain) && !ownAddresses().has(plain);
 }
 
-/** The canonical notation of an address. */
+/** Returns the canonical notation of an address. */
 export function plainAddress(text: string): string {
   return ipaddr.isValid(text) ? ipaddr.process(text).toString() : text;
 }
@@ -32,12 +32,12 @@ function ownAddresses(): Set<string> {
   return new Set(all.map(({ address }) => plainAddress(address)));
 }
 
-/** For one try of one DNS server; each is tried twice. */
+/** Milliseconds for one attempt at one DNS server. Each server gets two attempts. */
 const TIMEOUT_MS = 2000;
 
 /**
- * The addresses of a name in public DNS; none when it is unknown or no server answers. Resolves at the latest when
- * `signal` aborts. Untrusted names must not occupy the system resolver's few threads, nor be found in the hosts file.
+ * Returns the addresses of a name in public DNS, or none if the name is unknown or no server answers. Resolves early if
+ * `signal` aborts. Untrusted names must not occupy the system resolver's few threads or match the hosts file.
  */
 export async function publicNames(host: string, signal: AbortSignal): Promise<string[]> {
   const resolver = new Resolver({ timeout: TIMEOUT_MS, tries: 2 });

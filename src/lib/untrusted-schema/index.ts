@@ -1,8 +1,7 @@
-// Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make it slow:
+// Validates values against an untrusted JSON Schema (2020-12). Neither the schema nor a value can make validation slow:
 // expressions run in linear time, and each check has a budget of steps.
 //
-// `format` and other annotations are ignored, as the standard has it. Values are never changed: no defaults, no
-// conversions.
+// Ignores `format` and other annotations, as the standard allows. Never changes a value: no defaults, no conversions.
 
 import { createHash } from "node:crypto";
 import type { Ajv2020, ErrorObject } from "ajv/dist/2020.js";
@@ -15,23 +14,23 @@ import { firstChars } from "../text.ts";
 import { ownTick } from "../ticks.ts";
 import { COST, type Cost, type Shape, shapeOf, sizeOf } from "./shape.ts";
 
-/** A schema as it is written. */
+/** A schema as written by its author. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** One sentence for each fault of the value, a few at most; none when it fits. */
+/** Returns one sentence per fault of the value, up to a few. Empty if the value fits. */
 export type SchemaCheck = (value: unknown) => string[];
 
 /** Checks values against one schema. */
 export interface SchemaChecker {
-  /** Compiles the schema, in ticks of the event loop of their own. */
+  /** Compiles the schema, in separate ticks of the event loop. */
   prepare(): Promise<void>;
-  /** Compiles the schema when nothing has prepared it. A schema that cannot be used is a fault of every value. */
+  /** Checks a value. Compiles the schema if `prepare` was not called. An unusable schema counts as a fault of every value. */
   readonly check: SchemaCheck;
 }
 
-/** Steps of one check: some ten milliseconds in the worst case. */
+/** Maximum number of steps per check: some ten milliseconds in the worst case. */
 const MAX_STEPS = 100_000;
-/** The same while all faults are collected: each costs extra. */
+/** Maximum number of steps while all faults are collected, which is slower per step. */
 const MAX_GATHERING_STEPS = 20_000;
 const MAX_FAULTS = 10;
 
@@ -39,19 +38,19 @@ const TOO_MUCH = "It is too large or too deeply nested to be checked against its
 
 export interface SchemaEngine {
   /**
-   * Checks that a schema can be used as far as that is known without compiling it, in a tick of the event loop of the tenant's own.
+   * Checks everything about a schema that can be checked without compiling it, in a separate tick of the event loop.
    * Returns the number of its parts. Throws a `SyntaxError` whose message completes "The schema …".
    */
   validate(schema: unknown, tenant?: string): Promise<number>;
-  /** Compiles a schema, in ticks of the event loop of their own. Throws as `validate` does. */
+  /** Compiles a schema, in separate ticks of the event loop. Throws the same errors as `validate`. */
   compile(schema: JsonSchema): Promise<void>;
-  /** Compiles nothing yet. Equal schemas share what is compiled of them. */
+  /** Compiles nothing yet. Equal schemas share their compiled form. */
   checker(schema: JsonSchema): SchemaChecker;
 }
 
 let loading: Promise<SchemaEngine> | undefined;
 
-/** Loads the engine on first use, because that takes a tenth of a second. A load that fails is tried again by the next call. */
+/** Loads the engine on first use, because loading takes a tenth of a second. If loading fails, the next call tries again. */
 export function loadSchemaEngine(): Promise<SchemaEngine> {
   loading ??= load().catch((error: unknown) => {
     loading = undefined;
@@ -60,7 +59,7 @@ export function loadSchemaEngine(): Promise<SchemaEngine> {
   return loading;
 }
 
-/** Does what takes long the first time, a tenth of a second in all, piece by piece. */
+/** Runs all work that is slow the first time, a tenth of a second in total, piece by piece. */
 export async function warmUpSchemaEngine(): Promise<void> {
   const { validate, checker } = await loadSchemaEngine();
   const schema = { type: "object", properties: { text: { type: "string", pattern: "^x" } } };
@@ -71,7 +70,7 @@ export async function warmUpSchemaEngine(): Promise<void> {
   check({ text: "" });
 }
 
-/** Compiled schemas, used last. A part takes up to ten KiB. */
+/** Maximum number of compiled schemas and parts in the cache. A part takes up to 10 KiB. */
 const MAX_KEPT = { schemas: 1000, parts: 5000 };
 
 async function load(): Promise<SchemaEngine> {
@@ -137,7 +136,7 @@ async function load(): Promise<SchemaEngine> {
 
 interface Compiled {
   readonly parts: number;
-  /** Ends at the first fault. Compiled at the first call. */
+  /** Stops at the first fault. Compiled on the first call. */
   first(): SchemaCheck;
   /** Finds every fault. */
   all(): SchemaCheck;
@@ -159,7 +158,7 @@ function faultsOf(compiled: Compiled, value: unknown): string[] {
   return all.includes(TOO_MUCH) ? [fault] : [...new Set(all)].slice(0, MAX_FAULTS);
 }
 
-/** The same text for equal schemas in any order of their keys. */
+/** Returns the same text for schemas that differ only in the order of their keys. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!isObject(value)) return JSON.stringify(value) ?? "null";
@@ -186,7 +185,7 @@ function compiled(
     steps -= cost;
     if (steps < 0) throw EXHAUSTED;
   };
-  // An engine keeps every schema it compiled, so each schema gets its own.
+  // An engine never releases the schemas that it compiled, so each schema gets its own engine.
   const engine = new Engine({
     allErrors,
     strict: false,
@@ -202,7 +201,7 @@ function compiled(
   });
   engine.addKeyword({
     keyword: COST,
-    // Before all other keywords.
+    // Checked before all other keywords.
     before: "$dynamicAnchor",
     schemaType: "object",
     errors: false,
@@ -219,7 +218,7 @@ function compiled(
     try {
       return validate(value) ? [] : (validate.errors ?? []).map(schemaFault);
     } catch (error) {
-      // Out of steps, or a stack overflow in a schema that refers to itself endlessly.
+      // The steps are used up, or a schema that refers to itself endlessly overflowed the stack.
       if (error === EXHAUSTED || error instanceof RangeError) return [TOO_MUCH];
       throw error;
     } finally {
@@ -228,14 +227,14 @@ function compiled(
   };
 }
 
-/** The steps for visiting each of its members. */
+/** Returns the number of steps for visiting each member. */
 function breadthOf(data: unknown): number {
   if (typeof data === "string") return data.length >> 4;
   if (Array.isArray(data)) return data.length;
   return isObject(data) ? Object.keys(data).length : 0;
 }
 
-/** The steps for an expression on a text as long as its reach. */
+/** Number of steps for an expression on a text as long as its reach. */
 const FULL_REACH_STEPS = 20_000;
 
 /** The engine's regular expressions. Each use costs steps. */
@@ -247,14 +246,14 @@ function expressions(spend: (cost: number) => void) {
         spend(text.length > regex.reach ? Infinity : 1 + (text.length / regex.reach) * FULL_REACH_STEPS);
         return regex.test(text);
       },
-      // The engine identifies expressions by this.
+      // The engine identifies expressions by this text.
       toString: () => pattern,
     };
   };
   return Object.assign(make, { code: "new RegExp" });
 }
 
-/** Instructions of the expressions that are kept. */
+/** Maximum number of instructions of all cached expressions. */
 const MAX_INSTRUCTIONS = 100_000;
 const kept = new LRUCache<string, SafeRegex>({
   maxSize: MAX_INSTRUCTIONS,
@@ -290,7 +289,7 @@ function notAllowed(errors: readonly ErrorObject[] | null | undefined): string {
 const MAX_SHOWN = 60;
 const MAX_VALUES = 20;
 
-/** A fault as a sentence for the model that wrote the value. */
+/** Describes a fault as a sentence for the model that wrote the value. */
 export function schemaFault({ keyword, params, instancePath, message }: ErrorObject): string {
   const place = placeOf(instancePath);
   const wording = WORDINGS[keyword]?.(params) ?? (message === undefined ? "is wrong" : shown(message));
@@ -311,7 +310,7 @@ const WORDINGS: Readonly<Record<string, (params: Params) => string>> = {
   unevaluatedProperties: ({ unevaluatedProperty }) => `has an unknown key \`${shown(unevaluatedProperty)}\``,
 };
 
-/** `items[0].name` */
+/** Converts a pointer to a path such as `items[0].name`. */
 function placeOf(pointer: string): string {
   const place = stepsOf(pointer).map((step, depth) =>
     /^\d+$/.test(step) ? `[${step}]` : `${depth > 0 ? "." : ""}${step}`,

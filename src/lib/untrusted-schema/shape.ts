@@ -1,28 +1,28 @@
-// Prepares an untrusted JSON Schema for compilation: bounds its size, allows references within it only, and marks every
+// Prepares an untrusted JSON Schema for compilation: limits its size, allows only references within it, and marks every
 // part with the cost of checking a value against it.
 
 import { isObject } from "../json.ts";
 import { pointerStep } from "../json-pointer.ts";
 import { firstChars } from "../text.ts";
 
-/** The mark's keyword. */
+/** Keyword of the mark. */
 export const COST = "$cost";
 
 export interface Cost {
-  /** Steps for any value. */
+  /** Number of steps for any value. */
   readonly steps: number;
-  /** Every pair of members is compared. */
+  /** True if every pair of members is compared. */
   readonly isQuadratic: boolean;
 }
 
 const MAX_BYTES = 64 * 1024;
 const MAX_DEPTH = 32;
-/** Values of all kinds in the whole schema. */
+/** Maximum number of values of all kinds in the whole schema. */
 const MAX_NODES = 5000;
-/** Subschemas and what expressions count as. Compiling one takes a tenth of a millisecond. */
+/** Maximum number of subschemas, including the parts that expressions count for. Compiling one takes a tenth of a millisecond. */
 const MAX_PARTS = 200;
 
-/** The content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored. */
+/** Kind of content of each keyword: a schema, a list or map of schemas, or plain data. Other keywords are ignored. */
 const KEYWORDS: Readonly<Record<string, "schema" | "list" | "map" | "data">> = {
   ...kinds("schema", "additionalProperties propertyNames items contains not if then else"),
   ...kinds("schema", "unevaluatedItems unevaluatedProperties"),
@@ -46,7 +46,7 @@ const REFUSED: ReadonlySet<string> = new Set([
 ]);
 
 export interface Shape {
-  /** A copy of the schema with cost marks and without annotations, `format` among them. */
+  /** A copy of the schema with cost marks, without annotations such as `format`. */
   readonly schema: Readonly<Record<string, unknown>>;
   readonly parts: number;
   readonly expressions: readonly string[];
@@ -69,11 +69,11 @@ export function shapeOf(schema: unknown): Shape {
   }
   const loose = parts.references.find((reference) => !parts.places.has(decoded(reference)));
   if (loose !== undefined)
-    throw new SyntaxError(`refers to \`${firstChars(loose, 100)}\`, which is not one of its own parts`);
+    throw new SyntaxError(`refers to \`${firstChars(loose, 100)}\`, which it does not define`);
   return { schema: copy, parts: count, expressions };
 }
 
-/** What compiling an expression takes, in parts: Unicode classes and repetitions make it large. */
+/** Returns the cost of compiling an expression, in parts. Unicode classes and repetitions make it expensive. */
 function partsOf(expression: string): number {
   const classes = expression.match(/\\p/gi)?.length ?? 0;
   const repeated =
@@ -82,13 +82,13 @@ function partsOf(expression: string): number {
 }
 
 interface Parts {
-  /** The places of subschemas, as references name them. */
+  /** Locations of subschemas, in the notation of references. */
   readonly places: Set<string>;
   readonly references: string[];
   readonly expressions: Set<string>;
 }
 
-/** Throws when there are too many values or they are nested too deeply. Runs before any other traversal. */
+/** Throws if there are too many values or too many levels. Runs before any other traversal. */
 function countNodes(root: unknown): void {
   let nodes = 0;
   const visit = (value: unknown, depth: number): void => {
@@ -120,7 +120,7 @@ function copied(schema: Readonly<Record<string, unknown>>, place: string, parts:
   return { ...copy, [COST]: { steps, isQuadratic: schema.uniqueItems === true } satisfies Cost };
 }
 
-/** A value of the wrong form is copied as it is: the engine refuses it. */
+/** Copies a value of the wrong form unchanged; the engine refuses it. */
 function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: string, parts: Parts): unknown {
   const part = (each: unknown, at: string): unknown => {
     if (isObject(each)) return copied(each, at, parts);
@@ -135,7 +135,7 @@ function copiedParts(kind: "schema" | "list" | "map", value: unknown, place: str
   );
 }
 
-/** The number of values within a value, itself included. */
+/** Returns the number of values within a value, including itself. */
 export function sizeOf(value: unknown): number {
   let size = 0;
   const waiting = [value];

@@ -1,6 +1,5 @@
-// Reads a YAML configuration: fills in variables, checks it against a schema, and lists every problem as
-// `file:line:column: path: what is wrong; what would be right`. Values of variables and of keys that may name secrets are
-// never shown.
+// Reads a YAML configuration: fills in variables and checks it against a schema. Lists every problem as
+// `file:line:column: path: fault; remedy`. Never shows values of variables or of keys that may name secrets.
 
 import { isScalar, LineCounter, type Node, parseDocument } from "yaml";
 import type { z } from "zod";
@@ -10,22 +9,22 @@ import { dataOf, type Located, placeOf, type Tree, treeFaults } from "./tree.ts"
 import { type Filled, fillIn } from "./variables.ts";
 
 export interface YamlDocument {
-  /** The plain data, variables filled in; undefined when the text is not YAML. */
+  /** Plain data with variables filled in. Undefined if the text is not YAML. */
   readonly data: unknown;
-  /** The parsed value, or every problem. */
+  /** Returns the parsed value, or every problem. */
   check<S extends z.ZodType>(schema: S): { readonly value: z.output<S> } | { readonly problems: Problem[] };
-  /** Values that are likely not what was meant. Nothing that keeps the document from being used. */
+  /** Values that are probably not intended. They do not prevent the document from being used. */
   readonly doubts: readonly Problem[];
-  /** A fault as a problem with its position. */
+  /** Adds the position to a fault. */
   problem(fault: Fault): Problem;
-  /** One line each, in the order of the text, without duplicates; at most 100. */
+  /** Formats problems as one line each, in the order of the text, without duplicates; at most 100. */
   linesOf(problems: readonly Problem[]): string[];
 }
 
 export type Problem = Located;
 
 export const MAX_YAML_BYTES = 1024 * 1024;
-/** The parser's search for duplicate keys is quadratic; `treeFaults` does it instead. */
+/** The parser's own search for duplicate keys takes quadratic time. `treeFaults` replaces it. */
 const OPTIONS = {
   version: "1.2",
   merge: true,
@@ -36,7 +35,7 @@ const OPTIONS = {
 
 const MAX_PROBLEMS = 100;
 
-/** Never throws: `check` returns the problems. */
+/** Never throws; `check` returns the problems. */
 export function readYaml(file: string, text: string, variables: Variables): YamlDocument {
   const lines = new LineCounter();
   const tree = parseDocument(text, { ...OPTIONS, lineCounter: lines });
@@ -78,7 +77,7 @@ function locate(fault: Fault, tree: Tree, filled: Filled): Located {
   return { offset: fault.isKey || !isScalar(node) ? keyOffset : offset, message };
 }
 
-/** Values of variables are texts at first; where the schema wants a number or boolean, they are converted. */
+/** Values of variables start as strings. They are converted where the schema expects a number or boolean. */
 function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Filled): Checked<z.output<S>> {
   const first = checkSeldom(schema, dataOf(tree));
   if ("value" in first || filled.isEmpty) return first;
@@ -89,7 +88,7 @@ function checkWithTypes<S extends z.ZodType>(schema: S, tree: Tree, filled: Fill
 
 const SECRET = /key|secret|token|password|authorization/i;
 
-/** A scalar as the file has it, with variables by name. */
+/** Returns a scalar as written in the file, with variable names instead of values. */
 function shown({ path }: Fault, node: Node | undefined, filled: Filled): string | undefined {
   if (!isScalar(node) || SECRET.test(String(path.at(-1)))) return undefined;
   return filled.stateOf(node) === "none" ? String(node.value) : node.source;

@@ -1,4 +1,5 @@
-// Variables in a text: `${NAME}`, `${NAME:-default}` for one that is unset or empty, and `$${` for a plain `${`.
+// Fills in variables in a text: `${NAME}`, `${NAME:-default}` if it may be unset or empty, and `$${` for a literal
+// `${`.
 
 const VARIABLE = /\$\$\{|\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^{}]*))?\}|\$\{/g;
 
@@ -10,7 +11,7 @@ export interface Interpolated {
   readonly text: string;
   /** One sentence for each variable that could not be filled in. */
   readonly faults: readonly string[];
-  /** The variables whose values are in the text now. */
+  /** The variables whose values are now in the text. */
   readonly used: ReadonlyMap<string, string>;
 }
 

@@ -1,4 +1,4 @@
-// The nodes of a YAML document: their faults, and their positions in the text.
+// Finds faults in the nodes of a YAML document, and their positions in the text.
 
 import {
   type Document,
@@ -21,7 +21,7 @@ export type Tree = Document.Parsed<ParsedNode>;
 export type DataPath = readonly PropertyKey[];
 
 export interface Located {
-  /** Characters from the beginning of the text. */
+  /** Number of characters from the beginning of the text. */
   readonly offset: number;
   readonly message: string;
 }
@@ -31,8 +31,8 @@ const UNQUOTED = `a variable inside \`{ }\` or \`[ ]\` must be in quotes: "\${NA
 const TOO_DEEP = "nested too deeply; no configuration needs that";
 
 /**
- * Plain data, without the keys of the whole document that begin with `x-`: they hold what others refer to (`*name`, `<<`). Throws
- * while there are `treeFaults`.
+ * Returns plain data, without top-level keys that begin with `x-`: they contain values for references (`*name`, `<<`).
+ * Throws if there are `treeFaults`.
  */
 export function dataOf(tree: Tree): unknown {
   const data: unknown = tree.toJS({ maxAliasCount: MAX_ALIASES });
@@ -40,28 +40,28 @@ export function dataOf(tree: Tree): unknown {
   return Object.fromEntries(Object.entries(data).filter(([key]) => !key.startsWith("x-")));
 }
 
-/** Faults that a schema cannot see: bad syntax, tags, aliases and keys. */
+/** Returns faults that a schema cannot detect: bad syntax, tags, aliases and keys. */
 export function treeFaults(tree: Tree, text: string): Located[] {
   const deeper = new Set(
     tree.errors.filter(({ code }) => code === DEEPER).map(({ pos: [offset] }) => offset),
   );
   const syntax = [...tree.errors, ...tree.warnings].map((error) => syntaxFault(error, text, deeper));
-  // These make the parser report further errors that are none.
+  // These faults cause the parser to report further errors that do not exist.
   const confusing = syntax.find(({ message }) => message === TOO_DEEP || message === UNQUOTED);
   if (syntax.length > 0) return confusing ? [confusing] : syntax;
   const nodes = nodeFaults(tree);
   return nodes.length > 0 ? nodes : expansionFaults(tree);
 }
 
-/** What the parser makes of a line that stands deeper than the keys beside it, and of a second `: ` in a line. */
+/** The parser's code for a line indented deeper than its sibling keys, and for a second `: ` in a line. */
 const NESTED = "BLOCK_AS_IMPLICIT_KEY";
-/** The parser's code for a line that is indented deeper than the one before. */
+/** The parser's code for a line indented deeper than the previous one. */
 const DEEPER = "MULTILINE_IMPLICIT_KEY";
 /** The parser's message for a line that is indented less. */
 const LESS_DEEP = /^All (?:mapping|sequence) items must start at the same column/;
 const MISINDENTED = "the indentation is wrong: keys of one map begin in the same column";
 
-/** `deeper`: where lines stand deeper than the keys beside them. */
+/** `deeper`: positions of lines indented deeper than their sibling keys. */
 function syntaxFault(
   { code, message, pos: [offset] }: YAMLError,
   text: string,
@@ -145,9 +145,9 @@ function expansionFaults(tree: Tree): Located[] {
 export interface YamlLocation {
   /** The value, if there is one. */
   readonly node: Node | undefined;
-  /** Where it, or its nearest existing ancestor, begins. */
+  /** Position of the value, or of its nearest existing ancestor. */
   readonly offset: number;
-  /** Where its key begins; its own beginning if it has none. */
+  /** Position of the value's key, or of the value itself if it has no key. */
   readonly keyOffset: number;
 }
 
@@ -169,7 +169,7 @@ export function placeOf(tree: Tree, path: DataPath): YamlLocation {
   return place;
 }
 
-/** A key's pair in a map, or in the first of the maps that are merged into it. */
+/** Returns the pair of a key in a map, or in the first merged map that contains it. */
 function pairOf(map: YAMLMap, step: PropertyKey, tree: Tree): Pair | undefined {
   const own = map.items.find(({ key }) => isScalar(key) && key.value === step);
   if (own) return own;
@@ -187,7 +187,7 @@ const followed = (node: unknown, tree: Tree): Node | undefined =>
 
 export const startOf = (node: unknown): number => (isNode(node) ? (node.range?.[0] ?? 0) : 0);
 
-/** The keys and indexes that lead through `ancestors`, outermost first, to `node`. */
+/** Returns the keys and indexes from the outermost of `ancestors` to `node`. */
 export function pathThrough(ancestors: readonly unknown[], node: unknown): DataPath {
   return ancestors.flatMap<PropertyKey>((parent, depth) => {
     if (isPair(parent) && isScalar(parent.key)) return [String(parent.key.value)];

@@ -1,5 +1,5 @@
-// Fills variables into a YAML tree after parsing, value by value, so that their values cannot add structure. Remembers
-// which values they filled, so that messages can hide them.
+// Fills variables into a YAML tree after parsing, value by value, so that their values cannot add structure. Records
+// the filled values, so that messages can hide them.
 
 import { isScalar, type Node, visit } from "yaml";
 import { sentence } from "../check.ts";
@@ -9,22 +9,22 @@ import { type Located, pathThrough, startOf, type Tree } from "./tree.ts";
 
 export interface Filled {
   readonly faults: readonly Located[];
-  /** Values that name a variable as others write it. */
+  /** Values that name a variable in another program's notation. */
   readonly doubts: readonly Located[];
-  /** No value has variables. */
+  /** True if no value has variables. */
   readonly isEmpty: boolean;
-  /** Whether a value has variables in it, and whether one of them is missing. */
+  /** Returns `filled` if a value contains variables, `missing` if one of them is not set, otherwise `none`. */
   stateOf(node: Node | undefined): "none" | "filled" | "missing";
-  /** Converts a filled value that reads like a number, `true` or `false`. False for any other. */
+  /** Converts a filled value that looks like a number, `true` or `false`. Returns false for any other value. */
   retype(node: Node | undefined): boolean;
-  /** `text` with the names of variables in place of their values. */
+  /** Replaces the values of variables in `text` by their names. */
   mask(text: string): string;
 }
 
 /** Shorter values are not secrets, and occur in any text. */
 const MIN_MASKED = 6;
 
-/** Changes the scalars of `tree`. */
+/** Changes the scalars of `tree` in place. */
 export function fillIn(tree: Tree, variables: Variables): Filled {
   const faults: Located[] = [];
   const doubts: Located[] = [];
@@ -59,13 +59,15 @@ export function fillIn(tree: Tree, variables: Variables): Filled {
   };
 }
 
-/** `$NAME` of shells, `%NAME%` of Windows, `os.environ/NAME` of LiteLLM; also behind a word, as in `Bearer $NAME`. */
+/** `$NAME` of shells, `%NAME%` of Windows, `os.environ/NAME` of LiteLLM. Also after a word, as in `Bearer $NAME`. */
 const FOREIGN =
   /^(?:\w+ )?(?:\$([A-Z][A-Z0-9_]*)|\$\(([A-Z][A-Z0-9_]*)\)|%([A-Z][A-Z0-9_]*)%|os\.environ\/([A-Z][A-Z0-9_]*))$/;
 
 function foreignVariable(text: string): string | undefined {
   const name = FOREIGN.exec(text)?.slice(1).find(Boolean);
-  return name && `\`${text}\` is used as it is written; for the environment variable write \`\${${name}}\``;
+  return (
+    name && `\`${text}\` is used as a literal value; to use the environment variable, write \`\${${name}}\``
+  );
 }
 
 const NUMBER = /^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i;

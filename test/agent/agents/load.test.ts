@@ -253,7 +253,7 @@ agents: { a: {} }
     `agents.yaml:2:20: mcp_servers.none.command: there is no program \`no-such-program\`; ${until}`,
     `agents.yaml:2:42: mcp_servers.none.cwd: there is no folder \`./none\`; ${until}`,
     `agents.yaml:3:19: mcp_servers.key.command: there is no program \`./server.js\`; ${until}`,
-    expect.stringMatching(/^agents.yaml:3:44: mcp_servers.key.env.KEY: `\$KEY` is used as it is written/),
+    expect.stringMatching(/^agents.yaml:3:44: mcp_servers.key.env.KEY: `\$KEY` is used as a literal value/),
   ]);
 });
 

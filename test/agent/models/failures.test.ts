@@ -192,8 +192,8 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
   });
 
   test.each([
-    ["compress", Buffer.from("data: x\n\n"), "is compressed as `compress`, which was not asked for"],
-    ["gzip", Buffer.from("data: x\n\n"), "is not compressed as its content-encoding says (`gzip`)"],
+    ["compress", Buffer.from("data: x\n\n"), "is compressed as `compress`, which was not requested"],
+    ["gzip", Buffer.from("data: x\n\n"), "does not match its content-encoding (`gzip`)"],
     ["identity", zlib.gzipSync("data: x\n\n"), "is compressed with gzip, and its headers do not say so"],
   ])(
     "says of an answer labelled `%s` what it cannot read, and does not ask again",

@@ -61,7 +61,7 @@ describe("an answer", () => {
       "too much",
       "application/json",
       `{"result": "${"x".repeat(1_100_000)}"}`,
-      "the answer is larger than 1024 KiB",
+      "the response is larger than 1024 KiB",
     ],
   ])("of %s is a failed call", async (_, type, text, sentence) => {
     const { answer } = await call((await body(type, text)).url);

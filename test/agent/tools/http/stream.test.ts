@@ -90,7 +90,7 @@ describe("progress", () => {
     });
     const played = await call(server.url);
     expect(outputs(played)).toHaveLength(1000);
-    expect(played.answer?.error).toContain("the answer is larger than 4096 KiB");
+    expect(played.answer?.error).toContain("the response is larger than 4096 KiB");
     await expect.poll(() => server.open()).toBe(0);
   });
 });
