@@ -1,4 +1,5 @@
-// The frame of the page: threads at the left, the view of the address in the middle; who is not signed in sees the form.
+// The frame of the page: threads at the left and the view of the URL in the middle. A user who is not signed in sees the
+// sign-in form.
 
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { followChanges } from "./changes.ts";
@@ -34,7 +35,7 @@ const SignIn = lazy(async () => (await import("./views/sign-in.tsx")).SignIn);
 const Tools = lazy(async () => (await import("./views/tools.tsx")).Tools);
 const Usage = lazy(async () => (await import("./views/usage.tsx")).Usage);
 
-// A conversation that the address names is loaded while the server is asked who this is.
+// If the URL names a conversation, load its code while the server identifies the user.
 if (routeOf(location.hash).view === "thread") void readConversation().catch(() => {});
 
 export function App() {
@@ -49,7 +50,7 @@ export function App() {
 function Signed({ route }: { route: Route }) {
   useTab(route);
   useEffect(() => {
-    // Who begins to write sees a conversation next.
+    // A user who begins to write will see a conversation next.
     const ahead = () => void readConversation().catch(() => {});
     addEventListener("keydown", ahead, { once: true });
     return () => removeEventListener("keydown", ahead);
@@ -67,7 +68,7 @@ function Signed({ route }: { route: Route }) {
   );
 }
 
-/** The keys that work in every view. */
+/** Binds the keys that work in every view. */
 function Keys() {
   const [isOpen, setOpen] = useState(false);
   useKey(
@@ -86,7 +87,7 @@ function Keys() {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey)) return;
       if (event.altKey || event.shiftKey) return;
       event.preventDefault();
-      // Not over a dialog that is open.
+      // Does not open over another dialog.
       setPalette((is) => !is && document.querySelector("dialog[open]") === null);
     };
     addEventListener("keydown", onKey);
@@ -101,7 +102,7 @@ const begin = () => {
   document.querySelector<HTMLElement>(".is-new textarea")?.focus();
 };
 const toInbox = () => go({ view: "inbox" });
-/** On a narrow screen the search is in the drawer. */
+/** On a narrow screen the search field is in the drawer. */
 const search = () => {
   const field = () =>
     [...document.querySelectorAll<HTMLElement>(".threads .search")].find((each) => each.checkVisibility());
@@ -119,7 +120,7 @@ function move(step: 1 | -1): void {
   found?.scrollIntoView({ block: "nearest" });
 }
 
-/** What the page keeps as the server has it, in every view. Returns the function that ends it. */
+/** Keeps the data that every view needs up to date. Returns a function that stops this. */
 function followAll(): () => void {
   const ends = [
     followChanges(),

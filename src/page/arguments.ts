@@ -1,5 +1,5 @@
-// The arguments of a call as a person edits them: one by one, texts as they are and everything else as JSON; or all of them as one
-// JSON object.
+// The arguments of a call as a person edits them: one field for each argument, or one JSON object for all. A field shows a text
+// as it is, and any other value as JSON.
 
 import type { ToolCall } from "../client/client.ts";
 import { isObject } from "./form.ts";
@@ -18,10 +18,10 @@ export const fieldsOf = (args: Readonly<Record<string, unknown>>): Field[] =>
     text: typeof value === "string" ? value : JSON.stringify(value, null, 2),
   }));
 
-/** The text of a call's arguments: those that are no JSON object as the model wrote them. */
+/** Returns the text of a call's arguments. Arguments that are not a JSON object are returned as the model wrote them. */
 export const jsonOf = ({ args, malformed }: ToolCall): string => malformed ?? JSON.stringify(args, null, 2);
 
-/** Reads all arguments of a call, or says what is wrong with the text. Blank text: none. */
+/** Parses all arguments of a call, or returns an error message. Blank text means no arguments. */
 export function readObject(
   text: string,
 ): { readonly args: Record<string, unknown> } | { readonly fault: string } {
@@ -35,7 +35,7 @@ export function readObject(
   }
 }
 
-/** The arguments, or for each field that is no JSON what is wrong with it. */
+/** Returns the arguments, or an error message for each field whose text is not JSON. */
 export function argumentsOf(
   fields: readonly Field[],
 ): { readonly args: Record<string, unknown> } | { readonly faults: ReadonlyMap<string, string> } {

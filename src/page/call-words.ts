@@ -1,4 +1,4 @@
-// What a call of a built-in tool does, in words: "Wrote report.md", "Ran npm test · exit 3". No DOM.
+// Describes a call of a built-in tool in words: "Wrote report.md", "Ran npm test · exit 3". Independent of the DOM.
 
 import type { ToolCell } from "../client/cells.ts";
 import { countsOf, diffLines } from "./diff.ts";
@@ -10,7 +10,7 @@ type Args = Readonly<Record<string, unknown>>;
 export interface CallWords {
   /** "Wrote" */
   readonly verb: string;
-  /** What it was done to, as the model wrote it. */
+  /** The object of the verb, as the model wrote it. */
   readonly object?: string;
   /** "+3 −1" */
   readonly rest?: string;
@@ -21,7 +21,7 @@ type Tool = keyof Words["verbs"];
 
 type Called = Pick<ToolCell, "name" | "state"> & { readonly args: Args | undefined };
 
-/** The argument that says what a call is about. Absent: the call has none. */
+/** The argument that names the object of a call. Absent if the call has none. */
 const OBJECTS: Readonly<Record<Tool, string | undefined>> = {
   ls: "path",
   glob: "pattern",
@@ -53,7 +53,7 @@ const OBJECTS: Readonly<Record<Tool, string | undefined>> = {
 
 const isTool = (name: string): name is Tool => Object.hasOwn(OBJECTS, name);
 
-/** Undefined for other tools, and for arguments that the tool would refuse: they are shown as they are. */
+/** Returns undefined for other tools and for arguments that the tool would refuse. The page shows such a call as it is. */
 export function wordsOf({ name, args, state }: Called, words: Words): CallWords | undefined {
   if (!isTool(name) || !args) return undefined;
   const key = OBJECTS[name];
@@ -86,10 +86,10 @@ function restOf(name: Tool, args: Args, words: Words): string | undefined {
   return undefined;
 }
 
-/** How `execute` reports the end of a command, after what it printed. */
+/** The line with which `execute` reports the end of a command, after the command's output. */
 const REPORT = /\[(?:exit_code: (-?\d+)|killed by (\w[\w ]{0,30}))(?:, [^\]\n]*)?\]\s*$/;
 
-/** How a command ended that did not end well: "exit 3". */
+/** Returns how a command failed, such as "exit 3"; undefined after a success. */
 export function badEndOf(name: string, output: string, words: Words): string | undefined {
   if (name !== "execute") return undefined;
   const [, code, signal] = REPORT.exec(output.slice(-200)) ?? [];
@@ -97,11 +97,11 @@ export function badEndOf(name: string, output: string, words: Words): string | u
   return code === undefined || code === "0" ? undefined : words.exit(code);
 }
 
-/** The file that has the whole of an output that was shortened for the model. */
+/** Returns the path of the file that contains the whole output, if the output was shortened for the model. */
 export const wholeOutputIn = (output: string): string | undefined =>
   /\(truncated \d+ characters; the full text is in (\.skein\/results\/[\w-]{1,200}\.txt)\)/.exec(output)?.[1];
 
-/** The tasks that a call gives to subagents, in order. */
+/** Returns the tasks that a call gives to subagents, in order. */
 export function tasksOf(args: Args | undefined): readonly { agent: string; task: string }[] {
   if (!args) return [];
   const all: readonly unknown[] = Array.isArray(args.tasks) ? args.tasks : [args];

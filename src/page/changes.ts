@@ -1,15 +1,15 @@
-// What changes among the user's threads, runs and questions. One tab of the browser reads the stream and tells the others: a
-// server that speaks HTTP/1.1 has six connections for all tabs together.
+// Live changes of the user's threads, runs and questions. One tab reads the stream and forwards it to the other tabs, because
+// a browser opens only six HTTP/1.1 connections to a server.
 
 import type { UserEvent } from "../client/client.ts";
 import { baseUrl, client, messageOf, session } from "./session.ts";
 
-/** `read_again`: the stream has begun again, and what came before is not sent again. */
+/** `read_again`: the stream was reconnected, and the server does not resend earlier changes. */
 export type Change = UserEvent | { readonly event: "read_again" };
 
 const listeners = new Set<(change: Change) => void>();
 
-/** Calls `listener` with each change. Returns the function that ends it. */
+/** Calls `listener` with each change. Returns a function that unsubscribes. */
 export function onChange(listener: (change: Change) => void): () => void {
   listeners.add(listener);
   return () => void listeners.delete(listener);
@@ -18,14 +18,15 @@ export function onChange(listener: (change: Change) => void): () => void {
 const PAUSE_MS = 300;
 
 export interface ListRefresh {
-  /** Reads again, instead of what is being read. */
+  /** Cancels the read in progress and reads again. */
   readonly readNow: () => void;
   readonly end: () => void;
 }
 
 /**
- * Calls `read` once changes are followed, so that nothing falls between, and again soon after changes that concern it: once for all that come meanwhile. `read` throws nothing; its
- * signal aborts at the end and when `readNow` begins another.
+ * Calls `read` once the changes are followed, so that no change is missed, and again soon after relevant changes. Changes
+ * that arrive during a read cause one more read. `read` must not throw; its signal aborts at the end, and when `readNow`
+ * starts another read.
  */
 export function keepRead(
   concerns: (change: Change) => boolean,
@@ -72,15 +73,15 @@ export function keepRead(
   };
 }
 
-/** What is read is not held up longer by a stream that does not connect. */
+/** Longest wait for the stream before the first read. */
 const CONNECT_MS = 1_000;
 
 let followed = Promise.resolve();
 
-/** Follows the changes of who is signed in, here or through another tab. Returns the function that ends it. */
+/** Follows the changes of the current user, in this tab or through another one. Returns a function that stops this. */
 export function followChanges(): () => void {
   const ending = new AbortController();
-  // Tabs may be signed in as different users.
+  // Tabs can be signed in as different users.
   const name = ["skein-events", baseUrl, session.me?.tenant, session.me?.user].join(" ");
   const channel = new BroadcastChannel(name);
   channel.onmessage = ({ data }) => told(data as Change);
@@ -98,7 +99,7 @@ export function followChanges(): () => void {
   setTimeout(begin, CONNECT_MS);
   void isLed(name).then((isFollowed) => isFollowed && begin());
   const onConnected = () => {
-    // This tab reads for the first time now.
+    // This tab has just read for the first time.
     if (hasBegun) told({ event: "read_again" });
     begin();
     if (!ending.signal.aborted) channel.postMessage({ event: "read_again" } satisfies Change);
@@ -110,7 +111,7 @@ export function followChanges(): () => void {
   };
 }
 
-/** Whether another tab reads the stream already. */
+/** Returns whether another tab already reads the stream. */
 async function isLed(name: string): Promise<boolean> {
   const { held = [] } = (await navigator.locks?.query()) ?? {};
   return held.some((lock) => lock.name === name);
@@ -118,11 +119,11 @@ async function isLed(name: string): Promise<boolean> {
 
 interface Leading {
   readonly tell: (change: Change) => void;
-  /** Called with each connection of the stream. */
+  /** Called after each connect of the stream. */
   readonly onConnected: () => void;
 }
 
-/** Reads the stream for all tabs while this one holds the lock. Browsers have no locks for pages of plain http. */
+/** Reads the stream for all tabs while this tab owns the lock. On plain http, browsers provide no locks. */
 async function lead(name: string, { tell, onConnected }: Leading, signal: AbortSignal): Promise<void> {
   const read = async () => {
     for await (const change of client.changes(signal, { onConnected })) tell(change);

@@ -1,19 +1,19 @@
-// Puts text into the clipboard, also on pages of plain http, where browsers have no `navigator.clipboard`.
+// Copies text to the clipboard, also on plain http, where browsers have no `navigator.clipboard`.
 
-/** Whether the text is in the clipboard now. To be called when a person has pressed something. */
+/** Copies the text and returns whether that succeeded. Call it from a handler of a user's click or key. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // Absent on plain http; refused by a frame or by the person.
+    // Absent on plain http. An embedding page or the user can also refuse it.
     return copySelected(text);
   }
 }
 
 function copySelected(text: string): boolean {
   const before = document.activeElement;
-  // What is outside of an open dialog cannot have the focus.
+  // While a dialog is open, elements outside of it cannot have the focus.
   const place = before?.closest("dialog") ?? document.body;
   const field = document.createElement("textarea");
   field.className = "unseen";

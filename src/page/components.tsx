@@ -1,4 +1,4 @@
-// Small parts that the views share. Every text from the server is put in as text.
+// Small components that the views share. They show every text from the server as text, never as HTML.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -6,10 +6,10 @@ import { copyText } from "./clipboard.ts";
 import { messageOf } from "./session.ts";
 import { once, t } from "./texts.ts";
 
-/** What a list shows when it is empty: what would be here, and how it gets here. */
+/** The text of an empty list: what will appear here, and how. */
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
 
-/** An error, as the server has put it. */
+/** An error message of the server. */
 export const Problem = ({ children }: { children: ComponentChildren }) =>
   children ? (
     <p class="problem" role="alert">
@@ -17,11 +17,14 @@ export const Problem = ({ children }: { children: ComponentChildren }) =>
     </p>
   ) : null;
 
-/** Characters that change what a person sees of a text, or nothing of which is seen. */
+/** Invisible characters, and characters that change how a text is displayed. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not pass.
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]/gu;
 
-/** A command, a name or an argument as it is: unseen characters are shown as `⟨U+202E⟩`, its direction changes nothing around it. */
+/**
+ * A command, name or argument, shown exactly. Invisible characters appear as `⟨U+202E⟩`, and its text direction does not
+ * affect the text around it.
+ */
 export const Plain = ({ children }: { children: string }) => <bdi>{visible(children)}</bdi>;
 
 export const visible = (text: string): string =>
@@ -40,7 +43,7 @@ const UNITS = [
 
 export const fullTime = (at: string): string => time().format(new Date(at));
 
-/** How long ago, or in how long; the full date is its title. */
+/** A relative time, such as "2 hours ago". Its title is the full date. */
 export function Time({ at }: { at: string }) {
   const ms = Date.parse(at) - Date.now();
   const [unit, size] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ["second", 1000];
@@ -55,7 +58,7 @@ export function Time({ at }: { at: string }) {
 
 const SAID_MS = 2_000;
 
-/** Copies the text and says so for a moment. Where the browser does not let it, the person gets the text selected. */
+/** Copies a text and confirms it for a moment. If the browser refuses, it selects the text for the user. */
 export function Copy(props: { text: () => string | Promise<string>; label?: string; class?: string }) {
   const { text, label = t().copy.copy } = props;
   const [said, setSaid] = useState("");
@@ -93,14 +96,14 @@ const ByHand = ({ text, onClose }: { text: string; onClose: () => void }) => (
   </Dialog>
 );
 
-/** A button whose work may fail: it is off while the work is done, and its error is shown beside it. */
+/** A button whose action can fail. It is disabled during the action, and shows an error beside it. */
 export function Action(props: {
   onClick: () => Promise<unknown>;
   children: ComponentChildren;
   class?: string;
   label?: string;
   isOff?: boolean;
-  /** Of a button that stays in. */
+  /** Set on a toggle button. */
   isPressed?: boolean;
 }) {
   const [isBusy, setBusy] = useState(false);
@@ -134,7 +137,7 @@ export function Action(props: {
   );
 }
 
-/** A button that lets the user choose files; `label` is its name where no text shows. */
+/** A button that opens the file chooser. `label` is its name if it shows no text. */
 export function FileButton(props: {
   label: string;
   onFiles: (files: readonly File[]) => void;
@@ -160,7 +163,7 @@ export function FileButton(props: {
         aria-label={props.label}
         onChange={({ currentTarget }) => {
           props.onFiles([...(currentTarget.files ?? [])]);
-          // The same file can be chosen again.
+          // Lets the user choose the same file again.
           currentTarget.value = "";
         }}
       />
@@ -168,7 +171,7 @@ export function FileButton(props: {
   );
 }
 
-/** A dialog over the page. `onClose` is called for Escape too. */
+/** A modal dialog. Escape calls `onClose` too. */
 export function Dialog(props: {
   title: string;
   onClose: () => void;
@@ -176,7 +179,7 @@ export function Dialog(props: {
   class?: string;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  // Before the next key can go to the page below.
+  // Opens before the next key press can reach the page below.
   useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class={props.class} aria-label={props.title} onClose={props.onClose}>
@@ -196,7 +199,7 @@ export function Dialog(props: {
   );
 }
 
-/** A text as it is, in a box that scrolls. `atEnd`: its end is in sight, for one that grows. */
+/** A text as it is, in a box that scrolls. `atEnd` keeps the end in sight while the text grows. */
 export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) => (
   <pre
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it.
@@ -207,11 +210,14 @@ export const Pre = ({ children, atEnd }: { children: string; atEnd?: boolean }) 
   </pre>
 );
 
-/** What an effect reads from the server: the value, or why there is none. Read again when a dependency changes or by `reload`. */
+/**
+ * Reads a value from the server in an effect. Returns the value or an error. Reads again when a dependency changes or after
+ * `reload`.
+ */
 export function useRead<T>(read: (signal: AbortSignal) => Promise<T>, dependencies: readonly unknown[]) {
   const [state, setState] = useState<{ value?: T; problem?: string }>({});
   const [count, setCount] = useState(0);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller says on what its `read` depends.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the caller passes the dependencies of its `read`.
   useEffect(() => {
     const ending = new AbortController();
     read(ending.signal).then(

@@ -1,11 +1,11 @@
-// The type of a file's content, told from its bytes: its name may claim anything. No DOM.
+// Detects the type of a file from its bytes, because a name can be wrong. Independent of the DOM.
 
-/** The most that is shown, and that can be edited. */
+/** Largest text to show and edit, in bytes. */
 export const SHOWN_BYTES = 256 * 1024;
-/** A larger image is downloaded instead. */
+/** Largest image to show, in bytes. Larger images can only be downloaded. */
 export const IMAGE_BYTES = 16 * 1024 * 1024;
 
-/** Only these are shown as images: browsers run scripts in others, such as SVG. By the first bytes, as Latin-1. */
+/** Types to show as images. Browsers run scripts in others, such as SVG. The first bytes, as Latin-1, decide. */
 const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolean])[] = [
   ["image/png", (start) => start.startsWith("\x89PNG\r\n\x1a\n")],
   ["image/jpeg", (start) => start.startsWith("\xff\xd8\xff")],
@@ -14,12 +14,12 @@ const IMAGES: readonly (readonly [type: string, isOne: (start: string) => boolea
 ];
 
 export type Content =
-  /** `lineEnd`: of all its lines; absent when they differ, and the text would not survive a text field. */
+  /** `lineEnd` is the end of all lines. It is absent when line ends differ: a text field would change them. */
   | { readonly kind: "text"; readonly text: string; readonly lineEnd?: "\n" | "\r\n" }
   | { readonly kind: "image"; readonly type: string }
   | { readonly kind: "bytes" };
 
-/** `bytes` is the file, or its beginning if it is not whole. */
+/** `bytes` is the file, or its beginning if `isWhole` is false. */
 export function contentOf(bytes: Uint8Array, isWhole: boolean): Content {
   const start = String.fromCharCode(...bytes.subarray(0, 16));
   const [type] = IMAGES.find(([, isOne]) => isOne(start)) ?? [];
@@ -30,7 +30,7 @@ export function contentOf(bytes: Uint8Array, isWhole: boolean): Content {
   return { kind: "text", text, ...(lineEnd && { lineEnd }) };
 }
 
-/** Undefined for what is no UTF-8. A beginning may end in the middle of a character. */
+/** Returns undefined for bytes that are not UTF-8. The beginning of a file can end within a character. */
 function decoded(bytes: Uint8Array, isWhole: boolean): string | undefined {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole });
@@ -44,7 +44,7 @@ function lineEndOf(text: string): "\n" | "\r\n" | undefined {
   return /(^|[^\r])\n|\r(?!\n)/.test(text) ? undefined : "\r\n";
 }
 
-/** A text field knows only `\n`. */
+/** Text fields use only `\n`. */
 export const toField = (text: string): string => text.replaceAll("\r\n", "\n");
 export const fromField = (text: string, lineEnd: "\n" | "\r\n"): string =>
   lineEnd === "\n" ? text : text.replaceAll("\n", "\r\n");

@@ -1,10 +1,10 @@
-// The credentials of this tab. They live as long as the tab: no script of another page reads them, and closing it forgets them.
-// Other tabs of the page are handed them: handing-over.ts.
+// The credentials of this tab. The browser forgets them when the tab is closed, and no script of another page can read them.
+// `handing-over.ts` passes them to other tabs of the page.
 
 import { leaveForIssuer, type Oidc, refreshed, SignInRefused, type Tokens } from "./oidc.ts";
 import { t } from "./texts.ts";
 
-/** A key or a token that was typed in, or the tokens of an issuer. */
+/** A key or token that the user typed, or the tokens of an issuer. */
 export type Credentials = { readonly token: string } | (Tokens & { readonly oidc: Oidc });
 
 const KEPT = "skein.credentials";
@@ -28,10 +28,10 @@ export function keepCredentials(given: Credentials | undefined): void {
 
 const USER = "skein.user";
 
-/** Whose the tab is: known once the server has accepted the credentials. */
+/** The tab's user. Known once the server has accepted the credentials. */
 export const userOf = (): string | undefined => sessionStorage.getItem(USER) ?? undefined;
 
-/** Says whose the tab is. What another user has left in it, such as drafts, is forgotten; then the answer is true. */
+/** Sets the tab's user. If another user had used the tab, it removes their data, such as drafts, and returns true. */
 export function takeOver(user: string): boolean {
   const before = sessionStorage.getItem(USER);
   const isOther = before !== null && before !== user;
@@ -41,24 +41,27 @@ export function takeOver(user: string): boolean {
   return isOther;
 }
 
-/** Whose the tab is: the tenant and the user. */
+/** The tab's user, as tenant and user. */
 export const userOfTab = (): string => sessionStorage.getItem(USER) ?? "";
 
-/** Forgets the credentials and everything else that the tab has stored. */
+/** Removes the credentials and all other data that the tab has stored. */
 export function forgetAll(): void {
   kept = undefined;
   sessionStorage.clear();
 }
 
-/** Where the issuer sends people back to: the page, without what comes after `#`. */
+/** The URL to which the issuer redirects: the page, without the part after `#`. */
 export const pageUrl = () => location.origin + location.pathname;
 
-/** A token is renewed so long before its end, in ms, or after half of its time, if the issuer renews tokens. */
+/** Time before the end of a token at which it is renewed, in milliseconds; at most half of the token's lifetime. */
 const EARLY_MS = 30_000;
-/** Tokens that end sooner after a sign-in are of no use: the page would do nothing but sign in. */
+/** Shortest useful lifetime of a new token, in milliseconds. With shorter ones the page would only sign in again. */
 const USELESS_MS = 2_000;
 
-/** For each request. Throws `ConnectionLost` while a token cannot be renewed, `SignInRefused` when it has ended for good. */
+/**
+ * Returns the headers of a request. Throws `ConnectionLost` when a token cannot be renewed now, and `SignInRefused` when it
+ * cannot be renewed at all.
+ */
 export async function headers(): Promise<Record<string, string>> {
   if (kept && "oidc" in kept && kept.expires_at !== undefined) {
     const left = kept.expires_at - Date.now();
@@ -70,8 +73,9 @@ export async function headers(): Promise<Record<string, string>> {
 }
 
 /**
- * After the server has refused them: renews the tokens, or goes to the issuer, which returns to the page at once if the person
- * is still signed in there; then it never resolves. Throws `ConnectionLost`; `SignInRefused` when there is no way to new ones.
+ * Call it after the server has refused the credentials. Renews the tokens, or leaves for the issuer and never resolves. The
+ * issuer returns at once if the user is still signed in there. Throws `ConnectionLost`; `SignInRefused` when there is no
+ * way to get new tokens.
  */
 export async function replaceCredentials(): Promise<void> {
   if (await renewed()) return;
@@ -91,7 +95,7 @@ export function onRenewed(tell: () => void): void {
   tellRenewed = tell;
 }
 
-/** Whether there are new tokens now. Throws `ConnectionLost`. */
+/** Renews the tokens. Returns whether there are new ones. Throws `ConnectionLost`. */
 function renewed(): Promise<boolean> {
   renewing ??= renew().finally(() => {
     renewing = undefined;
@@ -109,7 +113,7 @@ async function renew(): Promise<boolean> {
     return true;
   } catch (error) {
     if (!(error instanceof SignInRefused)) throw error;
-    // The session at the issuer may still be good.
+    // The user may still be signed in at the issuer.
     keepCredentials({ ...kept, refresh_token: undefined });
     return false;
   }

@@ -1,5 +1,5 @@
-// Threads that a person has deleted here. For ten seconds the deletion can be undone, and nothing is sent to the server. A page
-// that is closed meanwhile deletes nothing: no thread is lost where its Undo was never seen.
+// Threads that the user has deleted. The request is sent after ten seconds, so that the user can undo it. Closing the page
+// cancels it: no thread is lost if its Undo was never visible.
 
 import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
@@ -8,17 +8,17 @@ import { readThreads } from "./threads.ts";
 export interface Deletion {
   readonly thread: string;
   readonly title: string;
-  /** Why the server has refused it. */
+  /** Why the server refused the deletion. */
   problem?: string;
 }
 
-/** How long a deletion waits, in ms. */
+/** Time to undo a deletion, in milliseconds. */
 const UNDO_MS = 10_000;
 
 export const deletions: { items: readonly Deletion[] } = { items: [] };
 const timers = new Map<string, ReturnType<typeof setTimeout>>();
 
-/** Whether the lists leave the thread out. */
+/** Returns whether lists hide the thread. */
 export const isDeleted = (thread: string): boolean =>
   deletions.items.some((each) => each.thread === thread && each.problem === undefined);
 
@@ -32,7 +32,7 @@ export function deleteSoon(deletion: Deletion): void {
   touch(deletions);
 }
 
-/** Undoes it, or takes away the problem that it had. */
+/** Cancels a deletion, or dismisses its error. */
 export function forgetDeletion(thread: string): void {
   clearTimeout(timers.get(thread));
   timers.delete(thread);

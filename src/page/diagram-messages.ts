@@ -1,39 +1,39 @@
-// What the page and the frame that draws say to each other. No DOM.
+// The messages between the page and the frame that draws a diagram. Independent of the DOM.
 
-/** From the page: what to draw, and how it is named. */
+/** Sent by the page: the source of the diagram and its label. */
 export interface Drawing {
   readonly source: string;
   readonly theme: "light" | "dark";
-  /** For screen readers. */
+  /** Read by screen readers. */
   readonly label: string;
   /** Language of `label`, such as `en`. */
   readonly language: string;
 }
 
-/** From the frame. `ready`: it listens. `drawn`: again whenever its height changes. */
+/** Sent by the frame. `ready`: it can receive messages. `drawn`: sent again whenever the height changes. */
 export type Reply =
   | { readonly kind: "ready" }
   | { readonly kind: "drawn"; readonly height: number }
   | ({ readonly kind: "failed" } & Failure);
 
-/** Why there is no diagram. */
+/** Why the diagram could not be drawn. */
 export interface Failure {
   readonly why: "unknown" | "unreadable";
-  /** Line of the source, counted from 1. */
+  /** Line of the source, starting at 1. */
   readonly line?: number | undefined;
-  /** What the library says, in English. */
+  /** The library's error message, in English. */
   readonly message: string;
 }
 
-/** A larger source would take too long. */
+/** Maximum length of the source. A longer one would take too long. */
 export const MOST_CHARACTERS = 10_000;
-/** The time to lay out a label grows with the square of its length. */
+/** Maximum length of a line. The layout time of a label grows with the square of its length. */
 export const MOST_IN_LINE = 500;
 
-/** The time to arrange boxes grows faster than their number. */
+/** Maximum number of lines. The layout time grows faster than the number of boxes. */
 export const MOST_LINES = 200;
 
-/** In these kinds a number is an amount of boxes. */
+/** In these kinds of diagram a number creates that many boxes. */
 const TOO_MANY_BOXES = /^\s*(?:block(?:-beta)?\s*$[\s\S]*[:\s]\d{3}|packet(?:-beta)?\s*$[\s\S]*\b\d{5})/m;
 
 export function isTooLarge(source: string): boolean {
@@ -48,7 +48,7 @@ export function isTooLarge(source: string): boolean {
 
 const MOST_OF_MESSAGE = 600;
 
-/** Undefined for what is no reply: the frame has read a source that anyone may have written. */
+/** Returns undefined for an invalid message: the frame is not trusted, because anyone may have written its source. */
 export function replyOf(data: unknown): Reply | undefined {
   if (typeof data !== "object" || data === null) return undefined;
   const { kind, height, why, line, message } = data as Readonly<Record<string, unknown>>;

@@ -1,18 +1,18 @@
-// The difference between two texts, line by line (Myers: the fewest lines removed and added).
+// Compares two texts line by line. Uses the algorithm of Myers, which removes and adds the fewest lines.
 
 export interface DiffLine {
   readonly kind: "same" | "removed" | "added";
-  /** With its line end, if it has one. */
+  /** Includes the line end, if the line has one. */
   readonly text: string;
-  /** Its number, from 1, in the text before; absent for an added line. */
+  /** Line number in the old text, starting at 1. Absent for an added line. */
   readonly before?: number;
   readonly after?: number;
 }
 
-/** Texts that differ in more lines than this are shown as replaced: the memory of the search grows with the square. */
+/** Maximum number of changed lines. With more, the whole text is shown as replaced, because memory grows with the square. */
 const MAX_CHANGES = 1000;
 
-/** All lines of both texts, in order. */
+/** Returns all lines of both texts, in order. */
 export function diffLines(before: string, after: string): DiffLine[] {
   const [old, young] = [linesOf(before), linesOf(after)];
   const shorter = Math.min(old.length, young.length);
@@ -25,7 +25,7 @@ export function diffLines(before: string, after: string): DiffLine[] {
   return numbered([...same(old.slice(0, start)), ...changed, ...same(old.slice(old.length - end))]);
 }
 
-/** The changes with `around` lines before and after each: what lies further away is left out. */
+/** Returns the changes with `around` unchanged lines before and after each. Skips all other lines. */
 export function hunksOf(lines: readonly DiffLine[], around = 3): DiffLine[][] {
   const hunks: DiffLine[][] = [];
   let reach = 0;
@@ -58,7 +58,7 @@ function numbered(steps: readonly DiffStep[]): DiffLine[] {
   }));
 }
 
-/** The shortest way from `old` to `young`. */
+/** Returns the shortest edit script from `old` to `young`. */
 function script(old: readonly string[], young: readonly string[]): DiffStep[] {
   const reached = furthest(old, young);
   if (!reached)
@@ -79,10 +79,13 @@ function script(old: readonly string[], young: readonly string[]): DiffStep[] {
   return steps.reverse();
 }
 
-/** How far into the old lines a number of changes leads, by diagonal: the old lines passed minus the new lines passed. */
+/**
+ * Number of old lines that a number of changes can pass, by diagonal. A diagonal is the old lines passed minus the new
+ * lines passed.
+ */
 type Reached = (diagonal: number) => number;
 
-/** For each number of changes, until one leads to the end. Undefined after too many. */
+/** Returns the reach for each number of changes until the end is reached; undefined after too many changes. */
 function furthest(old: readonly string[], young: readonly string[]): Reached[] | undefined {
   const all: Reached[] = [];
   for (let changes = 0; changes <= MAX_CHANGES; changes++) {
@@ -99,7 +102,10 @@ function furthest(old: readonly string[], young: readonly string[]): Reached[] |
   return undefined;
 }
 
-/** The place that one change less had reached, from which a line is removed or added. Before the first change: above the start. */
+/**
+ * Returns the position, reached with one change less, from which a line is removed or added. Before the first change it is
+ * above the start.
+ */
 function cameFrom(last: Reached = () => 0, diagonal: number, changes: number) {
   const isAdded = diagonal === -changes || (diagonal !== changes && last(diagonal - 1) < last(diagonal + 1));
   const x = last(isAdded ? diagonal + 1 : diagonal - 1);

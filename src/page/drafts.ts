@@ -1,20 +1,20 @@
-// The texts that a person has written and not sent, by user and conversation. They outlive the tab, until the person signs out.
+// Unsent texts, stored by user and conversation. They remain after the tab is closed, until the user signs out.
 
 import { userOfTab } from "./credentials.ts";
 import { forgetFiles } from "./kept-files.ts";
 
 const PREFIX = "skein.draft.";
-/** Drafts that are kept in this browser; the oldest makes room for the next. */
+/** Maximum number of drafts in this browser. A new draft replaces the oldest. */
 const MAX_DRAFTS = 100;
 
 interface Draft {
   readonly text: string;
   readonly at: number;
-  /** The id of the message that the text is to replace. */
+  /** The id of the message that the text will replace. */
   readonly replaces?: string;
 }
 
-/** A message that is being rewritten. */
+/** A message that the user is rewriting. */
 export interface Rewrite {
   readonly id: string;
   readonly text: string;
@@ -22,7 +22,7 @@ export interface Rewrite {
 
 const ownPrefix = () => `${PREFIX}${userOfTab()} `;
 
-/** Where a draft is kept: without a thread, that of the next new conversation. */
+/** Returns the storage key of a draft. Without a thread it is the draft of the next new conversation. */
 export const placeOf = (thread: string | undefined): string => `${ownPrefix()}${thread ?? "new"}`;
 
 export const draftOf = (thread: string | undefined): string => read(placeOf(thread))?.text ?? "";
@@ -33,7 +33,7 @@ export function saveDraft(thread: string | undefined, text: string): void {
   else save(place, { text, at: Date.now() });
 }
 
-/** No thread's id holds a space. */
+/** A thread id cannot contain a space. */
 const rewritePlace = (thread: string) => placeOf(`${thread} rewrite`);
 
 export function rewriteOf(thread: string): Rewrite | undefined {
@@ -59,7 +59,7 @@ function save(place: string, draft: Draft): void {
   }
 }
 
-/** False where the storage is full. */
+/** Returns false if the storage is full. */
 function wasStored(place: string, draft: Draft): boolean {
   try {
     localStorage.setItem(place, JSON.stringify(draft));
@@ -69,7 +69,7 @@ function wasStored(place: string, draft: Draft): boolean {
   }
 }
 
-/** Those of the person who is signed in, and the files that were to go with them. */
+/** Deletes the signed-in user's drafts and their files. */
 export async function forgetDrafts(): Promise<void> {
   for (const place of drafts(ownPrefix())) localStorage.removeItem(place);
   await forgetFiles(ownPrefix());

@@ -1,4 +1,4 @@
-// A dialog at an edge of a narrow screen. The Back of the browser closes it, as people expect on a phone.
+// A dialog at the edge of a narrow screen. The browser's Back button closes it, as on a phone.
 
 import type { ComponentChildren, TargetedMouseEvent } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -14,7 +14,7 @@ export function Drawer(props: {
   const close = useRef(props.onClose);
   close.current = props.onClose;
   useEffect(() => {
-    // An address that opens it, and a reload, find it there already.
+    // After a reload, or for a URL that opens the drawer, the history already has its entry.
     if (!history.state?.isDrawer) history.pushState(DRAWER, "");
     let isLeft = false;
     const onBack = () => {
@@ -24,7 +24,7 @@ export function Drawer(props: {
     addEventListener("popstate", onBack);
     return () => {
       removeEventListener("popstate", onBack);
-      // It was closed by a button or a key, and its place in the history is of no use.
+      // A button or a key closed it, so remove its entry from the history.
       if (!isLeft && history.state?.isDrawer) history.back();
     };
   }, []);
@@ -39,7 +39,7 @@ export function Drawer(props: {
   );
 }
 
-/** A link in it leads on from where it was opened. */
+/** A link in the drawer continues from the page that opened the drawer. */
 function followLink(event: TargetedMouseEvent<HTMLElement>, close: () => void): void {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
   const hash = link?.getAttribute("href");

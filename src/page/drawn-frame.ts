@@ -1,19 +1,19 @@
-// Has a diagram drawn by a frame. The frame is trusted with nothing: only its own messages count, and only for a time.
+// Draws a diagram in a frame that is not trusted: only messages from the frame itself count, and only for a limited time.
 
 import { type Drawing, type Failure, replyOf } from "./diagram-messages.ts";
 
-/** Counted from when the frame has loaded. */
+/** Time limit in seconds, from when the frame has loaded. */
 export const LONGEST_S = 10;
 
 export type Undrawn = Failure | { readonly why: "slow" | "missing" | "large" };
 
 export interface DrawnFrame {
-  /** Draws, or draws again. */
+  /** Draws the diagram, or draws it again. */
   draw(drawing: Drawing): void;
   end(): void;
 }
 
-/** `onFailed` is the last call: the caller then removes the frame, which ends what still works in it. */
+/** `onFailed` is the last callback. The caller then removes the frame, which stops its work. */
 export function drawnFrame(
   frame: HTMLIFrameElement,
   { onDrawn, onFailed }: { onDrawn: (height: number) => void; onFailed: (undrawn: Undrawn) => void },
@@ -22,14 +22,14 @@ export function drawnFrame(
   let wanted: Drawing | undefined;
   const ending = new AbortController();
   const { signal } = ending;
-  // A frame without an origin has no name that could be asked for.
+  // A frame without an origin has no name to address it by.
   const send = () => isReady && wanted && frame.contentWindow?.postMessage(wanted, "*");
   const fail = (undrawn: Undrawn) => {
     ending.abort();
     onFailed(undrawn);
   };
   const onLoad = () => {
-    // It has left the page that draws.
+    // The frame has navigated away from its own document.
     if (++loads > 1) return fail({ why: "missing" });
     const timer = setTimeout(() => isDrawn || fail({ why: isReady ? "slow" : "missing" }), LONGEST_S * 1_000);
     signal.addEventListener("abort", () => clearTimeout(timer));

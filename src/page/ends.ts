@@ -1,25 +1,26 @@
-// How the newest run of each listed thread ended, for the marks in the list. A thread alone only says whether it failed.
+// How the most recent run of each listed thread ended, for the marks in the list. A thread's own data shows only that it
+// failed.
 
 import type { RunRecord } from "../client/client.ts";
 import { keepRead, onChange } from "./changes.ts";
 import { touch } from "./frame.ts";
 import { client } from "./session.ts";
 
-/** By thread. Those of threads that changed long ago are not read. */
+/** The most recent run by thread. Threads that changed long ago have no entry. */
 export const ends = { newest: new Map<string, RunRecord>() };
 
-/** Runs that are read at first; later each that ends. */
+/** Number of runs to read at first. Later, each run that ends is added. */
 const PAGE = 50;
-/** Threads whose newest run is kept. The oldest entry makes room. */
+/** Maximum number of threads. A new entry replaces the oldest. */
 const MAX_ENDS = 1_000;
 
-/** Keeps `ends` as the server has them. Returns the function that ends it. */
+/** Keeps `ends` up to date. Returns a function that stops this. */
 export function followEnds(): () => void {
   const ending = new AbortController();
   const kept = keepRead(
     () => false,
     async (signal) => {
-      // Without it the marks say less, which is not worth an error.
+      // Without this data the marks show less, so the page reports no error.
       const { items = [] } = await client.runs.list({ limit: PAGE }, signal).catch(() => ({ items: [] }));
       for (const run of [...items].reverse()) keep(run);
       touch(ends);

@@ -1,9 +1,9 @@
 // The Enter key in a field.
 
-/** In Safari the Enter that ends a composition comes after it, with this code. */
+/** Safari sends this code for the Enter key that ends a composition. */
 const COMPOSED = 229;
 
-/** Whether Enter sends what is written: not with Shift, and not when it chooses what an input method offers. */
+/** Returns whether Enter sends the text: not with Shift, and not when it selects a suggestion of an input method. */
 export const isSendingEnter = (event: KeyboardEvent): boolean =>
   event.key === "Enter" && !event.shiftKey && !isComposing(event);
 

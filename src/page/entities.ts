@@ -1,5 +1,5 @@
-// Characters by name or number, as Markdown takes them from HTML. The names are those that people write: a table of all
-// two thousand would be as large as the rest of a first view.
+// HTML character references in Markdown, by name or number. Only common names are known: a table of all two thousand would
+// double the weight of the first view.
 
 const NAMED: ReadonlyMap<string, string> = new Map(
   [
@@ -23,7 +23,7 @@ const NAMED: ReadonlyMap<string, string> = new Map(
 
 const REFERENCE = /&(?:#(\d{1,7})|#[xX]([\da-fA-F]{1,6})|([A-Za-z]\w{1,30}));/g;
 
-/** A name that is not known stays as it is written. */
+/** Leaves an unknown name as it is written. */
 export const withoutEntities = (text: string): string =>
   text.includes("&")
     ? text.replace(REFERENCE, (written, number?: string, hex?: string, name = "") =>

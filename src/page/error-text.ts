@@ -7,7 +7,10 @@ interface ServerError {
   readonly message?: string | undefined;
 }
 
-/** A sentence in the language of the page, then the server's own words in a line below. Without a sentence: only its words. */
+/**
+ * Returns a sentence in the page's language with the server's own message below it; without such a sentence, only the
+ * server's message.
+ */
 export function errorText({ code = "", message = "" }: ServerError): string {
   const sentence = t().errors[code];
   return sentence ? `${sentence}\n${message}` : message;

@@ -1,10 +1,10 @@
-// A text as it is, for who must decide on it: what cannot be seen is named, and long runs of blanks, behind which something may
-// stand, are counted.
+// Prepares a text for a user who must decide on it. It names invisible characters and counts long runs of blanks, which could
+// hide text behind them.
 
-/** A text to be shown as it is, or the name of what cannot be seen. */
+/** A text to show as it is, or the name of something invisible. */
 export type Piece = string | { readonly mark: string };
 
-/** After a word so many blanks are more than alignment; at the beginning of a line so many are more than indentation. */
+/** Number of blanks after a word, or at the beginning of a line, from which they are counted. Fewer are normal alignment. */
 const GAP = 8;
 const INDENT = 24;
 const EMPTY_LINES = 4;
@@ -13,7 +13,8 @@ const UNSEEN = new RegExp(
   [
     `(?<=\\S)[ \\t]{${GAP},}|[ \\t]{${INDENT},}`,
     `\\n(?:[ \\t]*\\n){${EMPTY_LINES},}`,
-    // Controls, formats, fillers, and spaces that are none of the keyboard's. U+FE0F only makes an emoji of a character.
+    // Controls, formats, fillers, and spaces that no keyboard has. U+FE0F is allowed: it only turns a character into an
+    // emoji.
     "(?![\\n\\t\\ufe0f])[\\p{Cc}\\p{Cf}\\p{Cs}\\p{Co}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}\\u2800]",
     "[^\\S \\n\\t]",
   ].join("|"),

@@ -1,4 +1,4 @@
-// A call that would change a file, and what it would change. No DOM.
+// Describes how a call would change a file. Independent of the DOM.
 
 import { indexIn } from "../lib/search.ts";
 import { diffLines, hunksOf } from "./diff.ts";
@@ -6,11 +6,11 @@ import { type Difference, edited } from "./file-changes.ts";
 
 export interface FileCall {
   readonly path: string;
-  /** The whole text that is written, or the piece that is replaced. */
+  /** The whole new text, or the part to replace. */
   readonly change: { readonly content: string } | { readonly old_text: string; readonly new_text: string };
 }
 
-/** Undefined for other calls, and for arguments that a difference would not show. */
+/** Returns undefined for other calls, and for arguments that a diff cannot show. */
 export function fileCallOf(name: string, args: Readonly<Record<string, unknown>>): FileCall | undefined {
   const { path, content, old_text, new_text } = args;
   const count = Object.keys(args).length;
@@ -22,10 +22,10 @@ export function fileCallOf(name: string, args: Readonly<Record<string, unknown>>
   return undefined;
 }
 
-/** `missing`: there is no such file yet. `unknown`: it was not read. */
+/** `missing`: the file does not exist. `unknown`: the file was not read. */
 export type Current = { readonly text: string } | "missing" | "unknown";
 
-/** Undefined when nothing is known to compare with. `isFound`: the file has the text that an edit replaces. */
+/** Returns undefined when there is nothing to compare with. `isFound`: the file contains the text that the edit replaces. */
 export function differenceOf(
   { change }: FileCall,
   current: Current,
@@ -41,10 +41,10 @@ export function differenceOf(
   return { before: old_text, after: new_text, isWhole: false, isFound: current === "unknown" };
 }
 
-/** More lines than a person decides on line by line. */
+/** Maximum number of changed lines that a user can review line by line. */
 const MAX_LINES = 2000;
 
-/** Whether every changed line can be shown. */
+/** Returns whether every changed line can be shown. */
 export const isReadable = ({ before, after }: Difference): boolean => {
   const count = hunksOf(diffLines(before, after)).reduce((sum, { length }) => sum + length, 0);
   return count > 0 && count <= MAX_LINES;

@@ -1,4 +1,4 @@
-// What the agent changed in the files of its workspace, as the thread has kept it. No DOM.
+// The files that the agent changed in its workspace, as the thread's state records them. Independent of the DOM.
 
 import type { Message, ThreadState } from "../client/client.ts";
 import { indexIn } from "../lib/search.ts";
@@ -6,15 +6,15 @@ import { isObject } from "./form.ts";
 import { withinWorkspace } from "./tree.ts";
 
 export interface FileChange {
-  /** From the workspace on. */
+  /** Path relative to the workspace. */
   readonly path: string;
   readonly op: "write" | "edit";
-  /** After the last change. */
+  /** Size in bytes after the last change. */
   readonly bytes: number;
-  /** Its text after the last change, and before that one change, as far as they are kept. */
+  /** The text after the last change, and before it, if the state contains them. */
   readonly content?: string;
   readonly before?: string;
-  /** What `edit_file` has replaced since the file was last written whole, oldest first. */
+  /** The replacements by `edit_file` since the file was last written as a whole, oldest first. */
   readonly edits: readonly Edit[];
 }
 
@@ -23,15 +23,18 @@ export interface Edit {
   readonly new_text: string;
 }
 
-/** A difference to show. */
+/** A diff to show. */
 export interface Difference {
   readonly before: string;
   readonly after: string;
-  /** The texts are the file, so that their lines have numbers. */
+  /** The texts are the whole file, so line numbers are correct. */
   readonly isWhole: boolean;
 }
 
-/** What is known of the changes, oldest first: of the last one the file as a whole, of edits before it what each replaced. */
+/**
+ * Returns the known changes, oldest first: a whole-file diff for the last change, and the replaced text of each earlier
+ * edit.
+ */
 export function differencesOf({ before, content, edits, op }: FileChange): Difference[] {
   const ofEdits = edits.map(({ old_text, new_text }) => ({
     before: old_text,
@@ -46,20 +49,23 @@ export function differencesOf({ before, content, edits, op }: FileChange): Diffe
   return op === "write" ? [{ before: "", after: content, isWhole: true }] : ofEdits;
 }
 
-/** How many edits came before the text `before`: the rest of them lead from it to `content`. Edits at once share a `before`. */
+/**
+ * Returns the number of edits before the text `before`; the other edits lead from it to `content`. Parallel edits share one
+ * `before`.
+ */
 function earlierEdits(edits: readonly Edit[], before: string, content: string): number {
   for (let earlier = edits.length - 1; earlier > 0; earlier--)
     if (edits.slice(earlier).reduce(edited, before) === content) return earlier;
   return 0;
 }
 
-/** As `edit_file` does: the first occurrence is replaced. */
+/** Replaces the first occurrence, as `edit_file` does. */
 export function edited(text: string, { old_text, new_text }: Edit): string {
   const at = indexIn(text, old_text);
   return at < 0 ? text : text.slice(0, at) + new_text + text.slice(at + old_text.length);
 }
 
-/** The last changed first. */
+/** Returns the changed files, most recent change first. */
 export function changedFiles({ files, messages }: ThreadState, workdir: string): FileChange[] {
   if (!isObject(files)) return [];
   const edits = editsIn(messages, workdir);
@@ -82,7 +88,7 @@ export function changedFiles({ files, messages }: ThreadState, workdir: string):
     .reverse();
 }
 
-/** The edits that succeeded, by path. */
+/** Returns the successful edits, by path. */
 function editsIn(messages: readonly Message[], workdir: string): ReadonlyMap<string, readonly Edit[]> {
   const failed = new Set(
     messages.flatMap((message) =>

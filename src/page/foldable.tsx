@@ -1,9 +1,9 @@
-// What opens and closes by its line.
+// A part that the user opens and closes by its summary line.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Whether the page is being printed. Then it is drawn before the browser looks. */
+/** Returns whether the page is being printed. The component redraws before the browser lays out the pages. */
 function usePrinting(): boolean {
   const [isPrinting, setPrinting] = useState(false);
   useEffect(() => {
@@ -19,7 +19,10 @@ function usePrinting(): boolean {
   return isPrinting;
 }
 
-/** Opens and closes by its line. On paper it is open. Who uses it keeps whether it is open, since it may change by itself. */
+/**
+ * A part that opens and closes by its summary line, and is open on paper. The caller owns the open state, because it can
+ * change by itself.
+ */
 export function Foldable(props: {
   class: string;
   isOpen: boolean;

@@ -1,24 +1,27 @@
-// Keeps the end of what grows in sight until a person moves away, and again once they are back at the end. Only what a person
-// does counts: positions alone mislead, since heights of what is out of sight are guesses.
+// Scrolls to the end of a growing list until the user scrolls away, and again after the user returns to the end. Only user
+// actions count: scroll positions are unreliable, because the browser estimates the heights of invisible parts.
 
 import { afterRedraw, touch } from "./frame.ts";
 
 export interface FollowedEnd {
   isFollowing: boolean;
-  /** Nothing lies above or below what is seen. */
+  /** The list fits the visible area. */
   isWhole: boolean;
-  /** Goes to the end and stays there. */
+  /** Scrolls to the end and follows it. */
   goToEnd(): void;
-  /** Stays where it is while more comes. */
+  /** Stops following the end. */
   leave(): void;
   close(): void;
 }
 
-/** So close counts as the end. */
+/** Distance from the end that still counts as the end. */
 const NEAR_PX = 8;
 const AWAY = ["PageUp", "Home", "ArrowUp"];
 
-/** Touches what it returns when following begins or ends, and when the whole begins or ceases to fit. Closed by the caller. */
+/**
+ * Touches the returned object when following starts or stops, and when the list begins or ceases to fit. The caller closes
+ * it.
+ */
 export function followEnd(scroller: HTMLElement): FollowedEnd {
   const closing = new AbortController();
   const { signal } = closing;

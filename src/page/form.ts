@@ -1,4 +1,4 @@
-// Forms out of JSON Schemas: which fields there are, and what is written in them as a value. What is valid says the server.
+// Builds forms from JSON Schemas: the fields, and the value of what the user types. The server validates the value.
 
 import { t } from "./texts.ts";
 
@@ -6,26 +6,29 @@ type Schema = Readonly<Record<string, unknown>>;
 
 export interface Field {
   readonly name: string;
-  /** Label that people read. Default: the name. */
+  /** Visible label; default: the name. */
   readonly title?: string;
   readonly description?: string;
-  /** `long`: a text of several lines. `list`: texts, one a line. `pairs`: `Name: value`, one a line. `json`: what has no field of its own. */
+  /**
+   * `long`: a text of several lines. `list`: one text per line. `pairs`: one `Name: value` per line. `json`: any other
+   * type.
+   */
   readonly kind: "choice" | "number" | "text" | "long" | "list" | "pairs" | "json";
-  /** Of a choice: the values, by the texts that stand for them. */
+  /** For a choice: the values by their visible texts. */
   readonly choices?: ReadonlyMap<string, unknown>;
   readonly required: boolean;
-  /** What holds when the field is empty. */
+  /** The default that applies when the field is empty. */
   readonly standard?: unknown;
-  /** `1 to 16`, `at most 60000`: what the server accepts. */
+  /** The accepted range, such as `1 to 16` or `at most 60000`. */
   readonly range?: string;
 }
 
-/** More than any hook has. */
+/** Maximum number of fields; no hook has more. */
 const MAX_FIELDS = 50;
-/** A text that may be longer gets more than a line. */
+/** A text that can be longer than this gets a field of several lines. */
 const LONG_CHARS = 500;
 
-/** The fields of an object's schema; none for anything else. */
+/** Returns the fields of an object schema, and no fields for any other schema. */
 export function fieldsOf(schema: unknown): Field[] {
   if (!isObject(schema) || !isObject(schema.properties)) return [];
   const required = Array.isArray(schema.required) ? schema.required : [];
@@ -40,7 +43,7 @@ function fieldOf(name: string, schema: Schema, isRequired: boolean): Field {
   return {
     name,
     kind: choices ? "choice" : kindOf(schema),
-    // With a default nothing is missing, although the schema of what is read back says so.
+    // A field with a default may be empty, even if the schema of the response requires it.
     required: isRequired && !("default" in schema),
     ...(typeof schema.title === "string" && schema.title.trim() !== "" && { title: schema.title }),
     ...(typeof schema.description === "string" && { description: schema.description }),
@@ -72,7 +75,7 @@ function choicesOf({ type, enum: values }: Schema): ReadonlyMap<string, unknown>
 function rangeOf(schema: Schema): string | undefined {
   const bound = (name: string) => {
     const value = schema[name];
-    // Schemas of whole numbers name the largest that JavaScript has.
+    // The schema of an integer contains JavaScript's largest integer as its maximum.
     return typeof value === "number" && Math.abs(value) < Number.MAX_SAFE_INTEGER ? value : undefined;
   };
   const words = t().form;
@@ -88,7 +91,7 @@ function rangeOf(schema: Schema): string | undefined {
   return parts.length > 0 ? parts.join(", ") : undefined;
 }
 
-/** What stands in the field for a value; empty for none. */
+/** Returns the text of a field for a value; an empty text for no value. */
 export function textOf({ choices, kind }: Field, value: unknown): string {
   if (value === undefined || value === null) return "";
   if (choices) return [...choices].find(([, each]) => each === value)?.[0] ?? "";
@@ -97,18 +100,18 @@ export function textOf({ choices, kind }: Field, value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** What the text stands for; undefined for an empty field. Throws `SyntaxError` for what should be JSON and is not. */
+/** Returns the value of a text, and undefined for an empty field. Throws `SyntaxError` for invalid JSON. */
 export function valueIn(field: Field, text: string): unknown {
   if (text.trim() === "") return undefined;
   if (field.choices) return field.choices.get(text);
   if (field.kind === "list") return linesOf(text);
   if (field.kind === "pairs") return pairsOf(text);
-  // The server says what is wrong with a number that is none.
+  // The server reports an invalid number.
   if (field.kind === "number") return Number.isNaN(Number(text)) ? text : Number(text);
   return field.kind === "json" ? JSON.parse(text) : text;
 }
 
-/** Each line that is not empty. */
+/** Returns the lines that are not empty. */
 const linesOf = (text: string): string[] =>
   text
     .split("\n")
@@ -126,7 +129,7 @@ function pairsOf(text: string): Record<string, string> {
   );
 }
 
-/** What an error of the server says about each field: by the path that it names, from `prefix` on. */
+/** Returns the server's error message for each field, by the part of its path after `prefix`. */
 export function issuesOf(error: unknown, prefix = ""): ReadonlyMap<string, string> {
   const details = isObject(error) ? error.details : undefined;
   const issues = isObject(details) && Array.isArray(details.issues) ? details.issues : [];
@@ -140,7 +143,7 @@ export function issuesOf(error: unknown, prefix = ""): ReadonlyMap<string, strin
   );
 }
 
-/** What the server says about a field or what is within it. */
+/** Returns the error messages for a field and for parts of its value. */
 export const issueAt = (issues: ReadonlyMap<string, string>, name: string): string =>
   [...issues]
     .filter(([path]) => path === name || path.startsWith(`${name}.`))
@@ -150,7 +153,7 @@ export const issueAt = (issues: ReadonlyMap<string, string>, name: string): stri
 export const isObject = (value: unknown): value is Schema =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** The patch (RFC 7396) that turns one value into another. */
+/** Returns the JSON merge patch (RFC 7396) that turns one value into the other. */
 export function patchFrom(before: unknown, after: unknown): unknown {
   if (!isObject(before) || !isObject(after)) return after;
   const removed = Object.keys(before).filter((name) => !(name in after));

@@ -1,4 +1,4 @@
-// Redraws, once a frame: a thousand events that touch one object are one redraw of the views that watch it.
+// Redraws views at most once a frame. A thousand events that touch one object cause one redraw of the views that watch it.
 
 import { useEffect, useReducer } from "preact/hooks";
 
@@ -7,12 +7,12 @@ const watchers = new WeakMap<object, Set<() => void>>();
 const afterwards = new Set<() => void>();
 let isRequested = false;
 
-/** Says that `what` has changed in place. */
+/** Marks `what` as changed in place. */
 export function touch(what: object): void {
   touched.add(what);
   if (isRequested) return;
   isRequested = true;
-  // A hidden tab has no frames; its title is seen.
+  // A hidden tab has no animation frames, but its title is visible.
   if (document.hidden) setTimeout(draw, HIDDEN_MS);
   else requestAnimationFrame(draw);
 }
@@ -31,20 +31,20 @@ function draw(): void {
   for (const then of afterwards) then();
 }
 
-/** Calls `redraw` in the frame after each `touch(what)`. Returns the function that ends it. */
+/** Calls `redraw` in the next frame after `touch(what)`. Returns a function that unsubscribes. */
 export function watch(what: object, redraw: () => void): () => void {
   const all = watchers.get(what) ?? new Set();
   watchers.set(what, all.add(redraw));
   return () => void all.delete(redraw);
 }
 
-/** Calls `then` after each redraw, for example to scroll. Returns the function that ends it. */
+/** Calls `then` after each redraw, for example to scroll. Returns a function that unsubscribes. */
 export function afterRedraw(then: () => void): () => void {
   afterwards.add(then);
   return () => void afterwards.delete(then);
 }
 
-/** Draws the component again whenever `what` is touched, also when that happened before the component was mounted. */
+/** Redraws the component after each `touch(what)`, also if that happened before the component was mounted. */
 export function useTouched<T extends object>(what: T): T {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
   useEffect(() => {

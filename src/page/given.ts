@@ -1,11 +1,11 @@
-// The answers that a person has given and that are not sent yet: kept in the browser, for all of its tabs.
+// Answers that the user has given but not sent. The browser stores them for all of its tabs.
 
 import type { Answer } from "../client/client.ts";
 import { userOfTab } from "./credentials.ts";
 import { touch } from "./frame.ts";
 
 const PREFIX = "skein.given.";
-/** Answers that are kept; the oldest makes room for the next. */
+/** Maximum number of stored answers. A new answer replaces the oldest. */
 const MAX_GIVEN = 100;
 
 interface StoredAnswer {
@@ -13,12 +13,12 @@ interface StoredAnswer {
   readonly at: number;
 }
 
-/** Touched when an answer is given or taken back, here or in another tab. */
+/** Touched when an answer is given or withdrawn, in this tab or another. */
 export const given = {};
 
 const placeOf = (key: string) => `${PREFIX}${userOfTab()} ${key}`;
 
-/** `key`: as `keyOf` of questions.ts makes it. */
+/** `key`: the result of `keyOf` in questions.ts. */
 export const givenTo = (key: string): Answer | undefined => read(placeOf(key))?.answer;
 
 export function keepGiven(key: string, answer: Answer): void {
@@ -35,7 +35,7 @@ export function forgetGiven(key: string): void {
   touch(given);
 }
 
-/** Those of the person who is signed in. */
+/** Deletes the signed-in user's answers. */
 export function forgetAllGiven(): void {
   for (const place of places(placeOf(""))) localStorage.removeItem(place);
 }

@@ -1,8 +1,8 @@
-// A text that grows, cut into parts of some lines: those that are full stay the same, so that a browser lays out only the last.
+// Splits a growing text into parts of a fixed number of lines. A full part stays the same, so the browser lays out only the last.
 
 const LINES = 200;
 
-/** To be called with a text as it grows; a text that is no longer the same begins again. */
+/** Returns a function to call with a text each time it has grown. Any other text starts over. */
 export function growingParts(): (text: string) => readonly string[] {
   let full: string[] = [];
   let length = 0;
@@ -18,7 +18,7 @@ export function growingParts(): (text: string) => readonly string[] {
   };
 }
 
-/** Undefined while it has fewer lines. */
+/** Returns undefined if the text has fewer lines. */
 function endOfPart(text: string, from: number): number | undefined {
   let end = from;
   for (let line = 0; line < LINES; line++) {

@@ -1,5 +1,5 @@
-// The tabs of a browser hand each other who is signed in: a second one needs no form, and signing out signs out all. Nothing of it
-// is stored, and no page of another origin hears it.
+// Passes the credentials between the tabs of a browser: a new tab needs no sign-in, and signing out affects all tabs. Nothing
+// is stored, and pages of other origins cannot receive it.
 
 import {
   type Credentials,
@@ -16,13 +16,13 @@ type SignInMessage =
   | { readonly kind: "signed_out" }
   | { readonly kind: "has"; readonly user: string; readonly credentials: Credentials };
 
-/** A tab that has them answers within this time, in ms. */
+/** Time within which another tab answers, in milliseconds. */
 const PATIENCE_MS = 200;
 
 const channel = new BroadcastChannel(`skein-credentials ${pageUrl()}`);
 const tell = (told: SignInMessage) => channel.postMessage(told);
 
-/** Those that an issuer renews are renewed by the tab that has signed in: issuers take the same refresh token once. */
+/** Only the tab that signed in renews an issuer's tokens, because an issuer accepts a refresh token once. */
 function tellMine(): void {
   const mine = credentials();
   const user = userOf();
@@ -30,11 +30,11 @@ function tellMine(): void {
   tell({ kind: "has", user, credentials: "oidc" in mine ? { ...mine, refresh_token: undefined } : mine });
 }
 
-/** To be called when the server has accepted them. */
+/** Call it when the server has accepted the credentials. */
 export const tellSignedIn = tellMine;
 export const tellSignedOut = (): void => tell({ kind: "signed_out" });
 
-/** Asks the other tabs. Returns whether this one has credentials now. */
+/** Asks the other tabs for credentials. Returns whether this tab has credentials now. */
 export function takeHandedOver(): Promise<boolean> {
   tell({ kind: "asks" });
   return new Promise((resolve) => {
@@ -53,7 +53,7 @@ export function takeHandedOver(): Promise<boolean> {
   });
 }
 
-/** Answers the other tabs. `signedIn` is called when this one has been handed credentials that it lacked. */
+/** Answers the other tabs. Calls `signedIn` when another tab has passed credentials to this one. */
 export function followTabs(signedIn: () => void): void {
   onRenewed(tellMine);
   channel.addEventListener("message", ({ data }: MessageEvent<SignInMessage>) => {

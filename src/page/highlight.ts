@@ -1,11 +1,11 @@
-// Code in colour: which of its pieces is what. A language is fetched when a block of it is first seen.
+// Colours code. Loads a language when a block in it first appears.
 
 import type { LanguageFn } from "highlight.js";
 import highlighter from "highlight.js/lib/core";
 
 export type Piece = string | Coloured;
 export interface Coloured {
-  /** `keyword`, `string`, …: the first part of what highlight.js calls a scope. */
+  /** `keyword`, `string` and others: the first part of a highlight.js scope. */
   readonly scope: string;
   readonly pieces: readonly Piece[];
 }
@@ -58,7 +58,7 @@ const LANGUAGES: Readonly<Record<string, () => Loading>> = {
   yaml: () => import("highlight.js/lib/languages/yaml"),
 };
 
-/** Other names that people and models write. */
+/** Other names of languages that people and models use. */
 const ALIASES: Readonly<Record<string, string>> = {
   ...{
     sh: "bash",
@@ -108,10 +108,10 @@ const ALIASES: Readonly<Record<string, string>> = {
   },
 };
 
-/** What lies deeper is plain. */
+/** Maximum nesting depth to colour. Deeper parts stay plain. */
 const MAX_DEPTH = 20;
 
-/** Undefined for a language that is not known. Throws where its chunk cannot be fetched. */
+/** Returns undefined for an unknown language. Throws if its chunk cannot be loaded. */
 export async function highlighted(code: string, written: string): Promise<readonly Piece[] | undefined> {
   const name = languageOf(written);
   if (name === undefined) return undefined;
@@ -132,7 +132,7 @@ function languageOf(written: string): string | undefined {
   );
 }
 
-/** The tree of highlight.js, which it would make into HTML. */
+/** A node of the tree that highlight.js would render as HTML. */
 interface HighlightNode {
   readonly scope?: string;
   readonly children: readonly (HighlightNode | string)[];

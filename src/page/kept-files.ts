@@ -1,5 +1,5 @@
-// The files of messages that are not sent yet, kept beside their drafts: they are too large for the storage of texts. A browser
-// that stores nothing keeps them while the tab is open.
+// Files of unsent messages, stored beside their drafts in IndexedDB, because they are too large for localStorage. Without
+// storage they last as long as the tab.
 
 import type { Part } from "../client/client.ts";
 
@@ -16,7 +16,7 @@ interface StoredFiles {
 
 const DATABASE = "skein";
 const FILES = "files";
-/** Messages with files that are kept in this browser; the oldest makes room for the next. */
+/** Maximum number of messages with files in this browser. A new one replaces the oldest. */
 const MAX_KEPT = 10;
 
 export async function keptFiles(place: string): Promise<readonly KeptFile[]> {
@@ -36,12 +36,12 @@ export async function keepFiles(place: string, files: readonly KeptFile[]): Prom
     await within("readwrite", (store) => store.delete(oldest));
 }
 
-/** At all places that begin so. */
+/** Deletes the files under all keys with this prefix. */
 export async function forgetFiles(prefix: string): Promise<void> {
   await within("readwrite", (store) => store.delete(IDBKeyRange.bound(prefix, `${prefix}\uffff`)));
 }
 
-/** Undefined where the browser stores nothing. */
+/** Returns undefined if the browser provides no storage. */
 async function within<T>(
   mode: IDBTransactionMode,
   work: (store: IDBObjectStore) => IDBRequest<T>,

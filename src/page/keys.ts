@@ -1,4 +1,4 @@
-// Single-letter keys. People who speak to their computer, or whose fingers slip, switch them off.
+// Single-letter keys. Users of speech input, or with unsteady hands, can switch them off.
 
 import { useEffect } from "preact/hooks";
 import type { Texts } from "./texts/en.ts";
@@ -9,13 +9,13 @@ const SETTING = "skein.keys";
 export const areKeysOn = (): boolean => localStorage.getItem(SETTING) !== "off";
 export const setKeys = (isOn: boolean): void => localStorage.setItem(SETTING, isOn ? "on" : "off");
 
-/** What stands on the key, on a keyboard for the language of the page. */
+/** The label of a key on a keyboard for the page's language. */
 export const nameOfKey = (key: string): string => t().keys.names[key] ?? key;
 
 /** `Alt + Enter`. */
 export const nameOfKeys = (...keys: readonly string[]): string => keys.map(nameOfKey).join(" + ");
 
-/** What a key does, as the list of keys names it in each language. */
+/** The action of a key. The texts describe it in each language. */
 type Command = keyof Texts["keys"]["commands"];
 
 interface Bound {
@@ -23,15 +23,15 @@ interface Bound {
   readonly act: () => void;
 }
 
-/** By the key, or the keys one after the other, as in `g i`. A view that binds a key again hides the one before. */
+/** Bindings by key, or by two keys in sequence as in `g i`. The most recent binding of a key hides earlier ones. */
 const bound = new Map<string, Bound[]>();
 let before = "";
 
-/** The keys that can be pressed now, as people read them. */
+/** Returns the keys that are bound now, with their labels. */
 export const boundKeys = (): ({ readonly keys: string } & Bound)[] =>
   [...bound].flatMap(([keys, [first]]) => (first ? [{ keys, ...first }] : []));
 
-/** Acts on the key, or the two keys with a space between, while the component is mounted. */
+/** Binds a key, or two keys with a space between them, while the component is mounted. */
 export function useKey(keys: string, command: Command, act: () => void): void {
   useEffect(() => {
     const mine = { command, act };
@@ -44,7 +44,7 @@ export function useKey(keys: string, command: Command, act: () => void): void {
   }, [keys, command, act]);
 }
 
-/** The single letter of an event that means a command: not in a field, and without other keys held. */
+/** Returns the letter of a command. Undefined in a text field, or with Ctrl, Alt or Meta. */
 export function letterOf(event: KeyboardEvent): string | undefined {
   if (!areKeysOn() || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey)
     return undefined;
@@ -55,10 +55,10 @@ export function letterOf(event: KeyboardEvent): string | undefined {
 
 let isByLetter = false;
 
-/** Whether the last thing that a person did was such a command: then the next one is not text. */
+/** Returns whether the last user action was such a command; then the next letter is not text. */
 export const wasByLetter = (): boolean => isByLetter;
 
-/** Listens to the keyboard. Returns the function that ends it. */
+/** Listens to the keyboard. Returns a function that stops this. */
 export function followKeys(): () => void {
   const onKey = (event: KeyboardEvent) => {
     isByLetter = false;

@@ -1,9 +1,9 @@
-// Which language the page has: the person's choice, or the browser's.
+// The page's language: the user's choice, or that of the browser.
 
 import { en, type Texts } from "./texts/en.ts";
 import { locale, speak } from "./texts.ts";
 
-/** A language by its own name, and its words; those of the first come with the page. */
+/** Languages by their own name, with a loader of their texts. The first language is part of the page. */
 const LANGUAGES = {
   en: { name: "English", read: async (): Promise<Texts> => en },
   de: { name: "Deutsch", read: async (): Promise<Texts> => (await import("./texts/de.ts")).de },
@@ -15,18 +15,18 @@ export const nameOf = (language: Language): string => LANGUAGES[language].name;
 
 const SETTING = "skein.language";
 
-/** What the person chose; `system` is the first language of the browser that the page has. */
+/** The user's choice. `system` is the first language of the browser that the page supports. */
 export const language = (): Language | "system" =>
   languages.find((each) => each === localStorage.getItem(SETTING)) ?? "system";
 
-/** The page is read again in that language. */
+/** Stores the choice and reloads the page in that language. */
 export function setLanguage(chosen: Language | "system"): void {
   if (chosen === "system") localStorage.removeItem(SETTING);
   else localStorage.setItem(SETTING, chosen);
   location.reload();
 }
 
-/** To be called before anything is drawn. English where the words cannot be fetched. */
+/** Call it before anything is drawn. Falls back to English if the texts cannot be loaded. */
 export async function readTexts(): Promise<void> {
   const chosen = language();
   const spoken = navigator.languages.find((each) => languages.some((known) => isOf(each, known)));

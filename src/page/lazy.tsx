@@ -1,11 +1,14 @@
-// Parts of the page that are loaded when they are first shown, so that the first screen waits for nothing else.
+// Loads parts of the page when they are first shown, so that the first screen does not wait for them.
 
 import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./components.tsx";
 import { t } from "./texts.ts";
 
-/** A component whose file is loaded once. After an update of the server that file may be gone: then it asks for a reload. */
+/**
+ * A component whose file is loaded once. If the file is missing after a server update, the component asks the user to
+ * reload.
+ */
 export function lazy<Props extends object>(
   load: () => Promise<FunctionComponent<Props>>,
 ): FunctionComponent<Props> {
@@ -33,7 +36,7 @@ export function lazy<Props extends object>(
   };
 }
 
-/** A module that makes something look better: undefined until it is there, and when it cannot be loaded. */
+/** Loads a module that only improves the display. Returns undefined until it is loaded, and if it cannot be loaded. */
 export function useModule<Module extends object>(load: () => Promise<Module>, isWanted = true) {
   const [module, setModule] = useState<Module>();
   useEffect(() => {

@@ -1,4 +1,5 @@
-// A thread as the server has it: read once, then followed. One stream for all of its runs, also those that others start.
+// A thread: reads it once from the server and then follows it. One stream covers all of its runs, also those of other
+// clients.
 
 import type { ThreadView } from "../client/cells.ts";
 import { ConnectionLost, ProblemError, type Thread, type ThreadUsage } from "../client/client.ts";
@@ -8,14 +9,14 @@ import { touch } from "./frame.ts";
 import { queuedMessage, saveQueued } from "./outbox.ts";
 import { client, clientWith, messageOf } from "./session.ts";
 
-/** A message that the server has and the agent has not read yet. */
+/** A message that the server has accepted and the agent has not read. */
 export interface QueuedMessage {
-  /** Of the message that steers, or of the queued run. */
+  /** The id of the steering message, or of the queued run. */
   readonly id: string;
   readonly as: "steering" | "queued";
-  /** Absent: it was written elsewhere. */
+  /** The text. Absent if the message was written elsewhere. */
   readonly text?: string | undefined;
-  /** Whether it has attachments, which are not kept here. */
+  /** True if it has attachments, which the page does not keep. */
   readonly hasFiles?: boolean | undefined;
 }
 
@@ -26,30 +27,30 @@ export interface Live {
   /** `asleep`: the tab is hidden, and its stream is closed. */
   connection: "connecting" | "live" | "reconnecting" | "asleep";
   info?: Thread;
-  /** Of the runs that have ended. */
+  /** Usage of the runs that have ended. */
   usage?: ThreadUsage;
   waiting: readonly QueuedMessage[];
-  /** The run that was asked to stop after its step. */
+  /** The run that the user asked to stop after its step. */
   stopping?: string | undefined;
 }
 
 export interface OpenThread {
   readonly live: Live;
-  /** Reads the thread again and follows it from there. */
+  /** Reads the thread again and follows it from that state. */
   again(): void;
-  /** Does what deletes messages: nothing is shown of what comes meanwhile, and then the thread is read again. */
+  /** Runs an action that deletes messages. Shows no events during the action, and then reads the thread again. */
   rewind<T>(work: () => Promise<T>): Promise<T>;
   wait(message: QueuedMessage): void;
   close(): void;
 }
 
-/** A hidden tab keeps its stream for so long. */
+/** Time after which a hidden tab closes its stream, in milliseconds. */
 const HIDDEN_MS = 10_000;
 const RETRY_MS = 2_000;
-/** Those that wait in a queue among them. */
+/** Number of recent runs to read. Queued runs are among them. */
 const NEWEST_RUNS = 20;
 
-/** Closed by the caller. */
+/** Opens a thread. The caller closes it. */
 export function openThread(id: string): OpenThread {
   const { page, apply, begin } = createFold({ touch });
   const live: Live = { page, state: "loading", connection: "connecting", waiting: [] };
@@ -77,7 +78,7 @@ export function openThread(id: string): OpenThread {
     change({ state: "ready", info, usage, waiting });
   }
 
-  /** Until there is an answer. */
+  /** Reads the thread; retries until the server responds. */
   async function readPatiently(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
@@ -90,7 +91,7 @@ export function openThread(id: string): OpenThread {
     }
   }
 
-  /** Reads once it is connected, so that nothing falls between what is read and what comes. */
+  /** Reads the thread after the stream is connected, so that no event is missed. */
   async function follow(): Promise<void> {
     stream = new AbortController();
     const signal = AbortSignal.any([ending.signal, stream.signal]);
@@ -141,7 +142,7 @@ export function openThread(id: string): OpenThread {
     if (event.event === "done" || event.event === "error") void readHead();
   }
 
-  /** What is above the messages; it is not worth an error. */
+  /** Reads the data above the messages. A failure is not reported. */
   async function readHead(): Promise<void> {
     try {
       const [info, usage] = await Promise.all([
@@ -201,7 +202,7 @@ export function openThread(id: string): OpenThread {
   };
 }
 
-/** Calls `sleep` when the tab has been hidden for so long, and `wake` when it is shown again after that. */
+/** Calls `sleep` when the tab has been hidden for `ms` milliseconds, and `wake` when it becomes visible after that. */
 function whileHidden(ms: number, { sleep, wake }: { sleep: () => void; wake: () => void }): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isAsleep = false;

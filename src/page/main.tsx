@@ -12,15 +12,15 @@ import { applyTheme } from "./theme.ts";
 const root = document.getElementById("page");
 if (!root) throw new Error("index.html has no element `page`.");
 applyTheme();
-// A browser opens a file that is dropped where none is taken, in place of the page.
+// Otherwise a browser opens a file that is dropped outside of a drop area and leaves the page.
 for (const name of ["dragover", "drop"]) addEventListener(name, (event) => event.preventDefault());
 followPresses();
-// Before the first view reads the address.
+// Must run before the first view reads the URL.
 const returned = takeReturned();
 await readTexts();
 const status = root.querySelector("[role=status]");
 if (status) status.textContent = t().door.connecting;
-// Until the server has said who this is, the shell of index.html stays.
+// The shell of index.html stays visible until the server has identified the user.
 await begin(returned);
 root.replaceChildren();
 render(<App />, root);

@@ -1,4 +1,4 @@
-// Footnotes within Markdown: `[^1]` where a note belongs, and `[^1]: …` for its words.
+// Footnotes in Markdown: `[^1]` marks a note, and `[^1]: …` contains its text.
 
 import type { Token, TokenizerExtension, Tokens } from "marked";
 
@@ -12,7 +12,7 @@ export interface MarkToken extends Tokens.Generic {
   readonly label: string;
 }
 
-/** Its lines: those that follow at once, and those behind an empty line that are set in. */
+/** The lines of a note: the directly following lines, and indented lines after an empty line. */
 const NOTE =
   /^ {0,3}\[\^([^\]\s]{1,100})\]:[ \t]*([^\n]*(?:\n(?! {0,3}\[\^|[ \t]*\n)[^\n]+|\n[ \t]*\n {2,}\S[^\n]*)*)(?:\n+|$)/;
 const MARK = /^\[\^([^\]\s]{1,100})\]/;

@@ -1,15 +1,15 @@
-// Maths within Markdown: `\(…\)`, `\[…\]`, `$$…$$`, and `$…$` where it is surely maths and no price.
+// Maths in Markdown: `\(…\)`, `\[…\]`, `$$…$$`, and `$…$` if the text cannot be a price.
 
 import type { TokenizerExtension, Tokens } from "marked";
 
-/** `raw` is what was written, with the signs around it. */
+/** `raw` is the source with its delimiters. */
 export interface MathsToken extends Tokens.Generic {
   readonly type: "maths";
   readonly source: string;
   readonly isBlock: boolean;
 }
 
-/** Longer ones are shown as they are written. */
+/** Maximum length of a formula. A longer one is shown as source. */
 const LONGEST = 4_000;
 
 const BLOCK = [/^ {0,3}\\\[([\s\S]+?)\\\][ \t]*(?:\n|$)/, /^ {0,3}\$\$([\s\S]+?)\$\$[ \t]*(?:\n|$)/];
@@ -20,11 +20,11 @@ const INLINE = [
 ] as const;
 const DOLLARS = /^\$(?![\s$])([^$\n]{1,200}?)(?<![\s\\])\$(?![\w$])/;
 
-/** Words between brackets that Markdown would take for its own, had they no backslash. */
+/** Returns true for ordinary words in brackets, which Markdown would handle if they had no backslash. */
 const isProse = (source: string): boolean =>
   !/[\p{L}\d]/u.test(source) || (/^[\p{L}\s.,;:'’!?-]+$/u.test(source) && /\p{L}{3}/u.test(source));
 
-/** A sign that only maths has, or one letter; and no word of prose. */
+/** Returns true if the text has a sign that only maths uses, or is one letter, and contains no ordinary word. */
 const isSurely = (source: string): boolean =>
   (/[\\^_=<>{}]/.test(source) || /^[A-Za-z]'?$|^[A-Za-z]\([A-Za-z]\)$/.test(source)) &&
   !/[A-Za-z]{4,}/.test(source.replace(/\\[A-Za-z]+(\s*\{[^{}]*\})?/g, " "));
@@ -34,7 +34,7 @@ const token = (raw: string, source: string, isBlock: boolean): MathsToken => ({
   ...{ raw, source: source.trim(), isBlock },
 });
 
-/** The next paragraph of the text: what begins in it is looked for in no more. */
+/** Returns the text up to the end of its paragraph. A formula that starts in it must also end in it. */
 const paragraphOf = (text: string): string => {
   const end = text.indexOf("\n\n");
   return end === -1 ? text.slice(0, LONGEST) : text.slice(0, end);

@@ -1,19 +1,19 @@
-// Cuts Markdown into tokens in time linear in the text. `marked` takes the square of a paragraph's length, and of a nesting's
-// depth, for some of what a model may be made to write; very deep nesting overflows its stack.
+// Splits Markdown into tokens in linear time. `marked` alone needs quadratic time for long paragraphs and deep nesting, and
+// very deep nesting overflows its stack.
 
 import { Lexer, Marked, type Token, type TokensList } from "marked";
 import { FOOTNOTES } from "./markdown-footnotes.ts";
 import { MATHS } from "./markdown-maths.ts";
 
-/** Longer runs of words are cut in pieces: what begins in one and ends in another is shown as it is written. */
+/** Maximum length of a run of words. Longer runs are split, and markup across a split is shown as source. */
 const MAX_WORDS = 2000;
-/** Lists and quotes that lie deeper are shown as they are written. */
+/** Maximum nesting of lists and quotes. Deeper ones are shown as source. */
 const MAX_DEPTH = 30;
 
-/** GitHub's Markdown, with what its specification leaves out. */
+/** GitHub's dialect, with common additions that its specification lacks. */
 const { defaults: DIALECT } = new Marked({ extensions: [...MATHS, ...FOOTNOTES] });
 
-/** `most` is how many characters are searched for what stands within a line. The rest is plain text. */
+/** `most` is the number of characters to parse for inline Markdown. The rest is plain text. */
 export function tokensOf(text: string, most = Number.POSITIVE_INFINITY): Token[] {
   const lexer = new Lexer({ ...DIALECT });
   const [block, inline] = [lexer.blockTokens.bind(lexer), lexer.inlineTokens.bind(lexer)];
@@ -50,7 +50,7 @@ export function tokensOf(text: string, most = Number.POSITIVE_INFINITY): Token[]
 
 const plain = (text: string): Token => ({ type: "text", raw: text, text, escaped: false });
 
-/** Cut behind white space where there is some. */
+/** Splits after white space where possible. */
 function piecesOf(source: string): string[] {
   const pieces: string[] = [];
   let from = 0;

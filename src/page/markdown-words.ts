@@ -1,8 +1,8 @@
-// Markdown as words in one line, for places that draw none. No DOM.
+// Converts Markdown to words in one line, for places that do not render it. Independent of the DOM.
 
 import { growingMarkdown, type Node } from "./markdown.ts";
 
-/** No more of it is read. */
+/** Maximum number of characters to read. */
 const MOST_READ = 1_000;
 
 /** `**Done:** see [the report](a.md)` is `Done: see the report`. */

@@ -1,5 +1,5 @@
-// Markdown as a tree of elements, while it grows. `marked` only cuts the text into tokens; no string becomes HTML, so what a
-// model writes can neither run nor load anything.
+// Parses growing Markdown into a tree of elements. `marked` only splits the text into tokens. No string becomes HTML, so a
+// model's text can neither run scripts nor load anything.
 
 import type { Token, Tokens } from "marked";
 import { withoutEntities } from "./entities.ts";
@@ -11,43 +11,43 @@ export type Node = string | Element;
 export interface Element {
   readonly tag: Tag;
   readonly children: readonly Node[];
-  /** Of `a`: where it leads, an address that may be followed. */
+  /** For `a`: the target URL, already checked as safe to follow. */
   readonly href?: string;
-  /** Of `a`: its host, when the words do not say it. */
+  /** For `a`: its host, if the link text does not contain it. */
   readonly host?: string;
-  /** Of `a` and `picture`: the file of the workspace, as it was written. */
+  /** For `a` and `picture`: the file of the workspace, as written. */
   readonly path?: string;
-  /** Of `code-block`. */
+  /** For `code-block`. */
   readonly language?: string;
-  /** Of `code-block`: no more will be added to it. */
+  /** For `code-block`: it is complete. */
   readonly isClosed?: boolean;
-  /** Of `code-block`: a text that is too long to be read as Markdown. */
+  /** For `code-block`: a text that is too long to parse as Markdown. */
   readonly isTooLong?: boolean;
-  /** Of `checkbox`. */
+  /** For `checkbox`. */
   readonly isChecked?: boolean;
-  /** Of `html` and `maths`: it stands on lines of its own. */
+  /** For `html` and `maths`: it is a block of its own. */
   readonly isBlock?: boolean;
-  /** Of `maths`: what stands between its signs. Its child is what was written. */
+  /** For `maths`: the source without its delimiters. Its child is the text as written. */
   readonly source?: string;
-  /** Of `footnote-mark` and `footnote`. */
+  /** For `footnote-mark` and `footnote`. */
   readonly number?: number;
-  /** Of `td` and `th`: it is not broken. */
+  /** For `td` and `th`: a number, which must not wrap. */
   readonly isNumber?: boolean;
-  /** Of `ol`. */
+  /** For `ol`. */
   readonly start?: number;
-  /** Of `h3`: how large it is. All are of one rank below the headings of the page, since a model leaves out some. */
+  /** For `h3`: its visual size. All headings have one rank below the headings of the page, because models skip ranks. */
   readonly level?: number;
-  /** Of `th` and `td`. */
+  /** For `th` and `td`. */
   readonly align?: "left" | "center" | "right";
 }
 export type Tag =
   | ("p" | "h3" | "blockquote" | "hr" | "ul" | "ol" | "li" | "code-block")
   | ("table" | "thead" | "tbody" | "tr" | "th" | "td")
   | ("strong" | "em" | "del" | "code" | "br" | "a" | "picture" | "span" | "checkbox" | "maths")
-  /** `html` is shown as it was written. */
+  /** `html` is shown as source. */
   | ("footnote-mark" | "footnotes" | "footnote" | "html");
 
-/** Longer texts are not cut into tokens: they are shown as they are. */
+/** Maximum length of a text to parse. A longer text is shown as source. */
 const LONGEST = 400_000;
 /** Characters of a growing text to parse for inline Markdown at each redraw. */
 const MOST_AT_A_TIME = 20_000;
@@ -59,8 +59,9 @@ const element = (tag: Tag, children: readonly Node[] = [], more: Partial<Element
 });
 
 /**
- * To be called with a text as it grows. Blocks that can change no more are the same objects in the next call, so that a
- * view leaves them as they are. With `isWhole` the text is read once more, for references that came after their use.
+ * Returns a function to call with a text each time it has grown. A block that cannot change any more is the same object in
+ * the next call, so that views can skip it. `isWhole` parses the text once more, for references that are defined after
+ * their use.
  */
 export function growingMarkdown(): (text: string, isWhole: boolean) => readonly Element[] {
   let settled: Element[] = [];
@@ -76,12 +77,12 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
 
   function grown(text: string): readonly Element[] {
     const tokens = tokensOf(text.slice(length), MOST_AT_A_TIME);
-    // The last block grows; the one before may still join with it, as a loose list does.
+    // The last block grows. The block before it can still join it, for example as a loose list.
     const stays = tokens.findLastIndex(({ type }, index) => type === "space" && index < tokens.length - 2);
     const done: Token[] = [];
     let size = 0;
     for (const token of tokens.slice(0, Math.max(0, stays))) {
-      // The rest is parsed at the next redraw.
+      // The next redraw parses the rest.
       if (size > 0 && size + token.raw.length > MOST_AT_A_TIME) break;
       done.push(token);
       size += token.raw.length;
@@ -92,7 +93,7 @@ export function growingMarkdown(): (text: string, isWhole: boolean) => readonly 
   }
 }
 
-/** The footnotes come last, in the order of their marks. A mark without a note stays as it is written. */
+/** Footnotes come last, in the order of their marks. A mark without a note stays as written. */
 function whole(text: string): Element[] {
   const tokens = tokensOf(text);
   const notes = new Map<string, NoteToken>();
@@ -105,7 +106,7 @@ function whole(text: string): Element[] {
     return numbers.get(label);
   };
   const shown = blocks(tokens, numberOf);
-  // A note may have marks of others: the map grows.
+  // A note can contain marks of other notes, so the map grows during the loop.
   const entries: Element[] = [];
   for (const [label, number] of numbers)
     entries.push(element("footnote", blocks(notes.get(label)?.tokens, numberOf), { number }));
@@ -114,7 +115,7 @@ function whole(text: string): Element[] {
 
 const isNote = (token: Token): token is NoteToken => token.type === "footnote";
 
-/** The number of the footnote of that label, if there is one. */
+/** Returns the number of the footnote with that label, if it exists. */
 type NumberOf = (label: string) => number | undefined;
 const NO_NOTES: NumberOf = () => undefined;
 
@@ -200,7 +201,7 @@ function table({ header, rows }: Tokens.Table, notes: NumberOf): Element {
   ]);
 }
 
-/** With its sign, its currency and a short unit. */
+/** A number with its sign, its currency and a short unit. */
 const NUMBER = /^\s*[^\w\s]{0,3}\s?\d[\d\s.,:/–-]*(?:[^\w\s]|\s?\p{L}{1,4})?\s*$/u;
 
 const inline = (tokens: readonly Token[] = [], notes: NumberOf): Node[] =>
@@ -242,13 +243,13 @@ function inlineOf(token: Token, notes: NumberOf): readonly Node[] {
 }
 
 const FOLLOWED = ["https:", "http:", "mailto:"];
-/** A longer query may carry away what was said: it is shown in full. */
+/** Longest query of a link to hide. A longer one could leak parts of the conversation, so the page shows it in full. */
 const LONG_QUERY = 100;
 
-/** An address of the workspace: it has neither a scheme nor a host, and is no part of a page. */
+/** Returns whether the URL is a path in the workspace: it has no scheme and no host, and does not begin with `#` or `?`. */
 const isPath = (href: string): boolean => !/^(?:[a-z][a-z\d+.-]*:|[\\/]{2}|[#?]|$)/i.test(href.trim());
 
-/** Only what a person may follow becomes a link; it says where it leads when its words do not. */
+/** Only safe URLs become links. The link shows its host if the link text does not. */
 function link(href: string, children: readonly Node[]): readonly Node[] {
   if (isPath(href)) return [element("a", children, { path: href })];
   const url = followed(href);
@@ -259,7 +260,7 @@ function link(href: string, children: readonly Node[]): readonly Node[] {
   return [element("a", children, { href: url.href, ...(isPlain ? {} : { host }) })];
 }
 
-/** A picture of the workspace is shown. From elsewhere it is fetched only by who follows its link. */
+/** A picture from the workspace is shown. A picture from elsewhere becomes a link, and loads only if the user follows it. */
 function picture(href: string, name: string): readonly Node[] {
   if (isPath(href)) return [element("picture", [name], { path: href })];
   const url = followed(href);

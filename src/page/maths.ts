@@ -1,5 +1,5 @@
-// TeX as a tree of MathML, which browsers draw with a font of the machine. Only elements and attributes of the lists below
-// pass: no styles, no links, no ids.
+// Converts TeX to a tree of MathML, which browsers draw with a system font. Only listed elements and attributes pass: no
+// styles, links or ids.
 
 import temml from "temml";
 
@@ -10,7 +10,7 @@ export interface MathsElement {
   readonly children: readonly MathsNode[];
 }
 
-/** What Temml makes: an element, a fragment without a type, or a text. */
+/** A node of Temml: an element, a fragment without a type, or a text. */
 interface TemmlNode {
   readonly type?: string;
   readonly text?: string;
@@ -19,7 +19,7 @@ interface TemmlNode {
   readonly children?: readonly TemmlNode[];
 }
 
-/** Its types describe another module than the one that is imported. */
+/** The package's types describe another module than the imported one. */
 const { __renderToMathMLTree: toTree } = temml as unknown as {
   __renderToMathMLTree: (source: string, options: object) => TemmlNode;
 };
@@ -35,10 +35,10 @@ const ATTRIBUTES = words(
 );
 const CLASS = /^tml-[a-z-]+$/;
 
-/** A formula that grows to more is shown as it was written. */
+/** Maximum number of nodes. A larger formula is shown as source. */
 const MOST_NODES = 5_000;
 
-/** Undefined for what is no TeX, and for what must not be drawn. */
+/** Returns undefined for invalid TeX, and for TeX that must not be drawn. */
 export function mathsOf(source: string, isBlock: boolean): MathsElement | undefined {
   try {
     const options = { displayMode: isBlock, throwOnError: true, strict: false, trust: false, maxExpand: 500 };

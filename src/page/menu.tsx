@@ -1,4 +1,4 @@
-// The way to every thread and view: a column, on a narrow screen a drawer.
+// The navigation: links to all threads and views. A column, or a drawer on a narrow screen.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -58,7 +58,7 @@ export function Navigation({ route }: { route: Route }) {
   );
 }
 
-/** Who is signed in, which server this is, and where it is described. */
+/** The user, the server's version and a link to the documentation. */
 function Whereabouts() {
   const { me } = useTouched(session);
   if (!me) return null;
@@ -75,7 +75,7 @@ function Whereabouts() {
   );
 }
 
-/** Without sign-in all people are the default user, whose name says nothing. */
+/** Without sign-in every visitor is the default user, so the name is hidden. */
 function Who({ user, tenant }: { user: string; tenant: string }) {
   if (user === DEFAULT && tenant === DEFAULT) return <>{t().navigation.noSignIn}</>;
   return (
@@ -118,7 +118,7 @@ export function Menu() {
   );
 }
 
-/** How many questions wait, beside the link to the inbox. */
+/** The number of open questions, beside the link to the inbox. */
 function InboxCount() {
   const { items, isCut } = useTouched(questions);
   const count = `${items.length}${isCut ? "+" : ""}`;

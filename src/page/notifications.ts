@@ -1,4 +1,4 @@
-// Notifications of the browser, for a person who looks elsewhere: a run has ended or failed, or waits for an answer.
+// Browser notifications for a user who looks at something else: a run has ended, failed, or waits for an answer.
 
 import type { UserEvent } from "../client/client.ts";
 import { onChange } from "./changes.ts";
@@ -9,7 +9,7 @@ import { threads } from "./threads.ts";
 
 const SETTING = "skein.notifications";
 
-/** `none`: the browser has none here, as on addresses of plain http. `blocked`: the person has refused them in the browser. */
+/** `none`: the browser provides none, for example on plain http. `blocked`: the user has refused them in the browser. */
 export type Notifications = "on" | "off" | "blocked" | "none";
 
 export function notifications(): Notifications {
@@ -18,13 +18,13 @@ export function notifications(): Notifications {
   return localStorage.getItem(SETTING) === "on" && Notification.permission === "granted" ? "on" : "off";
 }
 
-/** The browser asks the person the first time that they are switched on. */
+/** The browser asks the user for permission the first time. */
 export async function setNotifications(isOn: boolean): Promise<void> {
   localStorage.setItem(SETTING, isOn ? "on" : "off");
   if (isOn) await Notification.requestPermission();
 }
 
-/** Returns the function that ends it. */
+/** Returns a function that stops this. */
 export const followNotifications = (): (() => void) =>
   onChange((change) => {
     if (change.event === "read_again" || !isElsewhere() || notifications() !== "on") return;
@@ -54,7 +54,7 @@ function wordsOf(change: UserEvent): NotificationText | undefined {
   }
 }
 
-/** Of conversations in the list: a subagent has none. Several tabs show the same one, which the browser shows once. */
+/** Shows only conversations of the list, so none of subagents. If several tabs show the same one, the browser shows it once. */
 function show({ thread, text }: NotificationText): void {
   const listed = threads.items.find(({ id }) => id === thread);
   if (!listed) return;
@@ -66,6 +66,6 @@ function show({ thread, text }: NotificationText): void {
       notification.close();
     };
   } catch {
-    // Phones have none that a page may show by itself.
+    // On phones a page cannot show notifications without a service worker.
   }
 }

@@ -1,4 +1,4 @@
-// Amounts as people read them, in their language.
+// Formats amounts in the user's language.
 
 import { locale, once, t } from "./texts.ts";
 
@@ -8,10 +8,10 @@ const tenths = once(
 );
 let small: Intl.NumberFormat | undefined;
 let whole: Intl.NumberFormat | undefined;
-/** The currency of costs, an ISO 4217 code; undefined: amounts are shown without one. */
+/** The currency of costs, an ISO 4217 code. Undefined: amounts appear without a currency. */
 let currency: string | undefined;
 
-/** To be called when the server has said what its costs are in. */
+/** Call it when the server has named its currency. */
 export function countIn(code: string | undefined): void {
   if (code === currency) return;
   currency = code;
@@ -26,7 +26,7 @@ const short = once(
 
 const days = once((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }));
 
-/** Of millionths, with the currency where the server names one. */
+/** Formats millionths, with the currency if the server names one. */
 export function money(millionths: number): string {
   const value = millionths / 1_000_000;
   const isWhole = value >= 1 || value === 0;
@@ -40,11 +40,11 @@ export function money(millionths: number): string {
   return small.format(value);
 }
 
-/** Of model calls. Those without a price cost nothing, which is not the same as free. */
+/** Formats the cost of model calls. Without a price it returns "no price set", because the calls are not free. */
 export const costOf = ({ cost, calls }: { readonly cost: number; readonly calls: number }): string =>
   cost === 0 && calls > 0 ? t().usage.noPrice : money(cost);
 
-/** Of a part from 0 to 1. */
+/** Formats a fraction (0–1). */
 export const percent = (part: number): string => parts().format(part);
 
 /** `12.3K`, for axes. */
@@ -60,7 +60,7 @@ export function duration(ms: number): string {
 /** `1.4`. */
 export const oneDecimal = (value: number): string => tenths().format(value);
 
-/** Of a day such as `2026-11-27`: `27 Nov 2026`, the same day in each time zone. */
+/** Formats a day: `2026-11-27` as `27 Nov 2026`, the same day in every time zone. */
 export const day = (iso: string): string => days().format(new Date(`${iso}T00:00:00Z`));
 
 /** `12,345`. */
@@ -68,5 +68,5 @@ export const number = (value: number): string => plain().format(value);
 
 const choices = once((locale) => new Intl.ListFormat(locale, { type: "disjunction" }));
 
-/** One of several names: "cd, ls or npm test". */
+/** Formats a choice of names: "cd, ls or npm test". */
 export const eitherOf = (names: readonly string[]): string => choices().format(names);

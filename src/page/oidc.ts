@@ -1,5 +1,5 @@
-// Signing in at an issuer: OpenID Connect, the code flow with PKCE, for a page that keeps no secret. The page leaves for the
-// issuer and comes back with a code, which only it can change into tokens: it alone knows the verifier.
+// Signs in at an OpenID Connect issuer by the code flow with PKCE, for a page that has no secret. The page leaves for the
+// issuer and returns with a code. Only this page knows the verifier that exchanges the code for tokens.
 
 import { ConnectionLost, type SignInOptions } from "../client/client.ts";
 import { t } from "./texts.ts";
@@ -7,36 +7,36 @@ import { t } from "./texts.ts";
 export type Oidc = NonNullable<SignInOptions["oidc"]>;
 
 export interface Tokens {
-  /** What the server gets. */
+  /** The token to send to the server. */
   readonly token: string;
   readonly id_token?: string | undefined;
   readonly refresh_token?: string | undefined;
-  /** In ms since 1970, by the clock of this browser. */
+  /** Time of issue in milliseconds since 1970, by the browser's clock. */
   readonly since: number;
   readonly expires_at?: number | undefined;
 }
 
-/** What the issuer, or the way there, says against it. */
+/** The issuer refused the sign-in, or it cannot be reached safely. */
 export class SignInRefused extends Error {
   override readonly name = "SignInRefused";
 }
 
-/** Kept in the tab while the page is away. */
+/** Stored in the tab while the page is away. */
 export interface Leaving {
   readonly oidc: Oidc;
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
   readonly redirect: string;
-  /** Where the page was. */
+  /** The part of the URL after `#` to return to. */
   readonly hash: string;
-  /** Whether the issuer must not ask the person. */
+  /** True if the issuer must not ask the user. */
   readonly isSilent: boolean;
 }
 
 const LEAVING = "skein.leaving";
 
-/** Leaves the page for the issuer. Throws `SignInRefused` where browsers do not allow it. */
+/** Leaves the page for the issuer. Throws `SignInRefused` if browsers do not allow it. */
 export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boolean): Promise<void> {
   if (!globalThis.crypto.subtle) throw new SignInRefused(t().oidc.needsHttps);
   const [state, nonce, verifier] = [random(), random(), random()];
@@ -45,7 +45,7 @@ export async function leaveForIssuer(oidc: Oidc, redirect: string, isSilent: boo
   location.assign(await authorizationUrl(leaving));
 }
 
-/** Where the issuer asks who this is. */
+/** Returns the URL at which the issuer asks the user. */
 export async function authorizationUrl({
   oidc,
   redirect,
@@ -74,7 +74,7 @@ export interface Returned {
   readonly query: URLSearchParams;
 }
 
-/** When the page comes back from the issuer: what the issuer says. Takes it out of the address, where no one must find it. */
+/** Reads the issuer's response after the redirect, and removes it from the URL so that no one else can read it there. */
 export function takeReturned(): Returned | undefined {
   const query = new URLSearchParams(location.search);
   const kept = sessionStorage.getItem(LEAVING);
@@ -85,7 +85,7 @@ export function takeReturned(): Returned | undefined {
   return { leaving, query };
 }
 
-/** Changes the code into tokens. Throws `SignInRefused`, or `ConnectionLost`. */
+/** Exchanges the code for tokens. Throws `SignInRefused` or `ConnectionLost`. */
 export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
   const { oidc, state, verifier, redirect, nonce } = leaving;
   if (query.get("state") !== state || (query.get("iss") ?? oidc.issuer) !== oidc.issuer)
@@ -96,7 +96,7 @@ export async function tokensFor({ leaving, query }: Returned): Promise<Tokens> {
   return grant(oidc, form, nonce);
 }
 
-/** Throws as `tokensFor`. */
+/** Throws like `tokensFor`. */
 export const refreshed = (oidc: Oidc, refresh_token: string): Promise<Tokens> =>
   grant(oidc, { grant_type: "refresh_token", refresh_token });
 
@@ -132,21 +132,21 @@ async function grant(oidc: Oidc, form: Record<string, string>, nonce?: string): 
   };
 }
 
-/** The token comes from the issuer itself, over its own connection: its signature says nothing more. */
+/** The token comes directly from the issuer over TLS, so its signature needs no check. */
 function checkIdToken(token: string, { issuer, client_id }: Oidc, nonce: string): void {
   const { iss, aud, nonce: given } = claimsOf(token);
   if (iss === issuer && [aud].flat().includes(client_id) && given === nonce) return;
   throw new SignInRefused(t().oidc.otherToken);
 }
 
-/** By the two times in the token rather than by the clock of this browser, which may be wrong. */
+/** Compares the two times in the token, because the browser's clock may be wrong. */
 function lifetimeOf(token: string, expires_in: number | undefined): number | undefined {
   if (expires_in !== undefined) return expires_in;
   const { exp, iat } = claimsOf(token);
   return typeof exp === "number" && typeof iat === "number" ? exp - iat : undefined;
 }
 
-/** What a JWT says, unchecked; nothing of a token that is none. */
+/** Returns the claims of a JWT, unverified; an empty object for an invalid token. */
 function claimsOf(token: string): Readonly<Record<string, unknown>> {
   try {
     const [, payload = ""] = token.split(".");

@@ -1,4 +1,4 @@
-// The way from a message or a call to its span. A thread's messages do not say which run wrote them: their times do.
+// Finds the span of a message or call. A thread's messages do not name their run, so their times identify it.
 
 import type { Run } from "../client/client.ts";
 import { go } from "./routes.ts";
@@ -7,10 +7,13 @@ import { client } from "./session.ts";
 import { t } from "./texts.ts";
 
 const PAGE = 50;
-/** Pages of runs that are looked through. */
+/** Maximum number of pages of runs to search. */
 const MOST_PAGES = 20;
 
-/** Opens the trace of the run that was at work at that time, at the span of the message or call. Throws when there is none. */
+/**
+ * Opens the trace of the run that was active at that time, at the span of the message or call. Throws if no such run
+ * exists.
+ */
 export async function openSpan(thread: string, span: string, at: string): Promise<void> {
   const run = await runAt(thread, Date.parse(at));
   if (!run) throw new Error(t().trace.noRun);

@@ -1,5 +1,5 @@
-// Messages that are on their way to the server. They survive a reload, and are then sent again with the same key, so that one
-// starts nothing twice.
+// Messages that are being sent. After a reload they are sent again with the same key, so that each message starts only one
+// run.
 
 import type { RunOptions } from "../client/client.ts";
 
@@ -7,7 +7,7 @@ export interface Outgoing {
   readonly thread: string;
   readonly key: string;
   readonly run: RunOptions;
-  /** The id of a queued run whose place it takes. */
+  /** The id of a queued run to replace. */
   readonly instead?: string | undefined;
 }
 
@@ -18,14 +18,14 @@ const choiceKey = (thread: string | undefined) => `skein.choice.${thread ?? NEW}
 export const outgoingOf = (thread: string | undefined): Outgoing | undefined =>
   parsed<Outgoing>(outgoingKey(thread));
 
-/** One with large attachments may not fit; it is then not sent again after a reload. */
+/** A message with large attachments may not fit into the storage. After a reload it is then not sent again. */
 export function saveOutgoing(thread: string | undefined, outgoing: Outgoing | undefined): void {
   save(outgoingKey(thread), outgoing && JSON.stringify(outgoing));
 }
 
 const queuedKey = (run: string) => `skein.queued.${run}`;
 
-/** A message that waits in a queue, for the tab that queued it: the server does not tell its words. */
+/** A queued message, for the tab that queued it: the server does not return its text. */
 export interface Queued {
   readonly text?: string | undefined;
   readonly hasFiles?: boolean | undefined;
@@ -37,7 +37,7 @@ export function saveQueued(run: string, message: Queued | undefined): void {
   save(queuedKey(run), message && JSON.stringify({ text: message.text, hasFiles: message.hasFiles }));
 }
 
-/** What a person has chosen for the next run of a thread. */
+/** The user's choice for the next run of a thread. */
 export interface Choice {
   readonly agent?: string | undefined;
   readonly model?: string | undefined;
@@ -48,7 +48,7 @@ export function saveChoice(thread: string | undefined, choice: Choice): void {
   save(choiceKey(thread), JSON.stringify(choice));
 }
 
-/** Not `crypto.randomUUID`, which pages on plain http do not have. */
+/** Does not use `crypto.randomUUID`, which pages on plain http do not have. */
 export function randomId(): string {
   return [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, "0"))
@@ -60,7 +60,7 @@ function save(key: string, value: string | undefined): void {
     if (value === undefined) sessionStorage.removeItem(key);
     else sessionStorage.setItem(key, value);
   } catch {
-    // It is full: what is stored may be older than what is shown.
+    // The storage is full: a stored value may be older than the displayed one.
     sessionStorage.removeItem(key);
   }
 }

@@ -1,4 +1,4 @@
-// The mark beside the word for an outcome, so that colour is never all there is; and the tone of both, a class.
+// The icon of an outcome, so that colour is not the only sign, and the CSS class of both.
 
 import type { Outcome } from "../client/outcome.ts";
 
@@ -16,5 +16,5 @@ export const OUTCOME_MARKS: Readonly<Record<Outcome, readonly [mark: string, ton
 
 export const OUTCOMES = Object.keys(OUTCOME_MARKS) as Outcome[];
 
-/** What has ended well is not worth a word in a list. */
+/** Outcomes that a list does not mention. */
 export const ENDED_WELL: ReadonlySet<Outcome> = new Set<Outcome>(["done", "answered"]);

@@ -1,8 +1,8 @@
-// Where a person reads in a conversation: at a message that an address names, or where they were before.
+// The reading position in a conversation: at the message in the URL, or where the user was before.
 
 import { indexIn } from "../lib/search.ts";
 
-/** A child of the list of messages, and how far its top is below that of the box that scrolls, in pixels. */
+/** A child of the list of messages, and the distance of its top from the top of the scrolling box, in pixels. */
 interface ScrollPosition {
   readonly child: number;
   readonly below: number;
@@ -10,11 +10,11 @@ interface ScrollPosition {
 
 const STORED = "skein.places";
 
-/** By thread, in this tab; the one that was left first makes room for the next. */
+/** Positions by thread, in this tab. A new entry replaces the oldest. */
 const places = new Map<string, ScrollPosition>(stored());
 const MAX_PLACES = 100;
 
-/** Undefined for a person who reads at the end. */
+/** Stores no position for a user who reads at the end. */
 export function keepPlace(thread: string, scroller: HTMLElement, isAtEnd: boolean): void {
   places.delete(thread);
   if (isAtEnd) return;
@@ -26,7 +26,7 @@ export function keepPlace(thread: string, scroller: HTMLElement, isAtEnd: boolea
   for (const oldest of [...places.keys()].slice(0, -MAX_PLACES)) places.delete(oldest);
 }
 
-/** A reload finds them again. */
+/** Stores the positions for a reload. */
 export const storePlaces = (): void => sessionStorage.setItem(STORED, JSON.stringify([...places]));
 
 function stored(): [string, ScrollPosition][] {
@@ -39,18 +39,18 @@ function stored(): [string, ScrollPosition][] {
 
 export const hasPlace = (thread: string): boolean => places.has(thread);
 
-/** False while the message is not drawn. */
+/** Returns false if the message is not drawn yet. */
 export function returnTo(thread: string, scroller: HTMLElement): boolean {
   const place = places.get(thread);
   const at = place && childrenOf(scroller)[place.child];
   if (!at) return false;
-  // Heights of what was out of sight are guesses until it is drawn.
+  // The browser estimates the heights of invisible elements, so each round is more exact.
   for (let round = 0; round < 3; round++)
     scroller.scrollTop += at.getBoundingClientRect().top - scroller.getBoundingClientRect().top - place.below;
   return true;
 }
 
-/** Brings the message into sight, with the words marked and the focus on it. False while it is not drawn. */
+/** Scrolls to the message, marks the words and sets the focus. Returns false if the message is not drawn yet. */
 export function showMessage(message: string, words: string | undefined, scroller: HTMLElement): boolean {
   const at = messageIn(scroller, message);
   const found = at && mark(at, words);
@@ -67,8 +67,8 @@ export function showMessage(message: string, words: string | undefined, scroller
 }
 
 /**
- * Marks the words again while what they lie in is drawn in other elements, as code is when it gets its colours. Returns the function
- * that ends it.
+ * Marks the words again when their elements are replaced, for example when code gets its colours. Returns a function that
+ * stops this.
  */
 export function keepMarked(message: string, words: string | undefined, scroller: HTMLElement): () => void {
   const at = messageIn(scroller, message);
@@ -87,7 +87,7 @@ function mark(element: HTMLElement, words: string | undefined): Range | undefine
   return found;
 }
 
-/** Words may begin in one element and end in another: those of bold text, and of coloured code. */
+/** Words can begin in one element and end in another, as in bold text or coloured code. */
 function rangeOf(element: HTMLElement, words: string): Range | undefined {
   const wanted = words.trim().toLowerCase();
   const texts: Text[] = [];
@@ -101,7 +101,7 @@ function rangeOf(element: HTMLElement, words: string): Range | undefined {
   return range;
 }
 
-/** Where the character at `index` of all texts is; `after`: what is added to it there. */
+/** Returns the text node and offset of the character at `index` of all texts. `after` is added to the offset. */
 function placeIn(texts: readonly Text[], index: number, after = 0): [Text, number] {
   let left = index;
   for (const text of texts) {

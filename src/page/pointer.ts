@@ -1,3 +1,3 @@
-// How a person points: with a finger the keyboard is on the screen, and takes half of it.
+// Returns true for touch input, where the on-screen keyboard takes half of the screen.
 
 export const isTouch = (): boolean => matchMedia("(pointer: coarse)").matches;

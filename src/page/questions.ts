@@ -7,22 +7,22 @@ import { client, messageOf } from "./session.ts";
 import { t } from "./texts.ts";
 
 export interface Questions {
-  /** By thread, last changed first. */
+  /** Grouped by thread, most recent change first. */
   items: readonly OpenInterrupt[];
-  /** Whether there are more than the page reads. */
+  /** True if there are more than the page reads. */
   isCut: boolean;
   isRead: boolean;
   problem?: string | undefined;
-  /** What happened to a question that is no longer here, and was not answered in this tab. */
+  /** A message about a question that disappeared without an answer from this tab. */
   notice: string;
 }
 
 export const questions: Questions = { items: [], isCut: false, isRead: false, notice: "" };
 
-/** The questions that this tab answers later: they are shown in one line, and counted. */
+/** Questions that the user postponed in this tab. They appear in one line, with their number. */
 export const later = { keys: new Set<string>() };
 
-/** Names a question among those of all threads. */
+/** Returns a key for a question that is unique among all threads. */
 export const keyOf = (thread: string, { id }: Pick<OpenInterrupt, "id">) => `${thread} ${id}`;
 
 export function answerLater(key: string): void {
@@ -35,22 +35,22 @@ export function answerNow(key: string): void {
 }
 
 const PAGE = 100;
-/** Requests for one reading: more threads than a person looks through. */
+/** Maximum number of requests for one read. */
 const PAGES = 5;
 
 let kept: ListRefresh | undefined;
 
-/** Keeps `questions` as the server has them. Returns the function that ends it. */
+/** Keeps `questions` up to date. Returns a function that stops this. */
 export function followQuestions(): () => void {
   kept = keepRead(({ event }) => CONCERNS.has(event), read);
   return kept.end;
 }
 
-/** Answers what a run asks. The run continues without being followed here. Throws as `client.answer`. */
+/** Answers the questions of a run. The run continues, but this function does not follow it. Throws like `client.answer`. */
 export async function sendAnswers(thread: string, run: string, answers: readonly Answer[]): Promise<void> {
   try {
     await client.answer(thread, run, answers);
-    // What was not answered is asked again, by another run.
+    // Another run asks the unanswered questions again.
     questions.items = questions.items.filter((each) => each.thread_id !== thread || each.run_id !== run);
     questions.notice = "";
     touch(questions);

@@ -1,4 +1,4 @@
-// The addresses of the page, in the part after `#`: they work behind any path prefix and need no route of the server.
+// URLs of the page, in the part after `#`. They work behind any path prefix and need no route of the server.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -9,10 +9,10 @@ export type Route =
       readonly thread: string;
       readonly run?: string | undefined;
       readonly tab?: string | undefined;
-      /** The message that is brought into sight, and the words that are marked in it. */
+      /** The message to scroll to, and the words to mark in it. */
       readonly message?: string | undefined;
       readonly words?: string | undefined;
-      /** In a trace: the message or the call whose span is selected. */
+      /** In a trace: the message or call whose span is selected. */
       readonly span?: string | undefined;
     }
   | { readonly view: "inbox" | "runs" | "usage" | "tools" | "settings" }
@@ -28,7 +28,10 @@ export interface RunPlace {
 
 const PLAIN = ["inbox", "runs", "usage", "tools", "settings"] as const;
 
-/** `#/t/a/r/run_1/trace` is the trace of a run (`/msg_1` behind it: at that span), `#/t/a/files` the files beside a thread, `#/t/a/m/msg_1` a message in it. `missing`: the page has no such address. */
+/**
+ * `#/t/a/r/run_1/trace` is the trace of a run; `/msg_1` after it selects a span. `#/t/a/files` shows files beside a thread,
+ * and `#/t/a/m/msg_1` a message. `missing`: the page has no such URL.
+ */
 export function routeOf(hash: string): Route {
   const [first = "", ...rest] = hash
     .replace(/^#?\/?/, "")
@@ -59,7 +62,7 @@ export function routeOf(hash: string): Route {
   return { view: view ?? "missing" };
 }
 
-/** Whether the run is shown over the whole width under this address. */
+/** Returns whether this URL shows the run over the whole width. */
 export const isRunTab = (tab: string | undefined): tab is string => tab === "trace" || tab === "events";
 
 export function hashOf(route: Route): string {
@@ -88,7 +91,7 @@ export function hashOf(route: Route): string {
   return `#/${parts.map(encodeURIComponent).join("/")}`;
 }
 
-/** What the history keeps of an open drawer. */
+/** The history state of an open drawer. */
 export const DRAWER = { isDrawer: true };
 
 export function go(route: Route): void {
@@ -97,32 +100,32 @@ export function go(route: Route): void {
   else replaceAddress(hashOf(route), isBeside(route) ? DRAWER : null);
 }
 
-/** Whether the drawer that is open belongs to what the route shows. */
+/** Returns whether the open drawer belongs to what the route shows. */
 function isBeside(route: Route): boolean {
   const now = routeOf(location.hash);
   return now.view === "thread" && route.view === "thread" && now.thread === route.thread;
 }
 
-/** An address in the history's place of the one before. */
+/** Replaces the current URL in the history. */
 export function replaceAddress(hash: string, state: typeof DRAWER | null): void {
   history.replaceState(state, "", hash);
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** The route of the address, followed as it changes. */
+/** Returns the route of the URL, and redraws when it changes. */
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => routeOf(location.hash));
   useEffect(() => {
     const follow = () => setRoute(routeOf(location.hash));
     addEventListener("hashchange", follow);
-    // It may have changed before this effect ran.
+    // The URL may have changed before this effect ran.
     follow();
     return () => removeEventListener("hashchange", follow);
   }, []);
   return route;
 }
 
-/** An address that a person has typed may be no valid encoding. */
+/** A typed URL may contain an invalid escape. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

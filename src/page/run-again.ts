@@ -1,5 +1,5 @@
-// Runs what a run was asked, or one of its steps, once more, with another model, other words or other arguments: in a fork, so that
-// the conversation stays as it is.
+// Repeats a run or one of its steps with another model, other instructions or other arguments. It runs in a fork, so the
+// conversation does not change.
 
 import type { Cell, UserCell } from "../client/cells.ts";
 import { ProblemError, type Run, type RunOptions, type ToolCall } from "../client/client.ts";
@@ -9,10 +9,10 @@ import { contentOf } from "./sending.ts";
 import { client } from "./session.ts";
 import { t } from "./texts.ts";
 
-/** What a run was asked, and where. */
+/** The message that started a run, and its thread. */
 export interface RunInput {
   readonly message: UserCell;
-  /** The message before it; absent for the first one of the thread. */
+  /** The message before it. Absent for the first message of a thread. */
   readonly before?: string | undefined;
 }
 
@@ -20,21 +20,21 @@ export interface RunInput {
 export interface StepPosition {
   /** The id of the message before it. */
   readonly before: string;
-  /** The calls of its answer. */
+  /** The calls of the step's answer. */
   readonly calls: readonly ToolCall[];
 }
 
 export interface Again {
   readonly choice: Choice;
   readonly text: string;
-  /** Added for this run as a message of the system; empty: none. */
+  /** Added to this run as a system message. Empty: none. */
   readonly instructions: string;
   readonly temperature?: number | undefined;
 }
 
 /**
- * Where a run was asked several messages at once, as a subagent is, the last one: those before it are read again as well. Undefined
- * when the run began without a message, its events are no longer kept, or the message was replaced.
+ * If a run started with several messages, as a subagent's does, returns the last one; the new run also reads those before
+ * it. Returns undefined if the run began without a message, if its events have expired, or if the message was replaced.
  */
 export async function askedOf(
   thread: string,
@@ -53,7 +53,7 @@ export async function askedOf(
   return at < 0 ? undefined : { message, before: messages[at - 1]?.id };
 }
 
-/** `cell`: the id of the step's answer, or of one of its calls. Throws when the conversation no longer has it. */
+/** `cell`: the id of the step's answer, or of one of its calls. Throws if the conversation no longer contains it. */
 export async function stepOf(thread: string, cell: string, signal: AbortSignal): Promise<StepPosition> {
   const { messages } = await client.threads.state(thread, signal);
   const at = messages.findLastIndex(
@@ -66,8 +66,8 @@ export async function stepOf(thread: string, cell: string, signal: AbortSignal):
 }
 
 /**
- * Runs a step once more, with what the model had read before it, in a thread of its own. `calls`: run in place of asking the model
- * first. Throws what the server says.
+ * Repeats a step in a new thread with the messages that the model had read before it. `calls` run first, instead of a model
+ * call. Throws the server's error.
  */
 export async function runStepAgain(
   thread: string,
@@ -84,7 +84,7 @@ export async function runStepAgain(
   });
 }
 
-/** Starts a run in a copy of the thread, which goes away when the server refuses the run. */
+/** Starts a run in a copy of the thread. Deletes the copy if the server refuses the run. */
 async function inCopy(thread: string, message_id: string, run: RunOptions): Promise<Run> {
   const { id } = await client.threads.fork(thread, { message_id });
   try {
@@ -101,7 +101,7 @@ const optionsOf = ({ agent, model }: Choice, temperature: number | undefined): R
   ...(temperature === undefined ? {} : { temperature }),
 });
 
-/** Resolves with the new run, in a thread of its own. Throws what the server says. */
+/** Returns the new run, in a new thread. Throws the server's error. */
 export async function runAgain(thread: string, asked: RunInput, again: Again): Promise<Run> {
   const { text, instructions, temperature } = again;
   const content = contentOf(text, asked.message.attachments) ?? text;

@@ -1,13 +1,13 @@
-// Which run was at work at a time. No DOM.
+// Finds the run that was active at a time. Independent of the DOM.
 
 import type { Run } from "../client/client.ts";
 
 export type Times = Pick<Run, "created_at" | "ended_at">;
 
-/** Messages have the time of the process that runs, runs that of the store. */
+/** Tolerance in milliseconds: messages have the time of the executing process, runs the time of the store. */
 const APART_MS = 2_000;
 
-/** Runs of a thread wait for each other: of those that existed at that time, the first to end was at work. */
+/** The runs of a thread execute one after another. The active run is the first to end of those that existed at that time. */
 export function runAmong<R extends Times>(runs: readonly R[], at: number): R | undefined {
   const then = runs.filter(
     (run) => Date.parse(run.created_at) - APART_MS <= at && at <= endOf(run) + APART_MS,

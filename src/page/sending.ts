@@ -1,4 +1,4 @@
-// Sends what a person has written: as a run of its own, to the run in progress, or to be run after it.
+// Sends the user's message: as a new run, to the run in progress, or into the queue after it.
 
 import { type Part, ProblemError, type Run, type RunOptions } from "../client/client.ts";
 import { type Choice, type Outgoing, outgoingOf, randomId, saveOutgoing } from "./outbox.ts";
@@ -7,7 +7,7 @@ import { t } from "./texts.ts";
 
 export type Content = string | Part[];
 
-/** Undefined when there is nothing to send. */
+/** Returns undefined if there is nothing to send. */
 export function contentOf(text: string, attachments: readonly Part[]): Content | undefined {
   if (text.trim() === "" && attachments.length === 0) return undefined;
   if (attachments.length === 0) return text;
@@ -15,18 +15,18 @@ export function contentOf(text: string, attachments: readonly Part[]): Content |
 }
 
 export interface NewRun {
-  /** Absent: a new conversation. */
+  /** Absent for a new conversation. */
   readonly thread: string | undefined;
   readonly content: Content;
   readonly choice: Choice;
   /** The id of the message that this one replaces. */
   readonly replaces?: string | undefined;
   readonly isQueued: boolean;
-  /** The id of a queued run whose place it takes: that one must not have begun. */
+  /** The id of a queued run to replace. It must not have begun. */
   readonly instead?: string | undefined;
 }
 
-/** The run that the server has accepted, and its thread. Throws `ProblemError` when the server refuses. */
+/** Returns the accepted run and its thread. Throws `ProblemError` when the server refuses. */
 export async function startRun({
   thread,
   content,
@@ -46,10 +46,10 @@ export async function startRun({
   return deliver(thread, { thread: thread ?? `th_${randomId()}`, key: randomId(), run, instead });
 }
 
-/** What was on its way when the page was closed. Undefined: nothing. */
+/** Returns the message that was being sent when the page was closed, or undefined. */
 export const unfinished = (thread: string | undefined): Outgoing | undefined => outgoingOf(thread);
 
-/** Repeats the request until the server responds. With the same key it starts nothing twice. */
+/** Retries the request until the server responds. The idempotency key prevents a second run. */
 export async function deliver(place: string | undefined, outgoing: Outgoing): Promise<Run> {
   saveOutgoing(place, outgoing);
   const { thread, key, run, instead } = outgoing;
@@ -61,7 +61,7 @@ export async function deliver(place: string | undefined, outgoing: Outgoing): Pr
   }
 }
 
-/** Whether a queued run was cancelled, now or before, and did not begin. */
+/** Cancels a queued run. Returns whether it ended without having begun. */
 export async function isWithdrawn(thread: string, id: string): Promise<boolean> {
   try {
     await client.stop(thread, id, "cancel");
@@ -71,18 +71,18 @@ export async function isWithdrawn(thread: string, id: string): Promise<boolean> 
   return (await client.runs.get(thread, id)).status === "cancelled";
 }
 
-/** The page that comes after a reload leads to the run; a reply that arrives while this one is left does not. */
+/** True while the page unloads: a response that arrives then must not change the URL. The reloaded page opens the run. */
 let isLeaving = false;
 const LEAVING_MS = 5_000;
 addEventListener("beforeunload", () => {
   isLeaving = true;
-  // Some links ask a page to leave that then stays.
+  // Some links fire `beforeunload` although the page stays.
   setTimeout(() => {
     isLeaving = false;
   }, LEAVING_MS);
 });
 
-/** The id of the message, or undefined when the run has ended meanwhile. */
+/** Returns the id of the message, or undefined if the run has ended. */
 export async function steer(thread: string, run: string, content: Content): Promise<string | undefined> {
   try {
     return (await client.steer(thread, run, content)).message_id;

@@ -1,4 +1,4 @@
-// Who uses the page: the client with the credentials of this tab, what they allow, and whether the server answers.
+// The page's user: the client with this tab's credentials, the permitted actions, and whether the server responds.
 
 import {
   type ClientOptions,
@@ -27,29 +27,29 @@ import { leaveForIssuer, type Oidc, type Returned, SignInRefused, tokensFor } fr
 import { t } from "./texts.ts";
 
 export interface Session {
-  /** `asking` until the server has said who this is; `signed_out` after a 401. */
+  /** `asking` until the server has identified the user; `signed_out` after a 401. */
   state: "asking" | "signed_in" | "signed_out" | "unreachable";
   me?: Me;
-  /** How people sign in; known when the page is signed out and the server says it. */
+  /** How users sign in. Known once the page is signed out and the server has responded. */
   options?: SignInOptions | undefined;
   /** Why the page is not signed in. */
   problem?: string | undefined;
-  /** Of the stream that this tab follows. */
+  /** Connection state of the stream that this tab follows. */
   connection: "idle" | "live" | "reconnecting";
 }
 
 export const session: Session = { state: "asking", connection: "idle" };
 
-/** Where the page lies: the server may be behind a path prefix. */
+/** The base URL of the page, because the server may be behind a path prefix. */
 export const baseUrl = new URL(".", location.href.split(/[?#]/)[0]).href.replace(/\/$/, "");
 
-/** A client of its own, for what wants to know about its connection alone. */
+/** Creates a separate client, for callers that need the connection state of their own requests. */
 export const clientWith = (options: Pick<ClientOptions, "onConnection"> = {}) =>
   createClient({ ...options, baseUrl, headers, fetch: watched });
 
 export const client = clientWith();
 
-/** A 401 means new tokens, or that the page is signed out. */
+/** After a 401 gets new tokens or signs out. */
 async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const response = await fetch(input, init);
   if (response.status !== 401 || session.state !== "signed_in") return response;
@@ -69,7 +69,7 @@ async function watched(input: RequestInfo | URL, init: RequestInit = {}): Promis
   return fetch(input, { ...init, headers: again });
 }
 
-/** Finds out who this is; with what the issuer has told the page, if it comes from there. */
+/** Identifies the user, with the issuer's response if the page returns from there. */
 export async function begin(returned: Returned | undefined): Promise<void> {
   followTabs(() => session.state === "signed_out" && void askMe());
   if (!returned) return askMe();
@@ -83,20 +83,20 @@ export async function begin(returned: Returned | undefined): Promise<void> {
   return askMe();
 }
 
-/** With a key or a token. */
+/** Signs in with a key or a token. */
 export function signIn(token: string): Promise<void> {
   keepCredentials({ token });
   return askMe();
 }
 
-/** Leaves the page. Throws `SignInRefused`. */
+/** Leaves the page for the issuer. Throws `SignInRefused`. */
 export const signInAt = (oidc: Oidc): Promise<void> => leaveForIssuer(oidc, pageUrl(), false);
 
-/** Asks the server who this is. The views draw again when it is known. */
+/** Asks the server who the user is, and redraws the views. */
 export async function askMe(): Promise<void> {
   try {
     const me = await client.me();
-    // What the page has read so far is another user's.
+    // The data on the page belongs to another user.
     if (takeOver(`${me.tenant} ${me.user}`) && session.me) return location.reload();
     session.me = me;
     countIn(me.currency);
@@ -128,7 +128,7 @@ async function refuse(problem: string | undefined): Promise<void> {
   touch(session);
 }
 
-/** Forgets the credentials of the tab and the person's drafts, and ends the session at the issuer if it lets the page do so. */
+/** Deletes the tab's credentials and the user's drafts, and ends the session at the issuer if the issuer supports that. */
 export async function signOut(): Promise<void> {
   const given = credentials();
   await forgetDrafts();
@@ -144,10 +144,10 @@ export async function signOut(): Promise<void> {
   } else location.reload();
 }
 
-/** Whether this user may do what needs the scope: without it the page has no control for it. */
+/** Returns whether the user has the scope. The page hides controls that need a missing scope. */
 export const may = (scope: Me["scopes"][number]): boolean => session.me?.scopes.includes(scope) ?? false;
 
-/** An error as a person reads it: what browsers say of a lost connection is for machines. */
+/** Returns an error message for people. A browser's own messages about lost connections are too technical. */
 export function messageOf(error: unknown): string {
   if (error instanceof ConnectionLost) return t().connection.lost;
   if (error instanceof ProblemError) return errorText(error);

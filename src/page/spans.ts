@@ -1,4 +1,4 @@
-// The spans of a trace as rows: nested, searched, each with its place on the time axis. No DOM.
+// Turns the spans of a trace into rows: nested, filtered, each with its position on the time axis. Independent of the DOM.
 
 import type { Span } from "../client/client.ts";
 import { isIn } from "../lib/search.ts";
@@ -6,23 +6,26 @@ import { isIn } from "../lib/search.ts";
 export interface Row {
   readonly span: Span;
   readonly depth: number;
-  /** How many spans lie within this one. */
+  /** Number of spans within this one. */
   readonly within: number;
   readonly isOpen: boolean;
-  /** In ms since the start of the trace. */
+  /** Milliseconds since the start of the trace. */
   readonly start: number;
   readonly duration: number;
 }
 
 export interface Choice {
-  /** The ids of the spans whose insides are hidden. */
+  /** The ids of the collapsed spans. */
   readonly closed: ReadonlySet<string>;
-  /** Only spans that contain this text, and those around them. */
+  /** Shows only spans that contain this text, and their ancestors. */
   readonly text: string;
   readonly failedOnly: boolean;
 }
 
-/** The moments between which the spans lie, in ms since 1970. An open span lasts until `now`, if it is later than every other. */
+/**
+ * Returns the start and end of all spans, in milliseconds since 1970. An open span lasts until `now`, if that is later than
+ * all other ends.
+ */
 export function extentOf(spans: readonly Span[], now = 0): { start: number; end: number } {
   const starts = spans.map(startOf);
   const start = starts.reduce((least, at) => Math.min(least, at), starts[0] ?? 0);
@@ -31,7 +34,7 @@ export function extentOf(spans: readonly Span[], now = 0): { start: number; end:
   return { start, end: ends.reduce((most, at) => Math.max(most, at), isOpen ? Math.max(now, start) : start) };
 }
 
-/** From the top down, each span followed by what lies within it. */
+/** Returns the rows from top to bottom: each span before its descendants. */
 export function rowsOf(
   spans: readonly Span[],
   choice: Choice,
@@ -71,13 +74,13 @@ const textOf = ({ name, model, agent, tool, args, output, error, tool_names = []
     .join("\n")
     .toLowerCase();
 
-/** The span in which a message was written, or a call was worked on. */
+/** Returns the span in which a message was written or a call was executed. */
 export const spanOf = (spans: readonly Span[], wanted: string): Span | undefined =>
   spans.find(({ name, call_id, message_id }) =>
     name === "llm.call" ? message_id === wanted : name === "tool.call" && call_id === wanted,
   );
 
-/** The message or the call that the run's own conversation has of a span. Those of subagents are in other conversations. */
+/** Returns the id of a span's message or call in the run's own conversation. Subagents have conversations of their own. */
 export function cellOf(
   spans: readonly Span[],
   { name, message_id, call_id, parent_id }: Span,
@@ -93,11 +96,11 @@ const startOf = ({ started_at }: Span) => Date.parse(started_at);
 export const hasFailed = ({ error, status }: Span): boolean =>
   error !== undefined || status === "error" || status === "failed";
 
-/** What it is called: its agent, model or tool. */
+/** Returns the title of a span: its agent, model or tool. */
 export const titleOf = ({ name, agent, model, tool }: Span): string =>
   (name === "llm.call" ? model : name === "tool.call" ? tool : agent) ?? name;
 
-/** The part of a model call's input that came out of the provider's cache, from 0 to 1. */
+/** Returns the fraction (0–1) of a model call's input that came from the provider's cache. */
 export function cacheRatio({
   input_tokens,
   cache_read_tokens,
@@ -111,7 +114,7 @@ export interface Sums {
   readonly input: number;
   readonly cached: number;
   readonly output: number;
-  /** In millionths. Absent when no call has a price. */
+  /** In millionths. Absent if no call has a price. */
   readonly cost?: number;
 }
 
@@ -129,7 +132,7 @@ export function sumsOf(spans: readonly Span[]): Sums {
   };
 }
 
-/** Round moments between 0 and `ms`, at most five of them. */
+/** Returns at most five round times between 0 and `ms`. */
 export function ticksOf(ms: number): number[] {
   if (ms <= 0) return [];
   const rough = ms / 5;

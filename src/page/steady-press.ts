@@ -1,15 +1,15 @@
-// A press on a button counts although the page moves under the pointer: what comes in meanwhile must not take it away. A person
-// who moves off the button takes the press back, as everywhere.
+// Makes a press on a button count even if new content moves the button. Moving the pointer off the button still cancels the
+// press.
 
-/** So far may a hand tremble. */
+/** Movement of the pointer that is ignored, in pixels. */
 const STILL_PX = 8;
 
-/** To be called once. */
+/** Call it once. */
 export function followPresses(): void {
   addEventListener("pointerdown", ({ target, pointerId, button, clientX, clientY }) => {
     const pressed = target instanceof Element ? target.closest("button") : null;
     if (!pressed || button !== 0) return;
-    // A pointer that is over may have none to capture.
+    // The pointer may already be released.
     try {
       pressed.setPointerCapture(pointerId);
     } catch {

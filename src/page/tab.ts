@@ -1,4 +1,4 @@
-// What the browser shows of the page when another is in front of it: the title of its tab, and its icon.
+// The title and the icon of the browser tab.
 
 import { useEffect, useState } from "preact/hooks";
 import { onChange } from "./changes.ts";
@@ -15,7 +15,7 @@ const MARKS: Readonly<Record<Sign, string>> = { running: "●", waiting: "?", do
 export const titleOfTab = (name: string, sign: Sign | undefined): string =>
   [sign && MARKS[sign], name && `${name} ·`, "Skein"].filter(Boolean).join(" ");
 
-/** Keeps the title and the icon of the tab as the address and the runs have it. */
+/** Updates the title and icon of the tab from the URL and the runs. */
 export function useTab(route: Route): void {
   const { items } = useTouched(threads);
   const asked = useTouched(questions).items;
@@ -52,7 +52,7 @@ function nameOf(route: Route, title: string | undefined): string {
   }
 }
 
-/** Whether a person has had the page in front since a run of what it shows ended. */
+/** Returns whether the user has seen the page since a run that it shows has ended. */
 function useSeen(route: Route): boolean {
   const [isSeen, setSeen] = useState(true);
   const own = route.view === "thread" ? route.thread : undefined;

@@ -1,4 +1,4 @@
-// Tabs: one of several parts is shown.
+// Tabs: show one of several parts.
 
 import type { ComponentChildren } from "preact";
 import { useId, useLayoutEffect } from "preact/hooks";
@@ -8,7 +8,7 @@ export interface Tab {
   readonly body: () => ComponentChildren;
 }
 
-/** One of several parts is shown. The arrow keys go from tab to tab. */
+/** Shows one of several parts. The arrow keys move between the tabs. */
 export function Tabs(props: {
   label: string;
   tabs: Readonly<Record<string, Tab>>;
@@ -19,7 +19,7 @@ export function Tabs(props: {
   const id = useId();
   const names = Object.keys(tabs);
   const current = tabs[props.current] ? props.current : (names[0] ?? "");
-  // On a phone there may be more tabs than fit: that of the address is in sight.
+  // On a phone not all tabs may fit: scroll to the selected one.
   useLayoutEffect(() => {
     document.getElementById(`${id}-${current}`)?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [id, current]);

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// The colour theme: light, dark, or that of the system.
 
 export const THEMES = ["system", "light", "dark"] as const;
 export type Theme = (typeof THEMES)[number];
@@ -12,12 +12,12 @@ export function setTheme(name: Theme): void {
   applyTheme();
 }
 
-/** To be called before anything is drawn. */
+/** Call it before anything is drawn. */
 export function applyTheme(): void {
   const name = theme();
   if (name === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
-  // The browser colours its own bar like the page.
+  // The browser's own bar gets the colour of the page.
   for (const meta of document.querySelectorAll<HTMLMetaElement>("meta[name=theme-color]")) {
     const of = meta.dataset.theme ?? "";
     meta.media = name === "system" ? `(prefers-color-scheme: ${of})` : name === of ? "all" : "not all";

@@ -1,10 +1,10 @@
-// The order of the thread list: what waits first, then by age, each branch under the thread that it began as a copy of.
+// Orders the thread list: open questions first, then by age, with each branch below its original thread.
 
 import type { FoundThread } from "../client/client.ts";
 
 export interface Row {
   readonly thread: FoundThread;
-  /** Shown under the thread that it comes from. */
+  /** True for a branch, which is shown below its original thread. */
   readonly isBranch: boolean;
 }
 export interface Group {
@@ -12,7 +12,7 @@ export interface Group {
   readonly rows: readonly Row[];
 }
 
-/** `asking`: the ids of the threads with open questions. Groups without rows are absent. */
+/** `asking`: the ids of the threads with open questions. Returns only groups with rows. */
 export function groupsOf(
   threads: readonly FoundThread[],
   asking: ReadonlySet<string>,
@@ -32,8 +32,8 @@ export function groupsOf(
 }
 
 /**
- * A thread and its branches, oldest first, with the place of `id` among them: for `‹ 2/3 ›`. Undefined for one without
- * branches, or that is not among `threads`.
+ * Returns a thread and its branches, oldest first, and the index of `id`, for `‹ 2/3 ›`. Returns undefined for a thread
+ * without branches, or one that is not in `threads`.
  */
 export function branchesOf(
   threads: readonly FoundThread[],
@@ -44,7 +44,7 @@ export function branchesOf(
   return { of: family, at: family.findIndex((thread) => thread.id === id) };
 }
 
-/** In the order of the newest change in each; in a family the oldest comes first, which is where the others come from. */
+/** Families in order of their most recent change. Within a family the oldest thread, which is the original, comes first. */
 function familiesOf(threads: readonly FoundThread[]): FoundThread[][] {
   const byId = new Map(threads.map((thread) => [thread.id, thread]));
   const families = new Map<string, FoundThread[]>();
@@ -57,7 +57,7 @@ function familiesOf(threads: readonly FoundThread[]): FoundThread[][] {
   );
 }
 
-/** The id of the thread that all of its family were forked from. That thread may be missing from the list: its id is enough. */
+/** Returns the id of the thread from which the whole family was forked. That thread itself may be missing from the list. */
 function originOf(thread: FoundThread, byId: ReadonlyMap<string, FoundThread>): string {
   const seen = new Set<string>();
   let at = thread;

@@ -1,4 +1,4 @@
-// The threads of the user as the list shows them: kept as the server has them, searched, read on page by page.
+// The user's threads as the list shows them: kept up to date, searched, and read page by page.
 
 import type { FoundThread } from "../client/client.ts";
 import { keepRead, type ListRefresh, onChange } from "./changes.ts";
@@ -6,14 +6,14 @@ import { touch } from "./frame.ts";
 import { client, messageOf } from "./session.ts";
 
 export interface Threads {
-  /** Last changed first. */
+  /** Most recent change first. */
   items: readonly FoundThread[];
-  /** What is searched for, in titles and messages. */
+  /** The search text, for titles and messages. */
   q: string;
-  /** Of the page after `items`. */
+  /** The cursor of the page after `items`. */
   next: string | undefined;
   isReading: boolean;
-  /** Whether `items` have been read, for this `q`. */
+  /** True once `items` have been read for this `q`. */
   isRead: boolean;
   problem: string | undefined;
 }
@@ -28,17 +28,17 @@ export const threads: Threads = {
 };
 
 const PAGE = 50;
-/** Of those that wait: they are shown first, however old. */
+/** Number of waiting threads to read. They come first, however old they are. */
 const WAITING = 20;
 const TYPING_MS = 250;
 
 let kept: ListRefresh | undefined;
 let typing: ReturnType<typeof setTimeout> | undefined;
 
-/** Keeps `threads` as the server has them. Returns the function that ends it. */
+/** Keeps `threads` up to date. Returns a function that stops this. */
 export function followThreads(): () => void {
   kept = keepRead(({ event }) => CONCERNS.has(event), readFirst);
-  // The first page does not show that a thread of a later one was deleted.
+  // Reading the first page does not reveal that a thread of a later page was deleted.
   const forget = onChange((change) => {
     if (change.event !== "thread_changed" || change.data.change !== "deleted") return;
     threads.items = threads.items.filter(({ id }) => id !== change.data.thread_id);
@@ -53,10 +53,10 @@ export function followThreads(): () => void {
 
 const CONCERNS: ReadonlySet<string> = new Set(["thread_changed", "run_started", "run_ended"]);
 
-/** To be called after a change made here. */
+/** Call it after this page has changed a thread. */
 export const readThreads = () => kept?.readNow();
 
-/** Searches once the person stops typing; what was searched for before is given up. */
+/** Searches when the user stops typing. Cancels the previous search. */
 export function searchThreads(q: string): void {
   if (q === threads.q) return;
   Object.assign(threads, { q, isRead: false, next: undefined });
@@ -91,7 +91,7 @@ async function readFirst(signal: AbortSignal): Promise<void> {
       q ? { items: [] } : client.threads.list({ status: "interrupted", limit: WAITING }, signal),
     ]);
     const last = page.items.at(-1);
-    // What was read on request stays, except what the new page shows to be gone.
+    // Keeps the pages that the user asked for, except threads that the new first page shows to be deleted.
     const later =
       threads.isRead && page.next_cursor && last
         ? threads.items.filter(({ updated_at }) => updated_at < last.updated_at)
@@ -107,7 +107,7 @@ async function readFirst(signal: AbortSignal): Promise<void> {
   touch(threads);
 }
 
-/** Each thread once, as the first of the lists has it, last changed first. */
+/** Merges two lists: each thread once, preferring the first list, most recent change first. */
 function merged(first: readonly FoundThread[], then: readonly FoundThread[]): FoundThread[] {
   const known = new Set(first.map(({ id }) => id));
   return [...first, ...then.filter(({ id }) => !known.has(id))].sort((a, b) =>

@@ -1,8 +1,8 @@
-// Work that is asked for more often than it is worth doing.
+// Limits how often a piece of work runs.
 
 /**
- * Does `work` at once, and again after each call of the function that it returns: never twice within `ms`, never two at a time.
- * `work` must not throw. Ends with `signal`.
+ * Runs `work` at once, and again after each call of the returned function, but never twice within `ms` milliseconds and
+ * never in parallel. `work` must not throw. Stops when `signal` aborts.
  */
 export function throttled(work: () => Promise<void>, ms: number, signal: AbortSignal): () => void {
   let isWanted = false;

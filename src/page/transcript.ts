@@ -1,11 +1,11 @@
-// A thread as a text to copy or to keep.
+// A thread as text to copy or download.
 
 import type { Message, Part } from "../client/client.ts";
 import { t } from "./texts.ts";
 
 type Content = string | readonly Part[];
 
-/** Reasoning is left out; calls and their results are code blocks. */
+/** Omits reasoning, and writes calls and results as code blocks. */
 export function toMarkdown(title: string, messages: readonly Message[]): string {
   return `# ${title}\n\n${messages.map(section).join("\n\n")}\n`;
 }
@@ -34,7 +34,7 @@ export const textOf = (content: Content): string =>
     ? content
     : content.map((part) => (part.type === "text" ? part.text : `[${part.media_type}]`)).join("\n\n");
 
-/** In a fence that is longer than any in the text. */
+/** Uses a fence that is longer than any fence in the text. */
 function fenced(text: string, language = ""): string {
   const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length));
   const fence = "`".repeat(longest + 1);

@@ -1,13 +1,13 @@
-// The files of a workspace: their names and paths, and what of a folder is shown. No DOM.
+// The files of a workspace: names, paths, and the visible entries of a folder. Independent of the DOM.
 
 import type { FileEntry } from "../client/client.ts";
 import { number, oneDecimal } from "./numbers.ts";
 import { t } from "./texts.ts";
 
-/** Of one folder: a page with tens of thousands of rows is slow, and no person reads them. */
+/** Maximum number of entries per folder. Tens of thousands of rows would be slow, and too many to read. */
 const MAX_SHOWN = 500;
 
-/** Folders first, then by name; and how many entries are left out. */
+/** Returns the visible entries, folders first, then by name, and the number of hidden entries. */
 export function shownIn(entries: readonly FileEntry[]): { shown: FileEntry[]; more: number } {
   const rank = ({ type }: FileEntry) => (type === "directory" ? 0 : 1);
   const sorted = entries.toSorted((a, b) => rank(a) - rank(b) || (nameOf(a.path) < nameOf(b.path) ? -1 : 1));
@@ -18,7 +18,7 @@ export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/")
 export const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 export const joined = (folder: string, name: string): string => (folder === "" ? name : `${folder}/${name}`);
 
-/** A path that a person typed: without slashes at its ends and parts that lead nowhere. */
+/** Cleans up a typed path: removes slashes at both ends, and `.` and empty parts. */
 export const tidied = (path: string): string =>
   path
     .split("/")
@@ -26,7 +26,7 @@ export const tidied = (path: string): string =>
     .filter((part) => part !== "" && part !== ".")
     .join("/");
 
-/** The path of a file from the workspace on, or as it is when it lies elsewhere. */
+/** Returns a path relative to the workspace, or unchanged if the file is outside of it. */
 export function withinWorkspace(workdir: string, path: string): string {
   if (path.startsWith(`${workdir}/`)) return tidied(path.slice(workdir.length));
   return path.startsWith("/") ? path : tidied(path);

@@ -1,4 +1,4 @@
-// Where a conversation and its branches part: the versions of a message, each with what followed it.
+// Finds where a conversation and its branches differ: the versions of a message, each with the messages after it.
 
 import type { Message } from "../client/client.ts";
 
@@ -7,15 +7,15 @@ export type Dated = Pick<Message, "id" | "created_at">;
 export interface Version {
   /** The id of its first message. */
   readonly first: string;
-  /** That holds it. Absent: the thread itself does. */
+  /** The branch that contains it. Absent for the thread itself. */
   readonly branch?: string;
   readonly created_at: string;
 }
 
 export interface Parting {
-  /** The thread's messages from there on. */
+  /** The thread's messages from that position on. */
   readonly ids: readonly string[];
-  /** Oldest first; one of them is the thread's own. */
+  /** Oldest first. One of them is the thread's own. */
   readonly versions: readonly Version[];
 }
 
@@ -24,7 +24,7 @@ interface BranchMessages {
   readonly messages: readonly Dated[];
 }
 
-/** `branches`: newest first. Of those that begin alike after a parting, the newest is the version. */
+/** `branches`: newest first. If several branches continue alike after a difference, the newest is the version. */
 export function partingsOf(ours: readonly Dated[], branches: readonly BranchMessages[]): Parting[] {
   const found = new Map<number, Version[]>();
   for (const { branch, messages } of branches) {
@@ -42,7 +42,7 @@ export function partingsOf(ours: readonly Dated[], branches: readonly BranchMess
   }));
 }
 
-/** The number of messages with which both begin. */
+/** Returns the number of identical messages at the beginning. */
 export function partingAt(ours: readonly Dated[], theirs: readonly Dated[]): number {
   const at = theirs.findIndex(({ id }, index) => ours[index]?.id !== id);
   return at < 0 ? theirs.length : at;

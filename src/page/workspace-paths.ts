@@ -1,9 +1,9 @@
-// Paths of the workspace that a model names: as it writes them, and those that are known from its calls. No DOM.
+// Paths of the workspace as the model writes them, and the paths that its calls have named. Independent of the DOM.
 
 import type { Lane } from "../client/cells.ts";
 import { withinWorkspace } from "./tree.ts";
 
-/** From an address to a path: `./a%20b.md#part` is `a b.md`. One that is absolute stays so. */
+/** Converts a URL to a path: `./a%20b.md#part` to `a b.md`. An absolute path stays absolute. */
 export function pathOf(address: string): string {
   const path = address.replace(/[?#].*$/s, "");
   try {
@@ -15,7 +15,7 @@ export function pathOf(address: string): string {
 
 const OF_FILES: ReadonlySet<string> = new Set(["write_file", "edit_file", "read_file"]);
 
-/** Whether a call of the lane that succeeded has named the path. Each call is looked at once. */
+/** Returns a predicate: true if a successful call of the lane has named the path. Reads each call once. */
 export function namedFiles({ cells }: Lane): (path: string) => boolean {
   const named = new Set<string>();
   let next = 0;

@@ -1,24 +1,24 @@
-// Draws a diagram for the page, in a frame that has no origin, no storage and no network. It starts with the first message.
+// Draws a diagram for the page, in a frame without origin, storage and network. The first message starts it.
 
 import { type Drawing, type Failure, MOST_CHARACTERS, type Reply } from "../diagram-messages.ts";
 
-/** What the script before this one has left on the window. */
+/** The global that the preceding script has defined. */
 declare const mermaid: {
   initialize(settings: object): void;
   render(id: string, source: string): Promise<{ readonly svg: string }>;
 };
 
 const place = document.querySelector<HTMLElement>("#drawing") ?? document.body;
-// It scrolls, so the keyboard must reach it.
+// The frame scrolls, so the keyboard must reach it.
 place.tabIndex = 0;
 
-/** The source must not change these by its directives. */
+/** Options that directives in the source must not change. */
 const SECURE = [
   ...["secure", "securityLevel", "startOnLoad", "suppressErrorRendering", "maxTextSize", "maxEdges"],
   ...["dompurifyConfig", "htmlLabels", "themeCSS"],
 ];
 
-/** Below this share of its size a diagram is not scaled but scrolls. */
+/** Smallest scale (0–1). Diagrams that would become smaller scroll. */
 const SMALLEST_SCALE = 0.6;
 
 const tell = (reply: Reply) => parent.postMessage(reply, "*");
@@ -53,7 +53,7 @@ async function draw({ source, theme, label, language }: Drawing): Promise<void> 
   }
 }
 
-/** The values of tokens.css in the theme that the document has now. */
+/** Returns the colours of tokens.css in the document's current theme. */
 function colours(darkMode: boolean): object {
   const probe = document.body.appendChild(document.createElement("i"));
   const value = (token: string) => {
@@ -74,7 +74,7 @@ function colours(darkMode: boolean): object {
   };
 }
 
-/** Wide diagrams shrink with the frame, down to what can still be read. */
+/** Wide diagrams shrink with the frame, as far as their text stays legible. */
 function scaled(svg: SVGSVGElement | null): void {
   const width = svg?.viewBox.baseVal?.width;
   if (!svg || !width) return;
@@ -84,7 +84,7 @@ function scaled(svg: SVGSVGElement | null): void {
 
 const tellHeight = () => tell({ kind: "drawn", height: Math.ceil(place.getBoundingClientRect().height) });
 
-/** Lines that the library removes before it parses a source. Its line numbers do not count them. */
+/** Lines that the library removes before parsing. Its line numbers do not count them. */
 const UNCOUNTED = /^\s*(?:%%|---)/m;
 
 function failureOf(error: unknown, source: string): Failure {
@@ -92,7 +92,7 @@ function failureOf(error: unknown, source: string): Failure {
   const line = UNCOUNTED.test(source) ? undefined : /\bon line (\d+)/.exec(message)?.[1];
   return {
     why: name === "UnknownDiagramError" ? "unknown" : "unreadable",
-    // At its end, it counts one more.
+    // At the end of the source, the library counts one line too many.
     line: line === undefined ? undefined : Math.min(Number(line), source.trimEnd().split("\n").length),
     message: message.replace(/^Parse error on line \d+:\n/, ""),
   };

@@ -1,6 +1,6 @@
 // English. A sentence with values in it is a function.
 
-/** Every language has all of these. */
+/** The texts that each language provides. */
 export type Texts = typeof en;
 
 type Verbs = readonly [doing: string, did: string, wanted: string];
@@ -19,7 +19,7 @@ export const en = {
     notFound: "the file does not contain the text that is replaced",
   },
   calls: {
-    /** While it works, when it has ended, and when it did not come to its end. */
+    /** During the call, after it, and for a call that was not completed. */
     verbs: {
       ls: ["Listing", "Listed", "List"],
       glob: ["Looking for files", "Looked for files", "Look for files"],
@@ -91,9 +91,9 @@ export const en = {
     withdraw: (count: number): string =>
       count === 1 ? "Withdraw the question and send" : "Withdraw the questions and send",
   },
-  /** By the code of an error, above the server's own words. Empty in the language of the server. */
+  /** By error code. The page shows the text above the server's message, so English needs none. */
   errors: {} as Readonly<Record<string, string>>,
-  /** By the code of a warning, likewise. */
+  /** By warning code, in the same way. */
   warnings: {} as Readonly<Record<string, string>>,
   connection: { lost: "The server does not answer. Check the connection, then try again." },
   outcomes: {
@@ -136,7 +136,7 @@ export const en = {
   runNote: {
     tryAgain: "Try again",
     otherModel: "Try with another model",
-    /** By the run's reason to stop, else by how it ended. What is missing is said as the server says it, in English. */
+    /** By the run's stop reason, or else by its outcome. Without a text here the page shows the server's, in English. */
     texts: {} as Readonly<Record<string, string>>,
   },
   runs: {
@@ -600,7 +600,7 @@ export const en = {
   keys: {
     search: "Search everything: conversations, messages, agents, views and actions",
     title: "Keys",
-    /** What stands on a key, where it is something else than its name. */
+    /** Labels of keys that differ from the keys' names. */
     names: {} as Readonly<Record<string, string>>,
     send: "Send",
     newLine: "A new line",

@@ -1,4 +1,4 @@
-// The API keys of users: made, seen once, and revoked.
+// The API keys of users: create, show once, revoke.
 
 import { useState } from "preact/hooks";
 import type { ApiKey } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// All users of the tenant, for an admin; of every tenant, for an operator.
+// The users of the tenant, for an admin; of all tenants, for an operator.
 
 import { useState } from "preact/hooks";
 import type { Sandbox, TenantUsage, User, UserInterrupt, UserRun } from "../../client/client.ts";
@@ -17,10 +17,10 @@ import { PageView } from "./page-view.tsx";
 import { RunOutcome } from "./runs.tsx";
 
 const LIMIT = 50;
-/** As many as the server gives at once. */
+/** Maximum page size of the server. */
 const MOST = 100;
 
-/** Whose things are listed; of everybody where it is empty. */
+/** The owner whose data is listed. Empty: all owners. */
 type Owner = { readonly tenant?: string; readonly user?: string };
 
 export function Admin({ tab = "users" }: { tab?: string | undefined }) {
@@ -88,7 +88,7 @@ function Users({ onShow }: { onShow: (owner: Owner) => void }) {
   );
 }
 
-/** One request deletes as much as it reaches. */
+/** One request may not reach everything, so it is repeated. */
 async function deleteUser(owner: User): Promise<void> {
   while (!(await client.admin.deleteUser(owner)).complete);
 }
@@ -149,7 +149,10 @@ function Runs({ owner, onAll }: { owner: Owner; onAll: () => void }) {
   );
 }
 
-/** Whether something that the run asked is open; assumed until everything open is known. Ids of runs are those of a thread. */
+/**
+ * Returns whether a run has an open question; assumed until all open questions are known. Run ids are unique only within a
+ * thread.
+ */
 function useAsking(whose: Owner): (run: UserRun) => boolean {
   const { value: open } = useRead(
     (signal) => client.admin.interrupts({ limit: MOST, ...whose }, signal),

@@ -1,4 +1,4 @@
-// The agents: what each is made of, as this user's runs have it, and what this user may change of it.
+// The agents: what each consists of in this user's runs, and what this user may change.
 
 import { useEffect } from "preact/hooks";
 import type { AgentDetails, AgentTool, PromptBlock } from "../../client/client.ts";
@@ -125,7 +125,7 @@ function Facts({ agent }: { agent: AgentDetails }) {
   );
 }
 
-/** Opens a new conversation with the agent chosen. */
+/** Opens a new conversation with this agent selected. */
 function talkTo(agent: string): void {
   saveChoice(undefined, { agent });
   go({ view: "new" });
@@ -133,7 +133,7 @@ function talkTo(agent: string): void {
 
 const mayManage = () => may("admin") || may("operator");
 
-/** Absent: this user may not read it. */
+/** Absent if this user may not read the prompt. */
 function Prompt({ blocks }: { blocks: readonly PromptBlock[] | undefined }) {
   const words = t().agents;
   return (
@@ -180,7 +180,7 @@ function OfferedTools({ tools }: { tools: readonly AgentTool[] }) {
 
 const LONGEST = 120;
 
-/** For the closed line; the whole text stands in the open one. */
+/** For the collapsed line. The expanded one shows the whole text. */
 function firstSentence(text: string): string {
   const line = text.trim().split("\n", 1)[0] ?? "";
   const sentence = line.split(/(?<=[.!?]) /, 1)[0] ?? line;

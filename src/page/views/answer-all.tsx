@@ -1,4 +1,4 @@
-// One answer for all calls of a step that need a person's word, with the list of what it covers.
+// One answer for all calls of a step that wait for approval, with the list of these calls.
 
 import { useState } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";
@@ -8,7 +8,7 @@ import { CallArguments } from "./asked.tsx";
 
 interface AnswerAllProps {
   readonly asks: readonly Interrupt[];
-  /** Rejects with what the server says. */
+  /** Rejects with the server's error. */
   readonly onAnswer: (answers: readonly Answer[]) => Promise<void>;
 }
 

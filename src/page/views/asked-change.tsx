@@ -1,4 +1,4 @@
-// The change of a file that a person must decide on, as a difference to the file as it is now. No changed line is left out or cut.
+// A file change that waits for approval, as a diff to the current file. Shows every changed line in full.
 
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
@@ -13,11 +13,11 @@ import { Exact } from "./exact-text.tsx";
 
 interface AskedChangeProps {
   readonly call: FileCall;
-  /** Absent: the file is not read, since it may lie in another workspace. */
+  /** Absent: the file is not read, because it may be in another workspace. */
   readonly thread: string | undefined;
-  /** No difference can be shown. */
+  /** Called when no diff can be shown. */
   readonly onNone: () => void;
-  /** Drawn below the difference. */
+  /** Drawn below the diff. */
   readonly children: ComponentChildren;
 }
 
@@ -50,7 +50,7 @@ function kindOf({ isWhole, isFound }: { isWhole: boolean; isFound: boolean }, cu
   return current === "missing" ? "newFile" : "compared";
 }
 
-/** A sandbox that does not run is not started for this. */
+/** Does not start a stopped sandbox for this. */
 async function currentOf(path: string, thread: string, signal: AbortSignal): Promise<Current> {
   const { agent } = await client.threads.get(thread, signal);
   const { status, workdir } = await client.backend.status(agent, signal);

@@ -1,4 +1,4 @@
-// The arguments of a call that a person must decide on: whole, with nothing hidden in them.
+// The arguments of a call that waits for approval: complete, with nothing hidden.
 
 import { createContext } from "preact";
 import { useCallback, useContext, useEffect, useRef, useState } from "preact/hooks";
@@ -11,16 +11,16 @@ import { Exact } from "./exact-text.tsx";
 
 const AskedChange = lazy(async () => (await import("./asked-change.tsx")).AskedChange);
 
-/** The thread that asks. */
+/** The id of the thread that asks. */
 export const AskedIn = createContext<string | undefined>(undefined);
 
 export interface CallArgumentsProps {
   readonly args: Readonly<Record<string, unknown>>;
-  /** The approval that is asked for: a change of a file is shown as a difference. */
+  /** The approval that is requested. A file change is shown as a diff. */
   readonly ask?: Interrupt;
-  /** Called when the end has come into sight. */
+  /** Called when the end has been visible. */
   readonly onSeen: () => void;
-  /** Called when the box shows less than the whole: a person must scroll in it. */
+  /** Called when the box cannot show everything, so that the user must scroll. */
   readonly onCut?: (() => void) | undefined;
 }
 

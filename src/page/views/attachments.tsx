@@ -15,22 +15,22 @@ export interface Attachments {
   readonly problem: string;
   add(files: readonly File[]): Promise<void>;
   remove(file: KeptFile): void;
-  /** Those of the message are on their way. */
+  /** Call it when the message is being sent. */
   clear(): void;
-  /** Shows those of a message that is rewritten; what the person had attached before stays kept. */
+  /** Shows the files of a message that is being rewritten. The user's own attachments stay stored. */
   borrow(parts: readonly Part[]): void;
-  /** Shows again what is kept. */
+  /** Shows the user's own attachments again. */
   restore(): void;
 }
 
-/** Of one message. */
+/** Maximum number of files in a message. */
 const MAX_FILES = 20;
 const MAX_BYTES = 20 * 1024 * 1024;
 
-/** The files that go with the next message to the thread. A reload or a closed tab loses none of them. */
+/** The files of the next message to the thread. They survive a reload and closing the tab. */
 export function useAttachments(thread?: string): Attachments {
   const [files, setFiles] = useState<readonly KeptFile[]>([]);
-  /** Files may be added at once. */
+  /** Several files can be added at the same time. */
   const now = useRef(files);
   const [problem, setProblem] = useState("");
   const isBorrowed = useRef(false);
@@ -47,7 +47,7 @@ export function useAttachments(thread?: string): Attachments {
     isBorrowed.current = false;
     show([]);
     void keptFiles(place).then((kept) => {
-      // What the person has added meanwhile comes after them.
+      // Files that the user has added meanwhile come last.
       if (!isBorrowed.current) show([...kept, ...now.current]);
     });
   }, [place, show]);

@@ -1,4 +1,4 @@
-// Bars: by day as a chart with a table behind it, by name as a table with a bar in each row.
+// Bars: a chart by day with a table below it, or a table by name with a bar in each row.
 
 import { Plain } from "../components.tsx";
 import { percent } from "../numbers.ts";
@@ -11,17 +11,17 @@ export interface Amount {
 
 export interface BarsProps {
   readonly title: string;
-  /** What is measured: the head of the column of values. */
+  /** The name of the measured value, and the header of its column. */
   readonly measure: string;
   readonly amounts: readonly Amount[];
   readonly format: (value: number) => string;
 }
 
 const HEIGHT = 120;
-/** Of the part of its place that a bar takes. */
+/** Width of a bar as a fraction of its column (0–1). */
 const WIDE = 0.7;
 
-/** Oldest first. The numbers are in the table, which opens below. */
+/** Oldest first. The table below, which can be opened, contains the numbers. */
 export function DayBars({ title, measure, amounts, format }: BarsProps) {
   const most = Math.max(...amounts.map(({ value }) => value), 0);
   const words = t().bars;
@@ -109,7 +109,7 @@ export function NameBars({ title, measure, amounts, format }: BarsProps) {
   );
 }
 
-/** `part` is from 0 to 1; `says` is what it means, for who does not see it. */
+/** `part` is a fraction (0–1). `says` is its meaning, for screen readers. */
 export const PartBar = ({ part, says }: { part: number; says: string }) => (
   <svg class="part-bar" width="100%" height="12" role="img" aria-label={says}>
     <rect class="all" width="100%" height="12" rx="2" />

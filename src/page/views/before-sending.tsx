@@ -1,4 +1,4 @@
-// Asks what a message is to be while the agent waits for answers.
+// Asks how to use a message while the agent waits for answers.
 
 import type { Interrupt } from "../../client/client.ts";
 import { Action, Dialog, visible } from "../components.tsx";

@@ -1,4 +1,4 @@
-// The calls of a step that is run again: the model is asked again, or the calls run with arguments that a person changes.
+// The form for repeating a step: call the model again, or run its calls with edited arguments.
 
 import { useId } from "preact/hooks";
 import type { ToolCall } from "../../client/client.ts";
@@ -6,7 +6,7 @@ import { readObject } from "../arguments.ts";
 import { Plain, Problem, visible } from "../components.tsx";
 import { t } from "../texts.ts";
 
-/** The arguments of each call as they are written; absent: the model is asked again. */
+/** The edited arguments of each call. Absent: call the model again. */
 export type WrittenArguments = readonly string[] | undefined;
 
 interface CallsFormProps {
@@ -80,7 +80,7 @@ function Arguments({ tool, text, onText }: ArgumentsProps) {
   );
 }
 
-/** Throws what is wrong with the arguments of a call. */
+/** Throws an error for invalid arguments. */
 export const callsIn = (calls: readonly ToolCall[], written: readonly string[]) =>
   calls.map(({ name }, at) => {
     const read = readObject(written[at] ?? "");

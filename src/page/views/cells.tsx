@@ -21,7 +21,7 @@ import { ThreadOf } from "./thread-of.ts";
 import { AgentCard, ToolCard } from "./tool-card.tsx";
 import { VersionsNav } from "./versions-nav.tsx";
 
-/** So many are drawn without being asked for: the newest. */
+/** Maximum number of recent cells to draw without a request of the user. */
 const SHOWN = 1_000;
 /** Number of cells that are drawn first when a conversation opens at its end: enough to fill a screen. */
 const FIRST = 40;
@@ -29,9 +29,9 @@ const STEP = 60;
 
 interface CellsProps {
   readonly lane: Lane;
-  /** The id of a message that is shown, however old. */
+  /** The id of a message that must be shown, however old it is. */
   readonly reach?: string | undefined;
-  /** Whether the newest are drawn first, and those above them a little later. */
+  /** Draws the most recent cells first, and the cells above them a little later. */
   readonly isFromEnd?: boolean;
 }
 
@@ -63,7 +63,7 @@ export function Cells({ lane, reach, isFromEnd = false }: CellsProps) {
   );
 }
 
-/** An answer that was stopped says so itself. */
+/** The cell of a stopped answer already shows this. */
 const isSaidBefore = (cell: Cell, before: Cell | undefined): boolean =>
   cell.kind === "note" &&
   cell.outcome === "stopped" &&
@@ -72,14 +72,14 @@ const isSaidBefore = (cell: Cell, before: Cell | undefined): boolean =>
   before.state === "stopped" &&
   before.isKept === true;
 
-/** The reasons that are no more than that. */
+/** Reasons that mean only that the run was stopped. */
 const STOPS: ReadonlySet<string | undefined> = new Set(["cancelled", "interrupt"]);
 
 const drawLane = (lane: Lane) => <Cells lane={lane} />;
 
 const views = new WeakMap<Cell, VNode>();
 
-/** The same for the same cell, so that a lane that grows draws what is new. */
+/** Returns the same node for the same cell, so that a growing lane draws only new cells. */
 function viewOf(cell: Cell): VNode {
   const view = views.get(cell) ?? <CellView key={cell.key} cell={cell} />;
   views.set(cell, view);
@@ -151,7 +151,7 @@ const said = (text: string): string =>
 
 function CopyLink({ message }: { message: string }) {
   const { thread } = useContext(ThreadOf);
-  // A shared one is not at an address of its own.
+  // A thread that another user shares has no URL of its own.
   if (thread === "") return null;
   const link = () => `${baseUrl}/${hashOf({ view: "thread", thread, message })}`;
   return <Copy text={link} label={t().messages.copyLink} />;
@@ -216,7 +216,7 @@ function AssistantText({ cell }: { cell: TextCell }) {
   );
 }
 
-/** Shorter ones are not worth a number. */
+/** Shortest duration to show. */
 const WORTH_MS = 500;
 
 function Thought({ cell }: { cell: ThoughtCell }) {

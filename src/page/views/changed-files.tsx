@@ -1,4 +1,4 @@
-// What the agent changed in this thread, a file a line; the difference opens in a dialog.
+// The files that the agent changed in this thread, one per line. Each diff opens in a dialog.
 
 import { useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
@@ -9,7 +9,7 @@ import { client } from "../session.ts";
 import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
-/** `version` grows when there may be more. */
+/** `version` grows when there may be more changes. */
 export function ChangedFiles(props: { thread: string; workdir: string; version: number }) {
   const { thread, workdir, version } = props;
   const { value, problem } = useRead(

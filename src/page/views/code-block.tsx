@@ -1,4 +1,4 @@
-// A block of code: in parts while it grows, in colour once it is whole, and plain where it is long or its language is not known.
+// A block of code: in parts while it grows, coloured when it is complete, and plain if it is long or its language is unknown.
 
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -57,7 +57,7 @@ type Drawing = "none" | "begun" | "drawn" | "failed";
 
 const Diagram = lazy(async () => (await import("./diagram.tsx")).Diagram);
 
-/** One button, which keeps the focus while what it does changes. */
+/** One button, which keeps the focus while its action changes. */
 function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void; onEnd: () => void }) {
   const { draw, cancel, showSource } = t().diagram;
   const isOff = drawing === "none" || drawing === "failed";
@@ -68,7 +68,7 @@ function Draw({ drawing, onDraw, onEnd }: { drawing: Drawing; onDraw: () => void
   );
 }
 
-/** More characters at once would hold up the page. */
+/** Maximum number of characters to colour at once. More would block the page. */
 const MOST_COLOURED = 30_000;
 
 function Code({ code, language }: { code: string; language: string | undefined }) {
@@ -91,7 +91,7 @@ function Code({ code, language }: { code: string; language: string | undefined }
 
 let last: Promise<void> = Promise.resolve();
 
-/** One block after the other, between which the page draws. What cannot be loaded leaves its block plain. */
+/** Colours one block after another, with redraws between them. A block stays plain if its language cannot be loaded. */
 function inTurn(work: () => Promise<void>): void {
   last = last
     .then(() => new Promise((resolve) => setTimeout(resolve)))
@@ -102,7 +102,7 @@ function inTurn(work: () => Promise<void>): void {
 const viewOf = (piece: Piece): VNode | string =>
   typeof piece === "string" ? piece : <span class={`code-${piece.scope}`}>{piece.pieces.map(viewOf)}</span>;
 
-/** Of a part that is full the element is the same, which is not drawn again. */
+/** A full part is always the same element, so it is not drawn again. */
 function Growing({ code }: { code: string }) {
   const cut = useRef<ReturnType<typeof growingParts>>(undefined);
   cut.current ??= growingParts();

@@ -1,4 +1,4 @@
-// Two runs side by side, also while they work: what each said and did, and what it took.
+// Two runs side by side, also while they are in progress: their messages, calls and usage.
 
 import { useEffect, useState } from "preact/hooks";
 import type { ThreadView } from "../../client/cells.ts";
@@ -26,9 +26,9 @@ export const Compare = ({ runs }: { runs: readonly [RunPlace, RunPlace] }) => (
 
 interface Followed {
   readonly page: ThreadView;
-  /** As it was when it was last read. */
+  /** The run's record at the last read. */
   record?: RunNow;
-  /** The first events are no longer kept. */
+  /** The first events have expired. */
   isCut: boolean;
   problem?: string;
 }
@@ -81,7 +81,7 @@ function Figures({ record, page }: { record: RunNow; page: ThreadView }) {
   );
 }
 
-/** Read from the first event on, and followed while the run works. */
+/** Reads the run from its first event, and follows it while it is in progress. */
 function useFollowed({ thread, run }: RunPlace): Followed {
   const [{ followed, apply }] = useState(() => {
     const fold = createFold({ touch });

@@ -1,4 +1,4 @@
-// Where a person writes: the message, the agent that it is for, and the button that stops a run in progress.
+// The message field, the choice of the agent, and the button that stops the run in progress.
 
 import type { RefObject, TargetedEvent } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -29,12 +29,12 @@ export interface ComposerProps {
   readonly attachments: Attachments;
   readonly rewriting?: UserCell | undefined;
   readonly onRewritten: () => void;
-  /** The server has accepted a run. */
+  /** Called when the server has accepted a run. */
   readonly onStarted: (run: Run) => void;
   readonly placeholder: string;
 }
 
-/** What the composer watches when there is no thread yet. */
+/** Watched while there is no thread. */
 const NO_ASKS = { asks: [] as readonly Interrupt[] };
 const NO_RUN = { isActive: false, id: undefined as string | undefined };
 
@@ -103,7 +103,7 @@ export function Composer(props: ComposerProps) {
               event.preventDefault();
               return stopRewriting();
             }
-            // A finger finds no Shift to hold: Enter makes a line, and the button sends.
+            // Touch keyboards have no Shift to hold: Enter inserts a line break, and the button sends.
             if (!isSendingEnter(event) || isTouch()) return;
             event.preventDefault();
             send(event.altKey ? "queue" : "steer");
@@ -164,7 +164,7 @@ export function Composer(props: ComposerProps) {
   );
 }
 
-/** What is being written, kept over a reload, and what becomes of sending it. */
+/** The text that the user writes, which survives a reload, and the state of sending it. */
 function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | null>) {
   const { thread, attachments, rewriting } = props;
   const [text, setText] = useState(() => draftOf(thread));
@@ -176,7 +176,7 @@ function useDraft(props: ComposerProps, field: RefObject<HTMLTextAreaElement | n
     if (!rewriting) saveDraft(thread, value);
     else if (thread) saveRewrite(thread, { id: rewriting.id, text: value });
   };
-  /** What was there before a message was rewritten. */
+  /** Restores the draft from before a message was rewritten. */
   const restore = () => {
     if (thread) forgetRewrite(thread);
     setText(draftOf(thread));
@@ -233,7 +233,7 @@ interface Message {
   readonly choice: ReturnType<typeof choiceOf>;
 }
 
-/** To the run in progress, or as the start of one. */
+/** Sends to the run in progress, or starts a run. */
 async function sendMessage(
   props: ComposerProps,
   { run, how, text, content, choice }: Message,
@@ -268,7 +268,7 @@ interface SendButtonsProps {
   readonly onQueue: () => void;
 }
 
-/** While a run is in progress only what was written can be sent. */
+/** While a run is in progress, the button appears only for a written message. */
 function SendButtons({ isBusy, isEmpty, isSending, isRewriting, onQueue }: SendButtonsProps) {
   if (isBusy && isEmpty) return null;
   return (
@@ -315,18 +315,18 @@ function pasted(event: TargetedEvent<HTMLFormElement, ClipboardEvent>, attachmen
   void attachments.add(files);
 }
 
-/** The question that a message answers: the only thing that is asked. */
+/** The question that a message answers: the only open one. */
 const askedBy = (asks: readonly Interrupt[]): Interrupt | undefined =>
   asks.length === 1 && asks[0]?.kind === "question" ? asks[0] : undefined;
 
-/** The text as an answer; undefined where the options are all there is and it is none of them. */
+/** The text as an answer. Undefined if only the options are allowed and the text is none of them. */
 function answerIn({ options = [], one_of_options: isClosed }: Interrupt, text: string): string | undefined {
   const said = text.trim();
   const option = options.find((each) => each.toLowerCase() === said.toLowerCase());
   return isClosed ? option : (option ?? said);
 }
 
-/** Each run gets its answers together. */
+/** Sends the answers of each run together. */
 async function denyAll(thread: string, asks: readonly Interrupt[], message: string): Promise<void> {
   for (const run of new Set(asks.map(({ run_id }) => run_id))) {
     const mine = asks.filter(({ run_id }) => run_id === run);
@@ -338,7 +338,7 @@ async function denyAll(thread: string, asks: readonly Interrupt[], message: stri
   }
 }
 
-/** What a person had written, of a run that was on its way. */
+/** Returns the text of a run that was being sent. */
 const textIn = ({ run }: Outgoing): string => {
   const [message] = run.messages ?? [];
   if (!message) return "";

@@ -1,4 +1,4 @@
-// A button for what cannot be undone: it asks once more, in its own place.
+// A button for an action that cannot be undone. It asks for confirmation in its own place.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -7,11 +7,11 @@ import { t } from "../texts.ts";
 
 export function Confirm(props: {
   onConfirm: () => Promise<unknown>;
-  /** What will happen, as a question. */
+  /** The question, which names the effect. */
   question: ComponentChildren;
-  /** On the button that does it. */
+  /** The label of the button that confirms. */
   verb?: string;
-  /** Of the first button, when its text does not say which thing it means. */
+  /** The accessible name of the first button, if its label does not name the object. */
   label?: string;
   class?: string;
   children: ComponentChildren;

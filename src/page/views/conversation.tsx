@@ -1,4 +1,4 @@
-// A thread: what was said and done, the composer, and at the side what belongs to it.
+// A thread: its messages, the composer, and its details at the side.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { UserCell } from "../../client/cells.ts";
@@ -67,7 +67,7 @@ function OpenConversation({ thread, run, tab, open }: ConversationProps & { open
     if (last && !live.page.run.isActive && may("run")) setRewriting(last);
   }, [live]);
   useKey("e", "rewrite", rewriteLast);
-  // A reload has interrupted it.
+  // Resumes what a reload interrupted.
   useEffect(() => {
     const kept = state === "ready" ? rewriteOf(thread) : undefined;
     const cell = live.page.lane.cells.find((each) => each.kind === "user" && each.id === kept?.id);
@@ -136,10 +136,13 @@ function OpenConversation({ thread, run, tab, open }: ConversationProps & { open
   );
 }
 
-/** Below it the side would leave too little room for the words: its names stay at the edge, and each opens a drawer. */
+/**
+ * On narrower screens the side panel would leave too little room for the messages. Its tabs stay at the edge, and each
+ * opens a drawer.
+ */
 const SIDE_IS_DRAWER = "(max-width: 75rem)";
 
-/** Back from a drawer that the address opens leads to `hash`, the conversation alone. */
+/** Makes Back lead from a drawer that the URL opened to `hash`, the conversation alone. */
 function keepBelowDrawer(hash: string): void {
   if (history.state?.isDrawer) return;
   const beside = location.hash;
@@ -244,13 +247,13 @@ function ToEnd({ end }: { end: FollowedEnd }) {
 
 const TWICE_MS = 2_000;
 
-/** Whether Escape concerns what a person writes or chooses there. */
+/** Returns whether Escape belongs to a text field or a list there. */
 function isWriting(at: EventTarget | null): boolean {
   if (at instanceof HTMLTextAreaElement) return at.value !== "";
   return at instanceof Element && at.closest("input, select, [contenteditable]") !== null;
 }
 
-/** Escape stops after the step, a second one now. */
+/** Escape stops the run after the current step; a second Escape stops it now. */
 function useStopKey(thread: string, live: Live): void {
   useEffect(() => {
     let last = Number.NEGATIVE_INFINITY;
@@ -261,7 +264,7 @@ function useStopKey(thread: string, live: Live): void {
       if (!run.isActive || !run.id || !may("run") || document.querySelector("dialog[open]")) return;
       const isSecond = event.timeStamp - last < TWICE_MS;
       last = event.timeStamp;
-      // What the server says is seen in the stream.
+      // The result arrives in the stream.
       void stopRun(thread, live, isSecond ? "cancel" : "interrupt").catch(() => {});
     };
     addEventListener("keydown", onKey);

@@ -1,10 +1,10 @@
-// The time that is left to answer a question.
+// The time that remains to answer a question.
 
 import { useEffect, useReducer } from "preact/hooks";
 import { Time } from "../components.tsx";
 import { t } from "../texts.ts";
 
-/** Before its end an open question counts down by seconds. */
+/** Remaining time from which an open question counts down by seconds. */
 const SOON_MS = 3_600_000;
 
 export function Countdown({ at }: { at: string }) {

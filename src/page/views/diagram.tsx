@@ -1,4 +1,4 @@
-// Draws a diagram in a frame of its own, or says why it cannot.
+// Draws a diagram in a separate frame, or reports why it cannot.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Pre, Problem, visible } from "../components.tsx";
@@ -9,7 +9,7 @@ import { locale, t } from "../texts.ts";
 import { theme as chosenTheme } from "../theme.ts";
 import { useMedia } from "./use-media.ts";
 
-/** Higher ones scroll in their frame. */
+/** Maximum height in pixels. A higher diagram scrolls in its frame. */
 const MOST_HEIGHT = 1_600;
 
 export interface DiagramProps {
@@ -65,7 +65,7 @@ export function Diagram({ source, onDrawn, onFailed }: DiagramProps) {
   );
 }
 
-/** As index.html names it: with a hash of what is in it. */
+/** The URL in index.html, which contains a hash of the content. */
 const addressOfFrame = () => document.querySelector<HTMLMetaElement>("meta[name=diagram]")?.content;
 
 function Why({ undrawn }: { undrawn: Undrawn }) {

@@ -1,4 +1,4 @@
-// A diff, as a table of lines: the sign says what a colour says as well.
+// A diff as a table of lines. A sign in each line repeats the meaning of its colour.
 
 import { visible } from "../components.tsx";
 import { type DiffLine, diffLines, hunksOf } from "../diff.ts";
@@ -8,7 +8,7 @@ import { Exact } from "./exact-text.tsx";
 
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
-/** More lines than a person reads; a row is some hundred bytes of memory. */
+/** Maximum number of lines to show. A row takes some hundred bytes of memory. */
 const MAX_LINES = 2000;
 
 export function DiffView({
@@ -20,7 +20,7 @@ export function DiffView({
   before: string;
   after: string;
   numbers?: boolean;
-  /** For who must decide on it: whole, and what cannot be seen is named. The caller bounds the lines. */
+  /** For a user who must decide on the change: complete, with invisible characters named. The caller limits the lines. */
   isExact?: boolean;
 }) {
   const hunks = hunksOf(diffLines(before, after));
@@ -67,7 +67,7 @@ const Hunk = ({ lines, numbers, isExact }: HunkProps) => (
   </table>
 );
 
-/** A carriage return is named, unlike in `lineText`. */
+/** Names a carriage return, unlike `lineText`. */
 const ExactLine = ({ kind, text }: DiffLine) => (
   <>
     <Exact text={text.replace(/\n$/, "")} />

@@ -1,11 +1,11 @@
-// Saving bytes to the user's disk.
+// Saves bytes as a file on the user's computer.
 
 import { visible } from "../components.tsx";
 
-/** Longer than a browser takes to begin reading. */
+/** Time until the object URL is revoked: longer than a browser takes to begin reading. */
 const KEPT_MS = 60_000;
 
-/** The name is shown by the browser and by the system: nothing unseen stays in it. */
+/** The browser and the system show the name, so invisible characters are replaced. */
 export function download(content: Blob, name: string): void {
   const address = URL.createObjectURL(content);
   const link = document.createElement("a");

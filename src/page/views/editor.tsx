@@ -1,4 +1,4 @@
-// Edits a file as text. Before it is saved, the file is read again: what was changed meanwhile is not lost without a word.
+// Edits a file as text. Reads the file again before it saves, so that changes from elsewhere are not lost silently.
 
 import { useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
@@ -9,15 +9,15 @@ import { t } from "../texts.ts";
 import { DiffView } from "./diff-view.tsx";
 
 interface Draft {
-  /** What the file was when it was opened; undefined: there was none. */
+  /** The content of the file when it was opened. Undefined: the file did not exist. */
   readonly opened: string | undefined;
   readonly lineEnd: "\n" | "\r\n";
   readonly text: string;
 }
 
-/** What was typed and not saved, by agent and path: closing the dialog loses nothing. */
+/** Unsaved edits by agent and path. They survive closing the dialog. */
 const drafts = new Map<string, Draft>();
-/** The oldest is dropped then. */
+/** Maximum number of drafts. A new draft replaces the oldest. */
 const MAX_DRAFTS = 20;
 
 const keyOf = (agent: string | undefined, path: string) => `${agent ?? ""}/${path}`;
@@ -33,7 +33,7 @@ function keepDraft(key: string, draft: Draft): void {
 export function Editor(props: {
   agent: string | undefined;
   path: string;
-  /** Undefined: there is no such file yet. */
+  /** Undefined if the file does not exist. */
   opened: string | undefined;
   lineEnd: "\n" | "\r\n";
   onSaved: () => void;
@@ -48,7 +48,7 @@ export function Editor(props: {
   const words = t().file;
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  /** What the file is now, if it is not what was opened; null: it does not exist any more. */
+  /** The current content, if it differs from the opened one. `null`: the file no longer exists. */
   const [conflict, setConflict] = useState<{ now: string | null }>();
   const write = (next: string) => {
     const changed = { ...draft, text: next };
@@ -69,7 +69,7 @@ export function Editor(props: {
         return props.onSaved();
       }
     } catch (error) {
-      // Between the read and the write.
+      // The file changed between the read and the write.
       const changed = error instanceof ProblemError && error.code === "precondition_failed";
       if (changed) setConflict({ now: (await fileNow(path, agent)).text });
       else setProblem(messageOf(error));
@@ -136,7 +136,7 @@ export function Editor(props: {
   );
 }
 
-/** Null when there is no such file. */
+/** Returns null if the file does not exist. */
 async function fileNow(path: string, agent: string | undefined) {
   try {
     const { bytes, version } = await client.files.readVersion(path, { agent });

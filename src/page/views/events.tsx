@@ -1,4 +1,4 @@
-// The events of a run as the server sends them, for people who write front ends.
+// The events of a run as the server sends them, for developers of front ends.
 
 import { useEffect, useState } from "preact/hooks";
 import type { StreamEvent } from "../../client/client.ts";
@@ -8,9 +8,9 @@ import { number } from "../numbers.ts";
 import { client, messageOf } from "../session.ts";
 import { t } from "../texts.ts";
 
-/** Events that are kept in the page: later ones are counted only. */
+/** Maximum number of events to keep. Later events are only counted. */
 const MOST = 20_000;
-/** Rows that are added at a time. */
+/** Number of rows to add at a time. */
 const ROWS = 200;
 const PREVIEW = 160;
 
@@ -24,7 +24,7 @@ interface Log {
   readonly counts: Map<string, number>;
   total: number;
   state: "reading" | "ended";
-  /** The events before the first one are no longer kept. */
+  /** Earlier events have expired. */
   isCut: boolean;
   problem?: string;
 }
@@ -85,7 +85,7 @@ function RunEvents({ thread, run }: { thread: string; run: string }) {
   );
 }
 
-/** Read from the first event on, and followed while the run works. */
+/** Reads the events from the first one, and follows them while the run is in progress. */
 function useLog(thread: string, run: string): Log {
   const [log] = useState<Log>(() => ({
     seen: [],

@@ -1,9 +1,9 @@
-// A text as it is, for who must decide on it.
+// A text exactly as it is, for a user who must decide on it.
 
 import { h } from "preact";
 import { exact } from "../exact.ts";
 
-/** A text in which what cannot be seen is named. */
+/** Shows a text with its invisible characters named. */
 export const Exact = ({ text }: { text: string }) =>
   h(
     "bdi",

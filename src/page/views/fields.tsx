@@ -1,4 +1,4 @@
-// A form out of fields. What the server says about a value stands at its field, everything else under the form.
+// A form of fields. A server error about a value appears at its field, every other error below the form.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -9,16 +9,16 @@ import { t } from "../texts.ts";
 
 export interface FieldsFormProps {
   readonly fields: readonly Field[];
-  /** By name. */
+  /** Values by name. */
   readonly values: Readonly<Record<string, unknown>>;
-  /** By name: what holds while a field is empty. */
+  /** Defaults by name, which apply while a field is empty. */
   readonly standards?: Readonly<Record<string, unknown>>;
-  /** In the paths that the server names, what comes before the name of a field. */
+  /** The part of the server's paths before the name of a field. */
   readonly prefix?: string;
   readonly submit: string;
-  /** With the value of each field that is not empty. What it throws is shown. */
+  /** Gets the value of each field that is not empty. An error that it throws is shown. */
   readonly onSubmit: (values: Record<string, unknown>) => Promise<unknown>;
-  /** Beside the button. */
+  /** Drawn beside the button. */
   readonly more?: ComponentChildren;
 }
 
@@ -31,7 +31,7 @@ export function FieldsForm(props: FieldsFormProps) {
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  // The field may be out of sight.
+  // The field may be outside of the visible area.
   useEffect(() => {
     if (issues.size > 0) form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [issues]);

@@ -1,4 +1,4 @@
-// One file of the workspace, in a dialog: as text, which can be edited, as an image, or as what can only be downloaded.
+// A file of the workspace in a dialog: text that can be edited, an image, or a file that can only be downloaded.
 
 import { useEffect, useState } from "preact/hooks";
 import { ProblemError } from "../../client/client.ts";
@@ -15,7 +15,7 @@ interface FileProps {
   readonly agent: string | undefined;
   readonly path: string;
   readonly onClose: () => void;
-  /** After it was written or deleted. */
+  /** Called after the file was written or deleted. */
   readonly onChanged: () => void;
 }
 
@@ -36,15 +36,15 @@ export function FileDialog(props: FileProps) {
 }
 
 interface OpenedFile {
-  /** Its beginning, of a large one. */
+  /** The content, or the beginning of a large file. */
   readonly start: Blob;
   readonly isWhole: boolean;
   readonly content: Content;
-  /** It does not exist yet. */
+  /** The file does not exist yet. */
   readonly isNew: boolean;
 }
 
-/** Reads no more than is shown. */
+/** Reads only as much as is shown. */
 async function openFile(path: string, agent: string | undefined, signal: AbortSignal): Promise<OpenedFile> {
   let isNew = false;
   const read = async () => {
@@ -151,7 +151,7 @@ function Picture(props: { agent: string | undefined; path: string; type: string;
   const [address, setAddress] = useState<string>();
   const { value, problem } = useRead(
     async (signal) => {
-      // One byte more than is shown, to see whether that is all.
+      // Reads one byte more than is shown, to find out whether the file is longer.
       const range = { first: 0, last: IMAGE_BYTES };
       return props.whole ?? (await client.files.read(path, { agent, range }, signal));
     },

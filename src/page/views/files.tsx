@@ -1,4 +1,4 @@
-// The files that an agent and the user share: the tree, what the agent changed, and the sandbox they lie in.
+// The files that the agent and the user share: the tree, the agent's changes, and the sandbox that contains them.
 
 import { useEffect, useState } from "preact/hooks";
 import { type BackendStatus, ProblemError } from "../../client/client.ts";
@@ -17,11 +17,11 @@ import { Upload, UploadButton, useUpload } from "./upload.tsx";
 
 interface FilesProps {
   readonly thread: string;
-  /** What is touched as a run of the thread works. */
+  /** Touched while a run of the thread works. */
   readonly live: object;
 }
 
-/** While a run works, what it may have changed is read again no more often than this. */
+/** Shortest time between two reads while a run works. */
 const LEAST_MS = 2_000;
 
 export function Files({ thread, live }: FilesProps) {
@@ -33,7 +33,7 @@ export function Files({ thread, live }: FilesProps) {
   return <Workspace key={found.agent} agent={found.agent} thread={thread} live={live} />;
 }
 
-/** A file of the workspace of the thread's agent, in a dialog. */
+/** A file in the workspace of the thread's agent, in a dialog. */
 export function ThreadFile({ thread, path, onClose }: { thread: string; path: string; onClose: () => void }) {
   const { value: found, problem } = useRead(
     async (signal) => ({ agent: await agentOf(thread, signal) }),
@@ -43,7 +43,7 @@ export function ThreadFile({ thread, path, onClose }: { thread: string; path: st
   return <FileDialog agent={found.agent} path={path} onClose={onClose} onChanged={() => {}} />;
 }
 
-/** Undefined for the default agent: a thread without a run has no other. */
+/** Returns undefined for the default agent, which every thread without a run has. */
 async function agentOf(thread: string, signal: AbortSignal): Promise<string | undefined> {
   try {
     return (await client.threads.get(thread, signal)).agent;
@@ -134,7 +134,7 @@ function Tree({ agent, version }: { agent: string | undefined; version: number }
   );
 }
 
-/** Folders are made with the file that is written into them. */
+/** Missing folders are created with the file. */
 function NewFile({ onName }: { onName: (path: string) => void }) {
   const [isAsked, setAsked] = useState(false);
   const [name, setName] = useState("");

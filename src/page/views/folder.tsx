@@ -1,4 +1,4 @@
-// A folder of the tree, with the folders that are open in it. Each is read when it is opened, and again when it may have changed.
+// A folder of the tree with its open folders. Each is read when it is opened, and again when it may have changed.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { FileEntry } from "../../client/client.ts";
@@ -16,7 +16,7 @@ interface Listing {
 }
 
 export interface Folders {
-  /** By path from the workspace on; `` is the workspace itself. */
+  /** Open folders by their path in the workspace. An empty path is the workspace itself. */
   readonly open: ReadonlyMap<string, Listing>;
   toggle(path: string): void;
   /** Reads all open folders again. */
@@ -24,7 +24,7 @@ export interface Folders {
   remove(path: string): Promise<void>;
 }
 
-/** What is read again at once; further folders are closed. */
+/** Maximum number of folders to read again. Further ones are closed. */
 const MAX_OPEN = 100;
 
 export function useFolders(agent: string | undefined, version: number): Folders {

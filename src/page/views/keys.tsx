@@ -1,4 +1,4 @@
-// The keys that do something, and whether single letters do.
+// The list of keys, and the switch for single letters.
 
 import { useState } from "preact/hooks";
 import { Dialog } from "../components.tsx";
@@ -18,7 +18,7 @@ function alwaysBound() {
   ];
 }
 
-/** Each key once: as the view binds it now, if it does. */
+/** Returns each key once, with its current meaning if the view binds it. */
 function listed() {
   const { commands } = t().keys;
   const now = boundKeys().map(({ keys, command }) => ({ keys, label: commands[command] }));

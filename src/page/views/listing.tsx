@@ -1,4 +1,4 @@
-// A list of the server, page by page, as a table.
+// A list from the server as a table, page by page.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -21,13 +21,13 @@ interface ListingProps<Item> {
   readonly columns: readonly Column<Item>[];
   readonly read: (cursor: string | undefined, signal?: AbortSignal) => Promise<PageOf<Item>>;
   readonly keyOf: (item: Item) => string;
-  /** What is said of an empty list. */
+  /** The text for an empty list. */
   readonly empty: string;
-  /** It is read again when one of these changes. */
+  /** The list is read again when one of these values changes. */
   readonly of?: readonly unknown[];
 }
 
-/** A page may be empty although more follow: so many are asked for before the person is. */
+/** Maximum number of pages to read at once. A page can be empty although more pages follow. */
 const PAGES_AT_ONCE = 10;
 
 export function Listing<Item>({ columns, read, keyOf, empty, of = [] }: ListingProps<Item>) {
@@ -88,7 +88,7 @@ async function readSome<Item>(
   return page;
 }
 
-/** Whose a row is: operators see the tenant as well. */
+/** Columns for the owner of a row. Operators also see the tenant. */
 export function ownerColumns<Item extends { tenant: string; user?: string | undefined }>(): Column<Item>[] {
   const words = t().admin;
   const user = { name: words.user, cell: (item: Item) => <Plain>{item.user ?? words.all}</Plain> };

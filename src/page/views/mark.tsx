@@ -1,4 +1,4 @@
-// The mark beside the name, where a person sees which program this is.
+// The logo beside the product's name.
 
 import { GROUND, STROKES } from "../mark.ts";
 

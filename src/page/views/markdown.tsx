@@ -1,4 +1,4 @@
-// Markdown on the page. A block that has not changed is not drawn again.
+// Renders Markdown. An unchanged block is not drawn again.
 
 import { createContext, type VNode } from "preact";
 import { useContext, useId, useRef } from "preact/hooks";
@@ -10,7 +10,7 @@ import { FileLink, InlineCode, WorkspacePicture } from "./workspace.tsx";
 
 const drawn = new WeakMap<Element, VNode>();
 
-/** The beginning of the ids of a text: its labels never become ids, which might be those of other elements. */
+/** Prefix of the ids in a text. Labels from the text never become ids, which could collide with those of other elements. */
 const IdsOf = createContext("");
 
 export function Markdown({ text, isWhole }: { text: string; isWhole: boolean }) {
@@ -32,7 +32,7 @@ export function Markdown({ text, isWhole }: { text: string; isWhole: boolean }) 
   );
 }
 
-/** What lies in a block is written in its direction. */
+/** Each block gets its own text direction. */
 const Block = ({ element }: { element: Element }) => view(element, "auto");
 
 const children = (nodes: readonly Node[]) =>
@@ -115,7 +115,7 @@ function view(element: Element, dir?: "auto"): VNode {
 const classOf = ({ align, isNumber }: Element) =>
   [align && `to-${align}`, isNumber && "unbroken"].filter(Boolean).join(" ") || undefined;
 
-/** In a list with empty lines between its entries, the box stands in the first paragraph. */
+/** In a list with empty lines between its items, the checkbox is in the first paragraph. */
 function isTask({ children: [first] }: Element): boolean {
   if (first === undefined || typeof first === "string") return false;
   return first.tag === "checkbox" || (first.tag === "p" && isTask(first));
@@ -133,7 +133,7 @@ function Link({ tag, children: nodes, href, host, path = "" }: Element) {
     ) : (
       <FileLink path={path}>{words}</FileLink>
     );
-  // A picture of elsewhere is fetched by no page: it would tell its host who reads, and perhaps what.
+  // The page never loads a picture from elsewhere, because its host would learn who reads what.
   const isPicture = tag === "picture";
   const aside = isPicture ? textOf(nodes) : host;
   return (
@@ -147,7 +147,7 @@ function Link({ tag, children: nodes, href, host, path = "" }: Element) {
 const markId = (ids: string, number: number) => `${ids}-mark-${number}`;
 const noteId = (ids: string, number: number) => `${ids}-note-${number}`;
 
-/** The part after `#` of an address is the view of the page: a link within it would leave the view. */
+/** The part of the URL after `#` is the view of the page, so an ordinary link would leave the view. */
 function Jump(props: { to: string; id?: string; label: string; children: string }) {
   const jump = () => {
     const target = document.getElementById(props.to);

@@ -1,4 +1,4 @@
-// A formula: typeset when its chunk is there, as it was written until then and when it cannot be read.
+// A formula. Shows its source until the typesetter is loaded, and if the source is invalid.
 
 import { h, type VNode } from "preact";
 import { useMemo } from "preact/hooks";

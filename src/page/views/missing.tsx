@@ -1,4 +1,4 @@
-// Of an address that the page does not have.
+// The view for a URL that the page does not have.
 
 import { Empty } from "../components.tsx";
 import { hashOf } from "../routes.ts";

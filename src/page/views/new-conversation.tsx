@@ -1,4 +1,4 @@
-// Where a conversation begins; who may only read finds those that there are.
+// Starts a conversation. A user who may only read gets a list of conversations.
 
 import { Empty, Time, visible } from "../components.tsx";
 import { useTouched } from "../frame.ts";

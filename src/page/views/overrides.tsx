@@ -1,4 +1,4 @@
-// What a user has changed of an agent for their own runs, as forms: the model, the skills, and hook by hook.
+// The user's own settings of an agent, as forms: the model, the skills, and the options of each hook.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -23,7 +23,7 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
     await client.agents.setOverrides(agent.name, patch);
     onChanged();
   };
-  // The forms begin with what is saved: a change that came from elsewhere is shown.
+  // The forms start with the saved values again when they change elsewhere.
   const version = JSON.stringify(overrides);
   const words = t().overrides;
   return (
@@ -77,10 +77,10 @@ export function Overrides({ agent, overrides, onChanged }: OverridesProps) {
 
 type Save = (patch: OverridesPatch) => Promise<void>;
 
-/** A change that can be undone: its name, what holds, and its form. */
+/** A setting that can be reset: its name, current value and form. */
 function Change(props: {
   name: string;
-  /** What holds for this user. */
+  /** The value that applies to this user. */
   now: string;
   isOwn: boolean;
   children: ComponentChildren;
@@ -193,6 +193,6 @@ function Hook({ choice, own, save }: { choice: HookChoice; own: Setting; save: S
   );
 }
 
-/** The options that hold without those of the user. */
+/** Returns the options that apply without the user's own. */
 const without = (options: Readonly<Record<string, unknown>>, own: Readonly<Record<string, unknown>>) =>
   Object.fromEntries(Object.entries(options).filter(([name]) => !(name in own)));

@@ -1,4 +1,4 @@
-// A view that fills the middle and has no side: its head and its body.
+// A view without a side panel: header and body.
 
 import type { ComponentChildren } from "preact";
 import { Menu } from "../menu.tsx";

@@ -1,4 +1,4 @@
-// What the palette finds: conversations, words in messages, agents, views and actions.
+// The results of the palette: conversations, words in messages, agents, views and actions.
 
 import { useLayoutEffect, useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
@@ -14,12 +14,12 @@ import { threads } from "../threads.ts";
 interface Choice {
   readonly group: string;
   readonly name: string;
-  /** Beside the name: words of a message, or a key. */
+  /** Shown beside the name: an excerpt of a message, or a key. */
   readonly more?: string;
   readonly act: () => void;
 }
 
-/** Of each group that are shown. */
+/** Maximum number of results in each group. */
 const MOST = 8;
 const TYPING_MS = 200;
 
@@ -27,9 +27,9 @@ interface Props {
   /** The id of the list element. */
   readonly id: string;
   readonly q: string;
-  /** Where the field finds what its keys do. */
+  /** Set to the handler of the field's key events. */
   readonly onKey: { current: ((event: KeyboardEvent) => void) | undefined };
-  /** Takes the id of the option that Enter chooses. */
+  /** Called with the id of the option that Enter chooses. */
   readonly onChosen: (id: string | undefined) => void;
   readonly onClose: () => void;
 }
@@ -51,7 +51,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
   const choose = (choice: Choice | undefined) => {
     if (!choice) return;
     onClose();
-    // The dialog must be closed before anything else has the focus.
+    // The dialog must be closed before anything else can have the focus.
     setTimeout(choice.act);
   };
   onKey.current = (event) => {
@@ -87,7 +87,7 @@ export function PaletteChoices({ id, q, onKey, onChosen, onClose }: Props) {
   );
 }
 
-/** What the server finds in messages, once the person stops typing. */
+/** Searches messages on the server when the user stops typing. */
 function useFound(q: string) {
   const words = q.trim();
   return useRead(
@@ -116,7 +116,7 @@ function hitChoice({ id, title, match }: FoundThread, words: string): Choice[] {
 
 const LEAD = 16;
 
-/** In one line there is room for a few characters before the words, not for all that the server has found before them. */
+/** A single line has room for only a few characters before the matched words. */
 function fromHit(text: string, words: string): string {
   const at = indexIn(text.toLowerCase(), words.toLowerCase());
   return at > LEAD ? `…${text.slice(at - LEAD)}` : text;
@@ -144,7 +144,7 @@ function viewChoices(): Choice[] {
   return views.map(([name, route]) => ({ group: palette.views, name, act: () => go(route) }));
 }
 
-/** What the keys of the view do. */
+/** The actions of the keys that the view binds. */
 const actionChoices = (): Choice[] =>
   boundKeys().map(({ keys, command, act }) => ({
     group: t().palette.actions,

@@ -1,4 +1,4 @@
-// The permission rules that are remembered for an agent or for a thread: which calls run, wait for a person, or are refused.
+// The stored permission rules of an agent or a thread: which calls run, ask a person, or are refused.
 
 import { useState } from "preact/hooks";
 import type { RememberedRule } from "../../client/client.ts";
@@ -9,7 +9,7 @@ import { t } from "../texts.ts";
 import { Confirm } from "./confirm.tsx";
 import { FieldsForm } from "./fields.tsx";
 
-/** Whose rules: this user's with an agent, in all threads, or those of one thread. */
+/** Whose rules: the user's rules for all threads with an agent, or the rules of one thread. */
 export type RuleScope = { readonly agent: string } | { readonly thread: string };
 
 export function Permissions(place: RuleScope) {
@@ -86,7 +86,7 @@ function Rule({ rule }: { rule: RememberedRule }) {
   );
 }
 
-/** The server describes an answer for one call by what its matcher says already. */
+/** For a rule about a single call, the server's description repeats its matcher. */
 function ownWordsOf({ description, matcher }: RememberedRule): string | undefined {
   const said = `${String(matcher.tool)} ${JSON.stringify(matcher.arguments)}`;
   return description && !said.startsWith(description) ? description : undefined;
@@ -113,7 +113,7 @@ function ruleFields(): Field[] {
 function NewRule({ place, onAdded }: { place: RuleScope; onAdded: () => void }) {
   const [isOpen, setOpen] = useState(false);
   const add = async ({ decision, tool, ...conditions }: Record<string, unknown>) => {
-    // The server checks every field.
+    // The server validates every field.
     const rule = { [String(decision)]: tool, ...conditions };
     if ("agent" in place) await client.permissions.addToAgent(place.agent, rule);
     else await client.permissions.addToThread(place.thread, rule);

@@ -1,4 +1,4 @@
-// Which agent answers next, and with which model.
+// Chooses the agent and the model of the next answer.
 
 import { useState } from "preact/hooks";
 import type { Agent } from "../../client/client.ts";
@@ -10,17 +10,17 @@ import { t } from "../texts.ts";
 export const useAgents = (): readonly Agent[] =>
   useRead((signal) => client.agents.list(signal), []).value ?? [];
 
-/** The agent of this name, else the default. */
+/** Returns the agent with this name, or the default agent. */
 export const chosenOf = (agents: readonly Agent[], name: string | undefined): Agent | undefined =>
   agents.find((each) => each.name === name) ?? agents.find((each) => each.default);
 
-/** Whether a script plays its model. */
+/** Returns whether a script plays the agent's model. */
 export const isDemo = ({ model }: Pick<Agent, "model">): boolean => model.startsWith("scripted:");
 
 export interface PickerProps {
   readonly agents: readonly Agent[];
   readonly choice: Choice;
-  /** The one that answers next. */
+  /** The agent of the next answer. */
   readonly agent: Agent | undefined;
   readonly onChoose: (choice: Choice) => void;
 }

@@ -1,4 +1,4 @@
-// What the body of each kind of question gets.
+// The properties of the body of a question.
 
 import { useContext } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";
@@ -12,5 +12,5 @@ export interface BodyProps {
   readonly answer: (given: Omit<Answer, "id">) => Promise<void>;
 }
 
-/** The key of the text that is being written as its answer. */
+/** The key under which the draft of an answer is stored. */
 export const useDraft = (ask: Interrupt) => keyOf(useContext(AskedIn) ?? "", ask);

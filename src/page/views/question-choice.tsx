@@ -1,4 +1,4 @@
-// A question of the agent: its options, or an answer in own words.
+// A question of the agent: its options, or an answer in the user's own words.
 
 import { useState } from "preact/hooks";
 import { visible } from "../components.tsx";

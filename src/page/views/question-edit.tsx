@@ -1,4 +1,4 @@
-// The arguments of a call, changed before it runs.
+// Edits the arguments of a call before it runs.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { argumentsOf, fieldsOf } from "../arguments.ts";

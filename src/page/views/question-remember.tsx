@@ -1,4 +1,4 @@
-// Where and how widely an answer is remembered, with a sentence of what will be allowed and denied then.
+// Chooses where and how widely to remember an answer, and explains what it will allow or deny.
 
 import { useId } from "preact/hooks";
 import type { Answer, Interrupt } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// A text as the answer to a question.
+// Answers a question with a text.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -7,19 +7,19 @@ import { isSendingEnter } from "../enter.ts";
 import { t } from "../texts.ts";
 
 export interface ReplyProps {
-  /** Under which the text outlives a reload: `keyOf` of its question. */
+  /** The key under which the text survives a reload: `keyOf` of its question. */
   readonly draft: string;
   readonly label: string;
-  /** The words of the button. */
+  /** The label of the button. */
   readonly send: string;
-  /** Whether an empty text is no answer. */
+  /** True if an empty text is not accepted. */
   readonly isNeeded?: boolean;
   readonly isOff: boolean;
   readonly onSend: (text: string) => Promise<void>;
   readonly onCancel?: () => void;
-  /** Whether a person has just opened it: then it has the focus. */
+  /** True if the user has just opened it, so that it gets the focus. */
   readonly isOpened?: boolean;
-  /** Other buttons beside its own. */
+  /** Further buttons beside its own. */
   readonly children?: ComponentChildren;
 }
 

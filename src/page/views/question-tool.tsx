@@ -1,4 +1,4 @@
-// A call that a front end has to carry out: a person can do it instead.
+// A call that a front end must execute. The user can provide the result instead.
 
 import { may } from "../session.ts";
 import { t } from "../texts.ts";

@@ -1,4 +1,4 @@
-// A call that waits for an answer: in its thread, and in the inbox.
+// A call that waits for an answer, in its thread and in the inbox.
 
 import { useState } from "preact/hooks";
 import { type Answer, type Interrupt, ProblemError } from "../../client/client.ts";
@@ -13,11 +13,11 @@ import { ClientTool } from "./question-tool.tsx";
 
 export interface QuestionProps {
   readonly ask: Interrupt;
-  /** Whether keys answer it from anywhere. */
+  /** True if keys answer it from anywhere. */
   readonly isOnly?: boolean;
-  /** Rejects with what the server says. */
+  /** Rejects with the server's error. */
   readonly onAnswer: (answer: Answer) => Promise<void>;
-  /** Absent: there is no "Later". */
+  /** Absent: no button "Later" is shown. */
   readonly onLater?: (() => void) | undefined;
 }
 
@@ -62,7 +62,7 @@ export function Question({ ask, isOnly = false, onAnswer, onLater }: QuestionPro
   );
 }
 
-/** In one line, for lists and for screen readers. */
+/** Returns a title in one line, for lists and screen readers. */
 export function titleOf({ kind, name, prompt }: Pick<Interrupt, "kind" | "name" | "prompt">): string {
   const words = t().question;
   return kind === "approval" ? words.title(name) : kind === "question" ? prompt : words.waitsFor(name);

@@ -1,4 +1,4 @@
-// The questions of a thread. Those that one run asks are answered together: what has no answer would be asked again.
+// The questions of a thread. The questions of one run are answered together, because the run asks unanswered ones again.
 
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { Action, visible } from "../components.tsx";
@@ -15,7 +15,7 @@ import { Question, titleOf } from "./question.tsx";
 export interface QuestionsProps {
   readonly thread: string;
   readonly asks: readonly Interrupt[];
-  /** Whether nothing else is asked where these are shown: then keys answer it from anywhere. */
+  /** True if no other question is open here, so that keys answer it from anywhere. */
   readonly isOnly?: boolean;
 }
 
@@ -48,7 +48,7 @@ function OfRun({ thread, run, asks, isOnly = false }: QuestionsProps & { readonl
       saveDraft(keyOf(thread, { id }), "");
     }
   };
-  /** Sends them once there is an answer to each question. */
+  /** Sends the answers when each question has one. */
   const give = async (some: readonly Answer[]) => {
     const ids = new Set(some.map(({ id }) => id));
     const all = [...answers.filter(({ id }) => !ids.has(id)), ...some];

@@ -1,4 +1,4 @@
-// What the person thinks of an answer: good or bad, and why.
+// The user's rating of an answer: good or bad, and why.
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -12,14 +12,14 @@ import { t } from "../texts.ts";
 
 type Rating = Feedback["rating"];
 
-/** By the id of its message. */
+/** Ratings by message id. */
 interface Ratings {
   readonly given: Map<string, Feedback>;
 }
 
 const RatingsOf = createContext<Ratings>({ given: new Map() });
 
-/** Knows what was said of the answers in it. Without `isReady` the thread may not be there yet. */
+/** Provides the ratings to the answers in it. While `isReady` is false, the thread may not exist yet. */
 export function WithRatings(props: { thread: string; isReady: boolean; children: ComponentChildren }) {
   const { thread, isReady, children } = props;
   const [ratings] = useState<Ratings>(() => ({ given: new Map() }));
@@ -31,14 +31,14 @@ export function WithRatings(props: { thread: string; isReady: boolean; children:
         if (!ratings.given.has(each.message_id)) ratings.given.set(each.message_id, each);
       touch(ratings);
     };
-    // Without them the answers are shown as not rated.
+    // If the ratings cannot be read, answers appear as not rated.
     void read().catch(() => {});
     return () => ending.abort();
   }, [thread, isReady, ratings]);
   return <RatingsOf.Provider value={ratings}>{children}</RatingsOf.Provider>;
 }
 
-/** Among the actions of an answer. `onRated` is given what the answer is now. */
+/** The rating buttons of an answer. `onRated` gets the new rating. */
 export function RatingButtons(props: {
   thread: string;
   message: string;
@@ -72,7 +72,7 @@ export function RatingButtons(props: {
   );
 }
 
-/** Asks why, once an answer was rated. It takes the focus, and gives it back to where it was. */
+/** Asks for a reason after a rating. Takes the focus, and returns it afterwards. */
 export function RatingWords(props: { thread: string; message: string; rating: Rating; onClose: () => void }) {
   const { thread, message, rating, onClose } = props;
   const form = useRef<HTMLFormElement>(null);

@@ -1,4 +1,4 @@
-// Asks how a run, or one of its steps, is to be run again, and opens both side by side.
+// Asks how to repeat a run or a step, and opens both runs side by side.
 
 import { useRef, useState } from "preact/hooks";
 import { jsonOf } from "../arguments.ts";
@@ -14,9 +14,9 @@ import { chosenOf, Picker, useAgents } from "./picker.tsx";
 interface RunAgainProps {
   readonly thread: string;
   readonly run: string;
-  /** The id of a step's answer, or of one of its calls. Absent: the whole run is run again. */
+  /** The id of a step's answer, or of one of its calls. Absent: repeats the whole run. */
   readonly cell?: string | undefined;
-  /** Begin with the arguments of the calls. */
+  /** True to start with the arguments of the calls. */
   readonly isOfCall?: boolean;
   readonly onClose: () => void;
 }
@@ -62,7 +62,7 @@ function Form({ thread, run, again, agent, isOfCall, onClose }: FormProps) {
   const [temperature, setTemperature] = useState("");
   const form = useRef<HTMLFormElement>(null);
   const begin = async () => {
-    // The field may be out of sight.
+    // The field may be outside of the visible area.
     form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
     const how = {
       choice: { agent, ...choice },

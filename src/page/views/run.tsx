@@ -1,4 +1,4 @@
-// One run, over the whole width: its trace or its events.
+// A run over the whole width: its trace or its events.
 
 import { useState } from "preact/hooks";
 import { visible } from "../components.tsx";
@@ -17,7 +17,7 @@ export interface RunProps {
   readonly thread: string;
   readonly run: string;
   readonly tab: string;
-  /** The message or the call whose span is selected. */
+  /** The message or call whose span is selected. */
   readonly span?: string | undefined;
 }
 

@@ -160,7 +160,7 @@ function RunRow({ run, about, asking }: { run: RunRecord; about: string } & Aski
   );
 }
 
-/** Moves while the run is in progress. */
+/** Updates while the run is in progress. */
 function Took({ run: { created_at, ended_at } }: { run: RunRecord }) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -172,14 +172,14 @@ function Took({ run: { created_at, ended_at } }: { run: RunRecord }) {
   return <>{duration(Math.max(0, end - Date.parse(created_at)))}</>;
 }
 
-/** The runs of which something is open. A run id alone is not enough: ids are those of a thread. */
+/** Keys of the runs with an open question. The run id alone is unique only within its thread. */
 const askingRuns = (items: readonly OpenInterrupt[]): ReadonlySet<string> =>
   new Set(items.map(({ thread_id, run_id }) => `${thread_id} ${run_id}`));
 
 const endOf = (run: RunRecord, asking: ReadonlySet<string>): Outcome =>
   outcomeOf(run, asking.has(`${run.thread_id} ${run.id}`));
 
-/** What to ask the server for. Absent: its runs have more than one status. */
+/** The status to filter by on the server. Absent: the outcome covers several statuses. */
 const STATUS_OF: Readonly<Partial<Record<Outcome, RunRecord["status"]>>> = {
   queued: "pending",
   running: "running",

@@ -1,4 +1,4 @@
-// What the model was sent in one of a run's calls, on request: only some servers keep it.
+// Loads the request of one model call on demand. Only some servers record it.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import { t } from "../texts.ts";
 export interface SentProps {
   thread: string;
   run: string;
-  /** Which of the run's own model calls. */
+  /** The number of the run's own model call. */
   call: number;
 }
 
@@ -90,7 +90,7 @@ const Group = ({ title, children }: { title: string; children: ComponentChildren
   </details>
 );
 
-/** Without a text: it was left out. */
+/** Without a text, the part was omitted. */
 const Piece = (props: { name: string; note?: string; children: string | undefined }) => (
   <details class="piece">
     <summary>

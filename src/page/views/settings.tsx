@@ -1,4 +1,4 @@
-// How the page looks and listens, and who uses it.
+// Settings: appearance, language, keys, notifications and the account.
 
 import { useState } from "preact/hooks";
 import { Time, visible } from "../components.tsx";

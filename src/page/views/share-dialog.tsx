@@ -1,4 +1,4 @@
-// The links with which others of the tenant read a conversation: made, copied and ended.
+// Creates, copies and ends the links with which others of the tenant read a conversation.
 
 import { useState } from "preact/hooks";
 import { Action, Copy, Dialog, Empty, fullTime, Problem, useRead } from "../components.tsx";

@@ -1,4 +1,4 @@
-// A conversation that another user shares: it is read, and nothing can be done with it.
+// A conversation that another user shares. It is read-only.
 
 import { useEffect, useState } from "preact/hooks";
 import { type Message, ProblemError, type SharedPlace } from "../../client/client.ts";

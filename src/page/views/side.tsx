@@ -1,4 +1,4 @@
-// Beside a conversation: its todos, what it asks, its files, and what its runs did.
+// The side panel of a conversation: todos, questions, files, and the trace.
 
 import type { ThreadView, Todo } from "../../client/cells.ts";
 import { Empty, visible } from "../components.tsx";
@@ -16,7 +16,7 @@ const Trace = lazy(async () => (await import("./trace.tsx")).Trace);
 export interface SideProps {
   readonly thread: string;
   readonly page: ThreadView;
-  /** The run of the address, else the newest. */
+  /** The run in the URL, or else the most recent run. */
   readonly run: string | undefined;
   readonly tab: string | undefined;
 }
@@ -69,7 +69,7 @@ function Asking({ asks }: Pick<ThreadView, "asks">) {
   );
 }
 
-/** Where they are answered: at the end of the conversation. */
+/** Scrolls to the end of the conversation, where the questions are answered. */
 function showQuestions(): void {
   document.querySelector<HTMLDialogElement>("dialog[open]")?.close();
   const questions = document.querySelector(".messages .questions");

@@ -1,4 +1,4 @@
-// For who is not signed in: what the server asks for.
+// The sign-in form: asks for the credentials that the server requires.
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -67,7 +67,7 @@ function KeyOrigin() {
 interface KeyProps {
   readonly label: string;
   readonly placeholder?: string;
-  /** Where people get one; absent where there is another way in, which then has the focus. */
+  /** Where people get a key or token. Absent if the page offers another way to sign in, which then has the focus. */
   readonly origin?: ComponentChildren;
 }
 

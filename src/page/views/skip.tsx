@@ -1,4 +1,4 @@
-// Lets people who use the keyboard pass the navigation, and puts the focus on the view that they have gone to.
+// Lets keyboard users skip the navigation, and moves the focus into a new view.
 
 import { useEffect, useRef } from "preact/hooks";
 import { hashOf, type Route } from "../routes.ts";
@@ -6,7 +6,7 @@ import { t } from "../texts.ts";
 
 const FIELD = "main .composer textarea";
 
-/** Seen while it has the focus. */
+/** Visible while it has the focus. */
 export function Skip({ route }: { route: Route }) {
   const hasField = route.view === "new" || route.view === "thread";
   return (
@@ -31,7 +31,7 @@ function focusHeading(): boolean {
   return true;
 }
 
-/** After a change of view the focus is in it: where the view has put it, or on its heading. */
+/** After a change of view, moves the focus to the view's heading, unless the view has placed it. */
 export function useFocusInView(route: Route): void {
   const place = hashOf(route.view === "thread" ? { view: "thread", thread: route.thread } : route);
   const before = useRef(place);

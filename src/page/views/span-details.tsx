@@ -1,4 +1,4 @@
-// One span of a trace: its times, tokens, arguments, output and error.
+// A span of a trace: its times, tokens, arguments, output and error.
 
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
@@ -17,9 +17,9 @@ export interface SpanDetailsProps {
   span: Span;
   thread: string;
   run: string;
-  /** When the trace begins, in ms since 1970. */
+  /** Start of the trace, in milliseconds since 1970. */
   began: number;
-  /** The message or the call that the conversation has of it. */
+  /** The id of its message or call in the conversation. */
   cell: string | undefined;
   onClose: () => void;
 }
@@ -98,7 +98,7 @@ function Facts({ span, began }: { span: Span; began: number }) {
   );
 }
 
-/** Absent without a value. */
+/** Draws nothing without a value. */
 const Fact = ({ name, children }: { name: string; children: ComponentChildren }) =>
   children === undefined || children === false || children === "" ? null : (
     <>
@@ -107,7 +107,7 @@ const Fact = ({ name, children }: { name: string; children: ComponentChildren })
     </>
   );
 
-/** A trace has the beginning of long texts. */
+/** A trace contains only the first characters of long texts. */
 const CUT = 500;
 
 const Text = ({ title, text }: { title: string; text: string }) => (

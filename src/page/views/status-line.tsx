@@ -1,4 +1,4 @@
-// What happens now, in a line: seen by all, and read out by screen readers.
+// The current activity in one line, which screen readers announce.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ThreadView } from "../../client/cells.ts";
@@ -22,7 +22,7 @@ export function StatusLine({ thread, live }: { thread: string; live: Live }) {
   const words = t().statusLine;
   const isLost = connection === "reconnecting";
   const isStopping = run.isActive && run.id !== undefined && live.stopping === run.id;
-  // The conversation has a note of it: it is read out here, and seen there.
+  // The conversation shows a note about it, so this line is only announced.
   const isNoted =
     !isLost &&
     !run.isActive &&
@@ -64,10 +64,10 @@ function textOf({ run }: ThreadView, asks: number, wasActive: boolean): string {
   return wasActive || !ENDED_WELL.has(outcome) ? t().outcomes[outcome] : "";
 }
 
-/** A model that is silent for longer is worth a word. */
+/** Silence of a model, in seconds, after which the line reports it. */
 const SILENT_S = 20;
 
-/** Seconds since the model was called. Screen readers hear the phase, not every second of it. */
+/** Seconds since the model was called. Screen readers announce the phase, but not each second. */
 function Clock({ page }: { page: ThreadView }) {
   const { cells } = useTouched(page.lane);
   const [seconds, setSeconds] = useState(0);

@@ -1,4 +1,4 @@
-// What a person may ask an agent first.
+// Suggestions for the first message to an agent.
 
 import { Plain } from "../components.tsx";
 import { t } from "../texts.ts";

@@ -1,4 +1,4 @@
-// The head of a conversation: its title, who answers, what it has used, and what can be done with it as a whole.
+// The header of a conversation: its title, agent, usage and actions.
 
 import { useState } from "preact/hooks";
 import { Action, Copy, Dialog, visible } from "../components.tsx";
@@ -55,7 +55,7 @@ export function ThreadHead({ live, onDetails }: { live: Live; onDetails: () => v
   );
 }
 
-/** Agent, model, tokens, and where the thread comes from. */
+/** The agent, model, tokens and origin of the thread. */
 function Facts({ live: { info, usage, page } }: { live: Live }) {
   const words = t().threadHead;
   const run = useTouched(page.run);
@@ -128,7 +128,10 @@ function MoreDialog({ live, onClose }: { live: Live; onClose: () => void }) {
   );
 }
 
-/** The way between a conversation and its branches: `‹ 2/3 ›`. Nothing for a thread without branches, and for one that the list has not read. */
+/**
+ * Moves between a conversation and its branches: `‹ 2/3 ›`. Hidden for a thread without branches, and for one that is not
+ * in the list.
+ */
 function Branches({ thread }: { thread: string }) {
   const found = branchesOf(useTouched(threads).items, thread);
   if (!found) return null;

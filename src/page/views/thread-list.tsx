@@ -1,4 +1,4 @@
-// The threads of this user: search, then what waits for an answer, then the others by age.
+// The user's threads: search, then threads that wait for an answer, then the others by age.
 
 import { useState } from "preact/hooks";
 import type { FoundThread, OpenInterrupt } from "../../client/client.ts";
@@ -105,7 +105,7 @@ function More({ q }: { q: string }) {
 interface ThreadRowProps extends Row {
   readonly q: string;
   readonly asks: readonly OpenInterrupt[] | undefined;
-  /** Whether `asks` are all that are open. */
+  /** True if `asks` contains all open questions. */
   readonly isKnown: boolean;
   readonly isCurrent: boolean;
   readonly onMenu: (thread: FoundThread) => void;
@@ -158,7 +158,7 @@ function ThreadRow({ thread, isBranch, q, asks, isKnown, isCurrent, onMenu }: Th
   );
 }
 
-/** Each row is one stop of the Tab key: the arrow keys go to the others, and to the button of a row. */
+/** Each row is one stop of the Tab key. The arrow keys move to the other rows, and to the button of a row. */
 function moveInList(event: KeyboardEvent): void {
   const at = event.currentTarget as HTMLElement;
   const row = at.closest(".thread");
@@ -175,10 +175,13 @@ function moveInList(event: KeyboardEvent): void {
   target.focus();
 }
 
-/** The words of a thread without a title are its id. */
+/** The title of a thread without a title is its id. */
 export const titleOfThread = ({ title, id }: Pick<FoundThread, "title" | "id">) => visible(title || id);
 
-/** How the newest run ended: as its record says, which may not be read. One that waits and asks nothing was stopped. */
+/**
+ * Returns how the most recent run ended, from its record if that was read. A run that waits without an open question was
+ * stopped.
+ */
 function endOf({ id, status }: FoundThread, isAsking: boolean): Outcome {
   const run = ends.newest.get(id);
   if (status === "busy") return isAsking ? "waits" : "running";

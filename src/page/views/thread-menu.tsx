@@ -1,4 +1,4 @@
-// What can be done with a thread from the list: a title that a person writes, one that a model suggests, deletion.
+// Actions on a thread in the list: rename it, suggest a title, delete it.
 
 import { useState } from "preact/hooks";
 import type { FoundThread } from "../../client/client.ts";
@@ -11,7 +11,7 @@ import { readThreads } from "../threads.ts";
 
 export interface ThreadMenuProps {
   readonly thread: FoundThread;
-  /** Whether it is the one that is shown beside the list. */
+  /** True if it is the open thread. */
   readonly isCurrent: boolean;
   readonly onClose: () => void;
 }

@@ -1,4 +1,4 @@
-// What the messages of a conversation know of it.
+// The context of the messages in a conversation: its thread and the possible actions.
 
 import { createContext } from "preact";
 import type { UserCell } from "../../client/cells.ts";
@@ -7,7 +7,7 @@ import type { Choice } from "../outbox.ts";
 export interface MessageActions {
   readonly rewrite: (message: UserCell) => void;
   readonly retry: (message: UserCell) => Promise<void>;
-  /** Answers the last message again, by what is chosen. */
+  /** Answers the last user message again, with these choices. */
   readonly again: (choice: Choice) => Promise<void>;
   /** Continues the last answer, which was cut off. */
   readonly resume: () => Promise<void>;
@@ -16,8 +16,8 @@ export interface MessageActions {
 
 export const ThreadOf = createContext<{
   readonly thread: string;
-  /** Who answers. */
+  /** The agent that answers. */
   readonly agent: string;
-  /** Absent: who reads may only read. */
+  /** Absent for a user who may only read. */
   readonly actions?: MessageActions | undefined;
 }>({ thread: "", agent: "Assistant" });

@@ -1,4 +1,4 @@
-// A tool call, and a subagent that works for one: a line that can be opened.
+// A tool call, or a subagent that works for a call: a line that opens.
 
 import type { VNode } from "preact";
 import { useContext, useMemo, useState } from "preact/hooks";
@@ -32,7 +32,7 @@ type Look = CellState | "odd" | "denied";
 const MARKS: Readonly<Record<Look, string>> = {
   open: "●",
   done: "✓",
-  /** A command that ended with an error of its own. */
+  /** A command that ended with an error. */
   odd: "!",
   failed: "✗",
   denied: "⊘",
@@ -42,7 +42,7 @@ const MARKS: Readonly<Record<Look, string>> = {
 
 const ThreadFile = lazy(async () => (await import("./files.tsx")).ThreadFile);
 
-/** Of what is still growing, the end is shown. */
+/** Number of final characters to show of a growing text. */
 const LIVE_CHARACTERS = 10_000;
 
 const Mark = ({ state }: { state: Look }) => (
@@ -51,7 +51,7 @@ const Mark = ({ state }: { state: Look }) => (
   </span>
 );
 
-/** Draws what a subagent does. */
+/** Draws the messages and calls of a subagent. */
 type DrawLane = (lane: Lane) => VNode;
 
 export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLane }) {
@@ -70,7 +70,7 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
     [name, state, text],
   );
   const isDenied = cell.isDenied === true && (state === "failed" || state === "done");
-  // A call that has reported is done; what it reports may be that nothing came of it.
+  // A call that has returned is done, even if it reports a failure.
   const isInVain =
     state === "done" && agents.length > 0 && agents.every(({ status }) => STATES[status] === "failed");
   const look = isDenied ? "denied" : badEnd === undefined && !isInVain ? state : "odd";
@@ -118,17 +118,17 @@ export function ToolCard({ cell, drawLane }: { cell: ToolCell; drawLane: DrawLan
 
 const wordOf = (state: keyof Texts["calls"]["states"]): string => t().calls.states[state];
 
-/** A question is not a call that people allow. */
+/** A question to the user is not a call that the user allows. */
 const deniedAs = (tool: string) => (tool === "ask_user" ? "unanswered" : "denied");
 
 interface LineProps {
   readonly cell: ToolCell;
   readonly written: string;
-  /** The person's answer to the question of this call. */
+  /** The user's answer to the question of this call. */
   readonly answer: string | undefined;
 }
 
-/** What the call does: in words for a built-in tool, else its name and what says most of its arguments. */
+/** Describes the call: in words for a built-in tool, else by its name and its most telling argument. */
 function Line({ cell: { name, args, state }, written, answer }: LineProps) {
   const words = useMemo(() => wordsOf({ name, args, state }, t().calls), [name, args, state]);
   if (!words)
@@ -212,7 +212,7 @@ const STATES: Readonly<Record<string, CellState>> = {
 
 interface AgentCardProps {
   readonly cell: AgentCell;
-  /** What it was given to do, where that is known. */
+  /** The subagent's task, if it is known. */
   readonly task?: string | undefined;
   readonly drawLane: DrawLane;
 }
@@ -221,7 +221,7 @@ export function AgentCard({ cell, task, drawLane }: AgentCardProps) {
   const { name, agent, status, summary, usage, ms, lane, thread } = useTouched(cell);
   const [isOpen, setOpen] = useState(false);
   const words = t().calls;
-  // Its messages are those of another thread: they are only read here.
+  // The messages belong to another thread and are read-only here.
   const child = useMemo(() => ({ thread, agent: name }), [thread, name]);
   const state = STATES[status] ?? "stopped";
   const said = summary || task;
@@ -265,7 +265,7 @@ export function AgentCard({ cell, task, drawLane }: AgentCardProps) {
   );
 }
 
-/** For a subagent that ran before the page was opened. */
+/** Reads the messages of a subagent that ran before the page was opened. */
 function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane }) {
   const { value: lane, problem } = useRead(
     async (signal) => {
@@ -281,11 +281,11 @@ function ChildHistory({ thread, drawLane }: { thread: string; drawLane: DrawLane
 
 type Args = Readonly<Record<string, unknown>>;
 
-/** What says most about a call, when it has it. */
+/** Arguments that describe a call best, in order of preference. */
 const TELLING = ["command", "path", "file_path", "url", "query", "pattern", "question", "task", "name"];
 const LONGEST_LINE = 200;
 
-/** One line, for the head of a card. */
+/** Returns one line, for the header of a card. */
 function lineOf(args: Args | undefined): string {
   if (!args) return "";
   const name = TELLING.find((each) => typeof args[each] === "string");
@@ -296,7 +296,7 @@ function lineOf(args: Args | undefined): string {
 const oneLine = (text: string): string =>
   visible(text.slice(0, LONGEST_LINE).replace(/\s+/g, " ")) + (text.length > LONGEST_LINE ? "…" : "");
 
-/** By name; a text as it is, everything else as JSON. */
+/** Arguments by name: text as it is, every other value as JSON. */
 const entriesOf = (args: Args): readonly (readonly [name: string, text: string])[] =>
   Object.entries(args).map(([name, value]) => [
     visible(name),

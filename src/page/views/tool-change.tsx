@@ -1,4 +1,4 @@
-// Changes a registered tool, which keeps its secret: only what differs is sent.
+// Changes a registered tool. Its secret stays the same, and only changed fields are sent.
 
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
@@ -20,7 +20,7 @@ export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () 
     );
   const { name: _, header_names: __, created_at: ___, ...now } = tool;
   const change = async (values: Record<string, unknown>) => {
-    // The server checks every field.
+    // The server validates every field.
     await client.tools.change(tool.name, changedIn(values, now) as Changes);
     setOpen(false);
     onChanged();
@@ -44,7 +44,7 @@ export function ChangeTool({ tool, onChanged }: { tool: HttpTool; onChanged: () 
   );
 }
 
-/** Of an address the server shows no query: one that is left as it is stays as it was. */
+/** The server hides the query of a URL. An unedited URL is not sent, so that its query stays as it was. */
 function changedIn(
   values: Readonly<Record<string, unknown>>,
   now: Readonly<Record<string, unknown>>,

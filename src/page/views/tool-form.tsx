@@ -1,4 +1,4 @@
-// Registers a tool of the tenant: with fields, or as the JSON that the API takes. The secret is shown once.
+// Registers a tool of the tenant: with fields, or as the JSON of the API. The secret is shown once.
 
 import { useState } from "preact/hooks";
 import type { RegisteredHttpTool } from "../../client/client.ts";
@@ -39,10 +39,10 @@ const jsonField = (): Field[] => [
 
 const EMPTY = { parameters: { type: "object", properties: {}, required: [] } };
 
-/** `names`: those that exist, which are replaced. */
+/** `names`: existing tools, which would be replaced. */
 export function NewTool({ names, onRegistered }: { names: readonly string[]; onRegistered: () => void }) {
   const [mode, setMode] = useState<"closed" | "fields" | "json">("closed");
-  /** The name of a tool that the next attempt replaces. */
+  /** The name of the tool that the next attempt replaces. */
   const [asked, setAsked] = useState<string>();
   const [registered, setRegistered] = useState<RegisteredHttpTool>();
   const words = t().tools;
@@ -53,7 +53,7 @@ export function NewTool({ names, onRegistered }: { names: readonly string[]; onR
       throw new Error(words.exists(name));
     }
     setAsked(undefined);
-    // The server checks every field.
+    // The server validates every field.
     setRegistered(await client.tools.put(tool as Parameters<typeof client.tools.put>[0]));
     setMode("closed");
     onRegistered();

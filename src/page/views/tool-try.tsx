@@ -1,4 +1,4 @@
-// Calls a registered tool once, with arguments that a person writes.
+// Calls a registered tool once, with arguments that the user enters.
 
 import { useState } from "preact/hooks";
 import type { HttpTool, TriedTool } from "../../client/client.ts";

@@ -1,4 +1,4 @@
-// The tools that the tenant has registered, and the permissions that this user's threads remember.
+// The tenant's registered tools, and the permission rules of the user's threads.
 
 import { useState } from "preact/hooks";
 import type { HttpTool } from "../../client/client.ts";
@@ -22,7 +22,7 @@ export const Tools = () => (
   </PageView>
 );
 
-/** More than a page of the list has; further ones are not shown. */
+/** Maximum number of tools to show. */
 const MAX_TOOLS = 500;
 
 async function allTools(signal: AbortSignal): Promise<{ tools: HttpTool[]; isWhole: boolean }> {
@@ -122,7 +122,7 @@ function Tool({ tool, onChanged }: { tool: HttpTool; onChanged: () => void }) {
   );
 }
 
-/** The newest threads are offered; others have their address. */
+/** Number of recent threads to offer. The others have their own URL. */
 const OFFERED = 50;
 
 function Remembered() {

@@ -1,4 +1,4 @@
-// The trace of a run: what it did when, as bars on one time axis, and the details of the span that is selected.
+// The trace of a run: its spans as bars on one time axis, and the details of the selected span.
 
 import { useRef, useState } from "preact/hooks";
 import { Empty, Plain, Problem } from "../components.tsx";
@@ -21,22 +21,22 @@ import { t } from "../texts.ts";
 import { SpanDetails } from "./span-details.tsx";
 import { type TraceSource, useTrace } from "./use-trace.ts";
 
-/** Beyond this depth rows are not indented further. */
+/** Maximum depth of indentation. */
 const DEEPEST = 10;
-/** How many errors are listed above the spans. */
+/** Number of errors to list above the spans. */
 const ERRORS = 5;
-/** The id of no span. */
+/** An id that no span has. */
 const NONE = "";
 
 export interface TraceProps extends Omit<TraceSource, "run"> {
   readonly run: string | undefined;
-  /** Beside a conversation it has a link to where it has the whole width. */
+  /** True beside a conversation, where it links to the full-width view. */
   readonly isBeside?: boolean;
-  /** The message or the call whose span is selected at first. */
+  /** The message or call whose span is selected at first. */
   readonly span?: string | undefined;
 }
 
-/** For the side and for the large view: the layout follows the width that it is given. */
+/** Used in the side panel and in the full-width view. The layout adapts to the available width. */
 export const Trace = ({ run, isBeside = false, ...rest }: TraceProps) =>
   run === undefined ? (
     <Empty>{t().trace.none}</Empty>
@@ -53,7 +53,7 @@ function RunTrace({
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const [text, setText] = useState("");
   const [failedOnly, setFailedOnly] = useState(false);
-  /** Until a person chooses one, or none, it is that of the address. */
+  /** The span in the URL is selected until the user selects one, or none. */
   const [chosen, setSelected] = useState<string>();
 
   const words = t().trace;
@@ -169,7 +169,7 @@ interface WaterfallProps {
   onToggle: (id: string) => void;
 }
 
-/** Arrow keys move between the rows and open and close them. */
+/** The arrow keys move between the rows, and open and close them. */
 function Waterfall({ rows, ms, selected, onSelect, onToggle }: WaterfallProps) {
   const list = useRef<HTMLUListElement>(null);
   const ticks = ticksOf(ms);
@@ -276,7 +276,7 @@ function labelOf({ span }: Row): string {
   return [words.kinds[span.name], titleOf(span), took, ...(hasFailed(span) ? [words.failed] : [])].join(", ");
 }
 
-/** Of a model call the part before its first token is lighter. */
+/** The time before the first token of a model call is lighter. */
 function Bar({ row, ms, ticks }: { row: Row; ms: number; ticks: readonly number[] }) {
   const { span, start, duration: long } = row;
   const part = (value: number) => `${ms > 0 ? Math.min(100, (value / ms) * 100) : 100}%`;

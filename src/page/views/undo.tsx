@@ -1,4 +1,4 @@
-// What was deleted a moment ago, each with a button that brings it back.
+// Recent deletions, each with an Undo button.
 
 import { Problem, visible } from "../components.tsx";
 import { deletions, forgetDeletion } from "../deletions.ts";

@@ -1,4 +1,4 @@
-// Files from the user's disk into the workspace: chosen, or dropped on a folder. One after the other.
+// Uploads files into the workspace, one after another: chosen, or dropped on a folder.
 
 import type { TargetedDragEvent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -15,7 +15,7 @@ interface Job {
 
 export interface Uploading {
   readonly state: {
-    /** Waits for a yes: these names exist. */
+    /** The names that already exist, until the user confirms that they may be replaced. */
     readonly asked?: Job & { readonly existing: readonly string[] };
     readonly running?: { readonly name: string; readonly done: number; readonly of: number };
     readonly problem?: string;
@@ -27,10 +27,10 @@ export interface Uploading {
   cancel(): void;
 }
 
-/** A person who drops a folder of sources did not mean to. */
+/** Maximum number of files. Dropping a whole source folder is probably a mistake. */
 const MAX_FILES = 100;
 
-/** `then` is called after each file. */
+/** Calls `then` after each file. */
 export function useUpload(agent: string | undefined, then: () => void): Uploading {
   const [state, setState] = useState<Uploading["state"]>({});
   const ending = useRef(new AbortController());
@@ -92,7 +92,7 @@ export const UploadButton = ({ into, upload }: { into: string; upload: Uploading
   </FileButton>
 );
 
-/** What an upload is doing, and what it asks. */
+/** The progress of an upload, and its question. */
 export function Upload({ upload }: { upload: Uploading }) {
   const { asked, running, problem } = upload.state;
   const words = t().upload;

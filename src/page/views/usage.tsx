@@ -1,4 +1,4 @@
-// What was used by day, agent and model, and what is left of each limit. An admin sees it of the tenant as well.
+// Usage by day, agent and model, and the remaining quotas. An admin can also see the usage of the tenant.
 
 import { useState } from "preact/hooks";
 import type { UsageReport } from "../../client/client.ts";
@@ -105,7 +105,7 @@ const COLUMNS = [
   "output_tokens",
 ] as const;
 
-/** A row for each day, agent and model, with the names that the API has for the columns. Costs are in units of the currency. */
+/** Writes a row for each day, agent and model. Columns have the names of the API; costs are in units of the currency. */
 function saveCsv({ items, currency = "" }: UsageReport, days: number): void {
   const rows = items.map((item) => [...COLUMNS.map((name) => item[name]), item.cost / 1_000_000, currency]);
   const text = csvOf([[...COLUMNS, "cost", "currency"], ...rows]);
@@ -174,7 +174,7 @@ function sums(amounts: readonly { name: string; value: number }[]) {
 
 const DAY_MS = 86_400_000;
 
-/** In UTC, as the server counts; oldest first. */
+/** Days in UTC, like those of the server; oldest first. */
 function lastDays(days: number): string[] {
   const today = Date.now();
   return Array.from({ length: days }, (_, at) =>

@@ -1,4 +1,4 @@
-// Whether a media query matches, now and when that changes.
+// Returns whether a media query matches, and redraws when that changes.
 
 import { useEffect, useState } from "preact/hooks";
 

@@ -1,4 +1,4 @@
-// Opens a conversation at the message of the address, or where the person has read before.
+// Opens a conversation at the message in the URL, or at the user's last position.
 
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect } from "preact/hooks";
@@ -42,7 +42,7 @@ export function usePlace({ thread, route, scroller, end }: PlaceOptions): void {
     const drawn = new MutationObserver(tryNow);
     drawn.observe(box, { childList: true, subtree: true });
     tryNow();
-    // A person who scrolls has found a place of their own.
+    // A user who scrolls has chosen a position.
     const stop = () => drawn.disconnect();
     box.addEventListener("wheel", stop, { once: true, passive: true });
     return () => {

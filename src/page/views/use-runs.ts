@@ -1,4 +1,4 @@
-// The runs of all threads, page by page, read again when one starts or ends.
+// The runs of all threads, page by page. Reads them again when a run starts or ends.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunRecord } from "../../client/client.ts";
@@ -10,7 +10,7 @@ const PAGE = 50;
 interface RunFilter {
   readonly status: RunRecord["status"] | undefined;
   readonly agent: string | undefined;
-  /** Only runs that have started within so many hours. */
+  /** Only runs that started within this number of hours. */
   readonly hours: number | undefined;
 }
 
@@ -22,7 +22,7 @@ interface RunsState {
 
 export function useRuns({ status, agent, hours }: RunFilter) {
   const [read, setRead] = useState<RunsState>({});
-  /** How many pages are shown. */
+  /** Number of pages to show. */
   const pages = useRef(1);
   useEffect(() => {
     pages.current = 1;

@@ -1,4 +1,4 @@
-// A trace that is read again while its run works.
+// Reads a trace again while its run is in progress.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Trace } from "../../client/client.ts";
@@ -12,7 +12,7 @@ const LEAST_MS = 1_000;
 export interface TraceSource {
   readonly thread: string;
   readonly run: string;
-  /** What is touched as the run works. Absent: the run's events are followed, while it works. */
+  /** Touched while the run works. Absent: this hook follows the run's events itself. */
   readonly live?: object | undefined;
 }
 
@@ -21,7 +21,10 @@ interface State {
   readonly problem?: string;
 }
 
-/** `now`, in ms since 1970, is by the server's clock: the end of the last span that has ended, and the time since this was read. */
+/**
+ * `now`, in milliseconds since 1970, is an estimate of the server's clock: the end of the last finished span plus the time
+ * since the read.
+ */
 export function useTrace({ thread, run, live }: TraceSource): State & { now: number } {
   const [state, setState] = useState<State>({});
   const now = useNow(state.trace);
@@ -57,11 +60,11 @@ async function follow({ thread, run }: TraceSource, then: () => void, signal: Ab
   try {
     for await (const _ of client.runs.events(thread, run, {}, signal)) then();
   } catch {
-    // The trace is read by itself, and says what is wrong.
+    // The trace is read separately, and reports the error.
   }
 }
 
-/** Moves each second while a span is open. */
+/** Redraws each second while a span is open. */
 function useNow(trace: Trace | undefined): number {
   const [known, setKnown] = useState({ end: 0, at: 0 });
   const [, tick] = useState(0);

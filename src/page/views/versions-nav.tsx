@@ -1,4 +1,4 @@
-// The way between the versions of a message: `‹ 2/3 ›`.
+// Moves between the versions of a message: `‹ 2/3 ›`.
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useRef } from "preact/hooks";
@@ -11,16 +11,16 @@ import { t } from "../texts.ts";
 import type { Version } from "../versions.ts";
 
 interface Versions {
-  /** By the id of the first message of each that is shown. */
+  /** Versions by the id of the first message of each visible one. */
   readonly at: ReadonlyMap<string, readonly Version[]>;
-  /** The first message of the version that the person has gone to: its buttons get the focus. */
+  /** The first message of the version that the user chose. Its buttons get the focus. */
   readonly chosen: { current: string | undefined };
   choose(version: Version): Promise<void>;
 }
 
 const VersionsOf = createContext<Versions | undefined>(undefined);
 
-/** Knows the versions for the messages in it. `onLeave` is called before the thread becomes another version. */
+/** Provides the versions to the messages in it. Calls `onLeave` before the thread switches to another version. */
 export function WithVersions(props: {
   thread: string;
   open: OpenThread;

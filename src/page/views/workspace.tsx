@@ -1,4 +1,4 @@
-// Files of the workspace within a conversation: links that open them, and pictures.
+// Files of the workspace in a conversation: links that open them, and pictures.
 
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useState } from "preact/hooks";
@@ -16,13 +16,13 @@ const FileDialog = lazy(async () => (await import("./file.tsx")).FileDialog);
 
 interface Workspace {
   readonly agent: string | undefined;
-  /** Whether a call has named it. */
+  /** Returns whether a call has named the path. */
   readonly isNamed: (path: string) => boolean;
   readonly show: (path: string) => void;
 }
 const WorkspaceOf = createContext<Workspace | undefined>(undefined);
 
-/** What is in it can name files of the agent's workspace. */
+/** Lets the texts in it refer to files in the agent's workspace. */
 export function InWorkspace(props: { agent: string | undefined; lane: Lane; children: ComponentChildren }) {
   const { agent, lane, children } = props;
   const [shown, show] = useState<string>();
@@ -43,7 +43,7 @@ export function InWorkspace(props: { agent: string | undefined; lane: Lane; chil
   );
 }
 
-/** Opens the file; a missing one gets a message. Outside of a conversation it is words, with the path behind them. */
+/** A link that opens the file, or reports that it is missing. Outside of a conversation it is plain text with the path. */
 export function FileLink({ path: address, children }: { path: string; children: ComponentChildren }) {
   const workspace = useContext(WorkspaceOf);
   const [problem, setProblem] = useState("");
@@ -79,7 +79,7 @@ export function FileLink({ path: address, children }: { path: string; children: 
   );
 }
 
-/** The path from the workspace on; undefined when there is no such file. */
+/** Returns the path in the workspace; undefined if the file does not exist. */
 async function fileOf(path: string, agent: string | undefined): Promise<string | undefined> {
   const within = path.startsWith("/")
     ? withinWorkspace((await client.backend.status(agent)).workdir, path)
@@ -95,7 +95,7 @@ async function fileOf(path: string, agent: string | undefined): Promise<string |
   return within;
 }
 
-/** Inline code: a link where it names a file that the agent has worked with. */
+/** Inline code: a link if it names a file that the agent has used. */
 export function InlineCode({ code }: { code: string }) {
   const workspace = useContext(WorkspaceOf);
   const isFile = code.length <= MAX_PATH && workspace?.isNamed(code) === true;
@@ -103,7 +103,7 @@ export function InlineCode({ code }: { code: string }) {
 }
 const MAX_PATH = 300;
 
-/** Shown where the workspace runs; a look at an old conversation starts none. */
+/** Loads only while the workspace is running: reading an old conversation does not start it. */
 export function WorkspacePicture({ path: address, name }: { path: string; name: string }) {
   const workspace = useContext(WorkspaceOf);
   const path = pathOf(address);
