@@ -5,7 +5,7 @@ import type { Log } from "./client.ts";
 const ID = /\b(th|run|msg|tr|call)_[A-Za-z0-9_-]{16,}/g;
 const TIME = /\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g;
 const DURATION = /"(duration_ms|first_token_ms)":[\d.]+/g;
-const WAIT = /retrying in [^(]+\(/g;
+const WAIT = /Retrying in [^(]+\(/g;
 const DATETIME = /\{\\"utc\\":.*?\}(?=")/g;
 
 export function stable(logs: readonly Log[]): Log[] {
@@ -25,6 +25,6 @@ export function stable(logs: readonly Log[]): Log[] {
     .replace(ID, idOf)
     .replace(TIME, "2026-01-01T00:00:00.000Z")
     .replace(DURATION, '"$1":1')
-    .replace(WAIT, "retrying in 1 s (");
+    .replace(WAIT, "Retrying in 1 s (");
   return JSON.parse(text) as Log[];
 }

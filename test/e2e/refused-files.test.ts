@@ -50,7 +50,7 @@ test("a refused image is left out with a warning, and stays left out after a res
     { code: "files_left_out", message: expect.stringContaining("refused the request with image/png.") },
   ]);
   expect(asked).toHaveLength(2);
-  expect(asked[1]).toContain("[image/png: left out, because the provider refused it]");
+  expect(asked[1]).toContain("[image/png: removed, because the provider rejected it]");
   await app.close();
   const again = await startServer({ agents, realModels: true, config, dir });
   const later = await (await post(`${again.url}/threads/t/runs`, { input: "next" })).ended();

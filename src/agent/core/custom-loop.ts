@@ -30,7 +30,7 @@ import { dispatch } from "./tool-calls.ts";
  */
 export type AgentLoop = (internals: AgentInternals) => Stream<void>;
 
-/** What a custom loop works with. Pass streams on with `yield*`. */
+/** The operations of a custom loop. Pass streams on with `yield*`. */
 export interface AgentInternals {
   /** The run as hooks and tools see it: its thread, state, owner and more. */
   readonly run: Run;
@@ -226,8 +226,8 @@ const interruptedBy = (stop_reason: "tool_use" | "interrupt", { messages }: Run)
 });
 
 /**
- * The messages to handle. A resumed run, or a run that a user started with tool calls only, starts at the
- * most recent message unless the thread already contains an answer to it.
+ * The messages to handle. A run that resumes, or that a user started with tool calls only, begins at the most
+ * recent message. It begins with none if the thread already contains an answer to that message.
  */
 function unread({ messages }: MutableRun, input: RunInput): Message[] {
   const said = userMessages(input.input);

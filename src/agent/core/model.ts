@@ -139,7 +139,7 @@ export interface Model {
    */
   outputLimit?(request: ModelRequest): number | undefined;
   /**
-   * Yields only `on_chat_model_stream` events, except those that `deltas` takes. Returns the complete reply.
+   * Yields only `on_chat_model_stream` events, except deltas that `deltas` takes. Returns the complete reply.
    * Throws an `AppError` with a `model_*` code or `context_overflow`. Ends at once when `request.signal`
    * aborts. Accepts any history and repairs parts that a provider would reject.
    */

@@ -39,8 +39,8 @@ export interface Question {
 
 /**
  * Returns the answer to a question about a call, or undefined if there is none yet. The caller then leaves
- * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind,
- * and each is answered once: by the client that resumes the run, or by the run's policy when the run is
+ * the call interrupted and asks again when the thread resumes. A call has at most one question of each kind.
+ * Each is answered once. The client that resumes the run answers it, or the run's policy when the run is
  * unattended or the question has expired.
  */
 export async function* askFor(

@@ -116,7 +116,7 @@ export interface ModelCallInfo {
 }
 
 /**
- * Returns the thread's stand-in for a result that is delivered later, when the run does not wait for it;
+ * Returns the thread's placeholder for a result that is delivered later, when the run does not wait for it;
  * undefined for any other call. `isGivenUp`: a later result is refused. Otherwise a later result becomes a
  * separate message.
  */

@@ -305,9 +305,9 @@ export interface EventLog {
   seen(run: RunKey, cursor: Cursor): Promise<number>;
   /**
    * Yields the entries after `after` in batches: stored ones first, then live ones. Ends after the terminal
-   * event or when `signal` aborts. Throws `events_expired` when the entries after `after` are no longer
-   * stored, when `after` is beyond the end, and when the log differs from the entries that the reader has
-   * seen (see `seen`). Throws `not_found` when the run does not exist.
+   * event or when `signal` aborts. Throws `not_found` when the run does not exist. Throws `events_expired` when
+   * the entries after `after` are no longer stored, or when `after` is beyond the end. It also does so when the
+   * log differs from the entries that the reader has seen (see `seen`).
    */
   read(
     run: RunKey,

@@ -1,5 +1,5 @@
-// A run's context in traces: W3C `traceparent`, and ids derived from the run's id. Because ids are derived, every process that
-// ends a span writes the same one, a take-over continues the trace, and a call's span id is known before the call.
+// A run's context in traces: W3C `traceparent`, and ids derived from the run's id. Thanks to derived ids, every process that
+// ends a span writes the same one, and a take-over continues the trace. A call's span id is known before the call.
 
 import { createHash } from "node:crypto";
 import type { Origin } from "./records.ts";

@@ -1,4 +1,4 @@
-// Puts a message before the conversation in every request; it is not part of the thread, of summaries or of windows.
+// Adds a message before the conversation in every request. The message is not part of the thread, summaries or windows.
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
@@ -19,10 +19,10 @@ export const context = defineHook({
     const message = userMessage(text);
     return {
       name: "context",
-      // Not in `modifyRequest`: summaries and windows look at the conversation alone.
+      // Not in `modifyRequest`, because summaries and windows must process only the conversation.
       wrapModelCall(request, next, { messages }, deltas) {
         const newest = messages.at(-1)?.id;
-        // Other requests, such as for a summary, do not contain the newest message.
+        // Other requests, such as for a summary, do not contain the most recent message.
         const isConversation = request.messages.some(({ id }) => id === newest);
         const asked = isConversation ? { ...request, messages: [message, ...request.messages] } : request;
         return next(asked, deltas);

@@ -1,4 +1,5 @@
-// Writes results that are too long for the model to a file in the workspace, and shows their beginning, their end and the path.
+// Saves results that are too long for the model to a file in the workspace, and shows the model their beginning, their end and
+// the path.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -11,14 +12,14 @@ import type { Content, ToolCall } from "../core/message.ts";
 import type { Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 
-/** These limit their results themselves, or let the model read on. */
+/** These tools limit their results themselves or let the model continue reading. */
 const EXCLUDED: ReadonlySet<string> = new Set(["ls", "glob", "grep", "read_file", "edit_file", "write_file"]);
 
 /** Relative to the workspace, so that commands find it too. */
 const FOLDER = ".skein/results";
-/** Keeps these files out of a repository in the workspace. */
+/** Excludes these files from a repository in the workspace. */
 const IGNORE = { path: ".skein/.gitignore", content: "*\n" };
-/** In the workspace; the oldest is removed first. */
+/** Maximum number of files in the workspace. The oldest is removed first. */
 const MAX_FILES = 100;
 
 const characters = z.int().min(0);
@@ -60,7 +61,7 @@ function shortened(text: string, { head, tail }: { head: number; tail: number },
   return `${start}\n\n... (truncated ${missing} characters${note}) ...\n\n${end}`;
 }
 
-/** Other parts are not counted, and stay. */
+/** The text parts only. Other parts do not count and stay unchanged. */
 function textIn(content: Content): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
@@ -71,7 +72,7 @@ function withText(content: Content, text: string): Content {
   return [{ type: "text", text }, ...content.filter((part) => part.type !== "text")];
 }
 
-/** The note with the path; empty when the text could not be saved. */
+/** Saves the text. Returns a note with the path; empty if saving failed. */
 async function* save(
   text: string,
   backend: Backend,
@@ -81,7 +82,7 @@ async function* save(
   const path = `${FOLDER}/${fileName(run, call)}`;
   try {
     await backend.write(path, Buffer.from(text), signal);
-    // Neither a file too many nor one that git sees does harm.
+    // Ignore failures: an extra file, or one that git sees, does no harm.
     await backend.write(IGNORE.path, Buffer.from(IGNORE.content), signal).catch(() => {});
     await forgetOldest(backend, signal).catch(() => {});
     return `; the full text is in ${path}`;
@@ -92,7 +93,7 @@ async function* save(
   }
 }
 
-/** Providers may use any characters in call ids, and repeat ids in other runs. */
+/** Providers may use any characters in call ids, and may reuse ids in other runs. */
 function fileName({ id }: Run, call: ToolCall): string {
   const isSafe = /^[A-Za-z0-9_-]{1,64}$/.test(call.id);
   return `${id}-${isSafe ? call.id : createHash("sha256").update(call.id).digest("hex").slice(0, 16)}.txt`;

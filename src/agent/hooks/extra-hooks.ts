@@ -1,5 +1,5 @@
-// Hooks that few agents have. The configuration knows their names and options; the code of each is in `extra/`, and is
-// loaded when an agent has it.
+// Hooks that few agents use. The configuration knows their names and options. The code of each is in `extra/` and is loaded for
+// the first agent that uses it.
 
 import { z } from "zod";
 import { defineHook, type HookDefinition } from "../core/hook.ts";
@@ -95,7 +95,7 @@ export const notes = extraHook(
   () => import("./extra/notes.ts"),
 );
 
-/** The hook does nothing: where it is on, `subagents` records and shows reflections. */
+/** This hook does nothing itself. When it is on, `subagents` records and shows reflections. */
 export const reflections = defineHook({
   name: "reflections",
   userMay: "switch",

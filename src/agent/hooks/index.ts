@@ -1,4 +1,4 @@
-// All hooks, outermost first. The configuration switches them on and off and sets their options; it never reorders them.
+// All hooks, outermost first. The configuration turns them on and off and sets their options. It never reorders them.
 
 import type { HookDefinition } from "../core/hook.ts";
 import { context } from "./context.ts";
@@ -30,25 +30,25 @@ import { tracing } from "./tracing.ts";
 import { trimming } from "./trimming.ts";
 
 export const hooks: readonly HookDefinition[] = [
-  // Spans include everything inside.
+  // Spans include all inner hooks.
   tracing,
-  // Waiting between attempts counts.
+  // Budgets include the wait between attempts.
   budgets,
-  // A retry passes through everything inside.
+  // A retry passes through all inner hooks.
   retry,
-  // Refused text reaches nothing further in or out.
+  // Refused text goes no further, in either direction.
   guardrails,
-  // A repeatedly denied call is a loop as well.
+  // A repeatedly denied call is also a loop.
   loopDetection,
   stallDetection,
   failureReflection,
   // The person who approves a call sees its final form.
   permissions,
-  // The cheap ones first, by position in the thread, before any of them removes messages.
+  // Cheap hooks come first. They work by position in the thread, before any hook removes messages.
   trimming,
   slidingWindow,
   summarization,
-  // Summaries cover the conversation alone.
+  // Summaries cover only the conversation.
   context,
   memory,
   skills,
@@ -59,12 +59,12 @@ export const hooks: readonly HookDefinition[] = [
   notes,
   reflections,
   progressReminder,
-  // Cut long results at the source, so that no outer hook holds them.
+  // Shortens long results at the source, so that outer hooks never process them.
   eviction,
-  // Each attempt is counted and timed.
+  // Counts and times each attempt.
   refusedFiles,
-  // Counts every call, including those that outer hooks make.
+  // Counts every call, including calls that outer hooks make.
   metering,
-  // Times the call itself, without any waiting outside of it.
+  // Times only the call, without any wait outside it.
   timeout,
 ];

@@ -1,5 +1,5 @@
-// Keeps a model from repeating a call. It reads the thread since the user's newest message, so an approval or a crash in
-// between changes nothing.
+// Prevents a model from repeating a call. It reads the thread from the user's last message, so approvals and crashes do not
+// affect it.
 
 import { z } from "zod";
 import { isObject } from "../../lib/json.ts";
@@ -25,7 +25,7 @@ export const loopDetection = defineHook({
     })
     .refine(
       ({ window, warn_at, end_at }) => warn_at < end_at && end_at <= window,
-      "warn_at must be less than end_at, and end_at no more than window",
+      "`warn_at` must be less than `end_at`, and `end_at` must be at most `window`",
     ),
   activeByDefault: () => false,
   create({ window, warn_at, end_at, except }) {
@@ -55,7 +55,7 @@ export const loopDetection = defineHook({
   },
 });
 
-/** How often the call was made among the newest `window` calls up to it, itself included. */
+/** Number of times the call occurs among the last `window` calls up to and including it. */
 function timesCalled({ id }: ToolCall, messages: readonly Message[], window: number): number {
   const since = messages.findLastIndex(({ role }) => role === "user");
   const calls = assistantMessages(messages.slice(since + 1)).flatMap(({ tool_calls = [] }) => tool_calls);
@@ -64,7 +64,7 @@ function timesCalled({ id }: ToolCall, messages: readonly Message[], window: num
   return recent.filter((each) => each === recent.at(-1)).length;
 }
 
-/** The order of the arguments does not matter. */
+/** Ignores the order of the arguments. */
 function identity({ name, args, malformed }: ToolCall): string {
   return JSON.stringify([name, malformed ?? args], (_, value: unknown) =>
     isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,

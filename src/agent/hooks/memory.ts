@@ -1,4 +1,4 @@
-// AGENTS.md files as part of the system prompt: read when a run begins, and again after a tool may have changed them.
+// Adds AGENTS.md files to the system prompt. It reads them when a run begins, and again after a tool may have changed them.
 
 import { z } from "zod";
 import { xmlTag } from "../../lib/text.ts";
@@ -34,7 +34,7 @@ export const memory = defineHook({
         if (outdated) {
           outdated = false;
           const loaded = await load(backend, paths, run.signal);
-          // A backend that fails for a moment does not make the agent forget.
+          // A temporary backend failure must not make the agent forget.
           if (loaded.faults.length === 0) text = loaded.text;
         }
         return text ? { ...request, system: [...request.system, blockOf(text, paths)] } : request;
@@ -57,7 +57,7 @@ interface Loaded {
   readonly faults: readonly string[];
 }
 
-/** Missing and empty files are passed over. */
+/** Skips missing and empty files. */
 async function load(backend: Backend, paths: readonly string[], signal: AbortSignal): Promise<Loaded> {
   const texts: string[] = [];
   const faults: string[] = [];
@@ -92,13 +92,16 @@ function blockOf(text: string, paths: readonly string[]): SystemBlock {
 }
 
 export interface FileText {
-  /** Decoded as UTF-8, with `\n` line ends and without a byte order mark. */
+  /** Decoded as UTF-8, with `\n` line endings and without a byte order mark. */
   readonly text: string;
-  /** True when the file is longer. */
+  /** True when the file is longer than the limit. */
   readonly truncated: boolean;
 }
 
-/** The first `limit` bytes of a file; undefined when there is none. Throws what else the backend throws. */
+/**
+ * Reads the first `limit` bytes of a file. Returns undefined when it does not exist. Throws all other errors
+ * of the backend.
+ */
 export async function fileText(
   backend: Backend,
   path: string,
@@ -107,14 +110,14 @@ export async function fileText(
 ): Promise<FileText | undefined> {
   const chunks: Uint8Array[] = [];
   try {
-    // One byte more tells whether the file is longer.
+    // One extra byte shows that the file is longer.
     for await (const chunk of backend.read(path, { length: limit + 1 }, signal)) chunks.push(chunk);
   } catch (error) {
     if (error instanceof AppError && error.code === "not_found") return undefined;
     throw error;
   }
   const bytes = Buffer.concat(chunks);
-  // `stream` leaves out a character that the limit cut in two.
+  // `stream` drops a character that the limit cut in two.
   const text = new TextDecoder().decode(bytes.subarray(0, limit), { stream: true });
   return { text: text.replaceAll("\r\n", "\n"), truncated: bytes.length > limit };
 }

@@ -1,6 +1,6 @@
 // Enforces the quotas of the tenant and the user. It reserves budget before each model call, limits the answer to the
-// reservation, and settles it with the actual usage. Near a limit viewers get one `warning` per run; at the limit the run ends
-// with `done` and the reason `quota`. Every call counts: answers, summaries, retries, calls that end early. Without quotas
+// reservation, and settles it with the actual usage. Near a limit, viewers get one `warning` per run. At the limit, the run ends
+// with `done` and the reason `quota`. Every call counts, including summaries, retries and calls that end early. Without quotas,
 // the hook has no layers.
 
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,9 +14,11 @@ import { reportFailure } from "../core/run.ts";
 import type { Run } from "../core/tool.ts";
 import { estimateFixed, estimateRequest, LONGEST_ANSWER_TOKENS, withMargin } from "../core/usage-meter.ts";
 
-/** A default limit leaves the input its part of the context window, and the answer at least so much. */
+/**
+ * Minimum tokens for an answer when the limit is derived from the context window and the size of the input.
+ */
 const LEAST_DEFAULT_TOKENS = 1024;
-/** How long a call waits for budget that other calls have reserved, in ms. */
+/** Maximum wait for budget that other calls have reserved, in ms. */
 const PATIENCE_MS = 60_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 2_000;
@@ -69,7 +71,9 @@ interface Admission {
   limitOf(request: ModelRequest): number;
 }
 
-/** Waits while other calls have reserved the rest. Throws a `RunLimit` when the budget is used up. */
+/**
+ * Waits while other calls have reserved the remaining budget. Throws a `RunLimit` when the budget is used up.
+ */
 async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admission) {
   const { model, signal } = request;
   const size = () => {
@@ -92,7 +96,7 @@ async function* admitted(request: ModelRequest, { run, quotas, limitOf }: Admiss
   }
 }
 
-/** The answer's maximum, thinking included. */
+/** The maximum tokens of the answer, thinking included. */
 function answerLimit(request: ModelRequest, contextWindow: number): number {
   const configured = request.model.outputLimit
     ? request.model.outputLimit(request)

@@ -1,5 +1,5 @@
-// Keeps a conversation going when a provider refuses an image or a document in it. The request is repeated without it; if it then
-// succeeds, the thread remembers the message, and its files are not sent to that model again.
+// Continues a conversation when a provider rejects an image or a document in it. The hook repeats the request without the file.
+// If that succeeds, the thread stores the message's id, and that model never receives its files again.
 
 import { z } from "zod";
 import { warning } from "../../protocol/event.ts";
@@ -11,9 +11,9 @@ import { patchState, repeatModelCall } from "../core/run.ts";
 import type { DeltaSink, Stream } from "../core/stream.ts";
 import type { Run } from "../core/tool.ts";
 
-/** By model: ids of the messages whose files it refused, oldest first. */
+/** State key for the ids of messages whose files were rejected, by model, oldest first. */
 const STATE_KEY = "refused_files";
-/** Maximum number of messages to remember for a model. */
+/** Maximum number of message ids to store per model. */
 const MAX_REMEMBERED = 500;
 
 export const refusedFiles = defineHook({
@@ -37,7 +37,7 @@ export const refusedFiles = defineHook({
   }),
 });
 
-/** Undefined when the model refuses the request without the files as well. */
+/** Repeats the request without files. Returns undefined when the model rejects that request too. */
 async function* askWithout(
   request: ModelRequest,
   next: CallModel,
@@ -58,7 +58,9 @@ async function* askWithout(
   return undefined;
 }
 
-/** Ids of messages with files: first those since the model's last reply, which it has not seen yet, then all. */
+/**
+ * Ids of messages with files: first those after the model's last reply, which it has not seen yet, then all.
+ */
 function suspectsIn(messages: readonly Message[]): ReadonlySet<string>[] {
   const since = messages.findLastIndex(({ role }) => role === "assistant") + 1;
   const [newest, all] = [withFiles(messages.slice(since)), withFiles(messages)];
@@ -71,7 +73,7 @@ const withFiles = (messages: readonly Message[]): ReadonlySet<string> =>
 
 const ABOUT_FILES = /\b(?:images?|vision|multi-?modal|mmproj|pdfs?|documents?|media)\b/i;
 
-/** Providers refuse a file with 400, 413, 415 or 422; some with 404 or 500, and then say that it is about an image. */
+/** Providers reject a file with 400, 413, 415 or 422. Some use 404 or 500 with a message about an image. */
 function mayBeAboutFiles(error: unknown): boolean {
   if (!(error instanceof AppError)) return false;
   const { code, details, message } = error;
@@ -82,7 +84,7 @@ function mayBeAboutFiles(error: unknown): boolean {
 
 type File = Exclude<Part, { type: "text" }>;
 
-/** The parts that providers are sent as images or documents. */
+/** The parts that providers receive as images or documents. */
 const filesIn = (content: Content): File[] => (typeof content === "string" ? [] : content.filter(isFile));
 
 const isFile = (part: Part): part is File =>
@@ -98,7 +100,7 @@ function without(request: ModelRequest, ids: ReadonlySet<string>): ModelRequest 
   };
 }
 
-/** The same object for the same message, so that what is kept of earlier requests can be used again. */
+/** Maps each message to one stripped message, so that caches of earlier requests stay valid. */
 const made = new WeakMap<Message, Message>();
 
 function bare(message: Message): Message {
@@ -109,13 +111,13 @@ function bare(message: Message): Message {
   const parts = content.map(
     (part): Part => (isFile(part) ? { type: "text", text: placeholder(part) } : part),
   );
-  // An assistant's content is always text.
+  // The cast is safe, because an assistant's content is always text.
   const stripped = { ...message, content: parts } as Message;
   made.set(message, stripped);
   return stripped;
 }
 
-const placeholder = (part: File) => `[${nameOf(part)}: left out, because the provider refused it]`;
+const placeholder = (part: File) => `[${nameOf(part)}: removed, because the provider rejected it]`;
 
 const Remembered = z.record(z.string(), z.array(z.string()));
 
@@ -126,7 +128,7 @@ function remembered(model: Model, { state }: Run): readonly string[] {
   return all?.[model.name] ?? [];
 }
 
-/** Messages that hooks add are no part of the thread. */
+/** Ignores messages from hooks, which are not part of the thread. */
 async function* remember(ids: ReadonlySet<string>, model: Model, run: Run): Stream<void> {
   const own = run.messages.filter(({ id }) => ids.has(id)).map(({ id }) => id);
   const all = [...new Set([...remembered(model, run), ...own])];
@@ -141,5 +143,5 @@ function told(messages: readonly Message[], ids: ReadonlySet<string>): string {
     .flatMap(({ content }) => filesIn(content))
     .map(nameOf);
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";
-  return `The provider refused the request with ${names.slice(0, MAX_NAMED).join(", ")}${more}. The model answers without them, and is not sent them again.`;
+  return `The provider rejected the request with ${names.slice(0, MAX_NAMED).join(", ")}${more}. The model answers without these files and will not receive them again.`;
 }

@@ -1,5 +1,5 @@
-// Retries a model that is temporarily unavailable, then asks its fallback. A model that was given up is not asked again in the
-// same run.
+// Retries a model that is temporarily unavailable, then calls its fallback. A run never calls a model again after it has switched
+// to the fallback.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -41,7 +41,10 @@ const Options = z.strictObject({
 });
 type Options = z.output<typeof Options>;
 
-/** A provider that says that it is busy is asked more often than one that does not answer. */
+/**
+ * Maximum number of attempts. A provider that reports being busy gets more attempts than one that does not
+ * respond.
+ */
 const ATTEMPTS = { busy: 10, other: 3 };
 
 export const retry = defineHook({
@@ -73,7 +76,7 @@ export const retry = defineHook({
           reportFailure(run, { what: "model", error, model: model.name, fallback: fallback.name });
           yield warning(
             "model_fallback",
-            `Model \`${model.name}\` is not available (${error.code}); asking \`${fallback.name}\` instead.`,
+            `Model \`${model.name}\` is unavailable (${error.code}). Switching to \`${fallback.name}\`.`,
           );
           request = { ...request, model: fallback };
         }
@@ -86,7 +89,7 @@ function firstOf(model: Model, givenUp: ReadonlySet<Model>): Model {
   return model.fallback && givenUp.has(model) ? firstOf(model.fallback, givenUp) : model;
 }
 
-/** After these another model may still answer. */
+/** After these errors, another model may still answer. */
 function isUnavailable(error: unknown): error is AppError {
   return isTransient(error) || (error instanceof AppError && error.code === "model_auth");
 }
@@ -96,7 +99,7 @@ interface Caller {
   readonly run: Run;
 }
 
-/** One model, up to `attempts` times within `patience`. */
+/** Calls one model at most `attempts` times within `patience`. */
 async function* persist(
   request: ModelRequest,
   next: CallModel,
@@ -117,7 +120,7 @@ async function* persist(
       const wait = asked + backOff(attempt, options);
       yield warning(
         "model_retry",
-        `Model \`${model.name}\` failed (${error.code}), retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${most}).`,
+        `Model \`${model.name}\` failed (${error.code}). Retrying in ${inSeconds(wait)} (attempt ${attempt + 1} of ${most}).`,
       );
       await sleep(wait, undefined, { signal });
       repeatModelCall(run);
@@ -130,24 +133,24 @@ function attemptsAfter({ code }: AppError, { fallback }: Model): number {
   return isBusy && !fallback ? ATTEMPTS.busy : ATTEMPTS.other;
 }
 
-/** The last failure, with how often and for how long the model was asked again. */
+/** The last failure, with the number of attempts and the time spent on them. */
 function givenUp(error: AppError, attempts: number, waited: number): AppError {
   if (attempts === 1) return error;
   const { code, message, details, cause } = error;
-  const words = `${message.replace(/\.$/, "")}. It was asked ${attempts} times within ${inSeconds(waited)}.`;
+  const words = `${message.replace(/\.$/, "")}. All ${attempts} attempts within ${inSeconds(waited)} failed.`;
   return new AppError(code, words, {
     details: { ...details, attempts, waited_ms: Math.round(waited) },
     cause,
   });
 }
 
-/** The wait that the provider asked for; 0 without one. */
+/** The wait that the provider requested, in ms; 0 without a request. */
 function askedWait({ details }: AppError): number {
   const asked = details?.retry_after_ms;
   return typeof asked === "number" && asked > 0 ? asked : 0;
 }
 
-/** Exponential, with full jitter: those who failed together do not come back together. */
+/** Exponential back-off with full jitter, so that calls that failed together do not retry together. */
 function backOff(attempt: number, { base_ms, cap_ms }: Options): number {
   return backoff(attempt - 1, { base: base_ms, cap: cap_ms, jitter: 1 });
 }

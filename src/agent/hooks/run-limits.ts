@@ -1,5 +1,5 @@
-// The tokens and the time that one run may use. Near a limit the model is asked to finish; at the limit the run ends with
-// `done` and the reason. Earlier attempts of the run count, and the time between them.
+// Limits the tokens and the duration of one run. Near a limit, the hook asks the model to finish. At the limit, the run ends with
+// `done` and the reason. Earlier attempts of the run count, including the time between them.
 
 import { z } from "zod";
 import { steadyClock } from "../../lib/steady-clock.ts";
@@ -12,7 +12,7 @@ import { type Stream, tap } from "../core/stream.ts";
 import type { Run, ToolResult } from "../core/tool.ts";
 import { reminders } from "./reminders.ts";
 
-/** The key of the thread's state that holds when its newest run began. */
+/** The state key for the start time of the thread's most recent run. */
 const STATE_KEY = "budgets";
 const Began = z.object({ run_id: z.string(), began_at: z.iso.datetime() });
 
@@ -108,7 +108,7 @@ interface WrappedCall<R, T> {
   readonly next: (request: R) => Stream<T>;
 }
 
-/** Aborts a call whose subagents have used up the tokens, and then throws. */
+/** Aborts a call whose subagents have used up the tokens, then throws. */
 async function* withinTokens(
   { request, next }: WrappedCall<ToolRequest, ToolResult>,
   budget: Budget,
@@ -128,7 +128,7 @@ async function* withinTokens(
   }
 }
 
-/** Aborts a step after so many seconds, and then throws `limit`. */
+/** Aborts a step after this number of seconds, then throws `limit`. */
 async function* within<R extends Abortable, T>(
   seconds: number,
   limit: RunLimit,

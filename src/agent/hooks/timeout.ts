@@ -1,5 +1,5 @@
-// Time limits for a tool call as a whole and for the silence of a model. The innermost hook, so that waiting for an approval or
-// a retry does not count.
+// Limits the duration of each tool call and the time a model may send nothing. This is the innermost hook, so waiting for an
+// approval or a retry does not count.
 
 import { z } from "zod";
 import { linkedTo } from "../../lib/async.ts";
@@ -59,13 +59,13 @@ function late(result: ToolResult, expired: string): ToolResult {
 interface Listening {
   readonly next: CallModel;
   readonly deltas: DeltaSink | undefined;
-  /** In seconds. */
+  /** Limit in seconds. */
   readonly limit: number;
 }
 
 /**
- * Forwards the stream of a model call; throws `model_timeout` when no event comes for `limit` seconds. Only the time spent
- * waiting for the model counts, not what the reader does with an event.
+ * Forwards the stream of a model call. Throws `model_timeout` when no event arrives for `limit` seconds. Only
+ * the wait for the model counts, not the time that the reader spends on an event.
  */
 async function* unlessSilent(request: ModelRequest, { next, deltas, limit }: Listening): Stream<Completion> {
   const call = linkedTo(request.signal);

@@ -1,4 +1,4 @@
-// The plan of the agent: a list under the state key `todos`, and the tool that replaces it.
+// The agent's plan: a list under the state key `todos`, and the tool that replaces it.
 
 import { z } from "zod";
 import { defineHook } from "../core/hook.ts";
@@ -20,7 +20,7 @@ const writeTodos = defineTool({
 Send the complete list each time: it replaces the one before. Set an item to in_progress when you begin it \
 and to done as soon as it is finished.`,
   parameters: z.strictObject({
-    todos: z.array(Todo).max(100).refine(haveOwnIds, "every todo needs an id of its own"),
+    todos: z.array(Todo).max(100).refine(haveOwnIds, "every todo needs a unique id"),
   }),
   annotations: { idempotent: true, category: "plan", requiresPermission: false },
   async *execute({ todos }, _, run) {

@@ -1,4 +1,4 @@
-// Spans around model calls and tool calls. Without a recorder the hook has no layers. Every span ends exactly once.
+// Records spans around model calls and tool calls. Every span ends exactly once. Without a recorder, the hook has no layers.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -10,7 +10,7 @@ import type { Completion } from "../core/model.ts";
 import { tap, tapDeltas } from "../core/stream.ts";
 import type { Run, Span, ToolResult } from "../core/tool.ts";
 
-/** A trace shows what happened; it is no second copy of the thread. */
+/** Maximum characters of a preview. A trace shows what happened and is not a second copy of the thread. */
 const PREVIEW_CHARS = 500;
 
 export const tracing = defineHook({
@@ -71,7 +71,7 @@ export const tracing = defineHook({
   },
 });
 
-/** Of an error whose message does not say what happened. */
+/** The cause of an error, because its message may not explain what happened. */
 const causeOf = (error: unknown) => {
   const { cause } = AppError.from(error);
   return cause === undefined ? undefined : preview(messageOf(cause));

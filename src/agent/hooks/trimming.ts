@@ -1,5 +1,5 @@
-// Shortens old tool results in what the model is shown; the thread keeps them whole. It moves in steps, so that most requests
-// start like the previous one and hit the prompt cache.
+// Shortens old tool results in requests to the model. The thread keeps them whole. The boundary moves in steps, so that most
+// requests begin like the previous one and hit the prompt cache.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
@@ -34,7 +34,7 @@ export const trimming = defineHook({
   }),
 });
 
-/** Errors stay whole: they say what not to repeat. Images are removed. */
+/** Keeps errors whole, because they show the model what not to repeat. Removes images. */
 function trimmed(message: ToolMessage, limit: number): ToolMessage {
   const { content, error } = message;
   if (error !== undefined) return message;

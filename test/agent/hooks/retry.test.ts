@@ -39,7 +39,7 @@ describe("a model that is not available for the moment", () => {
     const warnings = dataOf(events, "warning");
     expect(warnings.map(({ code }) => code)).toEqual(["model_retry", "model_retry"]);
     expect(warnings[1]?.message).toMatch(
-      /^Model `scripted:test` failed \(model_overloaded\), retrying in [\d.]+ s \(attempt 3 of 10\)\.$/,
+      /^Model `scripted:test` failed \(model_overloaded\)\. Retrying in [\d.]+ s \(attempt 3 of 10\)\.$/,
     );
   });
 
@@ -68,7 +68,7 @@ describe("a model that is not available for the moment", () => {
       status: "error",
       error: {
         code: "model_overloaded",
-        message: expect.stringMatching(/\. It was asked 2 times within 0\.[6-9] s\.$/),
+        message: expect.stringMatching(/\. All 2 attempts within 0\.[6-9] s failed\.$/),
         details: { attempts: 2, waited_ms: expect.any(Number) },
       },
     });
@@ -97,7 +97,7 @@ describe("a provider that says when to come back", () => {
     });
     expect(outcome.status).toBe("success");
     expect(performance.now() - started).toBeGreaterThanOrEqual(55);
-    expect(dataOf(events, "warning")[0]?.message).toContain("retrying in 0.1 s");
+    expect(dataOf(events, "warning")[0]?.message).toContain("Retrying in 0.1 s");
   });
 
   test("is not waited for when that is longer than a minute", async () => {

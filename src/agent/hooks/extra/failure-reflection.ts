@@ -1,4 +1,5 @@
-// Asks a model to reflect once every call of several steps has failed. Only the model sees it, once per further failure.
+// Asks a model to reflect after several steps in which every call failed. Only the model sees the request, once per further
+// failure.
 
 import type { Hook } from "../../core/hook.ts";
 import { type Message, toolMessages } from "../../core/message.ts";
@@ -9,7 +10,7 @@ export function create({ after }: { readonly after: number }): Hook {
   let told = 0;
   return {
     name: "failure_reflection",
-    // Not earlier: a hook that leaves old turns out would take the reminder for the beginning of one.
+    // Not earlier, because a hook that removes old turns would mistake the reminder for the start of a turn.
     async *wrapModelCall(request, next, run, deltas) {
       const failures = failedSteps(run.messages);
       if (failures >= after && failures > told) notes.add(failureNote(failures), run);
@@ -19,7 +20,10 @@ export function create({ after }: { readonly after: number }): Hook {
   };
 }
 
-/** How many of the newest steps in a row failed, since the user spoke. A step fails when all its calls do. */
+/**
+ * Number of most recent steps in a row that failed since the user's last message. A step fails when all its
+ * calls fail.
+ */
 function failedSteps(messages: readonly Message[]): number {
   let count = 0;
   let end = messages.length;

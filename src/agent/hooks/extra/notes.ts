@@ -1,5 +1,4 @@
-// Notes that all agents of a family of threads share. They are stored with the root thread, so they outlast runs and
-// summaries.
+// Notes that all agents in a tree of threads share. The root thread stores them, so they outlast runs and summaries.
 
 import { z } from "zod";
 import { firstChars, xmlTag } from "../../../lib/text.ts";

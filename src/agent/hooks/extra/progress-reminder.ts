@@ -1,4 +1,5 @@
-// Reminds the model of its plan when its todos have not changed for some steps, and of the end when few calls are left.
+// Reminds the model of its plan when its todos have not changed for several steps, and of the limit when few model calls are
+// left.
 
 import { z } from "zod";
 import type { Hook, HookServices } from "../../core/hook.ts";
@@ -31,7 +32,7 @@ export function create({ every, last }: Options, { agent }: Pick<HookServices, "
   };
 }
 
-/** Model calls since the user spoke, or since the todos were written. */
+/** Number of model calls since the user's last message, or since the todos were last written. */
 function stepsWithoutProgress(messages: readonly Message[]): number {
   const since = messages.findLastIndex(
     (message) =>
@@ -41,7 +42,7 @@ function stepsWithoutProgress(messages: readonly Message[]): number {
   return assistantMessages(messages.slice(since + 1)).length;
 }
 
-/** Asks only for steps that the agent has tools for; empty without any. */
+/** Mentions only steps for which the agent has tools. Undefined if it has none. */
 function progressNote(steps: number, run: Run): string | undefined {
   const open = openTodos(run);
   const asks = [

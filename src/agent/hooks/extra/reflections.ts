@@ -1,5 +1,5 @@
-// Records why delegated tasks failed, per user and agent, and shows it to agents with similar tasks. Delegation writes and
-// reads them where the hook is on.
+// Records why delegated tasks failed, per user and agent, and shows this to agents with similar tasks. Delegation writes and
+// reads the records if the hook is on.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -8,20 +8,20 @@ import { firstChars, xmlTag } from "../../../lib/text.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import type { ItemStore, Shelf } from "../../core/items.ts";
 
-/** Per agent; the oldest are removed first. */
+/** Maximum number of reflections per agent. The oldest are removed first. */
 const MAX_KEPT = 64;
 const MAX_TASK_CHARS = 2000;
 const MAX_SUMMARY_CHARS = 4000;
-/** Shown to one agent. */
+/** Maximum number of reflections to show to one agent. */
 const MAX_TOLD = 5;
 const MAX_TOLD_BYTES = 32 * 1024;
-/** How many words of the new task, each at least four letters long, must occur in a reflection. */
+/** Minimum number of words, each of at least four letters, that a new task must share with a reflection. */
 const MIN_WORDS = 2;
-/** A long task is compared by its beginning. */
+/** Maximum number of words of a long task to compare, from its beginning. */
 const MAX_WORDS = 200;
 const WORD = /[\p{L}\p{N}_]{4,}/gu;
 
-/** The agent whose reflections these are. */
+/** The agent to which the reflections belong. */
 export interface ReflectionScope {
   readonly owner: Owner;
   readonly agent: string;
@@ -30,16 +30,16 @@ export interface ReflectionScope {
 export interface Failure {
   /** The task as given to the failed agent. */
   readonly task: string;
-  /** What went wrong. */
+  /** The reason of the failure. */
   readonly summary: string;
-  /** Default: now. */
+  /** Time of the failure. Default: now. */
   readonly at?: Date;
 }
 
 const Reflection = z.object({ task: z.string(), summary: z.string(), at: z.iso.datetime() });
 type Reflection = z.infer<typeof Reflection>;
 
-/** Recording the same failure again changes nothing. Throws what the store throws. */
+/** Recording the same failure again has no effect. Throws errors of the store. */
 export async function recordFailure(
   items: ItemStore,
   place: ReflectionScope,

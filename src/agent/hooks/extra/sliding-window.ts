@@ -1,5 +1,5 @@
-// Shows the model the newest turns only, each whole or not at all, so that no call loses its result; the thread keeps them all.
-// The window moves in steps, so that most requests start like the previous one and hit the prompt cache.
+// Shows the model only the most recent turns, each whole, so that no call loses its result. The thread keeps all turns. The
+// window moves in steps, so that most requests begin like the previous one and hit the prompt cache.
 
 import type { Hook } from "../../core/hook.ts";
 import { type Message, systemMessages } from "../../core/message.ts";
@@ -25,8 +25,8 @@ export function create({ max_messages, keep }: Options): Hook {
 }
 
 /**
- * Where the window begins. It is moved as if the thread were said again from its beginning, so it depends on
- * nothing but the messages, and never moves back.
+ * Returns the index at which the window begins. It replays the thread from its start, so the result depends
+ * only on the messages and never moves back.
  */
 function windowStart(messages: readonly Message[], max: number, kept: number): number {
   let start = 0;

@@ -1,4 +1,4 @@
-// Warns the model when the results of its calls repeat, and ends the run if as many further results bring nothing new.
+// Warns the model when the results of its calls repeat, and ends the run if as many further results contain nothing new.
 
 import { causeText } from "../../../protocol/end-texts.ts";
 import { warning } from "../../../protocol/event.ts";
@@ -7,7 +7,7 @@ import type { Hook } from "../../core/hook.ts";
 import { type Message, type ToolMessage, textOf, toolMessages } from "../../core/message.ts";
 import { reminders } from "../reminders.ts";
 
-/** Results that begin alike are alike. */
+/** Number of characters to compare. Results with the same beginning count as equal. */
 const COMPARED_CHARS = 200;
 
 interface Options {
@@ -20,14 +20,14 @@ export function create({ window, alike }: Options): Hook {
   let toldAt: number | undefined;
   return {
     name: "stall_detection",
-    // Not earlier: a hook that leaves old turns out would take the reminder for the beginning of one.
+    // Not earlier, because a hook that removes old turns would mistake the reminder for the start of a turn.
     async *wrapModelCall(request, next, run, deltas) {
       const results = resultsSinceUser(run.messages);
       const stalls = results.length >= window && repeated(results.slice(-window)) >= alike * window;
       if (!stalls) toldAt = undefined;
       else if (toldAt === undefined) {
         toldAt = results.length;
-        const state = `The last ${window} results say nothing new.`;
+        const state = `The last ${window} results contain nothing new.`;
         yield warning("stalled", state);
         notes.add(`${state} ${ADVICE}`, run);
       } else if (results.length >= toldAt + window)
@@ -46,7 +46,7 @@ function resultsSinceUser(messages: readonly Message[]): ToolMessage[] {
   return toolMessages(messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1));
 }
 
-/** How many of them repeat an earlier one. */
+/** Number of results that repeat an earlier one. */
 const repeated = (results: readonly ToolMessage[]) => results.length - new Set(results.map(likeness)).size;
 
 function likeness({ name, content, error }: ToolMessage): string {

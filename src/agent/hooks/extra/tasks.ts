@@ -1,5 +1,5 @@
-// The task board that a family of threads shares, stored with its root thread, and the tools over it. A task is changed by
-// compare-and-set, so that only one of two agents gets it.
+// The task board that a tree of threads shares, stored with its root thread, and its tools. Tasks change by compare-and-set, so
+// that only one of two agents gets a task.
 
 import { z } from "zod";
 import type { Owner } from "../../../protocol/ids.ts";
@@ -91,7 +91,7 @@ it back, or open one again that failed or was canceled; canceled is for what nee
   });
 }
 
-/** The board of an owner, stored with the root thread. */
+/** An owner's board, stored with the root thread. */
 export interface BoardKey {
   readonly owner: Owner;
   readonly root: string;
@@ -119,7 +119,7 @@ const Task = NewTask.extend({
 });
 export type Task = z.infer<typeof Task>;
 
-/** The next statuses of each status. `completed` is final, so that blocked tasks can rely on it. */
+/** The allowed next statuses. `completed` is final, so that blocked tasks can rely on it. */
 const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   pending: ["in_progress", "canceled"],
   in_progress: ["pending", "completed", "failed", "canceled"],
@@ -128,21 +128,21 @@ const NEXT: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   completed: [],
 };
 
-/** Oldest first. */
+/** Sorted from oldest to newest. */
 export async function tasksOn(items: ItemStore, place: BoardKey): Promise<Task[]> {
   const tasks = (await items.list(shelfOf(place))).flatMap(({ value }) => Task.safeParse(value).data ?? []);
   return tasks.sort((a, b) => (a.created_at + a.id < b.created_at + b.id ? -1 : 1));
 }
 
-/** The tasks that block this one and are not completed. */
+/** Ids of the tasks that block this one and are not completed. */
 export function openBlockers(task: Task, tasks: readonly Task[]): string[] {
   const completed = new Set(tasks.filter(({ status }) => status === "completed").map(({ id }) => id));
   return task.blocked_by.filter((id) => !completed.has(id));
 }
 
 /**
- * Adds unclaimed tasks; identical ones that exist are skipped. When the board is full, the oldest finished tasks are removed.
- * Throws `invalid_request` when not all could be created.
+ * Adds unclaimed tasks and skips identical existing ones. When the board is full, removes the oldest finished
+ * tasks. Throws `invalid_request` when not all tasks could be created.
  */
 export async function createTasks(
   items: ItemStore,
@@ -162,8 +162,8 @@ export async function createTasks(
 }
 
 /**
- * Claims a task; claiming it again is allowed. Throws `invalid_request`, with a sentence for the model, when it does not exist,
- * has ended, is blocked or is claimed by another agent.
+ * Claims a task. Claiming it again is allowed. Throws `invalid_request`, with a sentence for the model, when
+ * the task does not exist, has ended, is blocked or belongs to another agent.
  */
 export async function claimTask(
   items: ItemStore,
@@ -188,11 +188,11 @@ export async function claimTask(
 export interface Change {
   readonly id: string;
   readonly status: TaskStatus;
-  /** The claimer; undefined for a caller that may change every task. */
+  /** The agent that claimed the task. Undefined for a caller that may change every task. */
   readonly by: string | undefined;
 }
 
-/** Throws `invalid_request`, with a sentence for the model, for a change that is not allowed. */
+/** Throws `invalid_request`, with a sentence for the model, when the change is not allowed. */
 export async function changeStatus(
   items: ItemStore,
   place: BoardKey,
@@ -213,11 +213,11 @@ export async function changeStatus(
 export interface Settlement {
   readonly id: string;
   readonly status: "completed" | "failed" | "canceled";
-  /** The claimer. */
+  /** The agent that claimed the task. */
   readonly by: string;
 }
 
-/** Ends a task that the claimer holds; any other task stays as it is, so the call may be repeated. */
+/** Ends a task if `by` has claimed it. Leaves any other task unchanged, so the call may be repeated. */
 export async function settleTask(
   items: ItemStore,
   place: BoardKey,
@@ -237,10 +237,13 @@ interface Target {
   readonly id: string;
 }
 
-/** Each conflict means that another change succeeded, so this many may happen at once. */
+/** Maximum number of concurrent changes, because each conflict means that another change succeeded. */
 const MAX_TRIES = 50;
 
-/** Replaces a task by the result of `next`; returning the task itself leaves it. Returns false when there is no such task. */
+/**
+ * Replaces a task with the result of `next`. Leaves it unchanged if `next` returns the same task. Returns
+ * false when the task does not exist.
+ */
 async function change(
   { items, place, id }: Target,
   next: (task: Task) => Task | Promise<Task>,
@@ -268,7 +271,7 @@ const quoted = (ids: readonly string[]) => ids.map((id) => `\`${id}\``).join(", 
 const isSame = (a: NewTask, b: NewTask) =>
   a.id === b.id && a.title === b.title && a.blocked_by.join() === b.blocked_by.join();
 
-/** Orders tasks after those that block them, so that the board never holds a cycle. */
+/** Sorts tasks after the tasks that block them, so that the board never contains a cycle. */
 function inDependencyOrder(news: readonly NewTask[], there: readonly NewTask[]): NewTask[] {
   const taken = new Set(there.map(({ id }) => id));
   const twice = news.filter(({ id }, at) => taken.has(id) || news.findIndex((each) => each.id === id) < at);
@@ -302,6 +305,6 @@ async function makeRoom(items: ItemStore, place: BoardKey, { there, news }: Room
   const awaited = [...there.filter((task) => !isOver(task)), ...news].flatMap(({ blocked_by }) => blocked_by);
   const old = there.filter((task) => isOver(task) && !awaited.includes(task.id)).slice(0, over);
   if (old.length < over)
-    throw refused(`The board holds at most ${MAX_ITEMS} tasks. Complete or cancel some of them first.`);
+    throw refused(`The board can contain at most ${MAX_ITEMS} tasks. Complete or cancel some of them first.`);
   for (const { id } of old) await items.delete(shelfOf(place), id);
 }

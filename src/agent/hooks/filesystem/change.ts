@@ -1,4 +1,4 @@
-// write_file and edit_file, and the thread's record of their changes.
+// The tools write_file and edit_file, and the thread's record of their changes.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -9,23 +9,26 @@ import type { Stream } from "../../core/stream.ts";
 import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { path, takingFilePath } from "./read.ts";
 
-/** The value of the state key `files`, by absolute path: the agent's last change to the file. */
+/** A value in the state key `files`, by absolute path: the agent's last change to the file. */
 interface FileRecord {
   readonly bytes: number;
   readonly sha256: string;
   readonly op: "write" | "edit";
-  /** Of small text files only. */
+  /** The new content. Only for small text files. */
   readonly content?: string;
-  /** The content before that change, of small text files only; empty when there was no file. */
+  /** The content before the change. Only for small text files; empty when the file did not exist. */
   readonly before?: string;
 }
 
-/** Above this the oldest record is dropped. */
+/** Maximum number of records. Beyond it, the oldest is dropped. */
 const MAX_RECORDS = 500;
-/** Records with `before`; above this the oldest one loses it. */
+/** Maximum number of records with `before`. Beyond it, the oldest record loses it. */
 const MAX_BEFORE = 100;
 const MAX_CONTENT_BYTES = 16 * 1024;
-/** Of all records together; above this the oldest ones lose both texts. Every run reads and parses all of them. */
+/**
+ * Maximum characters in all records together. Beyond it, the oldest records lose both texts. Every run reads
+ * and parses all records.
+ */
 const MAX_TEXT_CHARS = 1024 * 1024;
 
 export function writeFile(backend: Backend): Tool {
@@ -49,7 +52,7 @@ export function writeFile(backend: Backend): Tool {
   );
 }
 
-/** More of a file than anyone replaces in one piece. */
+/** Longer than any text that a model would replace at once. */
 const MAX_OLD_TEXT = 200_000;
 const oldText = z
   .string()
@@ -79,7 +82,7 @@ export function editFile(backend: Backend): Tool {
 }
 
 async function* record(run: Run, path: string, entry: FileRecord): Stream<void> {
-  // Only this function writes this key.
+  // The cast is safe, because only this function writes this key.
   const records = (run.state.get("files") ?? {}) as Record<string, FileRecord>;
   const [oldest] = Object.keys(records);
   const isFull = !(path in records) && Object.keys(records).length >= MAX_RECORDS;
@@ -99,7 +102,10 @@ async function* record(run: Run, path: string, entry: FileRecord): Stream<void> 
   yield* withResult(change);
 }
 
-/** The records of those files whose texts there is no more room for, without them. `taken`: characters of other texts. */
+/**
+ * The records that must lose their texts because the space is used up, without these texts. `taken`:
+ * characters of other texts.
+ */
 function withoutTexts(
   records: readonly (readonly [path: string, record: FileRecord])[],
   taken: number,
@@ -116,7 +122,10 @@ function withoutTexts(
 
 const textsOf = ({ content = "", before = "" }: FileRecord) => content.length + before.length;
 
-/** What a file holds that is about to be changed. Never throws: the change itself says what is wrong with the path. */
+/**
+ * Reads the content of a file before a change. Never throws, because the change itself reports a problem with
+ * the path.
+ */
 async function textBefore(
   backend: Backend,
   path: string,
@@ -139,7 +148,7 @@ function recordOf(bytes: Buffer, op: FileRecord["op"]): FileRecord {
   return { bytes: bytes.length, sha256, op, ...contentOf(bytes) };
 }
 
-/** Reads the edited file without holding more than a record does. */
+/** Reads the edited file without keeping more of it than a record contains. */
 async function recordOfFile(backend: Backend, path: string, signal: AbortSignal): Promise<FileRecord> {
   const hash = createHash("sha256");
   const start: Uint8Array[] = [];

@@ -1,5 +1,5 @@
-// execute runs a command in the workspace and shows its output meanwhile. The result reads like a terminal, with a last line in
-// brackets on how the command ended. Only a command that was ended from outside is a failed call.
+// The tool execute runs a command in the workspace and streams its output. The result looks like a terminal, with a last line in
+// brackets that explains how the command ended. Only a command that was ended from outside is a failed call.
 
 import { z } from "zod";
 import type { Backend, BackendConfig, CommandEnd, ExecResult } from "../../core/backend.ts";
@@ -8,7 +8,7 @@ import { mapEvents } from "../../core/stream.ts";
 import { defineTool, done, failed, type Tool } from "../../core/tool.ts";
 
 const MAX_SECONDS = 600;
-/** Each type of backend may set the default time limit. */
+/** Each backend type may set the default time limit, in seconds. */
 const Limits = z.looseObject({ timeout: z.number().positive().max(MAX_SECONDS).default(120) });
 
 export function execute(backend: Backend, config: BackendConfig | undefined): Tool {

@@ -1,4 +1,4 @@
-// The filesystem hook: seven tools over the backend.
+// The filesystem hook: seven tools that use the backend.
 
 import { z } from "zod";
 import { defineHook } from "../../core/hook.ts";

@@ -1,4 +1,4 @@
-// The tools that only read: ls, glob, grep and read_file.
+// The read-only tools: ls, glob, grep and read_file.
 
 import { TextDecoder } from "node:util";
 import { z } from "zod";
@@ -75,7 +75,7 @@ export function grep(backend: Backend): Tool {
 const withNotice = (list: readonly unknown[], isWhole: boolean, notice: string) =>
   JSON.stringify(list) + (isWhole ? "" : `\n\n[${notice}]`);
 
-/** As long as a path may be on Linux. */
+/** Maximum length of a path on Linux. */
 const MAX_PATH = 4096;
 
 export const path = z
@@ -86,7 +86,7 @@ export const path = z
   .describe("Relative to the workspace, or absolute inside it.");
 export const folder = path.default(".").describe("Folder to look in. Default: the workspace.");
 
-/** Accepts `file_path` for `path`, as some models write. */
+/** Accepts `file_path` instead of `path`, because some models write it. */
 export function takingFilePath(tool: Tool): Tool {
   return {
     ...tool,
@@ -98,7 +98,7 @@ export function takingFilePath(tool: Tool): Tool {
 
 const DEFAULT_LINES = 2000;
 const MAX_CHARS = 60_000;
-/** `MAX_CHARS` in base64. */
+/** `MAX_CHARS` in base64, in bytes. */
 const MAX_BINARY_BYTES = 45_000;
 
 export function readFile(backend: Backend): Tool {
@@ -121,7 +121,7 @@ export function readFile(backend: Backend): Tool {
   );
 }
 
-/** Undefined when the part read is neither UTF-8 nor UTF-16 with a byte order mark. */
+/** Undefined when the requested part is neither UTF-8 nor UTF-16 with a byte order mark. */
 async function readLines(
   backend: Backend,
   path: string,
@@ -144,7 +144,10 @@ async function readLines(
   return decoded(decoder) === undefined ? undefined : window.end();
 }
 
-/** Without a chunk: the end. Undefined when it is not in the encoding of `decoder`. */
+/**
+ * Decodes a chunk; without one, the end of the text. Undefined when the bytes do not match the encoding of
+ * `decoder`.
+ */
 function decoded(decoder: TextDecoder, chunk?: Uint8Array): string | undefined {
   try {
     return decoder.decode(chunk, { stream: chunk !== undefined });
@@ -175,26 +178,29 @@ async function readBinary(backend: Backend, path: string, signal: AbortSignal): 
 }
 
 export interface LineWindow {
-  /** False once the window is full. */
+  /** Returns false once the window is full. */
   take(piece: string): boolean;
   end(): Lines;
 }
 
 export interface Lines {
-  /** Whole lines with line ends, unless `isLineCut`. */
+  /** Whole lines with line endings, unless `isLineCut`. */
   readonly text: string;
-  /** From 1; one less than the first line asked for when that does not exist. */
+  /** Number of the last line, from 1. One less than the first requested line when that does not exist. */
   readonly lastLine: number;
-  /** Whether lines follow `lastLine`. */
+  /** True if lines follow `lastLine`. */
   readonly isMore: boolean;
-  /** Whether the only line of the window was too long and is cut. */
+  /** True if the only line of the window was too long and was cut. */
   readonly isLineCut: boolean;
 }
 
-/** Lines `first` to `first + count - 1`, as many whole ones as fit into `maxChars`; holds little more than that. */
+/**
+ * Collects the lines `first` to `first + count - 1`, as many whole ones as fit into `maxChars`. Uses little
+ * more memory than that.
+ */
 export function lineWindow(first: number, count: number, maxChars: number): LineWindow {
   let text = "";
-  /** The number of the next or the unfinished line. */
+  /** The number of the next or unfinished line. */
   let line = 1;
   let isInLine = false;
   let isMore = false;

@@ -11,8 +11,8 @@ type ModelEnd = Extract<StreamEvent, { event: "on_chat_model_end" }>;
 export type Review = (completion: Completion) => Stream<Completion>;
 
 /**
- * Forwards `stream` without the message's deltas, which follow once `review` has returned. A failed attempt sends none. The
- * buffer is the message itself, bounded by `max_tokens`.
+ * Forwards `stream` without the message's deltas, which follow after `review` has returned. A failed attempt
+ * sends none. The buffer is the message itself, limited by `max_tokens`.
  */
 export async function* held(stream: Stream<Completion>, review: Review): Stream<Completion> {
   let end: ModelEnd | undefined;
@@ -24,7 +24,7 @@ export async function* held(stream: Stream<Completion>, review: Review): Stream<
         return [];
       }
       if (!end || event.event !== "on_chat_model_start") return [event];
-      // The previous message was abandoned.
+      // A new model call replaces the previous message, so that one needs no review.
       const givenUp = end;
       end = undefined;
       return [givenUp, event];

@@ -1,5 +1,5 @@
-// The checks of one stage: rules first, then a judge model with a policy, which reads the text between tags and answers with a
-// verdict in JSON. Its tokens count for the run; viewers see nothing of it.
+// The checks of one stage: first the rules, then a judge model with a policy. The judge reads the text between tags and returns a
+// verdict as JSON. Its tokens count for the run, and viewers see none of its output.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -30,9 +30,12 @@ export const Judge = z.strictObject({
 });
 type Judge = Omit<z.output<typeof Judge>, "model"> & { readonly model: Model | undefined };
 
-/** Longer texts are refused, so that an open judge cannot be bypassed by length. */
+/**
+ * Maximum characters for the judge. Longer texts are refused, so that length cannot bypass a judge with
+ * `fail: open`.
+ */
 const MAX_CHARS = 100_000;
-/** Leaves room for a model that reasons first. */
+/** Maximum tokens of a verdict, with room for a model that reasons first. */
 const MAX_ANSWER_TOKENS = 4096;
 
 const SUBJECTS: Readonly<Record<Stage, string>> = {
@@ -41,7 +44,7 @@ const SUBJECTS: Readonly<Record<Stage, string>> = {
   tool_args: "the tool calls that an assistant is about to make",
 };
 
-/** The judge is asked as part of this call. */
+/** The model call during which the judge is called. */
 export interface ModelCall {
   readonly request: ModelRequest;
   readonly next: CallModel;
@@ -52,10 +55,10 @@ interface Case extends ModelCall {
   readonly text: string;
 }
 
-/** The judge could not answer; `message` says why. */
+/** The judge could not decide; `message` explains why. */
 export class Unavailable extends Error {}
 
-/** Throws `Unavailable`, and what ends the run. An unreadable verdict is a refusal. */
+/** Throws `Unavailable`, and errors that end the run. An unreadable verdict is a refusal. */
 export async function judged(judge: Judge, question: Case): Promise<Judgement> {
   const { text, request } = question;
   if (text.length > MAX_CHARS) return `has ${text.length} characters, too many to be judged`;
@@ -108,7 +111,10 @@ function verdictOf({ message, stop_reason }: Completion): Judgement {
   return verdict.allowed ? undefined : `was refused by the judge: ${verdict.reason ?? "no reason given"}`;
 }
 
-/** From the first to the last brace, so that a second verdict from the text makes it unreadable. */
+/**
+ * Parses from the first to the last brace, so that a second verdict injected by the text makes the answer
+ * unreadable.
+ */
 function read(content: string): z.infer<typeof Verdict> | undefined {
   try {
     return Verdict.safeParse(JSON.parse(content.slice(content.indexOf("{"), content.lastIndexOf("}") + 1)))
@@ -123,11 +129,11 @@ export const Checks = z
     ...Rules.shape,
     judge: Judge.optional().describe("Model that reads the text and decides."),
   })
-  .refine((checks) => Object.keys(checks).length > 0, "must hold at least one check")
+  .refine((checks) => Object.keys(checks).length > 0, "must contain at least one check")
   .meta({ id: "GuardrailChecks" });
 type Checks = z.output<typeof Checks>;
 
-/** Returns what is wrong; undefined when the text may pass. Without a model call there is no one to ask as a judge. */
+/** Returns the fault, or undefined when the text may pass. Without a model call, no judge is available. */
 export type Guard = (subject: Subject, call?: ModelCall) => Stream<Judgement>;
 
 export function guardOf(stage: Stage, { judge, ...rules }: Checks, { createModel }: HookServices): Guard {

@@ -1,4 +1,4 @@
-// Extracts the text to check from messages and calls, and removes refused user messages from what the model is shown.
+// Extracts the text to check from messages and calls, and removes refused user messages from requests to the model.
 
 import {
   type AssistantMessage,
@@ -16,32 +16,32 @@ import type { Tool } from "../../core/tool.ts";
 export type Stage = "input" | "output" | "tool_args";
 
 export interface Subject {
-  /** Checked against every rule, one by one. */
+  /** Texts to check against every rule, one by one. */
   readonly texts: readonly string[];
-  /** Checked against denials only: text that may stand beside an allowed one, such as reasoning. */
+  /** Texts to check against denials only, because they may accompany an allowed text, such as reasoning. */
   readonly asides: readonly string[];
-  /** For the judge; empty when there is nothing to check. */
+  /** The text for the judge; empty when there is nothing to check. */
   readonly whole: string;
 }
 
-/** What users write or choose: messages, and skills, which they may keep in their files. */
+/** User-controlled content: messages, and skills, which users may store in their files. */
 type FromOutside = UserMessage | SystemMessage | ToolMessage;
 const isFromOutside = (message: Message): message is FromOutside =>
   message.role === "user" ||
   message.role === "system" ||
   (message.role === "tool" && message.name === "load_skill");
 
-/** Whether a model said it. Calls that a user made are the user's words. */
+/** True if a model wrote the message. Calls that a user made are user input. */
 const isFromModel = (message: Message): message is AssistantMessage =>
   message.role === "assistant" && !message.by_user;
 
-/** Whether the newest calls were made by a user. */
+/** True if a user made the most recent calls. */
 export function areByUser(messages: readonly Message[]): boolean {
   const newest = messages.findLast(({ role }) => role === "assistant");
   return newest !== undefined && !isFromModel(newest);
 }
 
-/** All unanswered input together, so that splitting it over messages, or over the parts of one, hides nothing. */
+/** All unanswered input together, so that splitting it over messages or parts does not hide anything. */
 export function newInput(messages: readonly Message[]): Subject {
   const unanswered = messages.slice(messages.findLastIndex(isFromModel) + 1);
   const input = unanswered.filter(isFromOutside);
@@ -65,7 +65,7 @@ export function newInput(messages: readonly Message[]): Subject {
   };
 }
 
-/** The tools that a run brings: the model reads their names, descriptions and parameters. */
+/** The tools that the client sent with a run. The model reads their names, descriptions and parameters. */
 export function clientToolsIn(tools: Iterable<Tool>): Subject {
   const asides = [...tools]
     .filter(({ fromClient }) => fromClient)
@@ -73,13 +73,16 @@ export function clientToolsIn(tools: Iterable<Tool>): Subject {
   return { texts: [], asides, whole: asides.join("\n\n") };
 }
 
-/** The skills that are listed or written out in the system prompt. For the rules: a judge would read them with each message. */
+/**
+ * The skills in the system prompt, listed or complete. Only rules check them, because a judge would read them
+ * with each message.
+ */
 export function skillsIn(system: readonly SystemBlock[]): Subject {
   const blocks = system.filter(({ id }) => id === "skills" || id === "available_skills");
   return { texts: [], asides: blocks.flatMap(({ text }) => paragraphs(text)), whole: "" };
 }
 
-/** Long texts in pieces, so that no expression finds them too long. */
+/** Splits long texts, so that no part exceeds the reach of an expression. */
 const paragraphs = (text: string) => text.split(/\n\s*\n/);
 
 export function wordsOf({ content, reasoning = [] }: AssistantMessage): Subject {
@@ -107,13 +110,16 @@ function linesOf(members: Readonly<Record<string, unknown>>): string {
   return lines.join("\n");
 }
 
-/** The model name of a refusal, by which the thread marks refused input. */
+/** The model name of a refusal, which marks refused input in the thread. */
 export const authorOf = (stage: Stage) => `guardrails:${stage}`;
 
 const isRefusalOfInput = (message: Message) =>
   message.role === "assistant" && message.model === authorOf("input");
 
-/** Hides refused messages of users, refused skills, and what users called with the results. */
+/**
+ * Replaces refused user messages, refused skills and results of users' refused calls with a placeholder.
+ * Removes the arguments of these calls.
+ */
 export function withoutRefused(messages: readonly Message[]): readonly Message[] {
   if (!messages.some(isRefusalOfInput)) return messages;
   let refused = false;

@@ -1,5 +1,5 @@
-// Checks what users say, what the model says and the arguments of its calls, by rules or by a judge model. A refusal is an
-// answer: the run ends with `done`, `stop_reason: "refusal"` and a configured message.
+// Checks user input, model output and the arguments of tool calls, with rules or a judge model. A refusal counts as an answer:
+// the run ends with `done`, `stop_reason: "refusal"` and a configured message.
 
 import { z } from "zod";
 import { firstChars } from "../../../lib/text.ts";
@@ -37,7 +37,7 @@ const Options = z
   })
   .refine(
     ({ input, output, tool_args }) => input || output || tool_args,
-    "must hold `input`, `output` or `tool_args`: there is nothing to check otherwise",
+    "must contain at least one of `input`, `output` and `tool_args`",
   );
 
 export const guardrails = defineHook({
@@ -66,7 +66,7 @@ export const guardrails = defineHook({
       async *wrapModelCall(request, next, run, deltas) {
         const call = { request, next };
         const isNew = accepted !== run.messages.length;
-        // A run's tools and skills stay as they are while it works.
+        // A run's tools and skills do not change during the run, so check them only once.
         const brought = accepted > 0 ? [] : [clientToolsIn(run.tools.values()), skillsIn(request.system)];
         for (const subject of isNew ? [newInput(run.messages), ...brought] : []) {
           const fault = input && (yield* input(subject, call));
@@ -100,7 +100,7 @@ export const guardrails = defineHook({
 
 const callsIn = ({ tool_calls = [] }: AssistantMessage): Subject => callsOf(tool_calls);
 
-/** Only the trace has the reason, for the operator. */
+/** Records the reason only in the trace, for the operator. */
 function note(stage: Stage, fault: string, run: Run, { recorder }: HookServices): void {
   const ids = { run_id: run.id, thread_id: run.threadId };
   recorder?.startSpan("guardrail", { ...ids, stage, refused: firstChars(fault, 500) }).end();

@@ -1,4 +1,5 @@
-// Rules for a text: denied and required expressions, topics, a length. A text too long for an expression is refused.
+// Rules for a text: denied and required expressions, topics and a maximum length. A text that is too long for an expression is
+// refused.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { z } from "zod";
@@ -18,7 +19,7 @@ const expressions = z.array(expression).min(1).max(20).optional();
 const topic = z
   .string()
   .max(200)
-  .refine((text) => wordsIn(asItLooks(text)) !== "", "must hold at least one word");
+  .refine((text) => wordsIn(asItLooks(text)) !== "", "must contain at least one word");
 
 export const Rules = z.strictObject({
   deny: expressions.describe("Regular expressions (RE2) that must not match the text."),
@@ -33,17 +34,17 @@ export const Rules = z.strictObject({
 });
 type Rules = Partial<z.output<typeof Rules>>;
 
-/** What is wrong with a text, for the operator; undefined when it may pass. */
+/** The fault of a text, for the operator; undefined when the text may pass. */
 export type Judgement = string | undefined;
 
 interface Text {
   readonly written: string;
-  /** As a reader sees it: `asItLooks(written)`. */
+  /** The text as a reader sees it: `asItLooks(written)`. */
   readonly seen: string;
 }
 type Rule = (text: Text) => Judgement;
 
-/** Longer texts yield to other work between rules. */
+/** Minimum length in characters for yielding to other work between rules. */
 const LONG_TEXT = 10_000;
 
 export function rulesOf({ deny = [], allow = [], topics = [], max_chars }: Rules) {
@@ -69,7 +70,7 @@ const isNoLongerThan =
   ({ written }) =>
     written.length > limit ? `has ${written.length} characters, more than ${limit}` : undefined;
 
-/** Searches the text as written and as it looks. */
+/** Searches the text as written and as a reader sees it. */
 function isWithout(source: string): Rule {
   const regex = safeRegex(source);
   return ({ written, seen }) => {
@@ -88,7 +89,7 @@ function isAllowed(sources: readonly string[]): Rule {
       if (written.length > regex.reach) return tooLong(written, source);
       if (regex.test(written)) return undefined;
     }
-    return "matches nothing that is allowed";
+    return "matches none of the `allow` expressions";
   };
 }
 
@@ -104,7 +105,7 @@ function isOffTopics(topics: readonly string[]): Rule {
   };
 }
 
-/** Scripts without spaces: words are found inside of other words. */
+/** Scripts without spaces. The rule finds their words inside other words as well. */
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
 
 /** The words in lower case, each between spaces; empty without words. */
@@ -113,7 +114,9 @@ function wordsIn(text: string): string {
   return words ? ` ${words.join(" ")} ` : "";
 }
 
-/** Letters of other scripts that are drawn like a Latin one, each before that one. UTS 39 lists many more. */
+/**
+ * Letters of other scripts that look like a Latin letter, each before that letter. UTS 39 lists many more.
+ */
 const LOOK_ALIKES = new Map(
   `
   аa еe оo рp сc уy хx ѕs іi јj ԁd ԛq ԝw һh ӏl кk АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ҮY ХX ԚQ ԜW ҺH ӀI
@@ -125,7 +128,10 @@ const LOOK_ALIKES = new Map(
     .map(([from = "", to = ""]) => [from, to] as const),
 );
 
-/** As a reader sees it: without invisible characters and struck-through letters, and with Latin letters for look-alikes. */
+/**
+ * The text as a reader sees it: without invisible characters and strike-through, and with Latin letters
+ * instead of look-alikes.
+ */
 const asItLooks = (text: string) =>
   compatibleForm(text)
     .replaceAll(/\p{Cf}/gu, "")

@@ -42,9 +42,9 @@ describe("stall_detection", () => {
   test("different calls with the same results remind the model and later end the run", async () => {
     const { outcome, counts, events, asked, messages } = await run(same(20));
     expect(counts).toEqual([0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1]);
-    expect(remindersIn(asked[6])[0]).toContain("The last 6 results say nothing new. Step back:");
+    expect(remindersIn(asked[6])[0]).toContain("The last 6 results contain nothing new. Step back:");
     expect(dataOf(events, "warning")).toEqual([
-      { code: "stalled", message: "The last 6 results say nothing new." },
+      { code: "stalled", message: "The last 6 results contain nothing new." },
     ]);
     expect(outcome).toMatchObject({ status: "error", stop_reason: "loop_detected" });
     expect(JSON.stringify(messages)).not.toContain("reminder");

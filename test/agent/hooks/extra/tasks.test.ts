@@ -215,14 +215,14 @@ test("on a full board the oldest tasks that are over make room, but none that an
   const many = Array.from({ length: 252 }, (_, nth) => task(`t${nth}`));
   const items = await board(task("first"), task("second"), task("third"), task("waits", "first"), ...many);
   const one = await told(items, [create(task("more"))]);
-  expect(one[0]).toMatch(/^Error: The board holds at most 256 tasks/);
+  expect(one[0]).toMatch(/^Error: The board can contain at most 256 tasks/);
   for (const id of ["first", "second"]) {
     await claimTask(items, place, id, "coder");
     await settleTask(items, place, { id, status: "completed", by: "coder" });
   }
   expect(await told(items, [create(task("more")), create(task("again"))])).toEqual([
     "On the board: `more`.",
-    expect.stringMatching(/^Error: The board holds/),
+    expect.stringMatching(/^Error: The board can contain/),
   ]);
   const left = await statuses(items);
   expect(Object.keys(left)).toHaveLength(256);

@@ -14,15 +14,15 @@ const bomb = { deny: ["(?i)bomb"] };
 
 describe("in agents.yaml", () => {
   test.each([
-    ["nothing to check", {}, "must hold `input`, `output` or `tool_args`"],
-    ["a stage without a check", { input: {} }, "must hold at least one check"],
+    ["nothing to check", {}, "must contain at least one of `input`, `output` and `tool_args`"],
+    ["a stage without a check", { input: {} }, "must contain at least one check"],
     [
       "an expression that is none",
       { input: { deny: ["("] } },
       "must be a regular expression: it is not valid RE2",
     ],
     ["look-ahead", { output: { allow: ["(?=a)"] } }, "no look-around"],
-    ["a topic without a word", { input: { topics: ["!?"] } }, "must hold at least one word"],
+    ["a topic without a word", { input: { topics: ["!?"] } }, "must contain at least one word"],
   ])("refuses %s", (_, options, message) => {
     expect(guardrails.options.safeParse(options).error?.message).toContain(message);
   });
