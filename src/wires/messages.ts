@@ -1,4 +1,4 @@
-// What stock clients send about messages: ids that they choose, and the whole conversation with every request.
+// Messages of stock front ends: with ids that they choose, and with the whole conversation in every request.
 
 import { createHash } from "node:crypto";
 import { AppError } from "../agent/core/errors.ts";
@@ -7,14 +7,14 @@ import { type UserMessage, userMessage } from "../agent/core/message.ts";
 import type { SentMessage } from "../engine/runs/align.ts";
 import { Id } from "../protocol/ids.ts";
 
-/** The thread that a client's id names: the id itself if it is a valid thread id, else its SHA-256 in hex. */
+/** The thread for a client's id: the id itself if it is a valid thread id, otherwise its SHA-256 in hex. */
 export function threadIdOf(id: string): string {
   return Id.safeParse(id).success ? id : createHash("sha256").update(id).digest("hex");
 }
 
 const MESSAGE_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The message for the thread. It keeps the client's id, so that both sides know it by the same one. */
+/** The message for the thread. It keeps the client's id, so that both sides use the same one. */
 export function messageOf({ id, content }: SentMessage): UserMessage {
   const message = userMessage(content);
   return id !== undefined && MESSAGE_ID.test(id) ? { ...message, id } : message;

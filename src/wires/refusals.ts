@@ -1,4 +1,4 @@
-// How a wire answers what it refuses.
+// How a wire sends its refusals.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { AppError } from "../agent/core/errors.ts";
@@ -8,13 +8,16 @@ import type { App } from "../server/http/validation.ts";
 export type Refused = ReturnType<typeof refuse>;
 
 export interface WireErrors {
-  /** The body in the wire's own shape: a text as it is, anything else as JSON. It may change the status and the headers. */
+  /**
+   * Returns the body in the wire's own shape: a text unchanged, an object as JSON. It may change the status and the
+   * headers.
+   */
   readonly bodyOf: (refused: Refused, request: FastifyRequest, reply: FastifyReply) => string | object;
-  /** Why there is no route at this path. Default: as the rest of the server says it. */
+  /** The error for a path without a route. Default: the server's own. */
   readonly noRoute?: (request: FastifyRequest) => AppError;
 }
 
-/** Answers every refusal below the wire's prefix. */
+/** Sends every refusal below the wire's prefix. */
 export function answerRefusals(app: App, { bodyOf, noRoute }: WireErrors): void {
   const send = (error: Error, request: FastifyRequest, reply: FastifyReply) => {
     const body = bodyOf(refuse(error, request, reply), request, reply);

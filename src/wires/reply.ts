@@ -1,4 +1,4 @@
-// Answers a request with the frames of a run, or with what was made of them.
+// Responds to a request with the frames of a run, or with a result made from them.
 
 import type { FastifyReply } from "fastify";
 import { AppError } from "../agent/core/errors.ts";
@@ -14,10 +14,13 @@ import { credentialsEnd, type EarlyEnd, type Frames, type Heartbeat } from "../s
 
 export interface StreamedRun {
   readonly owner: Owner;
-  /** Starts the run, or finds it. Gets the id of the stream's place: no run is started for a client that is refused. */
+  /**
+   * Starts the run, or finds it. `stream` is the id of the stream's place, which is reserved first: no run starts for a
+   * client that is refused.
+   */
   readonly start: (stream: string) => Promise<RunRecord>;
   readonly framesOf: (run: RunRecord) => Frames;
-  /** Cancels the run when the client disconnects before its end. */
+  /** True if the run is cancelled when the client disconnects before its end. */
   readonly cancelsOnLeave: boolean;
   /** Default: a stream that ends early is cut. */
   readonly earlyEnd?: EarlyEnd;
@@ -25,7 +28,7 @@ export interface StreamedRun {
   readonly heartbeat?: Heartbeat;
 }
 
-/** Resolves with the run once its stream has ended or the client has left. */
+/** Resolves with the run once its stream has ended or the client has disconnected. */
 export async function streamRun(
   { runs, streams }: Pick<RouteServices, "runs" | "streams">,
   reply: FastifyReply,
@@ -39,7 +42,7 @@ export async function streamRun(
   return run;
 }
 
-/** The turn that began with the run may be at a later one. */
+/** The current run of the turn may be a later one. */
 async function cancelNow(runs: RouteServices["runs"], owner: Owner, run: RunRecord): Promise<void> {
   await cancelIfActive(runs, keyOf(owner, await turnNow(runs, owner, run)));
 }
@@ -49,7 +52,7 @@ export interface WholeRun extends Omit<StreamedRun, "start" | "earlyEnd" | "hear
 }
 
 /**
- * Reads the frames of a run to their end, for an answer in one piece, and resolves with the run. Throws `shutting_down`,
+ * Reads the frames of a run to their end, for a response in one piece, and resolves with the run. Throws `shutting_down`,
  * `credentials_expired`, `credentials_revoked`.
  */
 export async function readRun(

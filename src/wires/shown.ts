@@ -1,4 +1,4 @@
-// What wires show of a thread: results of calls, and of its state what is not a matter of the server.
+// The parts of a thread that wires show: results of calls, and those values of its state that concern clients.
 
 import { z } from "zod";
 import { isBlank, type ToolMessage, textOf } from "../agent/core/message.ts";
@@ -37,7 +37,7 @@ export function shownFiles(value: unknown): Record<string, { bytes: number; op: 
 
 const Contents = z.record(z.string(), z.looseObject({ bytes: z.number(), content: z.string().optional() }));
 
-/** The content of each file that the thread's tools wrote, by path. Of a file whose content is not kept, its size. */
+/** The content of each file that the thread's tools wrote, by path; its size if the content is not kept. */
 export function shownContents(value: unknown): Record<string, string> {
   const files = Contents.safeParse(value).data ?? {};
   return Object.fromEntries(
@@ -45,7 +45,7 @@ export function shownContents(value: unknown): Record<string, string> {
   );
 }
 
-/** What an agent asks, for a program that answers it. */
+/** An open question, for a program that answers it. */
 export const shownInterrupt = ({ id, kind, name, args, prompt, options }: Interrupt) => ({
   id,
   kind,

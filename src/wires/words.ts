@@ -1,9 +1,12 @@
-// What waits for an answer, and the answer, in words: for clients that have nothing else to ask with.
+// Open questions and their answers as text, for clients that have no other way to ask.
 
 import { decisionIn } from "../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../protocol/interrupt.ts";
 
-/** What a user's words answer. Approvals take a word; questions take any text. Nothing: the words are a new message. */
+/**
+ * Returns the answers in a user's text. An approval needs a word of agreement or refusal; questions accept any text.
+ * Empty if the text is a new message.
+ */
 export function answersInWords(text: string, open: readonly Interrupt[]): Answer[] {
   const decision = decisionIn(text);
   return open.flatMap(({ id, kind, options = [], one_of_options }): Answer[] => {
@@ -20,7 +23,7 @@ interface Asking {
   readonly options?: readonly string[] | undefined;
 }
 
-/** A question as words, with what may be answered. */
+/** A question as text, with its options. */
 export const questionText = ({ prompt, options = [] }: Asking) =>
   [prompt, ...options.map((option) => `- ${option}`)].join("\n");
 

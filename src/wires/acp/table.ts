@@ -12,7 +12,7 @@ import { kindOf, shownCall, shownResult } from "./tool-call.ts";
 export interface ProjectOptions {
   /** The agent's context window, in tokens. */
   readonly contextWindow: number;
-  /** Whether the editor shows notices and compactions. Other editors must not receive them. */
+  /** Notifications that the editor can show. It must not receive the others. */
   readonly shows: { readonly notices: boolean; readonly compaction: boolean };
 }
 

@@ -20,8 +20,8 @@ export interface WrittenJson {
 }
 
 /**
- * Writes the messages as JSON. The messages of a long thread are written in several ticks of the event loop and count as
- * unread from the start: many clients may ask for them at once. Throws `unavailable` if there is no room for them, and
+ * Writes the messages as JSON, those of a long thread in several ticks of the event loop. A long thread counts as unread
+ * from the start, because many clients may ask for it at once. Throws `unavailable` if there is no room for them, and
  * stops when the client disconnects.
  */
 export async function messageTexts(

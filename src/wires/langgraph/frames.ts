@@ -102,7 +102,8 @@ async function seenBy(
 }
 
 /**
- * Only readers of whole states need the messages. Those of a long thread are written in several ticks of the event loop.
+ * Only readers of whole states need the messages. The messages of a long thread are written in several ticks of the event
+ * loop.
  */
 async function historyOf(
   { threads }: Stores,

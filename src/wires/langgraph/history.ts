@@ -174,7 +174,7 @@ function reviewOf(asked: readonly Interrupt[]) {
   };
 }
 
-/** With a place for the answer: front ends that cannot `respond` have a form for arguments. */
+/** Adds a field for the answer: front ends that cannot `respond` show a form for the arguments. */
 const questionArgs = ({ args, options }: Interrupt) => ({
   ...args,
   ...(options ? { options } : {}),
@@ -186,5 +186,5 @@ function toolRequestOf(asked: readonly Interrupt[]) {
   return { type: "tool", tool_call: tool };
 }
 
-/** The id by which the front end names the call: a subagent's has none of its own in this thread. */
+/** The id by which the front end knows the call. A subagent's call has none in this thread. */
 export const callIdOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);

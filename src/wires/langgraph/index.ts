@@ -1,5 +1,5 @@
-// The API of the LangGraph Platform: agents as assistants, for `@langchain/langgraph-sdk` and the front ends made with it.
-// docs/reference/wires/langgraph.md has the lines that connect one.
+// The API of the LangGraph Platform: agents as assistants, for `@langchain/langgraph-sdk` and front ends that use it.
+// docs/reference/wires/langgraph.md shows how to connect one.
 
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";

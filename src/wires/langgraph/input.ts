@@ -1,4 +1,4 @@
-// What clients send to start a run: the body, and the messages in it.
+// The body with which clients start a run, and the messages in it.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -68,10 +68,10 @@ export const SentMessage = z.looseObject({
 });
 export type SentMessage = z.infer<typeof SentMessage>;
 
-/** Of metadata and files: more than are kept of either. */
+/** Maximum keys of metadata and of files in a request; more than Skein keeps of either. */
 export const MAX_SENT_KEYS = 1000;
 
-/** As a pair, which LangChain takes too: the type and the text. */
+/** LangChain also accepts a message as a pair of type and text. */
 export const Pair = z.tuple([Type, z.string()]);
 
 const Input = z.looseObject({
@@ -94,7 +94,7 @@ const Configurable = z.looseObject({
 
 const Modes = z.union([z.string().max(64), z.array(z.string().max(64)).max(16)]);
 
-/** Fields that are not named here are ignored. */
+/** Unknown fields are ignored. */
 export const RunBody = z.looseObject({
   assistant_id: z.string().min(1).max(128).describe("Id of an assistant, or name of an agent."),
   input: Input.nullish(),
@@ -123,25 +123,26 @@ export type RunBody = z.infer<typeof RunBody>;
 
 const refused = (message: string) => new AppError("invalid_request", message);
 
-/** Throws `invalid_request` for what would change the meaning of a run and is not offered. */
+/** Throws `invalid_request` for unsupported options that would change the meaning of a run. */
 export function refuseUnsupported(body: RunBody): void {
   const { interrupt_before, interrupt_after, webhook, after_seconds, command } = body;
   if ([interrupt_before, interrupt_after].some((nodes) => (Array.isArray(nodes) ? nodes.length > 0 : nodes)))
-    throw refused("Breakpoints are not supported: give the agent permissions that ask.");
-  if (webhook) throw refused("webhook: not supported; the operator configures one for the server.");
-  if (after_seconds) throw refused("after_seconds: not supported; start the run when it is due.");
+    throw refused("Breakpoints are not supported. Configure permissions with `ask` for the agent instead.");
+  if (webhook)
+    throw refused("webhook: is not supported. The operator configures one webhook for the server.");
+  if (after_seconds) throw refused("after_seconds: is not supported. Start the run when it is due.");
   const { goto } = command ?? {};
   if (goto && goto !== "__end__" && !(Array.isArray(goto) && goto.length === 0))
     throw refused("command.goto: only `__end__` is supported.");
 }
 
-/** The tools that the front end carries out. */
+/** The tools that the front end executes. */
 export const clientTools = ({ config }: RunBody): ClientTool[] | undefined =>
   clientToolsOf(config?.configurable?.tools ?? [], (index, fault) =>
     refused(`config.configurable.tools[${index}]: ${fault}.`),
   );
 
-/** The checkpoint to begin at, if the client names one. */
+/** The checkpoint to start from, if the client names one. */
 export const checkpointIn = ({ checkpoint, checkpoint_id, config }: RunBody): string | undefined =>
   (checkpoint?.checkpoint_id || checkpoint_id || config?.configurable?.checkpoint_id) ?? undefined;
 
@@ -155,14 +156,15 @@ export function sentMessages({ input }: Pick<RunBody, "input">): SentMessage[] {
   });
 }
 
-/** The role of a sent message here. */
+/** The role of a sent message in the thread. */
 export function roleOf({ type, role }: SentMessage): Message["role"] {
   const named = type ?? role;
-  if (named === undefined) throw refused("input.messages: each needs a `type`: human, ai, system or tool.");
+  if (named === undefined)
+    throw refused("input.messages: each message needs a `type`: human, ai, system or tool.");
   return ROLES[named];
 }
 
-/** As a message for the thread, under the client's id if it may be ours. Throws `invalid_request`. */
+/** Converts a message for the thread; keeps the client's id if it is a valid id. Throws `invalid_request`. */
 export function messageIn(sent: SentMessage): Message {
   const content = contentOf(sent);
   const { id } = messageOf({ ...(sent.id ? { id: sent.id } : {}), content });

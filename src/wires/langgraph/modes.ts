@@ -1,14 +1,14 @@
-// Options of a request that its run keeps in its metadata: the modes of its stream, for clients that join it later.
+// Options of a request that its run keeps in its metadata: the stream modes, for clients that join it later.
 
 import type { RunRecord } from "../../agent/core/records.ts";
 import type { RunBody } from "./input.ts";
 
 type Metadata = RunRecord["metadata"];
 
-/** What a reader wants to see of a run. */
+/** Parts of a run that a reader receives. */
 export interface StreamModes {
   readonly modes: ReadonlySet<string>;
-  /** Whether it sees what subagents do. */
+  /** True if the reader receives the events of subagents. */
   readonly subgraphs: boolean;
 }
 
@@ -17,7 +17,7 @@ const SUBGRAPHS = "langgraph_stream_subgraphs";
 const STRATEGY = "langgraph_multitask_strategy";
 const OURS: ReadonlySet<string> = new Set([MODES, SUBGRAPHS, STRATEGY]);
 
-/** Of all the modes there are; those that show nothing here are left out. */
+/** The stream modes that this wire supports. Requests may name others, which are ignored. */
 const SHOWN = ["values", "messages-tuple", "messages", "updates", "tools", "custom"] as const;
 
 const listOf = (modes: string | readonly string[]) => (typeof modes === "string" ? [modes] : modes);
@@ -33,10 +33,10 @@ export function runMetadata(body: RunBody): Metadata {
   };
 }
 
-/** Of a thread's or run's metadata. */
+/** Maximum keys of a thread's or run's metadata. */
 export const MAX_KEYS = 32;
 
-/** The entries that metadata can hold, up to `most`. */
+/** Returns the entries that metadata can contain, at most `most`. */
 export function scalarsIn(sent: Readonly<Record<string, unknown>>, most = MAX_KEYS): Metadata {
   const kept = Object.entries(sent).filter((entry): entry is [string, string | number | boolean] => {
     const [key, value] = entry;
@@ -46,14 +46,14 @@ export function scalarsIn(sent: Readonly<Record<string, unknown>>, most = MAX_KE
   return Object.fromEntries(kept.slice(0, most));
 }
 
-/** How a run was asked for: `values` if it was started in another way. */
+/** The modes with which a run was started; `values` if another API started it. */
 export function modesOf({ metadata }: RunRecord): StreamModes {
   const kept = metadata[MODES];
   const modes = typeof kept === "string" ? kept.split(",") : ["values"];
   return { modes: new Set(modes), subgraphs: metadata[SUBGRAPHS] === true };
 }
 
-/** As a reader asks now, else as the run was asked for. */
+/** The modes that a reader requests, otherwise the modes of the run. */
 export function modesIn(
   query: { stream_mode?: string | readonly string[] | undefined; stream_subgraphs?: boolean | undefined },
   run: RunRecord,
@@ -67,11 +67,14 @@ export function modesIn(
 
 export const strategyOf = ({ metadata }: RunRecord) => metadata[STRATEGY] ?? "enqueue";
 
-/** The metadata without what this wire keeps there. */
+/** The metadata without the entries of this wire. */
 export const sentMetadata = (metadata: Metadata): Metadata =>
   Object.fromEntries(Object.entries(metadata).filter(([key]) => !OURS.has(key)));
 
-/** Where a reader that was cut comes back, below the base path: with the modes, as it does not send them again. */
+/**
+ * The path, below the base path, at which a disconnected reader reconnects. It contains the modes, because the reader
+ * does not send them again.
+ */
 export function streamPath({ id, thread_id }: RunRecord, { modes, subgraphs }: StreamModes): string {
   const query = new URLSearchParams();
   for (const mode of modes) query.append("stream_mode", mode);

@@ -1,4 +1,4 @@
-// The forms in which clients answer interrupts, as answers.
+// Converts the forms in which clients answer interrupts into answers.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -10,7 +10,7 @@ import { callIdOf, type InterruptGroup, interruptGroups } from "./history.ts";
 const Args = z.record(z.string(), z.unknown());
 const Edited = z.looseObject({ args: Args, name: z.string().optional(), action: z.string().optional() });
 
-/** A decision of today's human-in-the-loop middleware, and of the form before it. */
+/** A decision of the current human-in-the-loop middleware, or in its older form. */
 const Decision = z.looseObject({
   type: z.enum(["approve", "edit", "reject", "respond", "accept", "ignore", "response"]),
   message: z.string().nullish(),
@@ -19,7 +19,7 @@ const Decision = z.looseObject({
   args: z.unknown().optional(),
 });
 type Decision = z.infer<typeof Decision>;
-/** As many as a thread may ask at once. */
+/** Maximum questions that a thread can have open at once. */
 const List = boundedList(Decision, 256);
 const Decisions = z.looseObject({ decisions: List });
 const Failure = z.strictObject({ error: z.unknown() });
@@ -27,8 +27,8 @@ const Failure = z.strictObject({ error: z.unknown() });
 const refused = (message: string) => new AppError("invalid_request", `command.resume: ${message}`);
 
 /**
- * What `resume` answers of a thread's open interrupts, in any of the forms that clients send. Interrupts without an answer
- * are asked again. Throws `interrupt_closed` when nothing is open, `invalid_request` for what is no answer.
+ * Returns the answers in `resume` to a thread's open interrupts, in any form that clients send. Interrupts without an
+ * answer are asked again. Throws `interrupt_closed` if no interrupt is open, `invalid_request` for an invalid answer.
  */
 export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[] {
   const groups = interruptGroups(open);
@@ -37,7 +37,7 @@ export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[]
   const byId = Args.safeParse(resume).data;
   const named = byId ? groups.filter(({ id }) => id in byId) : [];
   if (byId && named.length > 0) return named.flatMap((group) => answersTo(group, byId[group.id]));
-  // A front end with one tool leaves the interrupt's id out.
+  // A front end with one tool leaves out the interrupt's id.
   const calls = byId ? groups.filter((group) => group.kind === "tool" && callIn(group, byId)) : [];
   if (calls.length > 0) return calls.flatMap((group) => answersTo(group, resume));
   if (byId && Object.keys(byId).some((key) => /^[0-9a-f]{32}$/.test(key)))
@@ -48,12 +48,12 @@ export function answersOf(resume: unknown, open: readonly Interrupt[]): Answer[]
   return answersTo(first, resume);
 }
 
-/** The answers to what one Interrupt of the wire asks. */
+/** The answers to one Interrupt of the wire. */
 export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answer[] {
   if (kind === "tool") return asked.map((each) => resultOf(each, value));
   const decisions = decisionsIn(value);
   if (!decisions) return wordsOf(value, asked);
-  // The list of the older form may be shorter: Agent Inbox shows the first request only, and answers that.
+  // A list in the older form may be shorter: Agent Inbox shows the first request only, and answers only this one.
   if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
     const names = asked.map(({ name }) => name).join(", ");
     throw refused(
@@ -79,8 +79,8 @@ const editedIn = ({ edited_action, editedAction, args }: Decision) =>
 const wordsIn = ({ message, args }: Decision) => message ?? (typeof args === "string" ? args : undefined);
 
 /**
- * A question is answered in the form for its arguments as well, and by the reason of a rejection: that is what Agent Inbox
- * makes of a response, and some pages have no other field for words.
+ * A question can also be answered in the form for its arguments, or by the reason of a rejection. Agent Inbox sends
+ * responses in this form, and some pages have no other field for text.
  */
 function answered(decision: Decision, interrupt: Interrupt): Answer {
   const { id, options = [], one_of_options } = interrupt;
@@ -118,19 +118,19 @@ function decided(decision: Decision, { id, options = [] }: Interrupt): Answer {
       return { id, decision: "respond", message: optionFor(message ?? textOf(args), options) };
     case "edit": {
       const edited = editedIn(decision);
-      if (!edited) throw refused("`edit` takes `edited_action`: {name, args}.");
+      if (!edited) throw refused("`edit` needs `edited_action`: {name, args}.");
       return { id, decision: "edit", args: withoutAliases(edited.args) };
     }
   }
 }
 
-/** What is shown of a delegation in two ways comes back in one. */
+/** Front ends see a delegation under two names. Removes the names that were added for them. */
 function withoutAliases(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { subagent_type, description, ...rest } = args;
   return "agent" in rest && subagent_type !== undefined ? rest : { ...args };
 }
 
-/** A bare value: it approves, answers the questions, or denies with its words. */
+/** A bare value: it approves, answers the questions, or denies with its text. */
 function wordsOf(value: unknown, asked: readonly Interrupt[]): Answer[] {
   if (typeof value !== "string" && typeof value !== "boolean" && typeof value !== "number")
     throw refused("send {decisions: [{type: approve|edit|reject|respond}]}, or a text.");
@@ -140,7 +140,7 @@ function wordsOf(value: unknown, asked: readonly Interrupt[]): Answer[] {
   return asked.flatMap(({ id, kind, options = [] }): Answer[] => {
     if (kind === "question") return [{ id, decision: "respond", message: optionFor(text, options) }];
     if (decision) return [{ id, decision }];
-    // The words are meant for the question beside it.
+    // The text is meant for the question in the same group.
     return hasQuestion ? [] : [{ id, decision: "deny", message: text }];
   });
 }
@@ -151,7 +151,7 @@ const optionFor = (text: string, options: readonly string[]) =>
 const callIn = ({ asked }: InterruptGroup, byCall: Readonly<Record<string, unknown>>) =>
   asked.some((each) => callIdOf(each) in byCall);
 
-/** What a tool of the front end gave, alone or under the id of its call. */
+/** The result of a front end's tool, alone or under the id of its call. */
 function resultOf(interrupt: Interrupt, value: unknown): Answer {
   const { id } = interrupt;
   const byCall = Args.safeParse(value).data;

@@ -1,4 +1,4 @@
-// Runs as this API shows them: join, list and cancel them.
+// Runs in LangGraph's API: join, list and cancel them.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -30,10 +30,10 @@ const Stream = z
     "Server-Sent Events: first `metadata`, then events of each `stream_mode`, and last `error` or `end`.",
   );
 
-/** The response of a route that answers with a stream. */
+/** The response of a route that sends a stream. */
 export const streamed = { 200: { content: { "text/event-stream": { schema: Stream } } } };
 
-/** Where clients read the run's id off: nothing may stand behind it. */
+/** The path from which clients read the run's id, so that nothing may follow the id. */
 export const contentLocation = ({ id, thread_id }: RunRecord, isStateless?: true) =>
   isStateless ? `/runs/${id}` : `/threads/${thread_id}/runs/${id}`;
 
@@ -226,6 +226,6 @@ export function runRoutes(app: App, services: RouteServices): void {
   }
 }
 
-/** Runs of a thread that are listed. */
+/** Maximum runs to list of a thread. */
 const MOST = 1000;
 const PAGE = 200;

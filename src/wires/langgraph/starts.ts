@@ -1,4 +1,4 @@
-// Starts of runs, on a thread or without one: streamed, whole, in the background.
+// Starts runs, on a thread or without one: streamed, awaited, or in the background.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
@@ -27,12 +27,12 @@ export function startRoutes(app: App, services: RouteServices): void {
   const { threads } = stores;
   const params = ThreadParams;
 
-  /** What is asked for on a thread, or on one of its own. */
+  /** A run to start on a thread, which may be created for it. */
   interface RunRequest {
     readonly owner: Owner;
     readonly threadId: string;
     readonly body: RunBody;
-    /** The thread is deleted after the answer. */
+    /** The thread is deleted after the response. */
     readonly isStateless?: true;
   }
   type OnThread = FastifyRequest<{ Params: z.infer<typeof ThreadParams>; Body: RunBody }>;
@@ -161,7 +161,7 @@ export function startRoutes(app: App, services: RouteServices): void {
     return runShape(run);
   }
 
-  /** Deletes the thread that a run had for itself, once its client has the answer. */
+  /** Deletes the thread that was created for a run, once its client has the response. */
   async function forget(owner: Owner, { id, thread_id }: RunRecord): Promise<void> {
     const run = await stores.runs.get(owner, thread_id, id);
     if (!run || !isSettled(run.status)) return;

@@ -1,4 +1,4 @@
-// A run as the frames of this API's stream, in the modes that a reader wants.
+// A run as the frames of this API's stream, in the modes that a reader requests.
 
 import type { Message, ToolCall } from "../../agent/core/message.ts";
 import { inCallOrder } from "../../agent/core/open-interrupts.ts";
@@ -18,19 +18,25 @@ import { valuesText } from "./resources/states.ts";
 /** A frame before it has an id. */
 export interface LangGraphFrame {
   readonly event: string;
-  /** JSON. To be called before the next event is folded, or not at all: a reader that has the frame needs no text. */
+  /**
+   * Returns the JSON. Call it before the next event is folded, or not at all: a reader that already has the frame needs
+   * no text.
+   */
   readonly text: () => string | LongText;
 }
 
-/** The thread as it was found when its first event was folded. What the run itself has added since does no harm. */
+/** The thread when its first event was folded. It may already contain messages of the run itself. */
 export interface History {
-  /** Those without a result. */
+  /** Calls without a result. */
   readonly calls: readonly ToolCall[];
   readonly texts: readonly MessageText[];
   readonly state: Readonly<Record<string, unknown>>;
 }
 
-/** Where the messages of a thread are longer, who also takes them in pieces is not sent all of them with each message. */
+/**
+ * Above this size of a thread's messages, in bytes, a reader that also receives pieces does not get the whole state with
+ * each message.
+ */
 const REPEATED_BYTES = 256 * 1024;
 
 /** Called with each event of a run, in order. The last event's last frame is `end`. */
@@ -65,7 +71,7 @@ export const textOf = (message: Message): MessageText => ({
   text: JSON.stringify(messageShape(message)),
 });
 
-/** The frames with which a reader begins again when events are no longer kept: the thread as it is. */
+/** Frames of the current thread, with which a reader starts if events are no longer kept. */
 export function asItIs(
   { modes }: StreamModes,
   { history, open, run }: { history: History; open: readonly Interrupt[]; run: RunRecord },
@@ -73,7 +79,7 @@ export function asItIs(
   return [metadata(run, run.attempt), ...createRoot(modes, history).values(open)];
 }
 
-/** The frames of the run's last event, which is no longer kept. */
+/** The frames of the run's last event, if it is no longer kept. */
 export function endOf(run: RunRecord): LangGraphFrame[] {
   const failure = failureOf(run);
   return failure ? [shown("error", { error: failure.code, message: failure.message }), END] : [END];
@@ -130,7 +136,10 @@ function createRoot(modes: ReadonlySet<string>, history: History) {
   return { table: rows, values };
 }
 
-/** One agent's part of a run: the root's, or under `namespace` a subagent's. `stateNow`: what its states have besides messages. */
+/**
+ * One agent's part of a run: the run's own agent, or a subagent under `namespace`. `stateNow` returns its state without
+ * messages.
+ */
 function createAgent(
   modes: ReadonlySet<string>,
   history: History,
@@ -139,14 +148,14 @@ function createAgent(
 ) {
   const isRoot = namespace === undefined;
   const messages = new MessageTexts(history, modes.has("values"));
-  /** The message that is being written. */
+  /** The message in progress. */
   let writing: Writing = { id: "", text: "", reasoning: "", hasPieces: false };
-  /** Calls of the delegation tool, whose arguments are shown once they are whole, by their index. */
+  /** Calls of the delegation tool, by their index. Their arguments are sent once they are complete. */
   const delegations = new Map<number, { id: string; name: string; args: string }>();
   const names = new Map<number, string>();
   let isStale = false;
   let hasNewState = false;
-  /** What the run is given may be a whole history: of it the first and the last state are shown. */
+  /** The input of a run may be a whole history: only its first and last states are sent. */
   let input: "none" | "begun" | "over" = "none";
 
   const frame = (mode: string, event: string, data: unknown): LangGraphFrame[] =>
@@ -182,7 +191,7 @@ function createAgent(
     };
     return [{ event: isRoot ? "values" : `values|${namespace}`, text: () => messages.values(rest) }];
   };
-  /** The state after a message; later, if it is long and the reader has the message anyway. */
+  /** The state after a message. It is delayed if it is long and the reader gets the message anyway. */
   const valuesAfter = ({ role }: Message): LangGraphFrame[] => {
     isStale = true;
     if (input === "begun") return [];
@@ -283,7 +292,9 @@ interface Writing {
   readonly hasPieces: boolean;
 }
 
-/** The whole arguments of a delegation with the names that front ends expect; as they are, if they are no JSON object. */
+/**
+ * The complete arguments of a delegation under the names that front ends expect; unchanged if they are not a JSON object.
+ */
 function aliased(args: string): string {
   try {
     return JSON.stringify(shownArgs("task", JSON.parse(args) as Record<string, unknown>));
@@ -292,7 +303,7 @@ function aliased(args: string): string {
   }
 }
 
-/** The messages of a thread as JSON, made once for each. */
+/** The messages of a thread as JSON, written once for each. */
 class MessageTexts {
   readonly #isKept: boolean;
   readonly #messages: MessageText[];
@@ -307,7 +318,10 @@ class MessageTexts {
     this.size = texts.reduce((size, { text }) => size + text.length, 0);
   }
 
-  /** A message that is there already begins the run's own part: what stands behind it was found too early. */
+  /**
+   * A message that is already there is the first of the run's own messages: the messages after it are removed and added
+   * again by their events.
+   */
   add(message: Message): void {
     if (message.role === "assistant")
       for (const call of message.tool_calls ?? []) this.#calls.set(call.id, call);
@@ -322,7 +336,7 @@ class MessageTexts {
 
   unanswered = () => [...this.#calls.values()];
 
-  /** All of them with the rest of a state; in parts, if they are long. */
+  /** All messages with the rest of a state; in parts, if they are long. */
   values(rest: Readonly<Record<string, unknown>>): string | LongText {
     const texts = this.#messages.map(({ text }) => text);
     const parts = valuesText(texts, rest);

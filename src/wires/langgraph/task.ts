@@ -1,4 +1,5 @@
-// What the input of a run means on the thread as it is: new messages, messages in place of others, or a repeat. Pure.
+// Decides the meaning of a run's input for the current thread: new messages, a replacement of earlier messages, or a
+// repeat. Pure.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { isUserInputRole, type Message } from "../../agent/core/message.ts";
@@ -11,7 +12,10 @@ export interface Task {
   readonly place: Alignment;
 }
 
-/** `said`: what counts of what is sent. Throws `invalid_request` when there is nothing to do, and for an unknown checkpoint. */
+/**
+ * `said` has the sent messages that count. Throws `invalid_request` if there is nothing to run, and for an unknown
+ * checkpoint.
+ */
 export function taskOf(
   thread: readonly Message[],
   said: readonly Message[],
@@ -37,23 +41,29 @@ export function taskOf(
 }
 
 const nothingToDo = () =>
-  new AppError("invalid_request", "There is nothing to do: send `input`, `command` or a `checkpoint`.");
+  new AppError(
+    "invalid_request",
+    "The request has nothing to run. Send `input`, `command` or a `checkpoint`.",
+  );
 
-/** What of the sent messages counts: the model's messages and results of tools are the history of a thread that has none. */
+/**
+ * Returns the sent messages that count. Messages of the model and results of tools count only as the history of an empty
+ * thread.
+ */
 export function countingIn(thread: readonly Message[], sent: readonly SentMessage[]): readonly SentMessage[] {
   return thread.length === 0 ? sent : sent.filter((each) => isUserInputRole(roleOf(each)));
 }
 
 /**
- * The messages to run with. A client may send all that it holds: what the thread has already is left out, except the newest
- * one.
+ * Returns the messages to run with. A client may send all messages that it has: known messages are left out, except the
+ * newest one.
  */
 function newIn(thread: readonly Message[], said: readonly Message[]): Message[] {
   const known = new Set(thread.map(({ id }) => id));
   return said.filter(({ id }, index) => !known.has(id) || index === said.length - 1);
 }
 
-/** Another answer to the message of the user that the checkpoint follows. */
+/** Another answer to the user message before the checkpoint. */
 function again(thread: readonly Message[], { count }: Checkpoint): Task {
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
   if (!said) throw nothingToDo();
@@ -64,7 +74,7 @@ function again(thread: readonly Message[], { count }: Checkpoint): Task {
 function branch(thread: readonly Message[], { count }: Checkpoint, input: readonly Message[]): Task {
   const next = thread[count];
   if (next?.role === "user") return { input, place: inPlaceOf(next) };
-  // Within a turn: what the user said to begin it stays.
+  // Within a turn, the user message that started it is kept.
   const said = thread.slice(0, count).findLast(({ role }) => role === "user");
   if (said) return { input: [said, ...input], place: inPlaceOf(said) };
   const first = thread.find(({ role }) => role === "user");

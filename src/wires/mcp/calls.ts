@@ -1,4 +1,4 @@
-// What the tools of the MCP wire do.
+// The tools of the MCP wire.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -34,27 +34,27 @@ const CallParams = z.looseObject({
   name: z.string().max(256),
   arguments: z.record(z.string(), z.unknown()).nullish(),
   _meta: z.looseObject({ progressToken: RpcId.optional() }).optional(),
-  // What a person said to an earlier result of this call, and what that result had for us.
+  // The user's answers to an earlier result of this call, and the state that the result contained.
   inputResponses: z.record(z.string(), z.unknown()).optional(),
   requestState: z.string().max(128).optional(),
 });
 type CallParams = z.infer<typeof CallParams>;
 
-/** How long a cancelled run may take to end before it is reported as it is. */
+/** Maximum time for a cancelled run to end before its current state is returned, in ms. */
 const CANCEL_MS = 5_000;
-/** Conversations of a user that are looked through for a call to cancel, newest change first. */
+/** Maximum conversations of a user to search for a call to cancel, most recently changed first. */
 const MAX_THREADS = 100;
 
-/** A request, and who answers it. */
+/** A request and its reply. */
 export interface Exchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-/** The run that a call has started is found by this again. */
+/** Idempotency key of a call, by which its run is found again. */
 const keyOfCall = (session: string, id: RpcId) => `mcp:${session}:${JSON.stringify(id)}`;
 
-/** Answers a call of a tool, by a stream where an agent works. The client's model reads what was wrong with a call. */
+/** Responds to a tool call, with a stream if an agent works. Faults of a call go to the client's model. */
 export async function call(
   services: RouteServices,
   id: RpcId,
@@ -82,7 +82,10 @@ export async function call(
   }
 }
 
-/** The result of a call in one piece, once its agent has ended or asks: for a batch, whose answers come together. */
+/**
+ * Returns the result of a call in one piece, once its agent has ended or asks a question: for a batch, whose results are
+ * sent together.
+ */
 export async function whole(
   services: RouteServices,
   id: RpcId,
@@ -140,7 +143,7 @@ async function toStart(
   }
   const { agent, message, thread_id } = readParams(RunAgent, params.arguments);
   const { start } = await beginTurn(services.runs, caller, {
-    // A request that is sent twice names the same thread twice.
+    // A repeated request names the same thread again.
     thread_id: thread_id ?? (session ? threadIdOf(keyOfCall(session, id)) : newThreadId()),
     agent: services.agents.find(agent).name,
     says: () => ({ input: [userMessage(message)], place: { as: "new" } }),
@@ -158,7 +161,7 @@ async function answering(
   if (!(await threads.get(caller.owner, thread_id))) throw notFound("thread", thread_id);
   const answers = (open: readonly Interrupt[]) => {
     if (open.length > 0) return answersTo(open);
-    throw new AppError("interrupt_closed", `Nothing in thread \`${thread_id}\` waits for an answer.`);
+    throw new AppError("interrupt_closed", `Thread \`${thread_id}\` has no open interrupt.`);
   };
   return (await beginTurn(runs, caller, { thread_id, answers, asksAgain: true })).start;
 }
@@ -261,7 +264,7 @@ async function newestOf({ runs }: Stores, owner: Owner, thread_id: string): Prom
   return newest;
 }
 
-/** A client has filled in the form that a call in progress has sent to it. A closed question is passed over. */
+/** Accepts a form that a client's user has filled in for a call in progress. Ignores closed questions. */
 export async function takeForm(
   { runs, stores: { threads } }: RouteServices,
   { id, result }: { readonly id?: unknown; readonly result?: unknown },
@@ -280,7 +283,7 @@ export async function takeForm(
   await start();
 }
 
-/** Cancels the run that a call of the session has started, also one that waits for an answer. */
+/** Cancels the run that a call of the session started, also while it waits for an answer. */
 export async function cancel(
   { runs, stores }: RouteServices,
   owner: Owner,
@@ -299,7 +302,7 @@ export async function cancel(
   }
 }
 
-/** What a client's model can do something about. Other refusals are errors of the protocol. */
+/** Errors that a client's model can correct. Other refusals are errors of the protocol. */
 const FOR_THE_MODEL: ReadonlySet<ErrorCode> = new Set([
   "invalid_request",
   "not_found",
@@ -317,7 +320,7 @@ const isForTheModel = (error: unknown): error is AppError =>
 function namedCall(params: unknown): { readonly name: ToolName; readonly read: CallParams } {
   const read = readParams(CallParams, params);
   const name = TOOL_NAMES.find((each) => each === read.name);
-  // Models send `null` for a parameter that they leave out, and no tool here takes it.
+  // Models send `null` for a parameter that they leave out, and no tool here accepts it.
   const given = Object.entries(read.arguments ?? {}).filter(([, value]) => value !== null);
   if (name) return { name, read: { ...read, arguments: Object.fromEntries(given) } };
   throw new RpcError(RPC.invalidParams, `There is no tool \`${read.name}\`.`);
@@ -329,9 +332,9 @@ function answerTo(
 ): Answer {
   const ids = open.map((each) => `\`${each.id}\``).join(", ");
   if (id === undefined && open.length > 1)
-    throw new AppError("invalid_request", `Several interrupts are open; send the \`id\` of one: ${ids}.`);
+    throw new AppError("invalid_request", `Several interrupts are open. Send the \`id\` of one: ${ids}.`);
   const interrupt = id === undefined ? open[0] : open.find((each) => each.id === id);
   if (!interrupt)
-    throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. Open ones: ${ids}.`);
+    throw new AppError("interrupt_closed", `There is no open interrupt \`${id}\`. Open interrupts: ${ids}.`);
   return { id: interrupt.id, decision, ...omitUndefined({ message }) };
 }

@@ -1,11 +1,11 @@
-// What a run asks, as a form that an MCP client shows to its person, and what they filled in.
+// A question of a run as a form that an MCP client shows to its user, and the answer in the filled-in form.
 
 import { z } from "zod";
 import { firstChars } from "../../lib/text.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
 import type { Answer, Interrupt } from "../../protocol/interrupt.ts";
 
-/** Of the arguments that a person is shown. */
+/** Maximum characters of the arguments to show. */
 const MAX_ARGS = 2000;
 
 /** The parameters of `elicitation/create`. */
@@ -27,12 +27,12 @@ const form = (message: string, needed: string, properties: object) => ({
   requestedSchema: { type: "object", properties, required: [needed] },
 });
 
-/** The id of the request that asks a client; it names the thread and the interrupt. */
+/** The id of the request that asks a client. It contains the thread and the interrupt. */
 export const questionId = (threadId: string, interruptId: string) => `ask:${threadId}:${interruptId}`;
 
 const QUESTION = /^ask:([A-Za-z0-9_-]{1,128}):(.{1,256})$/s;
 
-/** Undefined for the id of no question. */
+/** Returns the thread and the interrupt; undefined for any other id. */
 export function questionOf(
   id: unknown,
 ): { readonly thread_id: string; readonly interrupt_id: string } | undefined {
@@ -48,7 +48,7 @@ const Filled = z.looseObject({
     .nullish(),
 });
 
-/** The answer in a filled-in form. A form that was put away, or that a client could not show, denies. */
+/** Returns the answer in a filled-in form. A form that the user dismissed, or that the client could not show, denies. */
 export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "kind">): Answer {
   const { action, content } = Filled.safeParse(filled).data ?? {};
   if (action !== "accept") return { id, decision: "deny", message: REFUSED[action ?? "none"] };
@@ -62,7 +62,7 @@ export function answerIn(filled: unknown, { id, kind }: Pick<Interrupt, "id" | "
 }
 
 const REFUSED = {
-  decline: "The person declined to answer.",
-  cancel: "The person put the question away.",
-  none: "The person could not be asked.",
+  decline: "The user declined to answer.",
+  cancel: "The user dismissed the question.",
+  none: "The question could not be shown to the user.",
 } as const;

@@ -1,4 +1,4 @@
-// MCP has no error codes of its own besides those of JSON-RPC.
+// MCP uses only the error codes of JSON-RPC.
 
 import { RpcError, rpcErrors } from "../json-rpc.ts";
 

@@ -1,5 +1,5 @@
-// MCP over streamable HTTP: agents as tools of other programs. docs/reference/wires/mcp.md has the lines that connect one. The messages are
-// few and nothing of a session is kept, so that any process answers any of them.
+// MCP over streamable HTTP: agents as tools of other programs. docs/reference/wires/mcp.md shows how to connect one.
+// Messages are few and sessions are not stored, so any process can answer any message.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -49,7 +49,7 @@ const Message = z.looseObject({
     })
     .optional(),
 });
-/** Revision 2025-03-26 has batches, and no later one. */
+/** Only revision 2025-03-26 has batches. */
 const Batch = boundedList(Message, 50).min(1);
 const Body = z.union([Message, Batch]);
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
@@ -64,7 +64,7 @@ const SessionHeaders = z.looseObject({
 const METHODS = ["initialize", "server/discover", "ping", "tools/list", "tools/call"] as const;
 
 const INSTRUCTIONS =
-  "Agents that work by themselves. `list_agents` tells what each is for, `run_agent` gives it a task.";
+  "Agents that work by themselves. Call `list_agents` for their descriptions, and `run_agent` to give one a task.";
 
 export function mcpRoutes(app: App, services: RouteServices): void {
   const tags = ["mcp"];
@@ -132,11 +132,11 @@ async function answerMessages(services: RouteServices, body: z.infer<typeof Body
   return call ? answer(services, call, exchange) : exchange.reply.code(202).send(null);
 }
 
-/** Sends the frames of a call after those that the client has. */
+/** Sends the frames of a call that the client does not have yet. */
 async function comeBack(services: RouteServices, { request, reply }: Exchange) {
   const eventId = lastEventId(request);
   if (eventId === undefined) {
-    const message = "There is no stream between calls. Come back to a call with Last-Event-ID.";
+    const message = "There is no stream between calls. To reconnect to a call, send Last-Event-ID.";
     const error = { code: RPC.invalidRequest, message };
     return reply.code(405).header("allow", "POST, DELETE").send({ jsonrpc: "2.0", id: null, error });
   }
@@ -156,7 +156,7 @@ interface Call {
   readonly params: unknown;
 }
 
-/** Carries out what wants no answer. Undefined then. */
+/** Handles messages that get no response, and then returns undefined. */
 async function taken(
   services: RouteServices,
   body: z.infer<typeof Message>,
@@ -173,7 +173,7 @@ async function taken(
   return undefined;
 }
 
-/** One after the other, so that a batch starts no more runs at once than a call does. */
+/** One after the other, so that a batch starts no more runs at once than a single call. */
 async function answerBatch(
   services: RouteServices,
   batch: readonly z.infer<typeof Message>[],
@@ -181,7 +181,7 @@ async function answerBatch(
 ) {
   const spoken = request.headers["mcp-protocol-version"] ?? BATCHES;
   if (spoken !== BATCHES)
-    throw new RpcError(RPC.invalidRequest, `Revision ${spoken} has no batches. Send one message.`);
+    throw new RpcError(RPC.invalidRequest, `MCP ${spoken} has no batches. Send one message.`);
   const answers: object[] = [];
   for (const each of batch) {
     const call = await taken(services, each, request);
@@ -241,7 +241,7 @@ function plainAnswer(
       instructions: INSTRUCTIONS,
       _meta: { "io.modelcontextprotocol/serverInfo": serverInfo(services) },
     };
-  // Its older revisions say nothing of a status.
+  // Older revisions do not specify a status.
   throw unknownMethod(method, METHODS, namesType ? { status: 404 } : {});
 }
 
@@ -259,7 +259,7 @@ async function cancelCall(
     await cancel(services, ownerOf(request), session, requestId);
 }
 
-/** The frames but for the first `seen`, which the client has. */
+/** Yields the frames without the first `seen`, which the client has. */
 function after(seen: number, frames: Frames): Frames {
   return async function* (signal) {
     let passed = 0;

@@ -1,23 +1,24 @@
-// The tools that MCP clients see: agents are an argument, so that a hundred of them do not fill the context of a client's model.
+// The tools that MCP clients see. The agent is an argument, so that a hundred agents do not fill the context of a
+// client's model.
 
 import { z } from "zod";
 import { decisionIn } from "../../protocol/approval-words.ts";
 import { Id } from "../../protocol/ids.ts";
 
-const ThreadId = Id.describe("The conversation, as `run_agent` returned it.");
+const ThreadId = Id.describe("Id of the conversation, from the result of `run_agent`.");
 
 export const RunAgent = z.object({
   agent: z.string().max(64).describe("Name of the agent."),
-  message: z.string().min(1).max(1_000_000).describe("What to say to the agent."),
-  thread_id: Id.optional().describe("Continues this conversation; without it, a new one begins."),
+  message: z.string().min(1).max(1_000_000).describe("Message to the agent."),
+  thread_id: Id.optional().describe("Id of the conversation to continue. Default: a new conversation."),
 });
 export const AnswerQuestion = z.object({
   thread_id: ThreadId,
   decision: z
     .preprocess((said) => decisionIn(said) ?? said, z.enum(["approve", "deny", "respond"]))
     .describe("`approve` or `deny` a call; `respond` to a question with `message`."),
-  message: z.string().max(100_000).optional().describe("The answer to a question, or why a call is denied."),
-  id: z.string().min(1).max(256).optional().describe("Which interrupt; needed when several are open."),
+  message: z.string().max(100_000).optional().describe("Answer to a question, or reason for a denial."),
+  id: z.string().min(1).max(256).optional().describe("Id of the interrupt. Required if several are open."),
 });
 export const OneThread = z.object({ thread_id: ThreadId });
 const Nothing = z.object({});
@@ -25,8 +26,8 @@ const Nothing = z.object({});
 const Outcome = z.object({
   thread_id: z.string(),
   run_id: z.string(),
-  status: z.string().describe("`success`, `interrupted` when it waits for `answer`, `error` or `cancelled`."),
-  text: z.string().describe("What the agent said last."),
+  status: z.string().describe("`success`, `interrupted` (waits for `answer`), `error` or `cancelled`."),
+  text: z.string().describe("The agent's last message."),
   interrupts: z
     .array(
       z.object({
@@ -39,11 +40,11 @@ const Outcome = z.object({
       }),
     )
     .optional()
-    .describe("What the agent asks."),
+    .describe("Questions of the agent."),
   error: z
     .object({ code: z.string(), message: z.string() })
     .optional()
-    .describe("Why the run ended without an answer. The conversation can continue."),
+    .describe("Reason why the run ended without an answer. The conversation can continue."),
 });
 const Agents = z.object({
   agents: z.array(z.object({ name: z.string(), description: z.string().optional() })),
@@ -58,25 +59,25 @@ const TOOLS = {
     annotations: { readOnlyHint: false, openWorldHint: true },
   },
   answer: {
-    description: "Answers what an agent asks, and returns what it says then.",
+    description: "Answers a question of an agent, and returns the agent's next message.",
     input: AnswerQuestion,
     output: Outcome,
     annotations: { readOnlyHint: false, openWorldHint: true },
   },
   list_agents: {
-    description: "The agents of this server, and what each is for.",
+    description: "Lists the agents of this server with their descriptions.",
     input: Nothing,
     output: Agents,
     annotations: { readOnlyHint: true },
   },
   get_run: {
-    description: "What the newest run of a conversation is at, and what the agent said last.",
+    description: "Returns the status of a conversation's newest run and the agent's last message.",
     input: OneThread,
     output: Outcome,
     annotations: { readOnlyHint: true },
   },
   cancel_run: {
-    description: "Ends the newest run of a conversation, also one that waits for an answer.",
+    description: "Cancels the newest run of a conversation, also while it waits for an answer.",
     input: OneThread,
     output: Outcome,
     annotations: { readOnlyHint: false, idempotentHint: true },
@@ -87,7 +88,7 @@ export type ToolName = keyof typeof TOOLS;
 
 export const TOOL_NAMES = Object.keys(TOOLS) as ToolName[];
 
-/** The answer to `tools/list`. */
+/** The response to `tools/list`. */
 export function toolList(agents: readonly string[]): object[] {
   return TOOL_NAMES.map((name) => {
     const { description, input, output, annotations } = TOOLS[name];

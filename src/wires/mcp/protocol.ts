@@ -1,4 +1,5 @@
-// Revisions of MCP: what a client says of itself, once for a session or with each request, and where it comes back.
+// Revisions of MCP: the client's declarations, once for a session or with each request, and the cursor with which it
+// reconnects.
 
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -9,20 +10,20 @@ import { Id } from "../../protocol/ids.ts";
 import { RpcError, RpcId } from "../json-rpc.ts";
 import type { Asking } from "./table.ts";
 
-/** Every request says all of its client; a closed connection is a cancelled call. */
+/** Every request describes its client completely; a closed connection cancels the call. */
 const STATELESS = "2026-07-28";
-/** The only revision that has batches; also that of a client that names none. */
+/** The only revision with batches, and the default for a client that names none. */
 export const BATCHES = "2025-03-26";
 
-/** With sessions that begin with `initialize`, newest first. */
+/** Revisions with sessions that start with `initialize`, newest first. */
 const WITH_SESSIONS = ["2025-11-25", "2025-06-18", BATCHES] as const;
 export const VERSIONS: readonly string[] = [STATELESS, ...WITH_SESSIONS];
 
-/** From this revision on, clients take an event that has an id and no data. */
+/** From this revision on, clients accept an event with an id and no data. */
 const COMES_BACK = "2025-11-25";
 
 export interface ClientOfCall {
-  /** Undefined: it closes the connection to cancel a call. */
+  /** Undefined if the client cancels a call by closing the connection. */
   readonly session: string | undefined;
   readonly asking: Asking;
   readonly comesBack: boolean;
@@ -33,7 +34,7 @@ const Capabilities = z.looseObject({
   elicitation: z.looseObject({ form: z.looseObject({}).optional() }).optional(),
 });
 
-/** An empty object is a client that knew forms only. */
+/** An empty object comes from a client that supports only forms. */
 function showsForms(capabilities: unknown): boolean {
   const { elicitation } = Capabilities.safeParse(capabilities).data ?? {};
   return (
@@ -46,10 +47,10 @@ export const InitializeParams = z.looseObject({
   capabilities: z.unknown().optional(),
 });
 
-/** The newest one there is where the client's is unknown. */
+/** The client's revision, or the newest one for an unknown revision. */
 export const versionFor = (asked: string) => (VERSIONS.includes(asked) ? asked : WITH_SESSIONS[0]);
 
-/** Nothing of a session is kept: its id says whether the client shows forms, and it tells the client's calls apart. */
+/** Sessions are not stored: the id contains whether the client shows forms, and distinguishes the client's calls. */
 export const newSession = (capabilities: unknown) =>
   `${showsForms(capabilities) ? "forms" : "plain"}-${randomId()}`;
 
@@ -69,8 +70,8 @@ export interface SentCall {
 }
 
 /**
- * Throws `RpcError` for a revision that is not supported, and for headers that say something else than the body: what stands before this server
- * decides by them.
+ * Throws `RpcError` for an unsupported revision, and for headers that contradict the body: proxies in front of this
+ * server decide by the headers.
  */
 export function clientOf(request: FastifyRequest, call: SentCall | undefined): ClientOfCall {
   const spoken = headerOf(request, "mcp-protocol-version") ?? "";
@@ -98,7 +99,7 @@ const HEADER_MISMATCH = -32020;
 const unsupported = (requested: string) =>
   new RpcError(
     UNSUPPORTED_VERSION,
-    `This revision of MCP is not supported. Use one of: ${VERSIONS.join(", ")}.`,
+    `This server does not support this revision of MCP. Use one of: ${VERSIONS.join(", ")}.`,
     { data: { supported: VERSIONS, requested }, status: 400 },
   );
 
@@ -125,7 +126,7 @@ function checkHeaders(
 
 const ENCODED = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/;
 
-/** A value that a header cannot hold comes encoded. */
+/** Decodes a value that was encoded because a header cannot contain it. */
 function plain(value: string | undefined): string | undefined {
   const [, encoded] = ENCODED.exec(value ?? "") ?? [];
   return encoded === undefined ? value : Buffer.from(encoded, "base64").toString();
@@ -133,7 +134,7 @@ function plain(value: string | undefined): string | undefined {
 
 const shown = (text: string) => firstChars(text, 128);
 
-/** The session of a request; undefined for a text that is no session's id. */
+/** The session of a request; undefined for a text that is no session id. */
 export function sessionOf(request: FastifyRequest): string | undefined {
   const session = headerOf(request, "mcp-session-id");
   return session !== undefined && SESSION.test(session) ? session : undefined;
@@ -159,12 +160,14 @@ export const cursorOf = ({ thread_id, run_id, id, progressToken }: CallCursor) =
 
 const EVENT_ID = /^([A-Za-z0-9_-]{1,4096})\.(\d{1,9})$/;
 
-/** The call that an event's id names, and how many events of it the client has. Throws `invalid_request`. */
+/**
+ * Returns the call that an event's id names, and the number of its events that the client has. Throws `invalid_request`.
+ */
 export function readCursor(eventId: string): { readonly call: CallCursor; readonly seen: number } {
   const [, call, seen] = EVENT_ID.exec(eventId) ?? [];
   const parts = CursorParts.safeParse(jsonIn(call ?? "")).data;
   if (!parts)
-    throw new AppError("invalid_request", "Last-Event-ID: this is not the id of an event of this server.");
+    throw new AppError("invalid_request", "Last-Event-ID: must be the id of an event that this server sent.");
   const [thread_id, run_id, id, token] = parts;
   return { call: { thread_id, run_id, id, progressToken: token ?? undefined }, seen: Number(seen) };
 }

@@ -1,4 +1,5 @@
-// A call of `run_agent` or `answer` as MCP messages: progress, what a person is asked, and last the call's result.
+// A call of `run_agent` or `answer` as MCP messages: progress, questions to the client's user, and finally the call's
+// result.
 
 import type { RunRecord } from "../../agent/core/records.ts";
 import { trackTurn } from "../../engine/runs/turn.ts";
@@ -14,26 +15,26 @@ import { type RpcId, rpcResult } from "../json-rpc.ts";
 import { shownInterrupt } from "../shown.ts";
 import { formOf, questionId } from "./elicitation.ts";
 
-/** How the client is asked what a run asks: within the call, as the call's result, or not at all. */
+/** How the client receives questions of a run: within the call, as the call's result, or not at all. */
 export type Asking = "within" | "as_result" | "never";
 
 export interface ProjectOptions {
-  /** Of the client's request. */
+  /** Id of the client's request. */
   readonly id: RpcId;
-  /** What the client knows the call's progress by; undefined: it wants none. */
+  /** The client's token for progress of the call; undefined if it requests none. */
   readonly progressToken: RpcId | undefined;
   readonly asking: Asking;
-  /** Results name their type: revisions from 2026-07-28 on. */
+  /** True if results name their type: revisions from 2026-07-28 on. */
   readonly namesType: boolean;
-  /** What the ids of frames begin with, of the call's first run; undefined: the client cannot come back. */
+  /** Returns the prefix of the frames' ids, from the call's first run; undefined if the client cannot reconnect. */
   readonly cursorOf: ((run: RunRecord) => string) | undefined;
 }
 
 export interface CallProjection {
   readonly fold: Fold;
-  /** What shows in a silence that the call continues; undefined: a comment does. */
+  /** A frame that keeps a silent call alive; undefined: a comment. */
   readonly beat: (() => Frame) | undefined;
-  /** To be made for each run: true once an event of it ends the call. */
+  /** Creates a function for each run, which returns true for the event that ends the call. */
   readonly end: () => (event: StreamEvent) => boolean;
 }
 
@@ -52,7 +53,7 @@ export function project(options: ProjectOptions): CallProjection {
   let sent = 0;
   let beats = 0;
   let text = "";
-  /** What the message that is being written says. */
+  /** Text of the message in progress. */
   let partial = "";
   let agent = "";
 
@@ -66,7 +67,7 @@ export function project(options: ProjectOptions): CallProjection {
     if (progressToken === undefined) return [];
     return [frame(progressMessage(progressToken, sent + 1, message))];
   };
-  /** Progress must grow, also by what is sent between two frames and is in no other reader's numbers. */
+  /** Progress must grow. Each beat adds a fraction, which the numbers of other readers do not contain. */
   const beat = (token: RpcId) => (): Frame => {
     beats++;
     return { data: JSON.stringify(progressMessage(token, sent + beats / (beats + 1), "At work")) };
@@ -77,7 +78,7 @@ export function project(options: ProjectOptions): CallProjection {
   ];
   const failed = (run: RunRecord, error: { readonly code: string; readonly message: string }) =>
     answered(failedResult(outcomeOf(run, { status: "error", text: partial || text, open: [], error })));
-  /** An empty frame whose id lets the client come back before there is another one. */
+  /** An empty frame, whose id lets the client reconnect before the next frame. */
   const opened = (run: RunRecord): Frame[] => {
     if (!cursorOf || cursor !== undefined) return [];
     cursor = cursorOf(run);
@@ -144,14 +145,14 @@ const progressMessage = (progressToken: RpcId, progress: number, message: string
   params: { progressToken, progress, message },
 });
 
-/** A form can hold every answer, but not what a front end's own tool found. */
+/** A form can contain every answer except the result of a front end's own tool. */
 const canAsk = (questions: readonly Interrupt[]) => questions.every(({ kind }) => kind !== "tool");
 
-/** As `trackTurn`, but a turn that asks what the client is then asked continues. */
+/** Like `trackTurn`, but a turn whose questions the client can show continues. */
 const trackAskingTurn = () =>
   trackTurn(({ as, questions }) => as === "waits" || (as === "asks" && canAsk(questions)));
 
-/** The client asks its person, and sends the call again with what they said. */
+/** The client asks its user, and repeats the call with the answers. */
 const inputRequired = ({ thread_id }: RunRecord, questions: readonly Interrupt[]) => ({
   resultType: "input_required",
   inputRequests: Object.fromEntries(
@@ -185,12 +186,12 @@ export const toolResult = (structuredContent: object) => ({
   structuredContent,
 });
 
-/** A run that failed or was cancelled: its thread can continue, and what it said is not lost. */
+/** The result of a run that failed or was cancelled, with the agent's text: its thread can continue. */
 const failedResult = (outcome: CallOutcome) => ({ ...toolResult(outcome), isError: true });
 
 const MAX_ERROR = 4000;
 
-/** The model of the client reads what was wrong. */
+/** An error for the client's model. */
 export const toolError = (message: string) => ({
   content: [{ type: "text", text: firstChars(message, MAX_ERROR) }],
   isError: true,

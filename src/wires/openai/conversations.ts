@@ -1,4 +1,4 @@
-// The thread of a request. Clients of this API name a conversation, or name none and send all that was said.
+// The thread of a request. Clients of this API name a conversation, or name none and send all messages.
 
 import type { FastifyBaseLogger } from "fastify";
 import { AppError } from "../../agent/core/errors.ts";
@@ -27,53 +27,56 @@ import { threadIdOf } from "../messages.ts";
 import { answersInWords } from "../words.ts";
 import { resultsFor } from "./pairing.ts";
 
-/** What a request says, in the terms of this server. */
+/** A request in Skein's terms. */
 export interface ChatInput {
-  /** Default: the thread's own, else the first one configured. */
+  /** Default: the thread's own, otherwise the first configured agent. */
   readonly agent?: string;
-  /** The messages that the client sends, oldest first: all of the conversation, or what is new. */
+  /** The client's messages, oldest first: the whole conversation, or only new messages. */
   readonly messages: readonly Message[];
-  /** The results and decisions among what is sent, as answers to what a thread asks. */
+  /** Returns the results and decisions in the request, as answers to a thread's open interrupts. */
   readonly answersTo: (open: readonly Interrupt[]) => Answer[];
-  /** The results among what is sent. */
+  /** The results in the request. */
   readonly results: readonly ToolMessage[];
-  /** Whether it ends with a result or a decision, not with a message. */
+  /** True if the request ends with a result or a decision, not with a message. */
   readonly endsWithAnswer: boolean;
   readonly request: Omit<RunRequest, "input" | "answers">;
   readonly metadata: RunRecord["metadata"];
   readonly idempotency_key?: string;
 }
 
-/** A run to begin. */
+/** A run to start. */
 export interface Beginning {
   readonly thread_id: string;
-  /** Nothing but this request names the thread: it is deleted after the answer. */
+  /** True if only this request knows the thread, which is then deleted after the response. */
   readonly isAnonymous: boolean;
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
-/** Marks a thread that is deleted after the answer: no other thread of the user is answered or deleted with it. */
+/** Marks a thread that is deleted after the response. No other thread of the user is answered or deleted with it. */
 export const ANONYMOUS = { anonymous: true };
-/** Marks a thread that no request has named: its calls may be answered by their ids alone. */
+/** Marks a thread that no request has named: clients may answer its calls by their ids alone. */
 export const UNNAMED = { unnamed: true };
 
-/** A thread to make. */
+/** A thread to create. */
 export interface NewThread {
-  /** The id of a thread that requests name: it stays if the run is refused. Default: a new one. */
+  /** The id of a thread that requests name: it stays if the run is refused. Default: a new id. */
   readonly id?: string;
   readonly metadata: Thread["metadata"];
 }
 
-/** How long a run that its client has left may take to end before its thread is left to retention, in ms. */
+/** Maximum time for the run of a disconnected client to end, in ms. After it, retention deletes the thread. */
 const LAST_MS = 10_000;
-/** The threads among which one is looked for that waits for an answer: those that changed last. */
+/** Maximum waiting threads to search for one that the request answers, most recently changed first. */
 const MAX_WAITING = 100;
 
 export interface ChatServices extends Pick<RouteServices, "runs" | "stores" | "quotas"> {
   readonly log: FastifyBaseLogger;
 }
 
-/** The client sends all that it holds. The newest message of the user counts; the others tell its place. */
+/**
+ * Continues a named conversation whose client sends all messages. Only the newest user message counts; the others
+ * determine its place.
+ */
 export async function named(
   services: ChatServices,
   owner: Owner,
@@ -113,7 +116,10 @@ async function placedIn(
   return { input: [...system, newest], place };
 }
 
-/** The client sends what is new. A system message is left out if it repeats the thread's newest one. */
+/**
+ * Continues a conversation whose client sends only new messages. Leaves out a system message that repeats the thread's
+ * newest one.
+ */
 export function continued(
   services: ChatServices,
   owner: Owner,
@@ -132,16 +138,13 @@ export function continued(
       const isLate = (await thread.open()).length === 0;
       const late = isLate ? await unasked(services, owner, thread_id, said, thread) : [];
       if (late.length > 0) return asNew(late);
-      throw new AppError(
-        "interrupt_closed",
-        "Nothing in this request answers an open call of the conversation.",
-      );
+      throw new AppError("interrupt_closed", "This request answers no open call of the conversation.");
     },
     words: answersQuestions,
   });
 }
 
-/** The results of calls that no one was asked for, as messages that continue the thread. */
+/** The results of calls that wait for no answer, as messages that continue the thread. */
 async function unasked(
   { stores: { threads } }: ChatServices,
   owner: Owner,
@@ -167,7 +170,7 @@ async function withoutRepeats(
   return messages.filter(({ role, content }) => role !== "system" || !isSame(content, newest?.content));
 }
 
-/** A thread made of what is sent: its end, from the user, is the run's input. */
+/** Creates a thread from the sent messages. The last user messages are the run's input. */
 export function made(
   services: ChatServices,
   owner: Owner,
@@ -205,7 +208,7 @@ export function made(
   };
 }
 
-/** The thread with this mark that waits for what is sent, if there is one. */
+/** Finds the marked thread that waits for the results or decisions in the request, if there is one. */
 export async function waitingChat(
   services: ChatServices,
   owner: Owner,
@@ -234,13 +237,16 @@ async function begun(
   const { api_key, origin, ...rest } = request;
   const caller = omitUndefined({ owner, api_key, origin, idempotency_key });
   const command = { thread_id, request: rest, ...omitUndefined({ agent, ...turn }) };
-  // Without metadata of its own, what answers a run keeps those of the run.
+  // A run that answers another one keeps its metadata, unless the request has metadata of its own.
   const own = Object.keys(metadata).length > 0 ? { metadata } : {};
   const { start } = await beginTurn(runs, caller, { ...command, ...own });
   return { thread_id, isAnonymous: false, start };
 }
 
-/** Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers by the whole chat, or not at all. */
+/**
+ * Deletes the thread of one request, unless it waits for the client. `isLast`: the client answers with the whole chat, or
+ * not at all.
+ */
 export async function forget(
   { runs, stores, quotas, log }: ChatServices,
   owner: Owner,
@@ -257,7 +263,7 @@ export async function forget(
   }
 }
 
-/** The title of the conversation of this name, if there is one. */
+/** The title of the conversation with this name, if it exists. */
 export async function titleOf(
   { stores: { threads } }: ChatServices,
   owner: Owner,
@@ -268,11 +274,11 @@ export async function titleOf(
 
 const asNew = (input: readonly Message[]): TurnInput => ({ input, place: { as: "new" } });
 
-/** The chat was begun with another model, or its name came late. */
+/** True if the chat started with another model, or before it had a name. */
 const hasHistory = ({ messages }: ChatInput) =>
   messages.some(({ role }) => role === "assistant" || role === "tool");
 
-/** Without what follows the user's newest message: another answer to it is wanted. */
+/** Removes the messages after the user's newest message, which gets another answer. */
 const upTo = (newest: UserMessage, said: ChatInput): ChatInput => ({
   ...said,
   messages: said.messages.slice(0, said.messages.indexOf(newest) + 1),
@@ -281,8 +287,8 @@ const upTo = (newest: UserMessage, said: ChatInput): ChatInput => ({
 const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
- * The sent messages with the ids of the thread's that say the same, in order. The newest has an id only when it is sent
- * alone and says what the thread begins with. Elsewhere it may say again what was said.
+ * Gives the sent messages the ids of the thread's messages with the same content, in order. The newest gets an id only if
+ * it is the only one and has the content of the thread's first message. Otherwise it may repeat an earlier text.
  */
 async function placed(
   tenant: string,
@@ -290,7 +296,7 @@ async function placed(
   sent: readonly UserMessage[],
 ): Promise<SentMessage[]> {
   const texts = await mapInTicks(tenant, known, textOfContent);
-  // Of the messages with a text, the earliest comes last.
+  // Among the messages with the same text, the earliest is last.
   const places = Map.groupBy([...texts.keys()].reverse(), (at) => texts[at]);
   let next = 0;
   return mapInTicks(tenant, sent, (message, index) => {

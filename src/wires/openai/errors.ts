@@ -24,9 +24,9 @@ const TYPES: Readonly<Record<number, string>> = {
 export const ERRORS: WireErrors = {
   bodyOf(refused, request, reply) {
     const { status, code, detail: message, details } = refused;
-    // OpenAI's SDKs repeat a POST after 408, 409, 429 and 5xx unless this header forbids it, and so do Anthropic's.
+    // OpenAI's and Anthropic's SDKs retry a POST after 408, 409, 429 and 5xx unless this header forbids it.
     if (status === 409) reply.header("x-should-retry", "false");
-    // What this API does not have is not found; its clients know no other status for what expired.
+    // Clients of this API know no 410: expired resources get 404.
     if (status === 410) reply.code(404);
     if (isAnthropics(request)) return anthropicError(refused);
     const type = TYPES[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
@@ -48,7 +48,7 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   503: "overloaded_error",
 };
 
-/** For clients of Anthropic's API, which find no words in another shape. */
+/** For clients of Anthropic's API, which show no message in another shape. */
 function anthropicError({ status, detail: message, request_id }: Refused) {
   const type = ANTHROPIC_TYPES[status] ?? (status >= 500 ? "api_error" : "invalid_request_error");
   return { type: "error", error: { type, message }, request_id };

@@ -1,4 +1,4 @@
-// What both APIs take in the same way: refusals by the name of a field, parts, tools of the client.
+// Input that both APIs share: refusals by the name of a field, parts, and tools of the client.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { z } from "zod";
@@ -8,13 +8,13 @@ import type { ClientTool } from "../../agent/core/records.ts";
 import { check, sentence } from "../../lib/check.ts";
 import { clientToolsOf, type DescribedTool } from "../client-tools.ts";
 
-/** `param` is the field, as the client sends it. */
+/** `param` is the name of the field in the request. */
 export const refused = (param: string, message: string) =>
   new AppError("invalid_request", `${param}: ${message}`, { details: { param } });
 
 const HEADERS = ["x-openwebui-chat-id", "x-conversation-id", "x-thread-id"];
 
-/** The name of the conversation, if a front end gives one beside the API. */
+/** The name of the conversation, if a front end sends one beside the API. */
 export function conversationOf(
   headers: IncomingHttpHeaders,
   metadata?: Readonly<Record<string, unknown>> | null,
@@ -23,10 +23,10 @@ export function conversationOf(
   return named.find((each): each is string => typeof each === "string" && isFilled(each));
 }
 
-/** Front ends that do not know a place for a value send the place as it stands, such as `{{CHAT_ID}}`. */
+/** False for an unfilled placeholder, such as `{{CHAT_ID}}`, which front ends send if they do not know its value. */
 export const isFilled = (value: string): boolean => value !== "" && !/^\{\{[^{}]*\}\}$/.test(value);
 
-/** The words of a message, without its images and files. */
+/** The text of a message, without its images and files. */
 export function wordsOf(
   content: string | readonly { readonly text?: string | null | undefined }[] | null | undefined,
 ): string {
@@ -36,7 +36,7 @@ export function wordsOf(
 
 const EFFORTS = { minimal: 1024, low: 2048, medium: 8192, high: 16_384, xhigh: 32_768, max: 32_768 } as const;
 
-/** The tokens that a model may think for an effort; none for an unknown one. */
+/** The maximum reasoning tokens for an effort; undefined for an unknown effort. */
 export const thinkingOf = (effort: string | null | undefined): number | undefined =>
   effort && Object.hasOwn(EFFORTS, effort) ? EFFORTS[effort as keyof typeof EFFORTS] : undefined;
 
@@ -44,7 +44,7 @@ export const thinkingOf = (effort: string | null | undefined): number | undefine
 export const clientTools = (given: readonly DescribedTool[]): ClientTool[] | undefined =>
   clientToolsOf(given, (index, fault) => refused(`tools[${index}]`, fault));
 
-/** The schema of the answer that a format asks for; none for text. Throws `invalid_request` for other formats. */
+/** The schema of the answer that a format requests; undefined for text. Throws `invalid_request` for other formats. */
 export function outputSchema(
   { type }: { readonly type: string },
   schema: Record<string, unknown> | undefined,
@@ -56,14 +56,14 @@ export function outputSchema(
   throw refused(param, "only `text`, `json_object` and `json_schema` with its `schema` are supported.");
 }
 
-/** Names the fields of a request that nothing here reads. */
+/** Name of the header that lists the ignored fields of a request. */
 export const IGNORED = "x-ignored-parameters";
 
 /** Maximum number of ignored fields to name. */
 const MAX_NAMED = 20;
 const FIELD = /^[\w.-]{1,64}$/;
 
-/** For the header: without it a client would not learn that its `top_p` does nothing. */
+/** For the header: without it, a client would not learn that its `top_p` has no effect. */
 export function ignoredFields(body: object, known: Readonly<Record<string, unknown>>): string | undefined {
   const names = Object.entries(body).flatMap(([name, value]) =>
     Object.hasOwn(known, name) || value === null || !FIELD.test(name) ? [] : [name],
@@ -71,14 +71,14 @@ export function ignoredFields(body: object, known: Readonly<Record<string, unkno
   return names.length === 0 ? undefined : names.slice(0, MAX_NAMED).join(", ");
 }
 
-/** Throws `invalid_request` for what is no part of a message. */
+/** Throws `invalid_request` for an invalid part of a message. */
 export function partFrom(part: unknown, param: string): Part {
   const checked = check(Part, part);
   if ("value" in checked) return checked.value;
   throw refused(param, checked.faults.map((fault) => sentence(fault)).join(", "));
 }
 
-/** Clients send an empty text beside an image: it is left out. A single text is a text, not a list of parts. */
+/** Leaves out an empty text, which clients send beside an image. A single text becomes a text, not a list of parts. */
 export function contentFrom<P extends { readonly type: string; readonly text?: unknown }>(
   sent: readonly P[],
   partOf: (part: P, index: number) => Part,
@@ -89,7 +89,7 @@ export function contentFrom<P extends { readonly type: string; readonly text?: u
   return parts.length === 1 && first?.type === "text" ? first.text : parts;
 }
 
-/** The arguments of a call in a client's history; none if they are no JSON object. */
+/** The arguments of a call in a client's history; empty if they are not a JSON object. */
 export function argumentsOf(text: string): Record<string, unknown> {
   try {
     return z.record(z.string(), z.unknown()).parse(JSON.parse(text || "{}"));

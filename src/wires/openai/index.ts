@@ -1,5 +1,5 @@
-// OpenAI's API: agents as models, for every client of chat completions and of responses. docs/reference/wires/openai.md has the lines
-// that connect one.
+// OpenAI's API: agents as models, for clients of chat completions and of responses. docs/reference/wires/openai.md shows
+// how to connect one.
 
 import type { RouteServices } from "../../server/http/services.ts";
 import type { App } from "../../server/http/validation.ts";

@@ -1,4 +1,5 @@
-// Calls of the client's functions and their results, which may come apart: the call in a response or with earlier items, the result later.
+// Calls of the client's functions, and their results. They may arrive separately: the call in a response or with earlier
+// items, the result later.
 
 import {
   type AssistantMessage,
@@ -12,22 +13,25 @@ import { readJson } from "../../agent/core/output.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
 import { refused } from "./given.ts";
 
-/** The call of a function that the client has forced: it holds the run, whose answer are its arguments, and the name. */
+/**
+ * The id of the call for a forced function, whose arguments are the run's answer. It contains the run and the function's
+ * name.
+ */
 export const forcedCallId = ({ id }: Pick<RunRecord, "id">, name: string) =>
   `call_${id.replace(/^run_/, "")}_${name}`;
 
 const FORCED_CALL = /^call_(?<run>[0-9A-Za-z]{22})_(?<name>[a-zA-Z0-9_-]{1,64})$/;
 
-/** A thread as it is now. */
+/** The current thread. */
 export interface CurrentThread {
   readonly messages: readonly Message[];
   /** The id of its newest run. */
   readonly run_id?: string | undefined;
-  /** Open calls of the server's own, whose results no client brings. */
+  /** Open calls of the server's own tools, for which clients send no results. */
   readonly awaited?: ReadonlySet<string>;
 }
 
-/** These results as messages that may follow the thread's: those of calls that it has without a result. */
+/** Returns the results that may follow the thread's messages: those of its calls without a result. */
 export function resultsFor(known: CurrentThread, results: readonly ToolMessage[]): Message[] {
   const open = openCalls(known);
   return results.flatMap((result): Message[] => {
@@ -39,8 +43,8 @@ export function resultsFor(known: CurrentThread, results: readonly ToolMessage[]
 }
 
 /**
- * Messages as they may follow the thread's. Throws `invalid_request` for a call without id or name, and for a result without a call
- * that waits for it.
+ * Returns the messages that may follow the thread's. Throws `invalid_request` for a call without id or name, and for a
+ * result without a waiting call.
  */
 export function following(known: CurrentThread, messages: readonly Message[], param: string): Message[] {
   const open = openCalls(known);
@@ -74,7 +78,7 @@ const openCalls = ({ messages, awaited }: CurrentThread) =>
     unanswered(messages).flatMap((call) => (awaited?.has(call.id) ? [] : [[call.id, call]])),
   );
 
-/** The answer that the client got as this call, as a message that calls. */
+/** The answer that the client received as this call, as a message with the call. */
 function forcedCallIn({ messages, run_id }: CurrentThread, id: string): AssistantMessage | undefined {
   const { run, name } = FORCED_CALL.exec(id)?.groups ?? {};
   const last = messages.at(-1);

@@ -1,5 +1,5 @@
-// Side requests of chat front ends: titles, tags and the like, which they ask of the chat's own model. No agent is asked: an answer
-// that says little is enough, and the chat must not hold what no person said.
+// Side requests of chat front ends, such as titles and tags, which they send to the chat's own model. No agent answers
+// them: a simple answer is enough, and the chat must not contain messages that no user wrote.
 
 import type { IncomingHttpHeaders } from "node:http";
 import { userMessage } from "../../agent/core/message.ts";
@@ -11,7 +11,7 @@ import { isFilled } from "./given.ts";
 export interface SideRequest {
   readonly job: string;
   readonly words: readonly string[];
-  /** LibreChat takes the title as it is; Open WebUI reads JSON. */
+  /** LibreChat uses the title as text; Open WebUI reads JSON. */
   readonly isPlain: boolean;
 }
 
@@ -24,13 +24,13 @@ const TASK_CHARS = 200;
 export interface RequestText {
   /** The newest message. */
   readonly text: string;
-  /** The request has no other message. */
+  /** True if the request has no other message. */
   readonly isAlone: boolean;
 }
 
 /**
- * The side request that a front end sends, if it is one. Open WebUI names the job in a header; without it, its templates and
- * LibreChat's are known by their words.
+ * Returns the side request of a front end, if it is one. Open WebUI names the job in a header. Without the header,
+ * templates of Open WebUI and LibreChat are recognised by their text.
  */
 export function sideRequest(headers: IncomingHttpHeaders, asked: RequestText): SideRequest | undefined {
   if (isBesideChat(headers, asked)) return undefined;
@@ -47,8 +47,8 @@ function jobIn(headers: IncomingHttpHeaders): string | undefined {
 }
 
 /**
- * Whether a model must answer a request that names a chat without being a part of it: Open WebUI merges several answers, LibreChat
- * asks for a title in a schema of its own.
+ * True if a model must answer a request that names a chat but is no part of it: Open WebUI merges several answers,
+ * LibreChat requests a title in its own schema.
  */
 export const isBesideChat = (headers: IncomingHttpHeaders, { text, isAlone }: RequestText): boolean =>
   jobIn(headers) === "moa_response_generation" ||
@@ -58,7 +58,7 @@ const OPEN_WEBUI = "### Task:";
 const LIBRECHAT = "Provide a concise, 5-word-or-less title for the conversation";
 const LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:";
 
-/** The key of the JSON that each template of Open WebUI asks for. */
+/** The key of the JSON that each template of Open WebUI requests. */
 const JOBS: Readonly<Record<string, string>> = {
   title: "title_generation",
   tags: "tags_generation",
@@ -76,7 +76,7 @@ function jobOf(text: string): string | undefined {
   return JOBS[key] ?? (text.slice(0, TASK_CHARS).includes("title") ? JOBS.title : UNKNOWN_JOB);
 }
 
-/** A template of the operator's own. */
+/** A template written by the operator. */
 const UNKNOWN_JOB = "side_job";
 
 const BEGIN = "<chat_history>";
@@ -84,7 +84,7 @@ const END = "</chat_history>";
 const CONVERSATION = "Conversation:\n";
 const SPEAKER = /^(USER|User|ASSISTANT|AI|Assistant|SYSTEM|System|TOOL|Tool): ?/;
 
-/** The user's messages in the quoted chat; the whole text of a request that quotes none. */
+/** The user's messages in the quoted chat; the whole text if the request quotes none. */
 function wordsIn(text: string): string[] {
   const chat = quotedChat(text);
   if (chat === undefined) return text.startsWith(OPEN_WEBUI) || text === "" ? [] : [text];

@@ -1,4 +1,4 @@
-// Reads `tool_choice`: which of its functions a client offers to the agent, and which one it forces.
+// Reads `tool_choice`: the functions that a client offers to the agent, and the function that it forces.
 
 import { z } from "zod";
 import type { ModelSettings } from "../../agent/core/model.ts";
@@ -11,7 +11,7 @@ import { clientTools, refused } from "./given.ts";
 export interface Choice {
   readonly tools?: ClientTool[];
   readonly tool_choice?: ModelSettings["tool_choice"];
-  /** The function that the client forces, and the schema of its arguments: the agent's answer has to be these arguments. */
+  /** The function that the client forces, and the schema of its arguments: the agent's answer must be these arguments. */
   readonly answer?: { readonly name: string; readonly schema: Record<string, unknown> };
 }
 
@@ -36,7 +36,7 @@ const Sent = z.union([
 
 const nameIn = ({ name, function: named }: z.infer<typeof Named>) => named?.name ?? name;
 
-/** Throws `invalid_request` for a choice of what the client does not offer. */
+/** Throws `invalid_request` for a choice that the client does not offer. */
 export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown): Choice {
   if (tool_choice === undefined || tool_choice === null) return offered(given);
   const sent = Sent.safeParse(tool_choice).data;
@@ -71,7 +71,7 @@ const offered = (given: readonly DescribedTool[], tool_choice?: "required"): Cho
     tool_choice: given.length > 0 ? tool_choice : undefined,
   });
 
-/** The function is offered as well: a model that calls it has answered too. */
+/** The function is also offered to the model, which may answer by calling it. */
 function forced(given: readonly DescribedTool[], name: string | undefined): Choice {
   const tool = given.find((each) => each.name === name);
   if (!tool) {

@@ -202,7 +202,7 @@ describe("a command", () => {
       "run.start",
       { assistant_id: "assistant", input: null },
       "invalid_argument",
-      "nothing to do",
+      "nothing to run",
     ],
     ["no agent", "run.start", { input: said("go") }, "invalid_argument", "assistant_id"],
     [
@@ -217,7 +217,7 @@ describe("a command", () => {
       "input.inject",
       { namespace: [], message: { role: "user", content: "x" } },
       "no_such_run",
-      "No run",
+      "no active run",
     ],
     ["an unknown thread", "state.get", { namespace: [] }, "no_such_thread", "t1"],
     ["what the protocol has and this server does not", "state.fork", {}, "not_supported", "state.fork"],

@@ -238,7 +238,7 @@ describe("a run", () => {
     ["a breakpoint", { interrupt_before: ["tools"] }, 422, "Breakpoints are not supported"],
     ["a webhook", { webhook: "https://example.com" }, 422, "webhook"],
     ["a goto", { command: { goto: "tools" } }, 422, "command.goto"],
-    ["nothing to do", { input: null }, 422, "There is nothing to do"],
+    ["nothing to do", { input: null }, 422, "nothing to run"],
     ["an unknown checkpoint", { checkpoint_id: "00000009-x" }, 422, "it may have been rewritten"],
     ["an answer to nothing", { command: { resume: "yes" } }, 409, "This thread has no open interrupt"],
     [

@@ -162,7 +162,7 @@ describe("a thread", () => {
     await client.runs.wait("t1", "assistant", { input: said("read it") });
     expect(read).toContain("Buy milk.");
     await expect(client.threads.updateState("t1", { values: { todos: [] } })).rejects.toThrow(
-      "`todos` cannot be written from outside.",
+      "clients cannot write `todos`",
     );
   });
 
@@ -222,7 +222,7 @@ describe("a thread", () => {
           { updates: [{ values, asNode: "agent" }] },
         ],
       });
-    await expect(create({ todos: [] })).rejects.toThrow("`todos` cannot be written from outside");
+    await expect(create({ todos: [] })).rejects.toThrow("clients cannot write `todos`");
     await create({ messages: { type: "ai", content: "A." } });
     const { values } = await client.threads.getState<Values>("t1");
     expect(contents(values)).toEqual(["one", "A."]);

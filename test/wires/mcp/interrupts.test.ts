@@ -15,7 +15,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
     expect(outcomeOf(done)).toMatchObject({ status: "success", text: "It ran." });
     const again = await client.callTool({ name: "answer", arguments: answer });
     expect(again.isError).toBe(true);
-    expect(textIn(again)).toContain("waits for an answer");
+    expect(textIn(again)).toContain("has no open interrupt");
   });
 
   test("denies by a tool, and the agent reads why", async () => {
@@ -47,7 +47,7 @@ describe.each([["legacy"], ["auto"]] as const)("an MCP client (%s)", (era) => {
   test.each([
     [{ action: "accept", content: { decision: "deny", reason: "Not on a Friday." } }, "Not on a Friday."],
     [{ action: "decline" }, "declined"],
-    [{ action: "cancel" }, "put the question away"],
+    [{ action: "cancel" }, "dismissed the question"],
   ] as const)("whose person denies lets the agent know: %j", async (answer, words) => {
     const client = await connected(await started(EXECUTES), { era, ask: () => answer });
     expect(outcomeOf(await client.callTool(run("run it"))).text).toContain(words);

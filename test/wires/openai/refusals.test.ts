@@ -9,15 +9,15 @@ import { model, started } from "./responses.ts";
 describe("a request is refused in OpenAI's shape", () => {
   const image = "https://example.com/a.png";
   test.each([
-    ["tools[0]", { tools: [{ type: "web_search" }] }, "configured on the server"],
+    ["tools[0]", { tools: [{ type: "web_search" }] }, "The operator configures"],
     ["text.format", { text: { format: { type: "grammar" } } }, "json_schema"],
-    ["prompt", { prompt: { id: "pmpt_1" } }, "configured on the server"],
-    ["max_tool_calls", { max_tool_calls: 3 }, "configured on the server"],
+    ["prompt", { prompt: { id: "pmpt_1" } }, "The operator configures"],
+    ["max_tool_calls", { max_tool_calls: 3 }, "The operator configures"],
     ["tool_choice", { tool_choice: { type: "web_search" } }, "a function of `tools`"],
     ["tool_choice", { tool_choice: { type: "function", name: "x" } }, "names `x`"],
     ["previous_response_id", { previous_response_id: "resp_x", conversation: "c" }, "together"],
-    ["background", { background: true, store: false }, "not stored"],
-    ["input", { input: [] }, "there is none"],
+    ["background", { background: true, store: false }, "`store: false`"],
+    ["input", { input: [] }, "is missing"],
     ["input[0]", { input: [{ type: "computer_call" }] }, "not supported"],
     [
       null,

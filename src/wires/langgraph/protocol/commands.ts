@@ -1,4 +1,4 @@
-// The commands that a client of the protocol sends. Every refusal that is about the command is an answer, not an HTTP error.
+// The commands of the protocol's clients. A refused command gets a response with an error, not an HTTP error.
 
 import { z } from "zod";
 import { AppError, type ErrorCode } from "../../../agent/core/errors.ts";
@@ -37,13 +37,16 @@ const METHODS: Readonly<Record<string, Carry>> = {
   "state.get": getState,
 };
 
-/** Methods of the protocol that this server does not have. */
+/** Methods of the protocol that this server does not support. */
 const NOT_SUPPORTED: ReadonlySet<string> = new Set([
   ...["state.listCheckpoints", "state.fork", "agent.getTree"],
   ...["subscription.subscribe", "subscription.unsubscribe", "subscription.reconnect"],
 ]);
 
-/** Throws what an HTTP error is right for: the client sends the command again when the server is not available. */
+/**
+ * Executes a command. Throws for errors that should be an HTTP error: a client retries the command if the server is
+ * unavailable.
+ */
 export async function carryOut(
   context: CommandContext,
   { method, params }: Command,
@@ -52,7 +55,11 @@ export async function carryOut(
   if (!carry) {
     const error = NOT_SUPPORTED.has(method) ? "not_supported" : "unknown_command";
     const names = Object.keys(METHODS).join(", ");
-    return { type: "error", error, message: `There is no command \`${method}\` here. Use one of: ${names}.` };
+    return {
+      type: "error",
+      error,
+      message: `This server has no command \`${method}\`. Use one of: ${names}.`,
+    };
   }
   try {
     return { type: "success", result: await carry(context, params ?? {}) };
@@ -66,7 +73,7 @@ export async function carryOut(
 
 const PASSED_ON: ReadonlySet<ErrorCode> = new Set(["unavailable", "shutting_down", "internal"]);
 
-/** The protocol's names of our codes, where they differ by the command. */
+/** The protocol's names of Skein's codes, by command where they differ. */
 const ERRORS: Partial<Record<ErrorCode, string | Readonly<Record<string, string>>>> = {
   invalid_request: "invalid_argument",
   forbidden: "permission_denied",
@@ -82,7 +89,7 @@ const ERRORS: Partial<Record<ErrorCode, string | Readonly<Record<string, string>
 
 const Start = z.looseObject({ multitaskStrategy: z.unknown().optional() });
 
-/** The first run of a thread makes the thread. */
+/** The first run of a thread creates the thread. */
 async function start({ services, caller, threadId }: CommandContext, params: Params): Promise<Result> {
   const { multitaskStrategy, ...rest } = checked(Start, params);
   const sent = { multitask_strategy: multitaskStrategy, ...rest, if_not_exists: "create" };
@@ -122,12 +129,12 @@ async function inject({ services, caller, threadId }: CommandContext, params: Pa
   const { message } = checked(Inject, params);
   const { owner } = caller;
   const active = await services.stores.runs.active(owner, threadId);
-  if (!active) throw new AppError("run_not_active", "No run of this thread is active. Start one instead.");
+  if (!active) throw new AppError("run_not_active", "This thread has no active run. Start one instead.");
   const said = messageIn(message);
   if (said.role !== "user")
     throw new AppError(
       "invalid_request",
-      "params: message.role must be user: only the user's messages join a run.",
+      "params: message.role must be `user`, because only user messages can steer a run.",
     );
   await steerRun(services.runs, { owner, thread_id: threadId, run_id: active.id }, said);
   return {};

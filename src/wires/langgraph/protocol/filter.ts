@@ -1,4 +1,4 @@
-// What one stream of the protocol asks for.
+// The events that one stream of the protocol requests.
 
 import { z } from "zod";
 import { boundedList } from "../../../lib/bounded-schemas.ts";
@@ -40,7 +40,7 @@ function channelsOf({ method, data }: LangGraphEvent): string[] {
   return method === "custom" ? ["custom", `custom:${String(data.name)}`] : [method];
 }
 
-/** A part of a prefix without an id stands for all of its kind: `tools` for `tools:call_1`. */
+/** A part of a prefix without an id matches all parts of its kind: `tools` matches `tools:call_1`. */
 function isBelow(namespace: readonly string[], prefix: readonly string[]): boolean {
   return prefix.every((part, index) => {
     const own = namespace[index];

@@ -1,5 +1,5 @@
-// LangGraph's streaming protocol, "v2": commands, and streams that stay open over a thread's runs. `@langchain/react` and
-// `client.threads.stream` speak it. docs/reference/wires/langgraph-protocol.md has the lines that connect a page.
+// LangGraph's streaming protocol, "v2": commands, and streams that stay open across a thread's runs. `@langchain/react`
+// and `client.threads.stream` use it. docs/reference/wires/langgraph.md shows how to connect a page.
 
 import { z } from "zod";
 import { ownerOf } from "../../../server/auth/guard.ts";

@@ -1,5 +1,4 @@
-// What the protocol shows of the agents of a run and of their threads: their messages as they are written, and snapshots of
-// what their threads have.
+// The events of a run's agents: their messages as they are written, and snapshots of their threads.
 
 import type { Message } from "../../../agent/core/message.ts";
 import { type LangChainMessage, messageShape, stateShape } from "../history.ts";
@@ -8,24 +7,24 @@ import type { LangGraphEvent, Teller } from "./told.ts";
 import type { Data, Writing } from "./writing.ts";
 
 export interface ShownThread {
-  /** The thread's messages: the run's own follow those that are before its first. */
+  /** The thread's messages. The run's own messages follow those before its first one. */
   readonly messages: readonly Message[];
   readonly state: Readonly<Record<string, unknown>>;
   /**
-   * Later runs were accepted. Only the messages that the thread still has are sent, and each block of them at once: a
-   * client that holds the thread's state shows no piece of an old message again.
+   * True if later runs were accepted. Then only messages that the thread still has are sent, each block at once. A client
+   * that has the thread's state would otherwise show pieces of an old message again.
    */
   readonly isPast: boolean;
 }
 
-/** An agent at work: the run's own, or a subagent. */
+/** An active agent: the run's own, or a subagent. */
 export interface Speaker {
   readonly namespace: readonly string[];
-  /** Its thread. Undefined while it is not known how that begins. */
+  /** The messages of its thread. Undefined until the beginning of the thread is known. */
   messages: Message[] | undefined;
   readonly shapes: LangChainMessage[];
   writing: Writing | undefined;
-  /** In a past run, the start of a block, which waits for the end of it. */
+  /** In a past run, the start of a block, which is sent with the end of the block. */
   held: LangGraphEvent | undefined;
 }
 
@@ -34,7 +33,7 @@ export class Speakers {
   readonly #thread: ShownThread;
   readonly #teller: Teller;
   readonly #kept: ReadonlySet<string>;
-  /** Of the state, what is shown. */
+  /** The parts of the state that clients see. */
   readonly #shown: Map<string, unknown>;
   readonly #subagents = new Map<string, Speaker>();
   #isPlaced = false;
@@ -63,7 +62,7 @@ export class Speakers {
     );
   }
 
-  /** Of a past run's message, the start of a block waits for its end, and then has all of it. */
+  /** In a past run, the start of a block waits for the end of the block, and then has its whole content. */
   #heldBack(speaker: Speaker, told: LangGraphEvent): LangGraphEvent[] {
     if (!this.#thread.isPast) return [told];
     if (speaker === this.root && !this.#kept.has(speaker.writing?.id ?? "")) return [];
@@ -80,7 +79,7 @@ export class Speakers {
     return [isCall ? held : { ...held, data: { ...held.data, content } }, told];
   }
 
-  /** Clients keep a message that they have read until a snapshot has it, and the next one does not. */
+  /** Takes a message back. Clients keep a message until one snapshot contains it and the next one does not. */
   withdraw(speaker: Speaker, error: { message: string; code: string }): LangGraphEvent[] {
     const { writing: message, namespace, messages: own, shapes } = speaker;
     const told = message?.isBegun ? this.write(speaker, [{ event: "error", ...error }]) : [];
@@ -94,7 +93,7 @@ export class Speakers {
     return [...told, values([...shapes, gone]), values([...shapes])];
   }
 
-  /** The message is in the speaker's thread now: a snapshot, unless it is not known how that begins. */
+  /** Adds the message to the speaker's thread, and sends a snapshot if the beginning of the thread is known. */
   add(speaker: Speaker, message: Message): LangGraphEvent[] {
     if (speaker === this.root) {
       if (this.#thread.isPast && !this.#kept.has(message.id)) return this.#passOver();
@@ -109,14 +108,14 @@ export class Speakers {
     return this.#snapshot(speaker);
   }
 
-  /** Numbers what follows as if the snapshot of a message were told that the thread has no longer. */
+  /** Skips the numbers of a snapshot, for a message that the thread no longer has. */
   #passOver(): LangGraphEvent[] {
     this.#teller.skip(2);
     this.#isStateNew = false;
     return [];
   }
 
-  /** The thread as it is, for a reader who comes while the run is under way. */
+  /** The current thread, for a reader who connects during the run. */
   snapshotOfAll(): LangGraphEvent[] {
     this.#place(this.#thread.messages.length);
     return this.#snapshot(this.root);
@@ -134,14 +133,14 @@ export class Speakers {
     this.#isStateNew = true;
   }
 
-  /** The run's messages follow the first `count` of the thread. */
+  /** Places the run's messages after the first `count` messages of the thread. */
   #place(count: number): void {
     this.#isPlaced = true;
     this.root.messages = this.#thread.messages.slice(0, count);
     this.root.shapes.splice(0, Number.POSITIVE_INFINITY, ...this.root.messages.map(messageShape));
   }
 
-  /** Where the speaker's messages stand now, and what is shown of its thread. */
+  /** A snapshot: the checkpoint after the speaker's newest message, and the values of its thread. */
   #snapshot({ namespace, messages: own, shapes }: Speaker): LangGraphEvent[] {
     if (!own) return [];
     if (namespace.length === 0) this.#isStateNew = false;
@@ -150,7 +149,8 @@ export class Speakers {
     const checkpoint = {
       id: head.id,
       ...(before ? { parent_id: before.id } : {}),
-      // What was said before may be asked again: clients keep messages of a later step.
+      // A rewind lowers the number of messages, but clients keep messages of a later step. The step therefore never
+      // decreases.
       step: Math.max(stepOf(own, head), this.#teller.timestamp),
       source: own.at(-1)?.role === "user" ? "input" : "loop",
     };

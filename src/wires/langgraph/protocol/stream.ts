@@ -1,5 +1,5 @@
-// The events of a thread, over all of its runs, for one stream of the protocol. A client that comes back names no place: it
-// knows the ids of what it has, so the newest runs are sent again from their first event.
+// The events of a thread, across all of its runs, for one stream of the protocol. A client that reconnects sends no
+// position. It knows the ids of its events, so the newest runs are sent again from their first event.
 
 import { hasCode } from "../../../agent/core/errors.ts";
 import { isSettled, type RunRecord } from "../../../agent/core/records.ts";
@@ -13,7 +13,7 @@ import { matches, type StreamFilter } from "./filter.ts";
 import { type ProtocolFold, project } from "./table.ts";
 import type { LangGraphEvent, Position } from "./told.ts";
 
-/** So many runs before the newest one are sent again. What is older is in the thread's state. */
+/** Number of runs before the newest one to send again. Earlier runs are in the thread's state. */
 const REPLAYED = 9;
 
 interface ThreadStream {
@@ -22,7 +22,7 @@ interface ThreadStream {
   readonly filter: StreamFilter;
 }
 
-/** Silent while there is no such thread. Does not end before `signal` aborts. */
+/** Sends nothing until the thread exists. Does not end before `signal` aborts. */
 export function threadEvents(stores: Stores, { owner, threadId, filter }: ThreadStream): Frames {
   return async function* (signal) {
     while (!signal.aborted) {
@@ -75,7 +75,7 @@ async function* runEvents(
   }
 }
 
-/** A fold of the thread as it is now. Streams that show nothing of the messages do without them. */
+/** A fold of the current thread. Streams without messages do not load them. */
 async function foldOf(stores: Stores, { owner, run, filter }: RunStream): Promise<ProtocolFold> {
   const { threads } = stores;
   const isWatching = filter.channels.every((channel) => channel === "lifecycle" || channel === "input");
@@ -87,7 +87,7 @@ async function foldOf(stores: Stores, { owner, run, filter }: RunStream): Promis
   return project({ messages, state, isPast });
 }
 
-/** Whether a later run has begun, or is to begin. */
+/** True if a later run has started or waits to start. */
 async function hasSuccessor({ runs }: Stores, owner: Owner, run: RunRecord): Promise<boolean> {
   const begun = await runs.begun(owner, run.thread_id);
   if (begun && begun.id !== run.id) return true;
@@ -101,11 +101,11 @@ function eventsOf(
   { fold, run, filter }: { fold: ProtocolFold; run: RunRecord; filter: StreamFilter },
 ): LangGraphEvent[] {
   if (event === "on_chat_model_stream" && !filter.channels.includes("messages")) return [];
-  // The log holds exactly what was appended, which was checked then.
+  // The log contains only events that were checked when they were appended.
   return fold(storedEvent({ json }), { epoch, seq }, run).filter((told) => matches(filter, told));
 }
 
-/** Each snapshot has all of the one before it: of those that come at once, the last counts. */
+/** Keeps only the last of several simultaneous snapshots, because each contains the whole previous one. */
 function withoutSuperseded(told: readonly LangGraphEvent[]): LangGraphEvent[] {
   const isSnapshot = ({ method, isWithdrawal }: LangGraphEvent) =>
     (method === "values" || method === "checkpoints") && !isWithdrawal;
@@ -128,16 +128,16 @@ function frameOf(
   ];
 }
 
-/** Of a run's events, and of what one gives. */
+/** Maximum events of a run, and maximum events of the protocol for one of them. */
 const [EVENTS, PARTS] = [2 ** 24, 2 ** 6];
 
 /**
- * Grows over all runs of a thread, and is the same for every reader: it is made of the run's place, of the event's number in
- * its log, and of its number among what that gives.
+ * Number of an event, the same for every reader, and increasing across all runs of a thread. It combines the run's place,
+ * the event's number in its log, and the number of the protocol event for it.
  */
 export const numberOf = (place: number, { seq, k }: Pick<Position, "seq"> & { readonly k: number }) =>
   (place * EVENTS + Math.min(seq, EVENTS - 1)) * PARTS + Math.min(k, PARTS - 1);
-/** The number of the thread's last event: what a client shows of questions until then may be answered already. */
+/** The number of the thread's last event: questions up to this number may be answered already. */
 export async function lastNumber({ runs, events }: Stores, owner: Owner, threadId: string): Promise<number> {
   const newest = await runs.begun(owner, threadId);
   const place = newest && (await runs.place(owner, threadId, newest.id));

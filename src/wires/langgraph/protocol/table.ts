@@ -12,7 +12,7 @@ import { namespaceOf, type ShownThread, type Speaker, Speakers } from "./speaker
 import { type LangGraphEvent, type Position, Teller } from "./told.ts";
 import { type Data, writing } from "./writing.ts";
 
-/** Called with each event of a run, in order. It may begin at any of them: then it tells the thread's state first. */
+/** Called with each event of a run, in order. It may start at any event, and then sends the thread's state first. */
 export type ProtocolFold = (event: StreamEvent, at: Position, run: RunRecord) => LangGraphEvent[];
 
 export function project(thread: ShownThread): ProtocolFold {
@@ -23,7 +23,7 @@ export function project(thread: ShownThread): ProtocolFold {
   const readers = new Map<Speaker, AgentReader<LangGraphEvent>>();
   /** Calls without a result. */
   const calls = new Set<string>();
-  /** Subagents of calls that the thread has no longer. */
+  /** Subagents of calls that the thread no longer has. */
   const gone = new Set<string>();
   let now: RunRecord | undefined;
   let hasBegun = false;
@@ -48,7 +48,7 @@ export function project(thread: ShownThread): ProtocolFold {
     return [{ ...teller.tell("tools", own, { ...data, tool_call_id: callId }), node: "tools" }];
   }
 
-  /** What one agent does, the run's own or a subagent. */
+  /** Converts the events of one agent: the run's own or a subagent. */
   const agentTable = (speaker: Speaker): Partial<AgentHandlers<LangGraphEvent>> => ({
     step({ id, model }) {
       speaker.writing = writing(id, metadata(model));
@@ -166,7 +166,7 @@ export function project(thread: ShownThread): ProtocolFold {
   };
 }
 
-/** The end of a past run would pass for that of the next one, its questions for open ones. */
+/** Clients would take the end of a past run for the end of the next one, and its questions for open ones. */
 const isOver = ({ method, namespace }: LangGraphEvent) =>
   method === "input.requested" || (method === "lifecycle" && namespace.length === 0);
 

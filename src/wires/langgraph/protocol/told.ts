@@ -1,8 +1,8 @@
-// The events of the protocol, each numbered by the event of our log that gave it, so that every reader sees the same numbers.
+// The events of the protocol. Their numbers derive from Skein's log, so that every reader sees the same numbers.
 
 import type { Data } from "./writing.ts";
 
-/** An event of our log, where it stands there. */
+/** The position of an event in Skein's log. */
 export interface Position {
   readonly epoch: number;
   readonly seq: number;
@@ -10,7 +10,7 @@ export interface Position {
 
 /** An event of the protocol. */
 export interface LangGraphEvent {
-  /** The event of our log that gave it, and its number among what that gave. */
+  /** The position of the log event behind it, and its number among the protocol events for that log event. */
   readonly at: Position & { readonly k: number };
   readonly method:
     | "lifecycle"
@@ -25,14 +25,14 @@ export interface LangGraphEvent {
   /** In ms. */
   readonly timestamp: number;
   readonly data: Data;
-  /** It takes back what the one before it shows: neither can be left out, though a later one shows all. */
+  /** The event takes back a part of the snapshot before it. Both must be sent, even if a later snapshot follows. */
   readonly isWithdrawal?: true;
 }
 
-/** Events before those of the first one have numbers that the event before it did not use. */
+/** The first of the numbers for events that precede the first log event; the log event before it has not used them. */
 const BEGUN_LATE = 60;
 
-/** Numbers events by the event of our log that it was last moved to. */
+/** Numbers events by the log event to which it was last moved. */
 export class Teller {
   #position: Position = { epoch: 0, seq: 0 };
   #k = 0;
@@ -52,12 +52,12 @@ export class Teller {
     return { at: { ...this.#position, k: this.#k++ }, method, namespace, timestamp: this.#timestamp, data };
   }
 
-  /** Numbers what follows as if so much more had been told. */
+  /** Skips `count` numbers. */
   skip(count: number): void {
     this.#k += count;
   }
 
-  /** What `work` tells stands before all that the first event tells. */
+  /** Numbers the events of `work` before all events of the first log event. */
   beforeFirst(work: () => LangGraphEvent[]): LangGraphEvent[] {
     const position = this.#position;
     this.#position = { epoch: position.epoch, seq: position.seq - 1 };

@@ -1,4 +1,4 @@
-// A message as the protocol tells it while it is written: block after block, each begun, continued and finished.
+// A message while it is written, as events of the protocol: block after block, each with its start, deltas and end.
 
 import type { AssistantMessage, Usage } from "../../../agent/core/message.ts";
 import { isObject } from "../../../lib/json.ts";
@@ -12,18 +12,18 @@ type Block =
   | {
       readonly type: "tool_call";
       readonly index: number;
-      /** Of the call in its message. */
+      /** Index of the call in its message. */
       readonly call: number;
       readonly id: string;
       readonly name: string;
       args: string;
-      /** How many characters of the arguments were sent. */
+      /** Number of characters of the arguments that were sent. */
       told: number;
     };
 
 export interface Writing {
   readonly id: string;
-  /** Whether its start was sent. */
+  /** True if the start of the message was sent. */
   readonly isBegun: boolean;
   say(type: "text" | "reasoning", text: string): Data[];
   callDelta(delta: CallDelta): Data[];
@@ -32,7 +32,7 @@ export interface Writing {
   tell(message: AssistantMessage): Data[];
 }
 
-/** Each delta of a call has all of its arguments so far. One is sent when they have grown by this factor. */
+/** Each delta of a call repeats all of its arguments so far. A delta is sent when they have grown by this factor. */
 const GROWTH = 1.25;
 
 export function writing(id: string, metadata: Data): Writing {
@@ -75,7 +75,7 @@ export function writing(id: string, metadata: Data): Writing {
   const addArguments = (args: string): Data[] => {
     if (open?.type !== "tool_call") return [];
     open.args += args;
-    // Shown with other arguments than it has: they come with its end.
+    // Clients see these arguments under other names, so they are sent at the end of the call.
     if (open.name === "task" || open.args.length <= open.told * GROWTH) return [];
     open.told = open.args.length;
     const fields = chunkOf(open, open.args);
@@ -126,7 +126,7 @@ function finished(block: Block): Data {
     id,
     name,
     args: block.args,
-    error: "The arguments are no JSON object.",
+    error: "The arguments are not a JSON object.",
   };
 }
 

@@ -1,5 +1,5 @@
-// Agents as assistants. An assistant's id is a UUID made of the agent's name, as some front ends take no other; the name is
-// taken as well.
+// Agents as assistants. An assistant's id is a UUID derived from the agent's name, because some front ends accept only
+// UUIDs. Requests may use the name as well.
 
 import { createHash } from "node:crypto";
 import { z } from "zod";
@@ -180,10 +180,10 @@ export function assistantIdOf(agent: string): string {
   return hash.toString("hex").replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-/** Of assistant ids, made once. */
+/** Namespace of assistant ids, generated once. */
 const NAMESPACE = Buffer.from("6ba7b8219dad11d180b400c04fd430c8", "hex");
 
-/** Agents have no times, and each replica must tell the same. */
+/** Agents have no times, and all replicas must return the same one. */
 const NO_TIME = new Date(0).toISOString();
 
 const assistantOf = ({ name, description }: AgentInfo): Assistant => ({

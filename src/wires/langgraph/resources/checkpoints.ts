@@ -1,10 +1,11 @@
-// Checkpoints for clients that branch from them. None is kept: each is a place between two messages, and its id is that place.
+// Checkpoints for clients that branch from them. None is stored: each is a place between two messages, and its id names
+// that place.
 
 import type { Message } from "../../../agent/core/message.ts";
 
 /** The thread up to one of its messages. */
 export interface Checkpoint {
-  /** Sorts by time, and is unknown once the thread is rewritten before it. */
+  /** Sorts by time. It becomes unknown when the thread is rewritten before its place. */
   readonly id: string;
   /** The number of messages up to it. */
   readonly count: number;
@@ -14,10 +15,13 @@ function checkpointAfter(messages: readonly Message[], count: number): Checkpoin
   return { id: `${String(count).padStart(8, "0")}-${messages[count - 1]?.id ?? "empty"}`, count };
 }
 
-/** The checkpoint of the thread as it is. */
+/** The checkpoint at the end of the thread. */
 export const headOf = (messages: readonly Message[]) => checkpointAfter(messages, messages.length);
 
-/** Where a client may begin again, oldest first: before all, before and after each message of the user, and at the end. */
+/**
+ * Places from which a client can start again, oldest first: the start, before and after each message of the user, and the
+ * end.
+ */
 export function checkpointsOf(messages: readonly Message[]): Checkpoint[] {
   const counts = new Set([0]);
   for (const [index, { role }] of messages.entries()) if (role === "user") counts.add(index).add(index + 1);
@@ -25,7 +29,7 @@ export function checkpointsOf(messages: readonly Message[]): Checkpoint[] {
   return [...counts].map((count) => checkpointAfter(messages, count));
 }
 
-/** The one before a place of the thread; undefined before all. */
+/** The checkpoint before a place of the thread; undefined at the start. */
 export function checkpointBefore(messages: readonly Message[], count: number): Checkpoint | undefined {
   const isUser = (index: number) => messages[index]?.role === "user";
   for (let at = count - 1; at >= 0; at--)
@@ -33,7 +37,7 @@ export function checkpointBefore(messages: readonly Message[], count: number): C
   return undefined;
 }
 
-/** Any place of the thread by its id; undefined if the thread does not have it, or has it no longer. */
+/** Any place of the thread by its id; undefined if the thread does not have it, or no longer has it. */
 export function checkpointOf(messages: readonly Message[], id: string): Checkpoint | undefined {
   const count = Number(/^\d{8}/.exec(id)?.[0] ?? Number.NaN);
   if (!(count <= messages.length)) return undefined;
@@ -41,7 +45,7 @@ export function checkpointOf(messages: readonly Message[], id: string): Checkpoi
   return found.id === id ? found : undefined;
 }
 
-/** A number that grows with time, also where messages were forgotten in between. */
+/** A number that grows with time, even if messages were removed in between. */
 export function stepOf(messages: readonly Message[], { count }: Checkpoint): number {
   const last = messages[count - 1];
   return last ? Date.parse(last.created_at) : -1;

@@ -1,4 +1,4 @@
-// The states of threads: to read, to go back to, and to write files into.
+// The states of threads: read them, return to them, and write files into them.
 
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
@@ -177,17 +177,20 @@ function writeRoute(app: App, services: RouteServices): void {
   );
 }
 
-/** Throws `invalid_request` if it writes something else, or neither writes nor ends what waits. */
+/** Throws `invalid_request` for other values, and for an update that neither writes nor ends open interrupts. */
 function writtenIn({ values: sent, as_node }: z.infer<typeof UpdateBody>) {
   const values = Object.assign({}, ...[sent ?? {}].flat()) as Record<string, unknown>;
   const { files, messages, ...others } = values;
   const [other] = Object.keys(others);
   if (other !== undefined)
-    throw new AppError("invalid_request", `\`${other}\` cannot be written from outside.`);
+    throw new AppError(
+      "invalid_request",
+      `values: clients cannot write \`${other}\`. Send \`messages\` or \`files\`.`,
+    );
   if (files === undefined && messages === undefined && as_node !== "__end__")
     throw new AppError(
       "invalid_request",
-      "values: send `messages` or `files`; nothing else can be written from outside.",
+      "values: send `messages` or `files`, the only values that clients can write.",
     );
   return { files, messages };
 }
@@ -201,7 +204,7 @@ function checkedFiles(files: unknown): z.infer<typeof Files> {
   );
 }
 
-/** Cancels what waits for an answer. Throws `interrupt_closed` when nothing does. */
+/** Cancels the waiting run. Throws `interrupt_closed` if no run waits. */
 async function endWaiting(
   { stores, runs, streams }: RouteServices,
   owner: Owner,
@@ -211,7 +214,7 @@ async function endWaiting(
   if (!newest || open.length === 0)
     throw new AppError("interrupt_closed", "This thread has no open interrupt.");
   const ending = await endRun(runs, { owner, thread_id: thread.id, run_id: newest.id }, "cancel");
-  // Any replica may be asked next, and must see the thread idle.
+  // The next request may reach any replica, and must see the thread idle.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(ENDING_MS)]);
   await settledRun(runs, keyOf(owner, ending), signal);
 }

@@ -1,5 +1,5 @@
-// A thread's states: as it is, and as it was at one of its checkpoints. Written as text, in parts, as a long thread has
-// megabytes in each of them.
+// A thread's current state, and its states at earlier checkpoints. Each is written as text, in parts, because a long
+// thread has megabytes in each of them.
 
 import type { Message } from "../../../agent/core/message.ts";
 import type { Thread } from "../../../agent/core/records.ts";
@@ -8,7 +8,7 @@ import { interruptsOf, stateShape } from "../history.ts";
 import { assistantIdOf } from "./assistants.ts";
 import { type Checkpoint, checkpointBefore, checkpointsOf, stepOf } from "./checkpoints.ts";
 
-/** A thread with all that its states are made of. */
+/** A thread with all data for its states. */
 export interface WholeThread {
   readonly thread: Thread;
   readonly messages: readonly Message[];
@@ -16,7 +16,7 @@ export interface WholeThread {
   readonly open: readonly Interrupt[];
 }
 
-/** The parts of a thread's `values`, for an answer that is sent in parts. */
+/** The parts of a thread's `values`, for a response that is sent in parts. */
 export function* valuesText(
   texts: readonly string[],
   rest: Readonly<Record<string, unknown>>,
@@ -27,7 +27,7 @@ export function* valuesText(
   yield more === "}" ? "]}" : `],${more}`;
 }
 
-/** What a client wants of a state: everything, or these fields, such as `values.messages`. */
+/** Fields of a state that a client requests, such as `values.messages`; undefined for all. */
 export type Selection = readonly string[] | undefined;
 
 const wants = (select: Selection, field: string) =>
@@ -54,7 +54,7 @@ export function* stateText(
   yield `${JSON.stringify(Object.fromEntries(head)).slice(1, -1)}}`;
 }
 
-/** A state without its messages. What the todos and files were earlier is not known. */
+/** A state without its messages. Earlier todos and files are unknown. */
 function stateAt({ thread, messages, state, open }: WholeThread, at: Checkpoint) {
   const isHead = at.count === messages.length;
   const before = checkpointBefore(messages, at.count);
@@ -108,10 +108,13 @@ const taskOf = (interrupts: readonly { readonly id: string }[]) => ({
 export const ofAgent = ({ agent }: Thread): Record<string, string> =>
   agent === undefined ? {} : { graph_id: agent, assistant_id: assistantIdOf(agent) };
 
-/** Of all states of one answer. */
+/** Maximum bytes of all states in one response. */
 const HISTORY_BYTES = 64 * 1024 * 1024;
 
-/** The checkpoints of a history, newest first: before one of them if a client names it, and as many as an answer may hold. */
+/**
+ * The checkpoints of a history, newest first, and only those before `before`, if given. At most `limit`, and as many as
+ * fit into a response.
+ */
 export function historyOf(
   { messages }: WholeThread,
   texts: readonly string[],

@@ -29,7 +29,7 @@ import { pastOf, Supersteps } from "./update.ts";
 
 const tags = ["langgraph"];
 
-/** Any id: one that may not be a thread's names the thread of its hash. */
+/** Any id: an id that is no valid thread id names the thread with its hash. */
 export const ThreadParams = z.object({ thread_id: z.string().min(1).max(1024).transform(threadIdOf) });
 
 const mapOf = (most: number) => boundedMap(z.string(), z.unknown(), most).nullish();
@@ -47,7 +47,7 @@ const CreateBody = z
   })
   .default({});
 const UpdateBody = z.looseObject({ metadata: Metadata });
-/** As many as fit a thread: those of its metadata, and the two names of its agent. */
+/** Maximum keys in a search: the metadata of a thread, and the two names of its agent. */
 const SOUGHT_KEYS = MAX_KEYS + 2;
 const Filter = z.looseObject({
   metadata: mapOf(SOUGHT_KEYS),
@@ -205,7 +205,7 @@ function changeRoutes(app: App, { stores: { threads }, quotas, agents }: RouteSe
   );
 }
 
-/** Which agent metadata names, and the metadata without it. */
+/** Returns the agent that metadata names, and the metadata without it. */
 function annotated(agents: RouteServices["agents"], metadata: Readonly<Record<string, unknown>>) {
   const { graph_id, assistant_id, ...own } = metadata;
   const named = [graph_id, assistant_id];
@@ -228,13 +228,13 @@ function created(
   return createWithMessages({ threads, quotas, threadBytes: runs.threadBytes }, owner, thread);
 }
 
-/** The user's threads that fit, of the newest ones. */
+/** The user's matching threads, among the most recently changed ones. */
 async function search(
   threads: ThreadStore,
   owner: Owner,
   { metadata, ids, status, values }: Filter,
 ): Promise<Thread[]> {
-  // States are not searched: no front end does.
+  // No front end searches states.
   if (values && Object.keys(values).length > 0)
     throw new AppError(
       "invalid_request",
@@ -270,7 +270,7 @@ const headShape = async (threads: ThreadStore, owner: Owner, thread: Thread) => 
   interrupts: await interruptsOn(threads, owner, thread),
 });
 
-/** By task: all of a run are one. */
+/** Groups the interrupts by task: all interrupts of a run have one task. */
 async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: Thread) {
   const open = status === "interrupted" ? interruptsOf(await openOn(threads, owner, id)) : [];
   const [first] = open;
@@ -280,7 +280,7 @@ async function interruptsOn(threads: ThreadStore, owner: Owner, { id, status }: 
 const wholeShape = (threads: ThreadStore, owner: Owner, thread: Thread) =>
   listed(threads, owner, { thread, select: undefined });
 
-/** Each is read once the client has taken those before it. */
+/** Each thread is read once the client has taken the threads before it. */
 async function* listedTexts(
   threads: ThreadStore,
   owner: Owner,
@@ -288,7 +288,7 @@ async function* listedTexts(
 ): Lists {
   let bytes = 0;
   for (const thread of page) {
-    // What the answer has no room for can be read thread by thread.
+    // Beyond the size limit of the response, the values are left out; clients can read them thread by thread.
     const text = JSON.stringify(
       await listed(threads, owner, { thread, select: bytes > LIST_BYTES ? [] : select }),
     );
@@ -302,7 +302,7 @@ interface Entry {
   readonly select: Selected;
 }
 
-/** As an entry of a list: of the messages only what titles are made of. */
+/** A thread as an entry of a list, with only the messages from which front ends derive titles. */
 async function listed(threads: ThreadStore, owner: Owner, { thread, select }: Entry) {
   const { id } = thread;
   const head = await headShape(threads, owner, thread);
@@ -316,13 +316,13 @@ async function listed(threads: ThreadStore, owner: Owner, { thread, select }: En
   return { ...head, values };
 }
 
-/** Threads that a search reads. */
+/** Maximum threads that a search reads. */
 const MOST = 1000;
 const PAGE = 100;
-/** Messages among which the first ones are looked for. */
+/** Number of messages in which to look for the first ones. */
 const FIRST = 8;
 const FIRST_BYTES = 256 * 1024;
-/** Of the values in a list of threads. */
+/** Maximum bytes of values in a list of threads. */
 const LIST_BYTES = 16 * 1024 * 1024;
 
 function found<T>(thing: T | undefined, id: string): T {

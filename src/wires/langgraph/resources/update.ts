@@ -1,5 +1,5 @@
-// Updates of a thread's messages, as LangGraph's `add_messages` applies them: a message with a known id replaces the stored one, any
-// other message is appended, and a removal deletes one.
+// Updates of a thread's messages with the rules of LangGraph's `add_messages`. A message with a known id replaces the
+// stored one; other messages are appended. A removal deletes one.
 
 import { z } from "zod";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -31,15 +31,15 @@ export const Supersteps = boundedList(
   1000,
 );
 
-/** The removal that takes away all that come before it. */
+/** The id of a removal that deletes all messages before it. */
 const REMOVE_ALL = "__remove_all__";
 
-/** How long an answer waits for the run that changes the thread, in ms: it may wait for a free slot. */
+/** Maximum time to wait for the run that changes the thread, in ms: it may wait for a free slot. */
 const WAIT_MS = 10_000;
 
 interface UpdateBody {
   readonly messages: unknown;
-  /** Where the thread begins again. Default: its end. */
+  /** The checkpoint after which the messages are written. Default: the end of the thread. */
   readonly checkpoint_id: string | undefined;
 }
 
@@ -54,12 +54,15 @@ export async function pastOf(
     const { messages = [], ...others } = values ?? {};
     const [other] = Object.keys(others);
     if (other === undefined) return messages;
-    throw new AppError("invalid_request", `supersteps: \`${other}\` cannot be written from outside.`);
+    throw new AppError(
+      "invalid_request",
+      `supersteps: clients cannot write \`${other}\`. Send \`messages\`.`,
+    );
   });
   return (await written(services, owner, [], sent)).theirs;
 }
 
-/** What messages become when a client writes these into them, and what is new among them. Throws `invalid_request`. */
+/** Returns the messages after a client's update, and the new ones among them. Throws `invalid_request`. */
 async function written(
   { refusesSystemMessages }: Pick<RouteServices, "refusesSystemMessages">,
   { tenant }: Owner,
@@ -88,7 +91,8 @@ export async function writeMessages(
   const results = new Set(toolMessages(added).map(({ tool_call_id }) => tool_call_id));
   const awaited = awaitedCalls(thread, ours, open);
   const forged = results.values().find((id) => awaited.has(id));
-  if (forged !== undefined) throw refused(`the result of \`${forged}\` comes from the server's own tool.`);
+  if (forged !== undefined)
+    throw refused(`clients cannot write the result of \`${forged}\`, a tool of the server.`);
   const waiting = open.find(({ kind, call_id }) => kind !== "tool" || !results.has(call_id));
   if (waiting)
     throw new AppError(
@@ -97,7 +101,7 @@ export async function writeMessages(
     );
   const { runs, streams } = services;
   const run = await replaceMessages(runs, owner, thread, { ours, theirs });
-  // Any replica may be asked next, and must see what has changed.
+  // The next request may reach any replica, and must see the change.
   const signal = AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]);
   if (run) await rewritten(runs, owner, run, signal);
 }
@@ -118,7 +122,7 @@ const held = (messages: readonly Message[]) => ({
 
 const callIds = ({ tool_calls = [] }: AssistantMessage) => tool_calls.map(({ id }) => id);
 
-/** Returns the message that is written; none for a removal. */
+/** Returns the written message; undefined for a removal. */
 function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Message | undefined {
   const removal = Removal.safeParse(sent).data;
   if (removal) {
@@ -129,7 +133,7 @@ function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Messag
   const [message] = sentMessages({ input: { messages: [sent as SentMessage] } }).map(messageIn);
   if (!message) return undefined;
   if (message.role === "tool" && !calls.has(message.tool_call_id))
-    throw refused(`there is no call \`${message.tool_call_id}\` for this result in the thread.`);
+    throw refused(`the thread has no call \`${message.tool_call_id}\` for this result.`);
   if (message.role === "assistant") for (const id of callIds(message)) calls.add(id);
   messages.set(message.id, message);
   return message;

@@ -1,4 +1,4 @@
-// Chat completions. The agent's answer is one message; what it did on the way stays inside.
+// Chat completions. The agent's answer is one message; its intermediate steps are not sent.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -122,7 +122,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
     const said = await saidIn(request, choice);
     const name = isBesideChat(headers, askedIn(body)) ? undefined : conversationOf(headers, body.metadata);
     if (name !== undefined) return named(chats, owner, threadIdOf(name), said);
-    // No one can be asked on a thread that only this request knows.
+    // On a thread that only this request knows, no one can be asked.
     const alone: ChatInput = { ...said, request: { ...said.request, unattended: true } };
     const waiting = said.endsWithAnswer
       ? await waitingChat(chats, owner, alone, ({ anonymous }) => anonymous === true)
@@ -130,7 +130,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
     return waiting ?? made(chats, owner, alone, { metadata: ANONYMOUS });
   }
 
-  /** Waits for the end of the run. A client that leaves cancels it. */
+  /** Waits for the end of the run. Cancels it if the client disconnects. */
   async function whole(
     reply: FastifyReply,
     owner: Owner,
@@ -145,7 +145,7 @@ export function chatRoutes(app: App, services: RouteServices): void {
     const error = all.error();
     // A repeated request would run the agent again.
     if (error) reply.header("x-should-retry", "false");
-    // Events hold only codes of this union.
+    // Events contain only codes of this union.
     if (error) throw new AppError(error.code as ErrorCode, error.message);
     return all.completion(await getRun(runs, keyOf(owner, run)));
   }

@@ -1,4 +1,4 @@
-// What chat clients send: the whole history with each request, and the conversation's name in a header if at all.
+// Input of chat clients: the whole history with each request, and possibly the conversation's name in a header.
 
 import { z } from "zod";
 import {
@@ -74,11 +74,11 @@ export const ChatCompletionBody = z.looseObject({
 });
 export type ChatCompletionBody = z.infer<typeof ChatCompletionBody>;
 
-/** Throws `invalid_request` for what an agent cannot do, where leaving it out would change the meaning. */
+/** Throws `invalid_request` for unsupported options that would change the meaning of the request. */
 export function refuseUnsupported({ n, functions }: ChatCompletionBody): void {
   if (n !== undefined && n !== null && n !== 1) throw refused("n", "only 1 is supported.");
   if (functions !== undefined && functions !== null)
-    throw refused("functions", "this is the old form of `tools`. Send `tools` and `tool_choice`.");
+    throw refused("functions", "is the old form of `tools`. Send `tools` and `tool_choice` instead.");
 }
 
 export const schemaOf = ({ response_format: format }: ChatCompletionBody) =>
@@ -147,7 +147,7 @@ const callsOf = ({ tool_calls }: SentMessage) =>
     args: typeof made.arguments === "string" ? argumentsOf(made.arguments) : made.arguments,
   }));
 
-/** The results of the client's own tools that these messages bring. */
+/** Returns the results of the client's own tools in these messages. */
 export function answersInResults(sent: readonly SentMessage[], open: readonly Interrupt[]): Answer[] {
   return open.flatMap(({ id, kind, call_id }): Answer[] => {
     const result = sent.findLast((each) => each.role === "tool" && each.tool_call_id === call_id);

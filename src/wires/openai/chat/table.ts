@@ -12,11 +12,11 @@ import { forcedCallId } from "../pairing.ts";
 export interface ProjectOptions {
   /** The agent's name. */
   readonly model: string;
-  /** A last chunk tells the usage. */
+  /** True if a last chunk contains the usage. */
   readonly includesUsage: boolean;
-  /** The client wants the run's output and no other text: it comes at the end, when it is known to fit. */
+  /** True if the client requests only the run's output. It is sent at the end, after it was checked. */
   readonly outputOnly: boolean;
-  /** The client's function whose arguments the output is. */
+  /** The client's function whose arguments are the output. */
   readonly answersAs?: string;
 }
 
@@ -33,7 +33,7 @@ type Piece =
   | { readonly finish: string; readonly usage: Usage | undefined }
   | { readonly error: { readonly code: string; readonly message: string } };
 
-/** The stream's frames: chunks, then `[DONE]`; a failure ends with an `error` in its place. */
+/** The stream's frames: chunks, then `[DONE]`; after a failure, an `error` replaces `[DONE]`. */
 export function project({ model, includesUsage, ...answer }: ProjectOptions): Fold {
   const read = createTable(answer);
   let framesOf: ((piece: Piece) => Frame[]) | undefined;
@@ -43,7 +43,7 @@ export function project({ model, includesUsage, ...answer }: ProjectOptions): Fo
   };
 }
 
-/** `base`: what all chunks of a completion have. */
+/** `base` has the fields that all chunks of a completion share. */
 function frameMaker(base: object, includesUsage: boolean) {
   const chunk = (delta: Delta, finish_reason: string | null): Frame => {
     const choices = [{ index: 0, delta, logprobs: null, finish_reason }];
@@ -127,7 +127,7 @@ function createTable({ outputOnly, answersAs }: Pick<ProjectOptions, "outputOnly
   let calls = 0;
 
   const say = (text: string): Piece[] => {
-    // A second message of the run, or what is said after a failed attempt, is set apart.
+    // A blank line separates a second message of the run, or the text after a failed attempt.
     const gap = hasText && isNewText ? "\n\n" : "";
     hasText = true;
     isNewText = false;

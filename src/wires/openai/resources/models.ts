@@ -48,7 +48,7 @@ const modelOf = ({ name, description }: AgentInfo, created: number) => ({
   ...omitUndefined({ description }),
 });
 
-/** Throws `not_found`, in the words that clients of this API expect. */
+/** Throws `not_found`, with the message and code that clients of this API expect. */
 export function findAgent(agents: Pick<AgentRegistry, "list">, name: string): AgentInfo {
   const agent = agents.list().find((each) => each.name === name);
   if (agent) return agent;

@@ -1,4 +1,4 @@
-// Where a request's response begins: on the thread of a response or of a conversation, on a fork, or on a new one.
+// Chooses the thread of a request's response: that of a response or of a conversation, a fork, or a new one.
 
 import type { FastifyRequest } from "fastify";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -72,7 +72,7 @@ export function beginnings(services: ChatServices) {
     return waiting ?? made(services, owner, said, { metadata: isKept ? UNNAMED : ANONYMOUS });
   }
 
-  /** On the response's thread, or on a fork up to it if the thread has later runs. */
+  /** Continues the response's thread, or a fork up to the response if the thread has later runs. */
   async function after(owner: Owner, id: string, said: ChatInput): Promise<Beginning> {
     const named = runOfResponse(id);
     const run = named && (await runs.get(owner, named.thread_id, named.run_id));
@@ -84,7 +84,7 @@ export function beginnings(services: ChatServices) {
     const newest = await newestRun(runs, owner, thread_id);
     if (newest?.id === run.id) return continued(services, owner, thread_id, said);
     const { last, message_id } = await endOf(owner, run);
-    // An answer to what was answered meanwhile is refused there.
+    // The thread refuses an answer to a question that was answered meanwhile.
     if (newest?.id === last.id || said.endsWithAnswer) return continued(services, owner, thread_id, said);
     const fork = await forkThread({ threads, quotas }, { owner, threadId: thread_id }, { message_id });
     return continued(services, owner, fork.id, said);
@@ -108,7 +108,7 @@ export function beginnings(services: ChatServices) {
 
 const isInput = ({ role }: Message) => role === "user" || role === "system";
 
-/** A run's messages, its input first, as far as the times of messages tell: for a run whose events have expired. */
+/** A run's messages, its input first, by the times of the messages: for a run whose events have expired. */
 export async function messagesSince(
   { threads }: Pick<Stores, "threads">,
   owner: Owner,
@@ -123,7 +123,7 @@ export async function messagesSince(
   return start < 0 ? [] : all.slice(start);
 }
 
-/** What a response was given: its input, and what the user said meanwhile. */
+/** The input of a response, and the user's messages during it. */
 export async function inputOf(stores: Stores, owner: Owner, from: RunRecord): Promise<Message[]> {
   const input: Message[] = [];
   const fold = (event: StreamEvent) => {
@@ -141,7 +141,7 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
   const output_schema = choice.answer?.schema ?? schemaOf(body);
   const items = itemsOf(body);
   const last = items.at(-1);
-  if (!last) throw refused("input", "there is none. Send a text or items.");
+  if (!last) throw refused("input", "is missing. Send a text or items.");
   const instructions = body.instructions ? [systemMessage(body.instructions)] : [];
   const messages = await messagesOf(ownerOf(request).tenant, items);
   return {
@@ -159,8 +159,8 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
 }
 
 /**
- * The thread has what was said before. Throws `invalid_request` for what the assistant has said, and for answers together with
- * a message: one run cannot both resume the last one and begin with the message.
+ * The thread has the earlier messages. Throws `invalid_request` for messages of the assistant, and for answers together
+ * with a message: a run cannot both resume the last one and start with a message.
  */
 function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
   if (said.messages.some(({ role }) => role === "assistant"))

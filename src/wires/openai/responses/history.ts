@@ -1,4 +1,4 @@
-// The items of a response and of a conversation: what was said, thought, called and asked.
+// The items of a response and of a conversation: messages, reasoning, calls and questions.
 
 import {
   type AssistantMessage,
@@ -18,7 +18,7 @@ import { approvalIdOf, askedCallOf } from "./ids.ts";
 export type Item = { readonly type: string; readonly id: string } & Readonly<Record<string, unknown>>;
 export type ItemStatus = "in_progress" | "completed" | "incomplete";
 
-/** The agent's own tools, seen as those of one MCP server: no client tries to carry them out. */
+/** The agent's own tools are shown as those of one MCP server, so that no client executes them. */
 const SERVER_LABEL = "skein";
 
 export const textPart = (text: string) => ({ type: "output_text", text, annotations: [] });
@@ -42,7 +42,7 @@ export const reasoningItem = (id: string, status: ItemStatus, ...summary: object
 export const reasoningIdOf = (messageId: string, index: number) =>
   index === 0 ? `rs_${messageId}` : `rs_${messageId}_${index}`;
 
-/** A call of the server's. Without a result it is in progress. */
+/** A call of a server tool. Without a result it is in progress. */
 export function callItem(
   { id, name, args }: Pick<ToolCall, "id" | "name" | "args">,
   result?: Pick<ToolMessage, "content" | "error">,
@@ -57,7 +57,7 @@ export function callItem(
   return { ...said, status: "failed", output: null, error: failure };
 }
 
-/** What asks for an answer, as the client is to see it. */
+/** An open interrupt, as the client sees it. */
 export function questionItem(question: Interrupt): Item {
   const { kind, name, args } = question;
   const call_id = askedCallOf(question);
@@ -104,11 +104,11 @@ export const inputItem = ({ id, role, content }: Message): Item => ({
 export interface History {
   readonly messages: readonly Message[];
   readonly open: readonly Interrupt[];
-  /** Whether the server carries the tool out. */
+  /** True if the server executes the tool. */
   readonly isServerTool: (name: string) => boolean;
 }
 
-/** A conversation's items, with the ids that they had when they were streamed. */
+/** A conversation's items, with the ids that they had in the stream. */
 export function historyOf({ messages, open, isServerTool }: History): Item[] {
   const calls = new Map<string, ToolCall>();
   const items = messages.flatMap((message): Item[] => {

@@ -1,4 +1,4 @@
-// Ids of responses and of what is in them. An id holds everything that is needed to find the item: nothing is stored for it.
+// Ids of responses and of their items. An id contains everything that is needed to find the item, so that none is stored.
 
 import type { RunRecord } from "../../../agent/core/records.ts";
 import type { Interrupt } from "../../../protocol/interrupt.ts";
@@ -14,7 +14,7 @@ export function runOfResponse(id: string): { run_id: string; thread_id: string }
   return run === undefined || thread === undefined ? undefined : { run_id: `run_${run}`, thread_id: thread };
 }
 
-/** The call that a question is about. Several questions of subagents may be about one call of their parent. */
+/** The call of a question. Several questions of subagents may belong to one call of their parent. */
 export const askedCallOf = ({ id, call_id, asked_by }: Interrupt) => (asked_by ? id : call_id);
 
 export const approvalIdOf = (question: Interrupt) => `mcpr_${askedCallOf(question)}`;

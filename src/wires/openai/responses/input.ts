@@ -1,4 +1,4 @@
-// What clients of responses send: new items, or the whole conversation as items, its calls and their results among them.
+// Input of Responses clients: new items, or the whole conversation as items, including calls and their results.
 
 import { z } from "zod";
 import {
@@ -103,22 +103,26 @@ export type ResponseBody = z.infer<typeof ResponseBody>;
 
 const isGiven = (value: unknown) => value !== undefined && value !== null;
 
-/** Throws `invalid_request` for what an agent cannot do, where leaving it out would change the meaning. */
+/** Throws `invalid_request` for unsupported options that would change the meaning of the request. */
 export function refuseUnsupported(body: ResponseBody): void {
   const { tools, prompt, max_tool_calls, background, store } = body;
   const foreign = (tools ?? []).findIndex(({ type }) => type !== "function");
   if (foreign >= 0)
     throw refused(
       `tools[${foreign}]`,
-      `\`${tools?.[foreign]?.type}\` is not supported: the agent's tools are configured on the server. Send \`function\` tools only.`,
+      `\`${tools?.[foreign]?.type}\` is not supported. The operator configures the agent's tools. Send only \`function\` tools.`,
     );
-  if (isGiven(prompt)) throw refused("prompt", "the agent's prompt is configured on the server.");
+  if (isGiven(prompt))
+    throw refused("prompt", "is not supported. The operator configures the agent's prompt.");
   if (isGiven(max_tool_calls))
-    throw refused("max_tool_calls", "the agent's limits are configured on the server.");
+    throw refused("max_tool_calls", "is not supported. The operator configures the agent's limits.");
   if (isGiven(body.previous_response_id) && isGiven(body.conversation))
-    throw refused("previous_response_id", "it cannot be given together with `conversation`.");
+    throw refused("previous_response_id", "is not allowed together with `conversation`.");
   if (background && store === false)
-    throw refused("background", "a response that is not stored cannot be read later. Leave `store` out.");
+    throw refused(
+      "background",
+      "is not allowed with `store: false`, because the response could not be read later.",
+    );
 }
 
 export const schemaOf = ({ text }: ResponseBody) =>
@@ -142,13 +146,13 @@ export const settingsOf = (
     tool_choice,
   });
 
-/** The items of a request; a text is a message of the user. */
+/** The items of a request; a text becomes a message of the user. */
 export function itemsOf({ input }: ResponseBody): readonly SentItem[] {
   if (typeof input !== "string") return input ?? [];
   return [{ role: "user", content: input }];
 }
 
-/** For what side requests are known by. */
+/** The text by which side requests are recognised. */
 export function askedIn(body: ResponseBody): RequestText {
   const said = itemsOf(body).filter(({ role }) => !isSystem(role ?? ""));
   return { text: wordsOf(said.findLast(({ role }) => role === "user")?.content), isAlone: said.length === 1 };
@@ -156,7 +160,7 @@ export function askedIn(body: ResponseBody): RequestText {
 
 const typeOf = ({ type, role }: SentItem) => type ?? (role ? "message" : "");
 
-/** Items that a client got from here and sends again. They say nothing that the server does not know. */
+/** Items that a client received from this server and sends back. The server already has their content. */
 const REPLAYED: ReadonlySet<string> = new Set([
   "reasoning",
   "mcp_call",
@@ -169,19 +173,19 @@ const ANSWERS: ReadonlySet<string> = new Set(["function_call_output", "mcp_appro
 export const isMessage = (item: SentItem) => typeOf(item) === "message";
 export const isAnswer = (item: SentItem) => ANSWERS.has(typeOf(item));
 
-/** Items that may stand between the text and the calls of one message. */
+/** Items that may appear between the text and the calls of one message. */
 const WITHIN_MESSAGE: ReadonlySet<string> = new Set(["reasoning", "item_reference"]);
 
 interface Reading {
-  /** The field that the items are in. */
+  /** The field that contains the items. */
   readonly param?: string;
-  /** The thoughts and the server's calls are kept as well: the thread does not have them. */
+  /** Keeps reasoning and server calls as well, because the thread does not have them. */
   readonly isWhole?: boolean;
 }
 
 /**
- * The items as messages of a thread, calls of the client's tools and their results among them: what the model said and called at once is
- * one message. Many of them take several ticks of the event loop.
+ * Converts the items to messages of a thread. Text and calls that the model wrote together become one message. Many items
+ * take several ticks of the event loop.
  */
 export async function messagesOf(
   tenant: string,
@@ -202,7 +206,7 @@ export async function messagesOf(
     if (REPLAYED.has(type) || type === "mcp_approval_response") return [];
     throw refused(
       `${param}[${index}]`,
-      `items of type \`${type}\` are not supported; use message, function_call, function_call_output or mcp_approval_response.`,
+      `items of type \`${type}\` are not supported. Use message, function_call, function_call_output or mcp_approval_response.`,
     );
   });
   const messages: Message[] = [];
@@ -240,7 +244,7 @@ const thought = ({ summary }: SentItem): AssistantMessage => ({
   reasoning: (summary ?? []).flatMap(({ text }) => (text ? [{ text }] : [])),
 });
 
-/** A call that a server has carried out, with its result. */
+/** A call that a server has executed, with its result. */
 function serverCall(item: SentItem): Message[] {
   const { name = "", error } = item;
   if (name === "" || (item.output === undefined && !error)) return [];
@@ -290,13 +294,13 @@ function partOf({ type, text, image_url, file_data, filename }: SentPart, param:
 
 const outputOf = ({ output }: SentItem, param: string): Content => contentOf(output ?? "", param);
 
-/** Throws `invalid_request` where the server takes no system messages. */
+/** Throws `invalid_request` for system messages if the server refuses them. */
 export function refuseSystem(items: readonly SentItem[], param: string): void {
   if (!items.some(({ role }) => isSystem(role ?? ""))) return;
   throw refused(param, "this server accepts no `system` messages from users. Use `user`.");
 }
 
-/** What these items answer of what a thread asks. */
+/** Returns the answers in these items to a thread's open questions. */
 export function answersIn(items: readonly SentItem[], open: readonly Interrupt[]): Answer[] {
   return open.flatMap((question): Answer[] => {
     const { id, kind } = question;

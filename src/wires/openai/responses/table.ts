@@ -1,4 +1,4 @@
-// A run as the events of an OpenAI response, numbered, and as the response itself.
+// A run as the numbered events of an OpenAI response, and as the response itself.
 
 import {
   addUsage,
@@ -29,7 +29,7 @@ import {
 } from "./history.ts";
 import { responseIdOf } from "./ids.ts";
 
-/** What the request said: its own answers repeat it. A later reader does not learn it. */
+/** Fields of the request that its own responses repeat. Later readers do not see them. */
 export interface Echo {
   readonly previous_response_id?: string | null;
   readonly instructions?: string | null;
@@ -45,27 +45,27 @@ export interface ProjectOptions {
   readonly echo?: Echo;
   /** The number of the last event that this reader has. */
   readonly after?: number;
-  /** The client's function whose arguments the run's output is: then what the agent says besides is not shown. */
+  /** The client's function whose arguments are the run's output; the agent's other text is not sent. */
   readonly answersAs?: string;
 }
 
 export interface ResponseFold {
   /** The frames of an event. */
   readonly see: Fold;
-  /** The response after what was seen. The run tells what no event says yet. */
+  /** The response after the events so far. `run` has the values that no event contains yet. */
   response(run: RunRecord): ReturnType<typeof responseOf>;
 }
 
-/** An item of text that is being written. */
+/** An item of text in progress. */
 interface OpenText {
   readonly id: string;
   readonly index: number;
-  /** Of a delta: everything between its number and its text. */
+  /** The part of a delta between its number and its text. */
   readonly head: string;
   text: string;
 }
 
-/** How a response ended. */
+/** The end of a response. */
 interface Outcome {
   readonly status: "completed" | "failed" | "cancelled" | "incomplete";
   readonly error?: { readonly message: string };
@@ -82,12 +82,12 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   let isBegun = false;
   let messageId = "";
   let thoughts = 0;
-  /** The response is named after the run that it began with. */
+  /** The response has the id of its first run. */
   let first: RunRecord | undefined;
   let outcome: Outcome | undefined;
   let usage: Usage = NO_USAGE;
   const calls = new Map<string, Pick<ToolCall, "id" | "name" | "args">>();
-  /** Calls that the client or a person has decided on, by call id. */
+  /** Calls that the client or a user has decided, by call id. */
   const approvals = new Map<string, string>();
   const ofClient = new Set<string>();
   const snapshot = (run: RunRecord) =>
@@ -126,7 +126,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     if (question.kind === "approval") return finish(add(done), done);
     call(done, question);
   };
-  /** A call of a function of the client's. */
+  /** A call of one of the client's functions. */
   const call = (item: Item, { name, args }: Pick<ToolCall, "name" | "args">) => {
     const index = add({ ...item, status: "in_progress", arguments: "" });
     const place = { item_id: item.id, output_index: index };
@@ -152,7 +152,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   const finished = (run: RunRecord, how: End) => {
     close("incomplete");
     usage = addUsage(usage, how.usage ?? NO_USAGE);
-    // It continues when its deferred result arrives.
+    // The response continues when its deferred result arrives.
     if (how.as === "waits") return;
     if (how.status === "interrupted") for (const question of how.questions) ask(question);
     if (answersAs !== undefined && how.output) {
@@ -176,7 +176,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
     delta: (kind, text) => (kind === "text" ? say(text) : think(text)),
     stepEnd: ({ failed }) => close(failed ? "incomplete" : "completed"),
     assistant({ tool_calls = [] }) {
-      // Before the first model call comes the input, which the client knows.
+      // The messages before the first model call are the input, which the client knows.
       if (messageId) for (const call of tool_calls) calls.set(call.id, call);
     },
     result: called,
@@ -195,7 +195,7 @@ export function project({ echo = {}, after = -1, answersAs }: ProjectOptions): R
   };
 }
 
-/** Frames with their numbers. A reader that comes back has those up to `after`. */
+/** Numbers the frames. A reader that reconnects has the frames up to `after`. */
 function numberedFrames(after: number) {
   let sequence = 0;
   let frames: Frame[] = [];
@@ -204,7 +204,7 @@ function numberedFrames(after: number) {
     if (sequence_number <= after) return;
     frames.push({ event: type, data: JSON.stringify({ type, sequence_number, ...fields }) });
   };
-  /** Most frames of a stream are these: only their text is new. */
+  /** Most frames of a stream are deltas: only their text is new. */
   const grow = (type: string, open: OpenText, delta: string, tail: string) => {
     open.text += delta;
     const number = sequence++;
@@ -214,7 +214,7 @@ function numberedFrames(after: number) {
         data: `{"type":"${type}","sequence_number":${number},${open.head}${JSON.stringify(delta)}${tail}}`,
       });
   };
-  /** Those since the last call. */
+  /** Returns the frames since the last call. */
   const take = () => {
     const taken = frames;
     frames = [];
@@ -227,11 +227,11 @@ type NumberedFrames = ReturnType<typeof numberedFrames>;
 
 type ResponseOutput = ReturnType<typeof outputOf>;
 
-/** The items of a response, in the order in which they begin. */
+/** The items of a response, in the order in which they start. */
 function outputOf({ emit }: NumberedFrames) {
   const items: Item[] = [];
   const ids = new Set<string>();
-  /** Each id is used once, also after a crash, when the run repeats itself. */
+  /** Makes ids unique, also after a crash, when the run repeats itself. */
   const fresh = (id: string): string => {
     let free = id;
     for (let n = 2; ids.has(free); n++) free = `${id}_${n}`;
@@ -265,7 +265,7 @@ function messageOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: 
     return begun;
   };
   return {
-    /** `id` is that of a message that begins with it. */
+    /** `id` is the id of a message that starts with this delta. */
     say(id: string, delta: string): void {
       open ??= begin(id);
       grow("response.output_text.delta", open, delta, ',"logprobs":[]');
@@ -282,7 +282,7 @@ function messageOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: 
   };
 }
 
-/** What a model is thinking. */
+/** The reasoning that a model is writing. */
 function thoughtOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: ResponseOutput) {
   let open: OpenText | undefined;
   const begin = (id: string) => {
@@ -295,7 +295,7 @@ function thoughtOf({ emit, grow }: NumberedFrames, { fresh, finish, openText }: 
     return begun;
   };
   return {
-    /** `nextId` is asked for when a thought begins. */
+    /** `nextId` is called when a thought starts. */
     think(nextId: () => string, delta: string): void {
       open ??= begin(nextId());
       grow("response.reasoning_summary_text.delta", open, delta, "");

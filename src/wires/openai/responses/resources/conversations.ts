@@ -1,4 +1,4 @@
-// Conversations: threads, for clients that name them before they speak.
+// Conversations: threads, for clients that create them before their first message.
 
 import { z } from "zod";
 import { AppError } from "../../../../agent/core/errors.ts";

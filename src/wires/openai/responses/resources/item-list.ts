@@ -1,4 +1,4 @@
-// Lists of items: pages that clients of OpenAI's API walk through.
+// Lists of items, as pages of OpenAI's API.
 
 import { z } from "zod";
 import { refused } from "../../given.ts";
@@ -18,11 +18,11 @@ export const ListQuery = z.looseObject({
   after: z.string().max(512).optional().describe("Id of an item."),
 });
 
-/** One page of `items`, which are given oldest first. Throws `invalid_request` when no item has the id `after`. */
+/** One page of `items`, which must be sorted oldest first. Throws `invalid_request` if no item has the id `after`. */
 export function listOf(items: readonly Item[], { limit, order, after }: z.infer<typeof ListQuery>) {
   const all = order === "asc" ? [...items] : [...items].reverse();
   const start = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
-  if (after !== undefined && start === 0) throw refused("after", `there is no item \`${after}\` here.`);
+  if (after !== undefined && start === 0) throw refused("after", `this list has no item \`${after}\`.`);
   const data = all.slice(start, start + limit);
   return {
     object: "list" as const,

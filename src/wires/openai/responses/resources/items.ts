@@ -1,4 +1,4 @@
-// The items of conversations: read, added and deleted, as sessions of the Agents SDK do.
+// The items of conversations: read, add and delete them, as sessions of the Agents SDK do.
 
 import { z } from "zod";
 import { AppError } from "../../../../agent/core/errors.ts";
@@ -23,7 +23,7 @@ import { withoutItem } from "./without-item.ts";
 const ItemParams = ConversationParams.extend({ item_id: z.string().min(1).max(512) });
 const ItemsBody = z.looseObject({ items: SentItems });
 
-/** How long an answer waits for the run that changes the thread, in ms: it may wait for a free slot. */
+/** Maximum time to wait for the run that changes the thread, in ms: it may wait for a free slot. */
 const WAIT_MS = 10_000;
 
 export function itemRoutes(app: App, services: RouteServices): void {
@@ -134,11 +134,11 @@ export function itemRoutes(app: App, services: RouteServices): void {
     },
   );
 
-  /** Any replica may be asked next, and must see what has changed. */
+  /** The next request may reach any replica, and must see the change. */
   const finished = (owner: Owner, run: RunRecord) =>
     rewritten(runs, owner, run, AbortSignal.any([streams.closing, AbortSignal.timeout(WAIT_MS)]));
 
-  /** What items are made of, with the ids that they had when they were streamed. */
+  /** The data from which items are made, with the ids that the items had in the stream. */
   async function historyIn(owner: Owner, id: string): Promise<History> {
     const [messages, open, tools] = await Promise.all([
       threads.messages(owner, id),
@@ -159,7 +159,7 @@ function itemNamed(history: History, { id, item_id }: { id: string; item_id: str
   throw new AppError("not_found", `Conversation \`${id}\` has no item \`${item_id}\`.`);
 }
 
-/** A conversation that waits changes only by what answers it. Throws `thread_busy`. */
+/** Only an answer may change a conversation that waits. Throws `thread_busy`. */
 function assertWaitsFor({ id, status }: Thread, questions: number): void {
   if (status === "busy")
     throw new AppError(
@@ -173,7 +173,10 @@ function assertWaitsFor({ id, status }: Thread, questions: number): void {
   );
 }
 
-/** An output may be taken from a call that is the newest: an earlier one would stay without. Throws `invalid_request`. */
+/**
+ * The output of the newest call may be deleted. The output of an earlier call may not, because its call would stay
+ * without one. Throws `invalid_request`.
+ */
 function assertOpen({ id, type, call_id }: Item, left: readonly Message[]): void {
   if (type !== "function_call_output" || unanswered(left).some((call) => call.id === call_id)) return;
   throw refused(

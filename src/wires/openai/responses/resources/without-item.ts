@@ -1,9 +1,11 @@
-// Deletes an item of a conversation: what the thread's messages are without it.
+// Deletes an item of a conversation: computes the thread's messages without it.
 
 import type { AssistantMessage, Message } from "../../../../agent/core/message.ts";
 import { type Item, reasoningIdOf } from "../history.ts";
 
-/** These messages without one of their items. A call goes with its result, and an answer with its reasoning. */
+/**
+ * Returns the messages without one of their items. A call is deleted with its result, and an answer with its reasoning.
+ */
 export function withoutItem(messages: readonly Message[], item: Item): Message[] {
   const { id, type } = item;
   const call = CALL_ITEM.exec(id)?.groups?.call;
