@@ -1,4 +1,4 @@
-// The composition root: builds every room from the configuration and hands each exactly what it needs.
+// The composition root: creates every room from the configuration and passes each exactly the services that it needs.
 
 import type { FastifyBaseLogger } from "fastify";
 import packageJson from "../package.json" with { type: "json" };
@@ -70,31 +70,35 @@ export interface AppOptions {
   readonly config: ServerConfig;
   readonly env: NodeJS.ProcessEnv;
   readonly logger: FastifyBaseLogger;
-  /** Replaces the providers, as in tests. */
+  /** Replaces the model providers, as in tests. */
   readonly createModel?: (spec: ModelSpec) => Model;
   readonly tools?: readonly Tool[];
-  /** Wrapped around the built-in ones. */
+  /** Hooks that surround the built-in ones. */
   readonly hooks?: readonly HookDefinition[];
-  /** Besides those of the configuration. */
+  /** Plugins, in addition to those of the configuration. */
   readonly plugins?: readonly Plugin[];
-  /** Agents of a program, in place of the agents file. */
+  /** Agents of a program, which replace the agents file. */
   readonly agents?: ProgramAgents;
-  /** Of a worker. */
+  /** The other workers, if this process is one of several. */
   readonly siblings?: Siblings;
 }
 
 export interface ProgramAgents {
-  /** `allowModels`: patterns of the models that runs may ask for, besides those of the agents. Default: any model. */
+  /**
+   * `allowModels`: patterns of the models that runs may request, besides the models of the agents. Default: any model.
+   */
   registry(allowModels: readonly string[] | undefined): AgentRegistry;
-  /** With the agents' own backends. */
+  /** Adds the agents' own backends to `pool`. */
   withOwn(pool: BackendPool): BackendPool;
 }
 
 export interface App {
   readonly server: HttpServer;
-  /** Resolves with the address once requests are accepted and abandoned runs are taken over. Throws `unavailable`. */
+  /**
+   * Resolves with the address once the server accepts requests and has taken over abandoned runs. Throws `unavailable`.
+   */
   listen(): Promise<string>;
-  /** What the default agent asks, where a file describes the agents. */
+  /** The model of the default agent, if an agents file configures it. */
   defaultModel(): DefaultModel | undefined;
   /** Reloads the agents file, which is also watched. Keeps the old agents if it is invalid. Never throws. */
   reload(): Promise<void>;
@@ -102,10 +106,10 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** What ends the parts that are open, in the order in which they were opened. */
+/** Functions that close the open parts, in the order in which the parts were opened. */
 type Closers = (() => Promise<void>)[];
 
-/** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes it. */
+/** Throws `config_invalid` for the agents file, `unavailable` for a store in use. The caller closes the app. */
 export async function createApp(options: AppOptions): Promise<App> {
   const closers: Closers = [];
   const close = async () => {
@@ -176,7 +180,7 @@ type Keys = Awaited<ReturnType<typeof openKeys>>;
 type KeptParts = Awaited<ReturnType<typeof openKept>>;
 type Parts = Described & Keys & KeptParts & ReturnType<typeof openPool>;
 
-/** The plugins, and the agents with the tools of their MCP servers. */
+/** Opens the plugins, and the agents with the tools of their MCP servers. */
 async function openAgents(options: AppOptions, closers: Closers) {
   const { config, env, logger } = options;
   const own = await loadServerPlugins(
@@ -204,7 +208,7 @@ async function openAgents(options: AppOptions, closers: Closers) {
       allowModels,
     }));
   for (const warning of [...agents.warnings(), ...quotaWarnings(config)]) logger.warn(warning);
-  // The catalogue's schema has made it.
+  // The catalogue's schema has checked it.
   const servers = agents.mcpServers() as McpServerDefinitions;
   const tools = createMcpServers(servers, { logger, version: packageJson.version });
   mcp = tools;
@@ -221,7 +225,7 @@ async function openKeys({ config, logger }: AppOptions, closers: Closers) {
   return { apiKeys, findKey, credentials: createCredentials(findKey, logger) };
 }
 
-/** The stores, what lies in them, and what observes them. */
+/** Opens the stores, the services on top of them, and their metrics and traces. */
 async function openKept(
   { config, env, logger, siblings }: AppOptions,
   { agents }: Described,
@@ -372,10 +376,12 @@ const limitsOf = ({ limits, streams, auth }: ServerConfig) => ({
   stallMs: streams.stall,
 });
 
-/** Loads what runs need: neither with the first request that needs it nor before the first of all. */
+/**
+ * Loads SDKs and schemas that runs need, shortly after the start: neither at the start itself nor with the first request.
+ */
 function warmingUp({ metrics, agents }: Parts, logger: FastifyBaseLogger) {
   let timer: NodeJS.Timeout | undefined;
-  // What needs one of them loads it as well.
+  // A request that needs one of them earlier loads it itself.
   const load = async () => {
     metrics?.begin();
     await loadSdks(agents.list().map(({ model }) => model));
@@ -404,7 +410,7 @@ const NEEDS_RESTART = "a plugin of server.yaml has changed; restart the server t
 /** For changes of the agents file and of plugins. */
 const WATCH = { everyMs: 1000, settledMs: 200 };
 
-/** How long after the start, in ms, what some requests need is loaded. */
+/** Time after the start, in ms, at which these parts are loaded. */
 const WARM_UP_MS = 500;
 
 async function listenOn(server: HttpServer, place: ServerConfig["listen"]): Promise<string> {
@@ -427,7 +433,7 @@ const userKeys = (keys: ApiKeyStore): UserKeys => ({
   remove: keys.remove,
 });
 
-/** Of the reasons for which a key ends only its revocation counts. */
+/** Reports the end of a key only if it was revoked; its runs continue after it expires. */
 function startingKeys(credentials: Credentials): StartingKeys {
   return {
     isRevoked: async (api_key) => hasCode(await credentials.endOf({ api_key }), "credentials_revoked"),

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Where a process starts. What V8 compiles is kept beside package.json, so that the next process reads it; nothing is kept where the
-// folder cannot be written to. That has to be said before anything else is loaded.
+// The entry point of the process. V8's compiled code is stored beside package.json, so that the next process can reuse
+// it; nothing is stored if the folder is read-only. The cache must be enabled before anything else is loaded.
 
 import { enableCompileCache } from "node:module";
 import { fileURLToPath } from "node:url";

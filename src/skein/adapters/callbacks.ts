@@ -16,22 +16,29 @@ export interface ToolOutput {
   readonly is_error: boolean;
 }
 
-/** Each callback is awaited. One that throws cancels the run, which then ends with `onError`. */
+/**
+ * Functions to call for events of a run. Each is awaited. If one throws, the run is cancelled and ends with `onError`.
+ */
 export interface StreamCallbacks {
   onTextDelta?(text: string): void | Promise<void>;
-  /** `id` is the message's; `onReasoningEnd` gets the whole text. */
+  /** `id` is the id of the message; `onReasoningEnd` gets the whole text. */
   onReasoningStart?(id: string, text: string): void | Promise<void>;
   onReasoningDelta?(id: string, text: string): void | Promise<void>;
   onReasoningEnd?(id: string, text: string): void | Promise<void>;
   onToolCall?(call: ToolCall): void | Promise<void>;
   onToolResult?(result: ToolOutput): void | Promise<void>;
-  /** The run ended, or waits for an answer. Exactly one of this and `onError` is called, last. */
+  /** Called last if the run has ended or waits for an answer. Either this or `onError` is called, once. */
   onComplete?(): void | Promise<void>;
-  /** The run failed, was cancelled, reached a limit or moved to another process, or a callback threw. */
+  /**
+   * Called last if the run failed, was cancelled, reached a limit or moved to another process, or if a callback threw.
+   */
   onError?(error: unknown): void | Promise<void>;
 }
 
-/** Resolves when the run has ended and every callback has returned. Events of subagents are left out. */
+/**
+ * Calls the callbacks for the events of a run, without those of subagents. Resolves when the run has ended and every
+ * callback has returned.
+ */
 export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks): Promise<void> {
   const dispatch = dispatcher(callbacks);
   try {
@@ -49,7 +56,7 @@ export async function streamTo(handle: AgentHandle, callbacks: StreamCallbacks):
   }
 }
 
-/** Throws when the run does not end in success. */
+/** Returns a function that throws if the run does not end in success. */
 function dispatcher(callbacks: StreamCallbacks): (event: StreamEvent) => Promise<void> {
   let message = "";
   let thought: string | undefined;
@@ -90,7 +97,7 @@ function dispatcher(callbacks: StreamCallbacks): (event: StreamEvent) => Promise
         return;
       }
       case "error":
-        // The log holds only codes of `ErrorCode`.
+        // The log contains only codes of `ErrorCode`.
         throw new AppError(event.data.code as ErrorCode, event.data.message);
       case "done":
         return assertSuccess(event.data);

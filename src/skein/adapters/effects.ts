@@ -1,20 +1,20 @@
-// Effects: functions that run before and after each model call and may change what the model is shown.
+// Effects: functions that run before and after each model call and may change the messages that the model sees.
 
 import type { HookFactory, Message, Model, Run } from "../../index.ts";
 import { createView } from "./view.ts";
 
-/** What the model is shown. Changing it does not change the thread. */
+/** The messages that the model sees. Changes do not affect the thread. */
 export interface Chat {
   readonly messages: readonly Message[];
-  /** Adds to the end, from this model call on; after a model call, from the next one on. */
+  /** Appends messages: before a model call for this call on, after a model call for the next one on. */
   append(...messages: readonly Message[]): void;
   replace(messages: readonly Message[]): void;
 }
 
 export interface IterationContext {
-  /** Before the model call; or after its reply and before its tool calls. */
+  /** Before the model call, or between its reply and its tool calls. */
   readonly phase: "before_complete" | "after_complete";
-  /** From 0. */
+  /** Number of the model call, from 0. */
   readonly iteration: number;
   readonly chat: Chat;
   readonly model: Model;
@@ -29,12 +29,12 @@ export type Effect =
   /** `reset` is called when a run starts. Concurrent runs share the effect, so it should keep no state of a run. */
   | { readonly eval: Eval; reset?(): void };
 
-/** Runs in order, in both phases. A thrown error fails the run. */
+/** Makes a hook of effects. They run in order, in both phases. A thrown error fails the run. */
 export function fromEffect(...effects: readonly Effect[]): HookFactory {
   return ({ agent }) => {
     const view = createView();
     let iteration = -1;
-    /** Added after a model call, for the next one. */
+    /** Messages added after a model call, for the next one. */
     let later: Message[] = [];
 
     return {

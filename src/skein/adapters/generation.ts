@@ -15,23 +15,26 @@ import {
 } from "../../index.ts";
 import { createView, type View } from "./view.ts";
 
-/** One per run, shared by all its generation hooks. */
+/** State of a run, shared by all its generation hooks. */
 export interface GenerationState {
-  /** The thread's id. */
+  /** Id of the thread. */
   readonly sessionId: string;
   readonly userId: string;
   readonly run: Run;
-  /** Change it before the generation. The thread does not change. */
+  /** System prompt of the run. A change before the generation applies to this run, not to the thread. */
   systemPrompt: string;
-  /** What the model is shown of the thread so far. Change it as `systemPrompt`. */
+  /**
+   * Messages that the model sees of the thread so far. A change before the generation applies to this run, not to the
+   * thread.
+   */
   messages: Message[];
-  /** Set after the generation, if there is an answer. */
+  /** The answer, set after the generation if there is one. */
   response?: AssistantMessage;
-  /** Set after the generation: the messages that it added to the thread. */
+  /** Messages that the generation added to the thread, set after it. */
   outputMessages: readonly Message[];
-  /** Set after the generation. */
+  /** Usage of the run, set after the generation. */
   usage?: Usage;
-  /** For hooks to share data. */
+  /** Values that hooks share. */
   readonly values: Map<string, unknown>;
 }
 
@@ -48,7 +51,7 @@ interface Generation {
 
 const GENERATION = valueKey<Generation>("generation");
 
-/** Runs in order, before the first model call. A thrown error fails the run. */
+/** Makes a hook of functions that run in order, before the first model call. A thrown error fails the run. */
 export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
     const self = {};
@@ -74,7 +77,10 @@ export function fromPreGeneration(...hooks: readonly GenerationHook[]): HookFact
   };
 }
 
-/** Runs in order once the run has any outcome. A thrown error is a `warning`; the other hooks still run. */
+/**
+ * Makes a hook of functions that run in order after the run, with any outcome. A thrown error becomes a `warning`;
+ * the other functions still run.
+ */
 export function fromPostGeneration(...hooks: readonly GenerationHook[]): HookFactory {
   return ({ agent }) => {
     const self = {};
@@ -124,8 +130,8 @@ export function injectContext(content: Content): GenerationHook {
 }
 
 /**
- * From `threshold` estimated tokens on, shows the model the result of `summarize` in place of the conversation. Skein's
- * own `summarization` hook does so before each model call and stores the summary.
+ * Replaces the conversation with the result of `summarize` once it has `threshold` estimated tokens; the thread keeps all
+ * messages. Skein's own hook `summarization` does so before each model call and stores the summary.
  */
 export function compaction(
   threshold: number,

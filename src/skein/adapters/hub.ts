@@ -1,14 +1,14 @@
-// A hub: publishes what agents do under two topics, `agent` and `tool`.
+// A hub: publishes the events of agents under two topics, `agent` and `tool`.
 
 import type { AgentHandle, ErrorInfo, StreamEvent } from "../../index.ts";
 
 export interface Topic<T> {
   publish(event: T): void;
-  /** Returns the function that unsubscribes. */
+  /** Calls `listener` for each event of the topic. Returns the function that unsubscribes. */
   subscribe(listener: (event: T) => void): () => void;
 }
 
-/** `message_id` is the open message, or the last one. */
+/** Origin of an event. `message_id` is the id of the open message, or of the last one. */
 interface Source {
   readonly session_id: string;
   readonly message_id: string;
@@ -34,7 +34,7 @@ export interface Hub {
   attach(handle: AgentHandle): () => void;
 }
 
-/** Errors of a listener go to `onFailure`; other listeners still get the event. */
+/** Creates a hub. `onFailure` gets the errors of a listener; other listeners still get the event. */
 export function createHub(onFailure: (error: unknown) => void = (error) => console.error(error)): Hub {
   const agent = createTopic<AgentEvent>(onFailure);
   const tool = createTopic<ToolEvent>(onFailure);

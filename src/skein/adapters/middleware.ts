@@ -1,5 +1,5 @@
 // Middleware around a run, written as functions around a promise of the final message. The engine executes the run; a
-// middleware sees its start, may replace its signal, and decides about its end.
+// middleware sees its start, may replace its signal, and decides how it ends.
 
 import {
   AppError,
@@ -19,13 +19,13 @@ export interface RunnerContext {
 export type Runner = (context: RunnerContext) => Promise<AssistantMessage>;
 
 /**
- * May pass on another signal, return another message (also in place of an error), or reject: the run then fails and its
- * message does not join the thread. Without a call of `next` the model is not asked. A steering message that keeps the run
- * active starts a new pass.
+ * Wraps a runner. A middleware may pass on another signal, return another message (also after an error), or reject. If it
+ * rejects, the run fails and the thread does not keep its message.
+ * Without a call of `next`, the model is not called. A steering message that keeps the run active starts a new pass.
  */
 export type Middleware = (next: Runner) => Runner;
 
-/** The first is outermost. */
+/** Makes a hook of middleware, the first outermost. */
 export function fromMiddleware(...middleware: readonly Middleware[]): HookFactory {
   const around = (innermost: Runner) =>
     middleware.reduceRight<Runner>((next, layer) => layer(next), innermost);
@@ -125,7 +125,7 @@ export function withTimeout(ms: number): Middleware {
   };
 }
 
-/** Turns any thrown value into an error with its text. (An error in a run never ends the process.) */
+/** Converts any thrown value to an error with its text. An error in a run never ends the process. */
 export function withRecovery(): Middleware {
   return (next) => async (context) => {
     try {
@@ -158,7 +158,7 @@ export function withLogger(logger: RunLogger, name: string): Middleware {
   };
 }
 
-/** Fails the run when `check` throws about its final message. Not called for a failed run. */
+/** Fails the run if `check` throws for its final message. Not called for a failed run. */
 export function withOutputGuardrail(check: (message: AssistantMessage) => void | Promise<void>): Middleware {
   return (next) => async (context) => {
     const message = await next(context);

@@ -17,13 +17,16 @@ const Session = z.object({
 });
 export type Session = z.infer<typeof Session>;
 
-/** Sessions of one owner are never visible to another, even under the same id. */
+/** Storage of sessions. Sessions of one owner are never visible to another, even under the same id. */
 export interface SessionRepository {
   get(owner: Owner, id: string): Promise<Session | undefined>;
   put(owner: Owner, session: Session): Promise<void>;
 }
 
-/** `loader` is for `fromPreGeneration`, `saver` for `fromPostGeneration`. Messages already in the thread are not repeated. */
+/**
+ * Returns `loader` for `fromPreGeneration` and `saver` for `fromPostGeneration`. The loader skips messages that the
+ * thread already has.
+ */
 export function sessionHooks(repository: SessionRepository): {
   loader: GenerationHook;
   saver: GenerationHook;
@@ -48,7 +51,7 @@ function sessionFrom(json: string): Session {
   throw new AppError("internal", "The stored session cannot be parsed.", { cause: parsed.error });
 }
 
-/** `<folder>/<owner>/<id>.json`, written atomically. For one process at a time. */
+/** Stores each session in `<folder>/<owner>/<id>.json`, written atomically. For one process at a time. */
 export function fileSessions(folder: string): SessionRepository {
   return {
     async get(owner, id) {
@@ -68,7 +71,7 @@ export function fileSessions(folder: string): SessionRepository {
   };
 }
 
-/** Hashes the owner, whose names may contain any text. */
+/** Hashes the owner, because its names may contain any text. */
 function pathOf(folder: string, { tenant, user }: Owner, id: string): string {
   if (!/^[\w-]{1,128}$/.test(id))
     throw new AppError("invalid_request", `\`${id}\` is not a valid session id.`);

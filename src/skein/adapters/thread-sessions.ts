@@ -1,5 +1,5 @@
-// A user's threads as sessions, with a current session. For programs that serve one user at a time: a server never guesses
-// which thread is meant.
+// A user's threads as sessions, with a current session. For programs that serve one user at a time: a server never
+// guesses which thread is meant.
 
 import { randomUUID } from "node:crypto";
 import type { Message, Run, Stores } from "../../index.ts";
@@ -8,19 +8,22 @@ type Owner = Run["owner"];
 type Thread = Awaited<ReturnType<Stores["threads"]["create"]>>;
 
 export interface Sessions {
-  /** Also makes it the current one. */
+  /** Creates a session, which becomes the current one. */
   create(title: string): Promise<Thread>;
   get(id: string): Promise<Thread | undefined>;
-  /** Creates "New Session" when none is current. */
+  /** Returns the current session. Creates "New Session" if there is none. */
   current(): Promise<Thread>;
-  /** False when there is no session of that id. */
+  /** Returns false if the session does not exist. */
   setCurrent(id: string): Promise<boolean>;
-  /** The 100 last changed, newest first. */
+  /** Returns the 100 most recently changed sessions, newest first. */
   list(): Promise<Thread[]>;
-  /** False when there was none. Like the methods below, throws `thread_busy` while a run is active or queued. */
+  /**
+   * Returns false if the session does not exist. Like the methods below, throws `thread_busy` while a run is active or
+   * queued.
+   */
   delete(id: string): Promise<boolean>;
   addMessage(id: string, message: Message): Promise<boolean>;
-  /** A copy. */
+  /** Returns a copy of the messages. */
   getMessages(id: string): Promise<Message[]>;
   clearMessages(id: string): Promise<boolean>;
   updateTitle(id: string, title: string): Promise<boolean>;
@@ -74,7 +77,7 @@ export function sessionsOf(
   };
 }
 
-/** A message joins a thread as part of a run. This run adds the message and asks no model. */
+/** A message joins a thread as part of a run. This run adds the message and makes no model call. */
 async function enter(
   { runs, events, threads }: Stores,
   owner: Owner,

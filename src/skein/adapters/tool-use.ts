@@ -18,24 +18,24 @@ type ToolRequest = Parameters<NonNullable<Hook["wrapToolCall"]>>[0];
 
 export interface ToolUse {
   readonly call: ToolCall;
-  /** Absent when there is no tool of that name. */
+  /** Undefined if no tool has that name. */
   readonly tool: Tool | undefined;
   readonly run: Run;
   readonly signal: AbortSignal;
 }
 
 export type ToolDecision =
-  /** Run it, with `args` if given. Inner hooks and permissions still apply. */
+  /** Runs the call, with `args` if given. Inner hooks and permissions still apply. */
   | { readonly decision: "allow"; readonly args?: Record<string, unknown> }
-  /** The model reads the message. */
+  /** Denies the call. The model reads the message. */
   | { readonly decision: "deny"; readonly message: string }
-  /** Suspend the run until a person decides. */
+  /** Suspends the run until a user decides. */
   | { readonly decision: "ask"; readonly message?: string };
 
-/** `undefined` leaves the decision to the next hook, and finally to the agent's permissions. */
+/** Decides about a call. `undefined` leaves the decision to the next hook, and finally to the agent's permissions. */
 export type PreToolUse = (use: ToolUse) => ToolDecision | undefined | Promise<ToolDecision | undefined>;
 
-/** Runs in order until one decides. A thrown error becomes the result of the call. */
+/** Makes a hook of functions that run in order until one decides. A thrown error becomes the result of the call. */
 export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
   const decide = async ({ call, tool, signal }: ToolRequest, run: Run): Promise<ToolDecision> => {
     for (const hook of hooks) {
@@ -56,7 +56,7 @@ export function fromPreToolUse(...hooks: readonly PreToolUse[]): HookFactory {
       if (!answer) return interrupted();
       if (answer.decision === "deny") return failed(answer.message ?? "The user does not allow this call.");
       if (answer.decision === "respond") return done(answer.message ?? "");
-      // If the person edited the call, `request` already holds the edited call.
+      // If the user edited the call, `request` already contains the edited call.
       return yield* next(request);
     },
   });
@@ -72,7 +72,10 @@ export type PostToolUse = (
   use: ToolUse & { readonly result: Extract<ToolResult, { status: "done" }> },
 ) => ToolResult | undefined | Promise<ToolResult | undefined>;
 
-/** Runs in order, each with the previous result. A thrown error is a `warning`, except `abortRun`, which ends the run. */
+/**
+ * Makes a hook of functions that run in order, each with the previous result. A thrown error becomes a `warning`, except
+ * `abortRun`, which ends the run.
+ */
 export function fromPostToolUse(...hooks: readonly PostToolUse[]): HookFactory {
   return () => ({
     name: "post-tool-use",

@@ -1,12 +1,12 @@
-// What the model is shown in place of a thread's first messages, from one model call to the next. The thread keeps
-// every message.
+// Messages that replace a thread's first messages for the model, from one model call to the next. The thread keeps every
+// message.
 
 import type { Message } from "../../index.ts";
 
 export interface View {
-  /** `messages` with the replacement applied. */
+  /** Returns `messages` with the replacement applied. */
   of(messages: readonly Message[]): readonly Message[];
-  /** From now on shows `shown` in place of `messages`; later messages follow. */
+  /** Replaces `messages` with `shown` from now on; later messages follow. */
   replace(messages: readonly Message[], shown: readonly Message[]): void;
 }
 

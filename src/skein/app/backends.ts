@@ -1,4 +1,4 @@
-// The backends that the settings open.
+// The backends in the settings.
 
 import type { FastifyBaseLogger } from "fastify";
 import type { BackendStatus } from "../../agent/core/backend.ts";
@@ -18,7 +18,7 @@ interface SeenBackends {
   readonly siblings?: Siblings | undefined;
 }
 
-/** The caller closes them. */
+/** Opens the backends. The caller closes them. */
 export function openBackends(
   config: ServerConfig,
   { documents, bus, shared }: AllStores,
@@ -52,11 +52,11 @@ export function openBackends(
   });
 }
 
-/** The engines' names, also of those that nothing uses. */
+/** Returns the names of all configured engines, used or not. */
 export const enginesOf = ({ backends: { docker } }: ServerConfig) =>
   docker.engines?.map(({ name }) => name) ?? [SOLE_ENGINE];
 
-/** Of the sandboxes, where there may be several tenants; at least one. */
+/** Half of the sandboxes if there may be several tenants; at least one. */
 function halfOf({ auth, backends: { docker } }: ServerConfig): number {
   return auth.scheme === "none" ? docker.sandboxes : Math.max(1, Math.floor(docker.sandboxes / 2));
 }

@@ -1,5 +1,5 @@
-// Backups of a data folder: databases first, then files, so that no thread knows of a file that is missing. The folder gets its
-// name when all of it is on disk.
+// Backups of a data folder: databases first, then files, so that no thread refers to a missing file. The backup's folder
+// gets its final name when all of it is on disk.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,21 +21,26 @@ const Manifest = z.object({
 export type Manifest = z.infer<typeof Manifest>;
 
 const MANIFEST = "manifest.json";
-/** Beside the databases. */
+/** Folders to copy, beside the databases. */
 const FOLDERS = ["workspaces", "volumes", "deployment"];
 
-/** Copies the main database from the connection that has it locked. */
+/** Copies the main database over the connection that has it locked. */
 export type CopyDatabase = (to: string) => Promise<void>;
 
 export interface Backup {
   readonly path: string;
   readonly files: number;
   readonly bytes: number;
-  /** Sandboxes whose files are in volumes of Docker engines, not in the data folder, and so not in the backup. */
+  /**
+   * Number of sandboxes whose files are in volumes of Docker engines, not in the data folder. They are not in the backup.
+   */
   readonly workspaces_left_out: number;
 }
 
-/** To `backups/<time>` in the data folder. `sandboxes` lists the ids of all. Throws `invalid_request` for a store that is no file. */
+/**
+ * Writes a backup to `backups/<time>` in the data folder. `sandboxes` lists the ids of all sandboxes. Throws
+ * `invalid_request` for a store without files.
+ */
 export async function backUpData(
   dataDir: string,
   copy: CopyDatabase,
@@ -66,7 +71,7 @@ export async function backUpData(
   }
 }
 
-/** `make`, unless the one before is not done: then it throws `limit_exceeded`. */
+/** Returns `make`, which throws `limit_exceeded` while an earlier call is in progress. */
 export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
   let isAtWork = false;
   return async () => {
@@ -80,7 +85,7 @@ export function oneAtATime<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Throws `invalid_request` when anything in the folder is missing, more, or other than when it was made. */
+/** Throws `invalid_request` if a file in the folder is missing, was added or was changed since the backup. */
 export async function verifyBackup(dir: string): Promise<Manifest> {
   const text = await readFile(join(dir, MANIFEST), "utf8").catch(() => "");
   const manifest = Manifest.safeParse(parsed(text)).data;
@@ -109,10 +114,10 @@ function parsed(text: string): unknown {
 }
 
 const run = promisify(execFile);
-/** A file may vanish while a folder is copied that is in use. */
+/** Attempts to copy a folder in use, whose files may vanish meanwhile. */
 const ATTEMPTS = 3;
 
-/** With modes, times and links; sparse files stay sparse. What does not exist is passed over. */
+/** Copies a folder with modes, times and links; sparse files stay sparse. Does nothing if the folder does not exist. */
 export async function copyTree(from: string, to: string): Promise<void> {
   if (!(await stat(from).catch(() => undefined))) return;
   for (let attempt = 1; ; attempt++)
@@ -125,7 +130,7 @@ export async function copyTree(from: string, to: string): Promise<void> {
     }
 }
 
-/** Without the manifest; by path. */
+/** The files by path, without the manifest. */
 async function filesOf(dir: string): Promise<Manifest["files"]> {
   const entries = await readdir(dir, { recursive: true, withFileTypes: true });
   const files: Manifest["files"] = [];

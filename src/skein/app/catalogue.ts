@@ -1,4 +1,5 @@
-// What this server's agents are made of: Skein's own parts, those of its plugins, and those of the plugins of an agents file.
+// The parts of which this server's agents consist: Skein's own, those of its plugins, and those of the plugins of an
+// agents file.
 
 import type { Catalogue, Extend } from "../../agent/agents/catalogue.ts";
 import type { ModelSpec } from "../../agent/core/agent.ts";
@@ -17,12 +18,12 @@ import { collisions, hooksOf, type Names } from "../../server/plugins/names.ts";
 
 export interface CatalogueOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Replaces the providers, as in tests. */
+  /** Replaces the model providers, as in tests. */
   readonly createModel?: ((spec: ModelSpec) => Model) | undefined;
   readonly tools?: readonly Tool[] | undefined;
-  /** Wrapped around the built-in ones. */
+  /** Hooks that surround the built-in ones. */
   readonly hooks?: readonly HookDefinition[] | undefined;
-  /** Of the server, with names that are free and hooks that have a place. */
+  /** Plugins of the server, whose names are unique and whose hooks have a place. */
   readonly plugins?: readonly LoadedPlugin[] | undefined;
   readonly mcp?: (() => Pick<McpServers, "tools" | "absent" | "listed"> | undefined) | undefined;
 }
@@ -52,7 +53,7 @@ export function catalogueOf(options: CatalogueOptions): Catalogue {
   };
 }
 
-/** Names that no plugin may use, each with who has it. */
+/** Names that no plugin may use, each with its owner. */
 export function builtInNames({
   tools = [],
   hooks: own = [],
@@ -76,7 +77,7 @@ export function builtInNames({
 /** The parts of a plugin that a running server cannot exchange. */
 const FIXED_PARTS = ["backends", "auth", "recorder", "tasks", "routes"] as const;
 
-/** Adds the plugins of an agents file to what the server has. `taken`: names that exist already. */
+/** Adds the plugins of an agents file to the server's parts. `taken`: names that exist already. */
 export function extending(loader: PluginLoader, options: CatalogueOptions, taken: Names): Extend {
   const bare = catalogueOf(options);
   let last = { plugins: [] as readonly LoadedPlugin[], catalogue: bare };

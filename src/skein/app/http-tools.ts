@@ -1,4 +1,4 @@
-// The tools that tenants register: which addresses they may have, how runs get them, and how one is tried without a run.
+// The tools that tenants register: their allowed addresses, their use in runs, and single calls without a run.
 
 import { AppError, messageOf } from "../../agent/core/errors.ts";
 import { newThreadId } from "../../agent/core/new-ids.ts";
@@ -18,7 +18,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import type { HttpServices } from "../../server/http/services.ts";
 
-/** Time limit of a DNS lookup at registration. A name that takes longer is checked when it is called. */
+/** Time limit of a DNS lookup at registration, in ms. A name that takes longer is checked when the tool is called. */
 const LOOKUP_MS = 2_000;
 
 export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promise<boolean> {
@@ -26,7 +26,7 @@ export function refusedTools({ http_tools }: ServerConfig): (url: URL) => Promis
   return (url) => isRefused(url, options, AbortSignal.timeout(LOOKUP_MS));
 }
 
-/** The tenants' registered tools, read when a run begins. `address`: this server's own, once it listens. */
+/** The tenants' registered tools, read when a run starts. `address`: this server's own, once it listens. */
 export function tenantTools(
   config: ServerConfig,
   httpTools: HttpToolStore,
@@ -55,7 +55,10 @@ function servicesOf({ http_tools }: ServerConfig): HttpToolServices {
   };
 }
 
-/** Where a tool delivers later results. Without `public_url`, one on this machine reaches a server that listens on it alone. */
+/**
+ * The URL at which a tool delivers deferred results. Without `public_url`, a tool on this machine can reach a server that
+ * listens only there.
+ */
 export function resultAddress(
   { callback_url }: Pick<HttpTool, "callback_url">,
   { public_url, listen }: Pick<ServerConfig, "public_url" | "listen">,

@@ -8,10 +8,13 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** Connections that may wait while a piece of work keeps the process busy: as many as Linux allows. Past Node's 511 clients were reset. */
+/**
+ * Maximum connections that wait while the process is busy; the maximum of Linux. With Node's default of 511, clients were
+ * reset.
+ */
 export const BACKLOG = 4096;
 
-/** `localhost` is each of its addresses. */
+/** Returns all addresses of `localhost`; any other host unchanged. */
 export const addressesOf = async (host: string): Promise<readonly string[]> =>
   host === "localhost"
     ? [...new Set((await lookup(host, { all: true })).map(({ address }) => address))]
@@ -22,5 +25,5 @@ export function listenFailure(place: ListenAddress, cause: unknown): AppError {
   const { host, port } = place;
   const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";
   const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
-  return new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another one.`, { cause });
+  return new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another port.`, { cause });
 }

@@ -1,4 +1,4 @@
-// Lines of the log as a person at a terminal reads them.
+// Formats lines of the log for people at a terminal.
 
 import { type Paint, visible } from "../cli/paint.ts";
 
@@ -10,7 +10,7 @@ interface Line {
   readonly err?: { readonly message?: string; readonly stack?: string };
 }
 
-/** From this level on, with its name and style. The highest first. */
+/** Name and style from each level on, the highest first. */
 const LEVELS = [
   { from: 50, name: "error", style: "red" },
   { from: 40, name: "warn", style: "yellow" },
@@ -19,10 +19,13 @@ const LEVELS = [
 ] as const;
 
 const [ERROR] = LEVELS;
-/** The same in all lines. */
+/** Fields that are the same in all lines, or shown elsewhere in the line. */
 const LEFT_OUT = new Set(["level", "time", "pid", "hostname", "msg", "err"]);
 
-/** `12:03:44 warn  message  key=value`, and below it what an error says: its stack if it is the server's own. Ends with a line break. */
+/**
+ * Returns `12:03:44 warn  message  key=value`, with a line break. An error's message follows below; an error of the
+ * server itself has its stack.
+ */
 export function readableLine(json: string, paint: Paint): string {
   const line = JSON.parse(json) as Line;
   const { level, time, msg = "", err } = line;
@@ -35,9 +38,9 @@ export function readableLine(json: string, paint: Paint): string {
   return cause === undefined ? `${head}\n` : `${head}\n${visible(cause).replace(/^/gm, "    ")}\n`;
 }
 
-/** Of this machine's time zone. */
+/** Time of day in this machine's time zone. */
 const clock = (time: number) => new Date(time).toTimeString().slice(0, 8);
 
-/** Texts of one word stand without quotes. */
+/** Texts of one word have no quotes. */
 const shown = (value: unknown) =>
   typeof value === "string" && /^\S+$/.test(value) ? value : JSON.stringify(value);

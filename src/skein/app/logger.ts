@@ -6,7 +6,7 @@ import type { ServerConfig } from "../../server/config/server.ts";
 import { paintFor } from "../cli/paint.ts";
 import { readableLine } from "./log-lines.ts";
 
-/** Lines on stderr. */
+/** Creates a logger that writes lines to stderr. */
 export function createLogger({
   log_level,
   log_format,

@@ -1,4 +1,4 @@
-// The wiring of metrics and traces: which room reports what, and what is read when Prometheus asks.
+// Connects metrics and traces with the rooms that report to them, and with the values that Prometheus reads.
 
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,14 +18,14 @@ import { mergePages } from "../../server/telemetry/pages.ts";
 import type { Traces } from "../../server/telemetry/traces.ts";
 import type { MetricsFormat, Siblings } from "./siblings.ts";
 
-/** What is there once the server is built; metrics are read later only. */
+/** Parts that exist once the server is created; metrics read them later. */
 export interface Observed {
   readonly runs: Engine;
   readonly dependencies: Dependencies;
   readonly server: HttpServer;
 }
 
-/** Undefined where `metrics.enabled` is false: the library is not loaded then. */
+/** Undefined if `metrics.enabled` is false: the library is not loaded then. */
 export async function openMetrics(
   config: ServerConfig,
   { agents, stores, siblings }: { agents: AgentRegistry; stores: Stores; siblings: Siblings | undefined },
@@ -81,7 +81,7 @@ async function sizesIn(dir: string) {
   return { bytes: await sizeOf("skein.db"), walBytes: await sizeOf("skein.db-wal") };
 }
 
-/** Undefined where no endpoint is set: no package of OpenTelemetry is loaded then. The caller closes them. */
+/** Undefined if no endpoint is set: no package of OpenTelemetry is loaded then. The caller closes the traces. */
 export async function openTraces(
   env: NodeJS.ProcessEnv,
   { contents }: ServerConfig["traces"],
@@ -94,7 +94,7 @@ export async function openTraces(
   return createTraces({ env, version: packageJson.version, logger, contents, count });
 }
 
-/** What the answers of the server are counted as. */
+/** Counts the responses of the server. */
 export const answersIn = (metrics: Metrics): AnswerReport => ({
   answered({ route = "other", method, status, seconds }) {
     metrics.requests.inc({ route, method, status: String(status) });
@@ -111,10 +111,10 @@ export function countReload(metrics: Metrics, outcome: Reload): void {
   if (outcome === "ok") metrics.configLoaded.setToCurrentTime();
 }
 
-/** As many as the pool of backends has. */
+/** The same number as in the pool of backends. */
 const MAX_FOLLOWED = 1000;
 
-/** Follows the sandboxes of this process by the changes of their status. Past the bound the oldest is forgotten. */
+/** Counts the sandboxes of this process by the changes of their status. Beyond the maximum, the oldest is forgotten. */
 export function followBackends(metrics: Metrics): (owner: Owner, status: BackendStatus) => void {
   const known = new Map<string, { readonly status: BackendStatus["status"]; readonly at: number }>();
   return ({ tenant, user }, { name, type, status }) => {

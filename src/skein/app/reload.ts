@@ -17,7 +17,7 @@ export interface Reloaded {
   onReloaded(outcome: Reload): void;
 }
 
-/** A broken file changes nothing. Runs keep the agent that they began with. Never throws. */
+/** Reloads the agents. An invalid file changes nothing. Runs keep the agent with which they started. Never throws. */
 export async function reloadAgents(reloaded: Reloaded): Promise<void> {
   const { agents, mcp, backends, stores, logger, onReloaded } = reloaded;
   try {
@@ -27,7 +27,7 @@ export async function reloadAgents(reloaded: Reloaded): Promise<void> {
     stores.bus.announce({ event: "config_changed", data: {} });
     onReloaded("ok");
     logger.info({ agents: agents.list().map(({ name }) => name) }, "the agents file was reloaded");
-    // The catalogue's schema has made it.
+    // The catalogue's schema has checked it.
     await mcp.replace(agents.mcpServers() as McpServerDefinitions);
   } catch (err) {
     onReloaded("invalid");

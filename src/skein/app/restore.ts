@@ -1,6 +1,7 @@
-// Replaces a data folder by a backup. Everything slow happens beside the data: the copy, its check, and its sync to disk. Then
-// a journal is written, in one step: from then on the new data count, and the next process that opens the folder completes what
-// is left, which is renames that may be repeated. A restore that is killed at any moment leaves the old data or the new.
+// Replaces a data folder with a backup. The slow steps happen beside the data: the copy, its check, and its sync to disk.
+// Then a journal is written, in one step, and from then on the new data count. The next process that opens the folder
+// completes the remaining renames, which may be repeated. A restore that is killed at any moment leaves either the old or
+// the new data.
 
 import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -11,25 +12,25 @@ import { holdFile, isInUse } from "../../engine/stores/sqlite/copies.ts";
 import { docsPage } from "../../lib/docs.ts";
 import { copyTree, flush, flushTree, verifyBackup } from "./backup.ts";
 
-/** In the data folder while a restore is in progress. */
+/** Folder in the data folder while a restore is in progress. */
 const WORK = "restore";
-/** In the data folder after a restore: a `Restoration`. */
+/** File in the data folder after a restore: a `Restoration`. */
 const RESTORATION = "restoration.json";
-/** What is replaced. Journals of databases come first: a new database must never meet an old journal. */
+/** Files and folders to replace. Journals of databases come first: a new database must never meet an old journal. */
 const NAMES = [
   ...["skein.db", "usage.db", "keys.db"].flatMap((name) => [`${name}-wal`, `${name}-shm`, `${name}-journal`]),
   ...["skein.db", "usage.db", "keys.db", "workspaces", "volumes", "deployment", RESTORATION],
 ];
 
 export interface Restored {
-  /** Where the old data lie now. */
+  /** Folder of the old data. */
   readonly before: string;
   readonly files: number;
 }
 
 /**
- * `onStep` is called before each step that changes the disk. Throws `invalid_request` for a damaged backup and `unavailable`
- * for a folder in use, having changed nothing.
+ * Restores `backup`. `onStep` is called before each step that changes the disk. Throws `invalid_request` for a damaged
+ * backup and `unavailable` for a folder in use, without any change.
  */
 export async function restoreData(
   backup: string,
@@ -43,7 +44,7 @@ export async function restoreData(
   try {
     await finish(dataDir, onStep);
     await mkdir(work, { recursive: true, mode: 0o700 });
-    // A server that runs has it locked.
+    // A running server has locked it.
     if (isInUse(join(dataDir, "skein.db")))
       throw new AppError("unavailable", `\`${dataDir}\` is in use. Stop the server first.`);
     const [fresh, journal] = [join(work, "new"), join(work, "journal")];
@@ -72,7 +73,7 @@ export async function restoreData(
   }
 }
 
-/** To be called before anything in the folder is opened. Throws `unavailable` while another process restores it. */
+/** Call it before opening anything in the folder. Throws `unavailable` while another process restores it. */
 export async function finishRestore(dataDir: string): Promise<void> {
   const work = join(dataDir, WORK);
   if (!existsSync(work)) return;
@@ -85,7 +86,7 @@ export async function finishRestore(dataDir: string): Promise<void> {
   }
 }
 
-/** What the journal says. Each renaming is done or not: a repeated one finds its source missing. */
+/** Executes the journal. Each rename is done or not: a repeated one finds its source missing. */
 async function finish(dataDir: string, onStep: (step: string) => void): Promise<void> {
   const work = join(dataDir, WORK);
   const text = await readFile(join(work, "journal"), "utf8").catch(() => undefined);
@@ -96,7 +97,7 @@ async function finish(dataDir: string, onStep: (step: string) => void): Promise<
   for (const name of NAMES) {
     const [now, fresh, old] = [join(dataDir, name), join(work, "new", name), join(before, name)];
     onStep(`put away ${name}`);
-    // Once the new one has left its folder, what has the name is the new one.
+    // Once the new file has left its folder, the file with this name is the new one.
     const isOld = names.includes(name) ? existsSync(fresh) : !existsSync(old);
     if (isOld && existsSync(now)) await rename(now, old);
     onStep(`put ${name} in its place`);
@@ -116,7 +117,7 @@ export async function restorationOf(dataDir: string): Promise<Restoration | unde
   return text === undefined ? undefined : (JSON.parse(text) as Restoration);
 }
 
-/** Throws `invalid_request`. */
+/** Throws `invalid_request` for a store other than SQLite. */
 export function requireFiles(store: string): void {
   if (store === "sqlite") return;
   throw new AppError(

@@ -1,4 +1,5 @@
-// The plugins of server.yaml, and those that a program passes as objects: loaded once, checked against each other.
+// The plugins of server.yaml, and the plugins that a program passes as objects: loaded once, and checked against each
+// other.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { PluginRef } from "../../agent/core/plugin-ref.ts";
@@ -11,13 +12,13 @@ import { collisions, hooksOf, type Names } from "../../server/plugins/names.ts";
 
 export interface ServerPlugins {
   readonly plugins: readonly LoadedPlugin[];
-  /** Files that need a restart after a change. */
+  /** Files whose changes need a restart. */
   readonly files: readonly string[];
   /** `taken` and the names of the plugins. */
   readonly names: Names;
 }
 
-/** Throws `config_invalid` with every problem, one a line. `source` is the settings file, for messages. */
+/** Throws `config_invalid` with all problems, one per line. `source` is the settings file, for messages. */
 export async function loadServerPlugins(
   loader: PluginLoader,
   refs: readonly PluginRef[],
@@ -43,7 +44,10 @@ export async function loadServerPlugins(
   return { plugins, files: loaded.files, names };
 }
 
-/** For a server of a program's agents, which have their parts already. Throws `config_invalid`. */
+/**
+ * Refuses plugins with parts of agents, for a server of a program's agents, which already have their parts. Throws
+ * `config_invalid`.
+ */
 export function refuseAgentParts(plugins: readonly LoadedPlugin[]): void {
   const wrong = plugins.flatMap(({ plugin, place }) =>
     (["hooks", "tools", "models"] as const)

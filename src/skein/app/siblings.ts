@@ -3,17 +3,20 @@
 import type { SharedMachine } from "../../sandbox/definition.ts";
 import type { HttpServer } from "../../server/http/server.ts";
 
-/** Of a page of metrics. */
+/** Format of a metrics page. */
 export type MetricsFormat = "text" | "openMetrics";
 
 export interface Siblings {
-  /** From 1. A worker that replaces one that ended has the same number. */
+  /** Number of this worker, from 1. A worker that replaces another one has the same number. */
   readonly number: number;
-  /** In place of an own port: makes the server ready for its part of the connections. Resolves with the address of all. */
+  /**
+   * Replaces a port of the worker's own: prepares the server for its share of the connections. Resolves with the address
+   * of all workers.
+   */
   listen(server: HttpServer): Promise<string>;
-  /** What the metrics of the others are now. Leaves out those that do not answer in time. */
+  /** Returns the current metrics pages of the others, without the pages that are not ready in time. */
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
-  /** What the others get when they ask. */
+  /** Sets the function that returns this worker's metrics page to the others. */
   shareMetrics(read: (format: MetricsFormat) => Promise<string>): void;
   /** For local backends. */
   readonly machine: SharedMachine;

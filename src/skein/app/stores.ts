@@ -21,7 +21,7 @@ import { createApiKeys } from "../../server/auth/api-keys.ts";
 import type { ServerConfig } from "../../server/config/server.ts";
 import { finishRestore } from "./restore.ts";
 
-/** How long an unused thread is kept where `retention.threads` is not set, in ms. */
+/** Time for which an unused thread is kept if `retention.threads` is not set, in ms. */
 const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
   memory: DEFAULTS.threadTtlMs,
   postgres: Number.POSITIVE_INFINITY,
@@ -32,7 +32,7 @@ const THREAD_TTL_MS: Readonly<Record<ServerConfig["store"], number>> = {
 export const threadTtl = ({ store, retention }: ServerConfig): number =>
   retention.threads ?? THREAD_TTL_MS[store];
 
-/** The caller closes them. `logger`: as `StoreOptions` has it. */
+/** Opens the stores. The caller closes them. `logger` is that of `StoreOptions`. */
 export const openStores = async (config: ServerConfig, logger?: Logger): Promise<AllStores> =>
   markFailures(await storesOf(config, logger));
 
@@ -62,10 +62,10 @@ async function storesOf(config: ServerConfig, logger?: Logger): Promise<AllStore
   return createMemoryStores({ maxBytes: retention.memory_bytes, ...all });
 }
 
-/** How long events are kept where `retention.events` is not set, in ms. */
+/** Time for which events are kept if `retention.events` is not set, in ms. */
 const EVENTS_MS = 86_400_000;
 
-/** Reads the store beside a server that uses it, and changes nothing. The caller closes it. Throws `unavailable`. */
+/** Reads the store beside a server that uses it, without changes. The caller closes it. Throws `unavailable`. */
 export async function openInspection({
   store,
   data_dir,
@@ -77,10 +77,10 @@ export async function openInspection({
   if (store === "redis") return inspectRedis(redis.url, options);
   if (store === "postgres") return inspectPostgres(postgres.url, options);
   if (store === "sqlite") return inspectSqlite(data_dir, options);
-  throw new AppError("unavailable", "`STORE=memory` keeps nothing that could be checked.");
+  throw new AppError("unavailable", "`STORE=memory` stores nothing on disk, so there is nothing to check.");
 }
 
-/** For the command line and the server. The caller closes them. */
+/** Opens the store of API keys, for the command line and the server. The caller closes it. */
 export async function openApiKeys(config: ServerConfig) {
   const { documents, close } = await openKeyDocuments(config);
   return { keys: createApiKeys(documents), close };

@@ -22,7 +22,7 @@ import { OWN_BACKEND } from "./backends.ts";
 import type { AgentOptions, HookFactory, LocalAgent, OwnHook, TypedOutput } from "./local-agent.ts";
 import { createRuntime, type Runtime } from "./runtime.ts";
 
-/** Opens no connection. Throws `config_invalid` with every problem, one per line. */
+/** Creates an agent and opens no connection. Throws `config_invalid` with all problems, one per line. */
 export function createAgent<S extends z.ZodType>(
   options: AgentOptions & { readonly output_schema: S },
 ): LocalAgent<z.output<S>>;
@@ -51,7 +51,7 @@ export function createAgent(given: AgentOptions = {}): LocalAgent {
   return agent;
 }
 
-/** A Zod schema as JSON Schema, and what it checks and makes of a value. */
+/** Converts a Zod schema to JSON Schema, and keeps its checks and transforms for the output. */
 function withJsonSchema(options: AgentOptions): { options: AgentOptions; output?: TypedOutput } {
   const { output_schema: zod } = options;
   if (!(zod instanceof z.ZodType)) return { options };
@@ -120,7 +120,7 @@ function blocksOf({ system_prompt: prompt = [] }: AgentOptions): readonly Block[
   return prompt.trim() ? [{ id: "instructions", text: prompt }] : [];
 }
 
-/** The fields as agents.yaml would have them. Unknown options stay in, so that the check refuses them. */
+/** The fields as agents.yaml would have them. Unknown options are kept, so that the check refuses them. */
 function fieldsOf({ model: _model, ...options }: AgentOptions, blocks: readonly Block[]) {
   const { name: _name, loop: _loop, env: _env, backend: _backend, hooks: _hooks, ...more } = options;
   const { hook_settings: _settings, permissions: _permissions, system_prompt: _prompt, ...others } = more;
@@ -140,7 +140,7 @@ function faultsOf(options: AgentOptions, model: ModelSpec, { createModel }: Cata
   const faults: Fault[] = [];
   for (const field of ["skills", "memory"] as const)
     if (options[field] !== undefined && backend === undefined)
-      faults.push({ path: [field], message: "needs a `backend`, which holds its files" });
+      faults.push({ path: [field], message: "needs a `backend` for its files" });
   for (const field of ["identity", "context", "behavioral_hints"])
     if (field in options)
       faults.push({

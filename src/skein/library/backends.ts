@@ -37,7 +37,7 @@ export function withOwnBackends(own: (name: string) => Backend | undefined, pool
   };
 }
 
-/** Opens nothing before the first use. The caller closes it. */
+/** Opens nothing before the first use. The caller closes the pool. */
 export function openPool({
   dir,
   stores,

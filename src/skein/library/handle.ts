@@ -1,4 +1,4 @@
-// A handle on a thread and its agent: send, follow, answer, stop. It holds no state of the thread, so several handles can
+// A handle on a thread and its agent: send, follow, answer, stop. It has no state of the thread, so several handles can
 // share a thread, also across processes.
 
 import type { z } from "zod";
@@ -27,56 +27,56 @@ export interface AgentHandle<Output = unknown> {
   readonly agent: string;
   readonly owner: Owner;
   /**
-   * The result of the newest run started through this handle. A failed run is a result too. Rejects with the reason when
+   * The result of the newest run started through this handle. A failed run has a result too. Rejects with the reason if
    * the run was not accepted, and with `run_not_active` before the first run.
    */
   readonly result: Promise<RunResult<Output>>;
-  /** The newest run started through this handle, once accepted. */
+  /** Returns the newest run started through this handle, once accepted. */
   run(): Promise<RunRecord | undefined>;
-  /** Status of that run; `idle` before the first. */
+  /** Returns the status of that run; `idle` before the first run. */
   status(): Promise<RunStatus | "idle">;
-  /** What that run is doing, such as calling the model. `undefined` when it is not running. */
+  /** Returns the current phase of that run, such as a model call; undefined if it is not running. */
   phase(): Promise<Phase | undefined>;
-  /** Events of that run after the first `after`, then live events to its end. */
+  /** Yields the events of that run after the first `after`, then live events until it ends. */
   events(after?: number): AsyncGenerator<StreamEvent, void, void>;
   /**
    * Calls `listener` with every event of the thread, from the start of the newest run on. Returns the function that
    * unsubscribes. Errors of the listener are logged; it is not awaited.
    */
   subscribe(listener: (event: StreamEvent) => void): () => void;
-  /** Steers the active run (read before its next model call), or starts a run. */
+  /** Steers the active run, which reads the input before its next model call, or starts a run. */
   send(input: Input): Promise<void>;
-  /** The open interrupts of the thread. */
+  /** Returns the open interrupts of the thread. */
   interrupts(): Promise<Interrupt[]>;
   /** Resumes the interrupted run. Throws `interrupt_closed`, `invalid_request`, `run_not_active`. */
   answer(answers: readonly Answer[]): Promise<void>;
-  /** Answers the call of a client tool with a text or an error. Otherwise as `answer`. */
+  /** Answers the call of a client tool with a text or an error. Throws like `answer`. */
   submitToolResult(callId: string, result: string | { readonly error: string }): Promise<void>;
   /** Asks the run to stop after its current step. */
   interrupt(): Promise<void>;
-  /** Cancels the run, also one that waits for an answer; resolves when it has ended. */
+  /** Cancels the run, also while it waits for an answer; resolves when it has ended. */
   cancel(): Promise<void>;
-  /** A copy of the thread's messages. */
+  /** Returns a copy of the thread's messages. */
   history(): Promise<Message[]>;
-  /** The thread's state: todos, files and values set by hooks and loops. */
+  /** Returns the thread's state: todos, files and values set by hooks and loops. */
   state(): Promise<Record<string, unknown>>;
   metadata(): Promise<z.infer<typeof Metadata>>;
   /** Changes the title or metadata of the thread; creates the thread if necessary. */
   describe(change: { title?: string; metadata?: z.infer<typeof Metadata> }): Promise<Thread>;
-  /** The thread that this one works for. */
+  /** Returns the thread for which this thread works; undefined if it is no subagent's. */
   parent(): Promise<AgentHandle | undefined>;
-  /** The threads that work for this one: the 100 last changed, newest first. */
+  /** Returns the threads of subagents that work for this one: the 100 most recently changed, newest first. */
   children(): Promise<AgentHandle[]>;
 }
 
 interface HandleServices extends ResultServices {
   readonly runs: Runs;
   readonly logger: Logger;
-  /** Aborted when the runtime is closed. */
+  /** Aborts when the runtime is closed. */
   readonly closing: AbortSignal;
   /** Called for each run that a handle starts. */
   onBegin(handle: AgentHandle, result: Promise<RunResult>): void;
-  /** A handle on an existing thread. */
+  /** Returns a handle on an existing thread. */
   attach(owner: Owner, thread: Thread): Promise<AgentHandle>;
 }
 
@@ -84,7 +84,7 @@ interface HandleStart {
   readonly id: string;
   readonly agent: string;
   readonly owner: Owner;
-  /** Resolves when a run can be started. */
+  /** Resolves when a run can start. */
   readonly prepared: Promise<unknown>;
   /** The newest run of an existing thread. */
   readonly run?: RunRecord;
@@ -146,7 +146,7 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
   const resume = (answers: readonly Answer[]) =>
     inTurn(id, async () => {
       const run = await newest;
-      if (!run) throw new AppError("run_not_active", `No run on thread \`${id}\` waits for an answer.`);
+      if (!run) throw new AppError("run_not_active", `Thread \`${id}\` has no run that waits for an answer.`);
       await resultOf(services, { owner, run }, closing);
       const resumed = resumeRun(runs, owner, { thread_id: id, run_id: run.id, answers: [...answers] });
       await resumed;
@@ -161,7 +161,9 @@ export function createHandle(services: HandleServices, start: HandleStart): Star
       result ??= newest?.then((run) => resultOf(services, { owner, run }, closing));
       return (
         result ??
-        Promise.reject(new AppError("run_not_active", `No run was started on thread \`${id}\` yet.`))
+        Promise.reject(
+          new AppError("run_not_active", `This handle has started no run on thread \`${id}\` yet.`),
+        )
       );
     },
     run: async () => {

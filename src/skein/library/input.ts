@@ -21,13 +21,13 @@ export function messagesOf(input: Input): readonly Message[] {
   return messages;
 }
 
-/** The same for a run in progress, which accepts user messages only. */
+/** Returns the input of an active run, which accepts only user messages. Throws `invalid_request`. */
 export function userMessagesOf(input: Input): readonly UserMessage[] {
   return messagesOf(input).map((message) => {
     if (message.role === "user") return message;
     throw new AppError(
       "invalid_request",
-      `A run in progress accepts messages with role \`user\` only, not \`${message.role}\`.`,
+      `An active run accepts only messages with role \`user\`, not \`${message.role}\`.`,
     );
   });
 }
@@ -35,5 +35,5 @@ export function userMessagesOf(input: Input): readonly UserMessage[] {
 const isMessages = (input: Input): input is readonly Message[] =>
   typeof input !== "string" && input.every((each) => "role" in each);
 
-// Safe: an array that is not messages holds parts.
+// Safe: an array that is not messages contains parts.
 const asContent = (input: Input) => input as string | Part[];

@@ -19,7 +19,7 @@ import type { Input } from "./input.ts";
 
 type Fields = z.input<typeof AgentFields>;
 
-/** Fields and defaults are those of agents.yaml unless described here. */
+/** Options of an agent. Fields and defaults are those of agents.yaml unless described here. */
 export interface AgentOptions
   extends Pick<
     Fields,
@@ -31,23 +31,28 @@ export interface AgentOptions
     | "max_delegation_depth"
     | "interrupts"
   > {
-  /** Unique within a runtime. Default: `agent`. */
+  /** Name of the agent, unique within a runtime. Default: `agent`. */
   readonly name?: string;
-  /** `provider:model`, a map, or a custom model under any name. Default: by the API key in the environment. */
+  /**
+   * `provider:model`, a map, or a custom model under any name. Default: the model of the provider whose API key is in the
+   * environment.
+   */
   readonly model?: ModelSpec | Model;
   readonly system_prompt?: string | readonly { readonly id: string; readonly text: string }[];
   /**
    * Custom tools, and names or globs of Skein's tools. As in agents.yaml, a list that names a built-in tool excludes the
-   * other built-in tools. The first of several tools with one name wins.
+   * other built-in tools. If several tools have the same name, the first is used.
    */
   readonly tools?: readonly (Tool | string)[];
-  /** Custom hooks, outermost first. They wrap Skein's hooks unless `before` or `after` places them. */
+  /** Custom hooks, outermost first. They surround Skein's hooks unless `before` or `after` places them. */
   readonly hooks?: readonly OwnHook[];
   /** Settings of Skein's hooks by name: off, on, or options. */
   readonly hook_settings?: AgentDefinition["hooks"];
   /** Options of the hook `permissions`. */
   readonly permissions?: Record<string, unknown>;
-  /** May have custom conditions. They precede the rules of `permissions` and switch the hook on. */
+  /**
+   * Permission rules, which may have custom conditions. They precede the rules of `permissions` and switch the hook on.
+   */
   readonly permission_rules?: readonly Rule[];
   readonly subagents?: readonly (
     | LocalAgent
@@ -55,17 +60,17 @@ export interface AgentOptions
   )[];
   /** As in agents.yaml; or a `Backend`, shared by all users of the agent and closed by the caller. */
   readonly backend?: BackendConfig | Backend;
-  /** What the final answer of each run is: a JSON Schema of an object, or a Zod one, which also types `result.output`. */
+  /** Schema of each run's final answer: a JSON Schema of an object, or a Zod schema, which also types `result.output`. */
   readonly output_schema?: z.ZodType | JsonSchema;
   /** Replaces Skein's loop. */
   readonly loop?: AgentLoop;
-  /** Holds the API keys of models. Default: `process.env`. */
+  /** Variables with the API keys of models. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 /** The output of a Zod schema: checked with its refinements, read with its defaults and transforms. */
 export interface TypedOutput extends OutputFormat {
-  /** `value` has passed `check`. */
+  /** Returns the output for a value that has passed `check`. */
   parse(value: unknown): unknown;
 }
 
@@ -77,13 +82,13 @@ export interface LocalAgent<Output = unknown> {
   readonly catalogue: Catalogue;
   readonly backend?: Backend;
   readonly loop?: AgentLoop;
-  /** Of an agent whose `output_schema` is a Zod schema. */
+  /** Output of an agent whose `output_schema` is a Zod schema. */
   readonly output?: TypedOutput;
-  /** Agents that it may delegate to. */
+  /** Agents to which it may delegate. */
   readonly subagents: readonly LocalAgent[];
-  /** Runs it in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
+  /** Runs the agent in a private runtime with threads in memory. Throws `invalid_request` for an empty input. */
   run(input: Input, options?: Omit<SpawnOptions, "input">): AgentHandle<Output>;
-  /** A copy with other options. Threads in memory stay with the original. */
+  /** Returns a copy with other options. Threads in memory stay with the original. */
   with(changes: Partial<Omit<AgentOptions, "output_schema">>): LocalAgent<Output>;
   with<S extends z.ZodType>(
     changes: Partial<AgentOptions> & { readonly output_schema: S },
@@ -93,34 +98,34 @@ export interface LocalAgent<Output = unknown> {
   close(): Promise<void>;
 }
 
-/** The owner of a thread. Both default to `default`, as on a server without authentication. */
+/** The owner of a thread. Both fields default to `default`, as on a server without authentication. */
 export interface Whose {
   readonly tenant?: string;
   readonly user?: string;
 }
 
 export interface SpawnOptions extends Whose {
-  /** Without it, the first run starts with `send`. */
+  /** Input of the first run. Without it, the first run starts with `send`. */
   readonly input?: Input;
   /** Id of a new or existing thread. Default: a new id. */
   readonly thread?: string;
   /** Cancels the run that this call starts. */
   readonly signal?: AbortSignal;
-  /** `provider:model`, in place of the agent's model. */
+  /** `provider:model`, which replaces the agent's model for this run. */
   readonly model?: string;
   readonly settings?: ModelSettings;
-  /** JSON Schema of an object, in place of the agent's. */
+  /** JSON Schema of an object, which replaces the agent's output schema for this run. */
   readonly output_schema?: Record<string, unknown>;
   /** Metadata of the run. */
   readonly metadata?: RunCommand["metadata"];
-  /** Default: `reject`. */
+  /** Action if the thread has an active run. Default: `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
   /** Tools whose calls the program answers with `submitToolResult`. */
   readonly client_tools?: readonly ClientTool[];
 }
 
-/** Called once per run, so a closure holds state of that run only. */
+/** Creates a hook. Called once per run, so a closure has the state of that run only. */
 export type HookFactory = (services: HookServices) => Hook;
 
-/** `before` and `after` place it directly outside or inside the named hook. */
+/** A hook, or its factory. `before` and `after` place it directly outside or inside the named hook. */
 export type OwnHook = PlacedHook<HookFactory | HookDefinition>;

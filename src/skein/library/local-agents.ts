@@ -1,4 +1,4 @@
-// The agents of a program by name, as the engine asks for them.
+// The agents of a program by name, for the engine.
 
 import { buildAgent } from "../../agent/agents/build.ts";
 import { requestedModel } from "../../agent/agents/model-choice.ts";
@@ -10,11 +10,11 @@ import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { LocalAgent } from "./local-agent.ts";
 
 export interface LocalAgents extends Agents {
-  /** Includes its subagents. Throws `config_invalid` when another agent has the name. */
+  /** Adds an agent and its subagents. Throws `config_invalid` if another agent has the name. */
   add(agent: LocalAgent): void;
   replace(agent: LocalAgent): void;
   get(name: string): LocalAgent | undefined;
-  /** In the order in which they were added. */
+  /** All agents, in the order in which they were added. */
   all(): readonly LocalAgent[];
 }
 

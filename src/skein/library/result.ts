@@ -13,7 +13,7 @@ import type { Interrupt } from "../../protocol/interrupt.ts";
 
 export interface RunResult<Output = unknown> {
   readonly run: RunRecord;
-  /** `error` comes with a limit as `stop_reason`, or with `error` set. */
+  /** `error` has either a limit as `stop_reason`, or `error`. */
   readonly status: Exclude<RunStatus, "pending" | "running">;
   readonly stop_reason?: string;
   /** The last assistant message of this run. */
@@ -35,11 +35,11 @@ export interface ResultServices {
   readonly stores: Stores;
   /** Thrown values by run id. */
   readonly causes: { get(runId: string): unknown };
-  /** What an agent makes of the output of its run. */
+  /** Converts the output of a run with its agent's schema. */
   readOutput(agent: string, value: unknown): unknown;
 }
 
-/** Resolves when the run ends. Throws `shutting_down` when `signal` aborts first: the run may continue elsewhere. */
+/** Resolves when the run ends. Throws `shutting_down` if `signal` aborts first: the run may continue elsewhere. */
 export async function resultOf(
   { stores, causes, readOutput }: ResultServices,
   { owner, run }: { owner: Owner; run: RunRecord },

@@ -30,37 +30,37 @@ const TO_CONSOLE: Logger = {
 };
 
 export interface RuntimeOptions {
-  /** Includes their subagents; `spawn` adds others. */
+  /** Agents of the runtime, with their subagents; `spawn` adds others. */
   readonly agents?: readonly LocalAgent[];
-  /** Closed by the caller. Default: in memory, dropped with the runtime. */
+  /** Closed by the caller. Default: stores in memory, which end with the runtime. */
   readonly stores?: AllStores;
   /** Closed by the caller. Default: the backends that agents configure, created on first use below `data_dir`. */
   readonly backends?: BackendPool;
-  /** Default: `./data`. */
+  /** Folder of files. Default: `./data`. */
   readonly data_dir?: string;
   readonly quotas?: Quotas;
   readonly recorder?: TraceRecorder;
-  /** Replaces the built-in board where tasks are delegated. */
+  /** Replaces the built-in board for delegated tasks. */
   readonly tasks?: TaskBoard;
-  /** Logs runs that fail and failures within runs. Default: errors and warnings go to the console. */
+  /** Logs runs that fail, and failures within runs. Default: errors and warnings go to the console. */
   readonly logger?: Logger;
-  /** Concurrent runs; further runs wait. Default 500. */
+  /** Maximum runs at the same time; further runs wait. Default: 500. */
   readonly max_runs?: number;
-  /** How long `close` waits for runs, in ms. Default 10 s. */
+  /** Maximum time that `close` waits for runs, in ms. Default: 10,000. */
   readonly grace_ms?: number;
 }
 
 export interface Runtime extends AsyncDisposable {
   /**
-   * Starts a run on a thread, by an agent or the name of one. Throws `invalid_request` for an empty input, an unknown
-   * name and an invalid thread id; for other reasons why a run is not accepted, the handle's `result` rejects.
+   * Starts a run on a thread. `agent` is an agent, or the name of one. Throws `invalid_request` for an empty input, an
+   * unknown name and an invalid thread id. If the run is refused for another reason, the handle's `result` rejects.
    */
   spawn<Output>(agent: LocalAgent<Output> | string, options?: SpawnOptions): AgentHandle<Output>;
-  /** A handle on an existing thread, at its newest run. */
+  /** Returns a handle on an existing thread, at its newest run; undefined if the thread does not exist. */
   get(id: string, whose?: Whose): Promise<AgentHandle | undefined>;
-  /** Whether a run of the thread is active or queued. */
+  /** Returns true if a run of the thread is active or queued. */
   isRunning(id: string, whose?: Whose): Promise<boolean>;
-  /** Handles whose run was started in this runtime and has not ended. */
+  /** Returns the handles whose run was started in this runtime and has not ended. */
   list(): AgentHandle[];
   /** Cancels the active and queued runs of the thread; resolves when they have ended. */
   shutdown(id: string, whose?: Whose): Promise<void>;
@@ -72,7 +72,7 @@ export interface Runtime extends AsyncDisposable {
 }
 
 const RUNS_OF_A_THREAD = 100;
-/** Failed runs whose cause is kept for their `result`. */
+/** Maximum failed runs whose cause is kept for their `result`. */
 const MAX_CAUSES = 1000;
 
 export function createRuntime(options: RuntimeOptions = {}): Runtime {
@@ -96,7 +96,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   });
   const closing = new AbortController();
   const opened = runs.open();
-  opened.catch(() => {}); // starting a run reports it
+  opened.catch(() => {}); // the start of a run reports the failure
   const active = new Map<Promise<RunResult>, AgentHandle>();
   let closed: Promise<void> | undefined;
 
@@ -142,7 +142,7 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
           ...omitUndefined({ ...beginning, tools: client_tools && [...client_tools] }),
         });
       if (signal) cancelWith(signal, startable);
-      // Its results are read by this agent's schema.
+      // This agent's schema reads the results of the handle.
       return startable.handle as AgentHandle<Output>;
     },
     async get(id, whose) {

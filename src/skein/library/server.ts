@@ -1,4 +1,5 @@
-// A program that serves agents over HTTP: its own, or those of an agents file. The server is the one of `skein serve`.
+// A server of agents in a program: the program's own agents, or those of an agents file. The server is the same as that
+// of `skein serve`.
 
 import type { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -12,35 +13,48 @@ import { localAgents } from "./local-agents.ts";
 import { localRegistry } from "./registry.ts";
 
 export interface ServerOptions {
-  /** With their subagents. The first one, or the one called `default`, handles runs that name none. */
+  /**
+   * Agents of the server, with their subagents. The agent `default`, or else the first one, handles runs that name none.
+   */
   readonly agents?: readonly LocalAgent[];
-  /** Instead of `agents`: the path of an agents file, watched for changes. Default: `./agents.yaml`. */
+  /** Path of an agents file, watched for changes; not allowed with `agents`. Default: `./agents.yaml`. */
   readonly agentsFile?: string;
   /** The keys of server.yaml; all have defaults. The environment and a file `config/server.yaml` are not read. */
   readonly config?: z.input<typeof ServerConfig>;
-  /** Objects; modules to import are named in `config.plugins`, relative to the working directory. */
+  /** Plugins as objects. Modules to import are named in `config.plugins`, relative to the working directory. */
   readonly plugins?: readonly Plugin[];
-  /** pino, or a logger like it. Default: pino on stderr, at `config.log_level`. */
+  /** pino, or a logger with its interface. Default: pino on stderr, at `config.log_level`. */
   readonly logger?: AppOptions["logger"];
-  /** Holds the API keys of models in `agentsFile`. Default: `process.env`. */
+  /** Variables with the API keys of models in `agentsFile`. Default: `process.env`. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
 export interface Server extends AsyncDisposable {
-  /** The address, once it listens. */
+  /** The address, once the server listens. */
   readonly url: string | undefined;
-  /** Accepts requests; resolves with the address. Throws `config_invalid`, and `unavailable` for a port that is taken. */
+  /**
+   * Starts to accept requests; resolves with the address. Throws `config_invalid`, and `unavailable` for a port in use.
+   */
   listen(): Promise<string>;
-  /** Fastify's instance, with all routes: for `inject`. Listens only after `listen`. Throws as `listen` does. */
+  /** Returns Fastify's instance with all routes, for `inject`. It listens only after `listen`. Throws like `listen`. */
   fastify(): Promise<App["server"]>;
-  /** Ends runs within `shutdown.grace`, then everything that was opened. With a durable store the next server continues them. */
+  /**
+   * Ends runs within `shutdown.grace`, then closes everything that was opened. With a durable store the next server
+   * continues the runs.
+   */
   close(): Promise<void>;
 }
 
-/** Opens nothing before `listen` or `fastify`; the caller closes it. Throws `config_invalid` with every problem of `config`. */
+/**
+ * Creates a server and opens nothing before `listen` or `fastify`; the caller closes it. Throws `config_invalid` with all
+ * problems of `config`.
+ */
 export function createServer(options: ServerOptions = {}): Server {
   if (options.agents && options.agentsFile !== undefined)
-    throw new AppError("config_invalid", "createServer: give `agents` or `agentsFile`, not both.");
+    throw new AppError(
+      "config_invalid",
+      "createServer: `agents` and `agentsFile` are both set. Set only one of them.",
+    );
   const config = configOf(options);
   if (config.workers > 1)
     throw new AppError(
@@ -54,7 +68,7 @@ export function createServer(options: ServerOptions = {}): Server {
   let isClosed = false;
 
   const open = (): Promise<App> => {
-    if (isClosed) throw new AppError("shutting_down", "This server is closed; create another one.");
+    if (isClosed) throw new AppError("shutting_down", "This server is closed. Create another one.");
     if (!opening) {
       opening = openApp(config, options, agents);
       opening.catch(() => {
@@ -76,7 +90,7 @@ export function createServer(options: ServerOptions = {}): Server {
     },
     async listen() {
       const app = await open();
-      // After a failure, such as a port that is taken, it may be tried again.
+      // After a failure, such as a port in use, `listen` may be called again.
       listening ??= app.listen().catch((error: unknown) => {
         listening = undefined;
         throw error;
@@ -109,7 +123,7 @@ async function openApp(
   { plugins = [], env = process.env, logger }: ServerOptions,
   agents: ProgramAgents | undefined,
 ): Promise<App> {
-  // The server takes long to load, and a program may import the library for something else.
+  // The server takes long to load, and a program may import the library for another purpose.
   const { createApp, createLogger } = await import("../../app.ts");
   return createApp({
     config,
@@ -122,7 +136,7 @@ async function openApp(
 
 function programAgents(given: readonly LocalAgent[]): ProgramAgents {
   if (given.length === 0)
-    throw new AppError("config_invalid", "createServer: `agents` must hold at least one agent.");
+    throw new AppError("config_invalid", "createServer: `agents` must contain at least one agent.");
   const agents = localAgents();
   for (const agent of given) agents.add(agent);
   return {

@@ -73,7 +73,7 @@ needing(redis, "redis-server").describe("two workers", () => {
     );
     expect(message).toMatch(/ended with 1/);
     expect(message.match(/skein: .+/g)).toEqual([
-      `skein: 127.0.0.1:${port} is taken. Set PORT to another one.`,
+      `skein: 127.0.0.1:${port} is taken. Set PORT to another port.`,
     ]);
   });
 });
