@@ -26,6 +26,8 @@ export function operationId(method: string, path: string, isStream: boolean): st
 
 const isParameter = (segment = "") => segment.startsWith("{");
 const isPlural = (segment: string) => segment.endsWith("s");
+/** `branches` is `branch`, `messages` is `message`. */
+const singular = (plural: string) => plural.replace(/(?<=ch|sh|ss|x)es$|s$/, "");
 
 function verbOf(method: string, last: string, isStream: boolean): string {
   const isList = isPlural(last) && !isParameter(last);
@@ -49,7 +51,7 @@ function nouns(segments: readonly string[], makesOne = false): string {
     .map((segment, index) => {
       if (isParameter(segment)) return "";
       const isOne = isParameter(segments[index + 1]) || (makesOne && index === segments.length - 1);
-      return capitalized(isOne ? segment.replace(/s$/, "") : segment);
+      return capitalized(isOne ? singular(segment) : segment);
     })
     .join("");
 }
