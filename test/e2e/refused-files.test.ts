@@ -47,7 +47,7 @@ test("a refused image is left out with a warning, and stays left out after a res
   const events = await (await post(`${url}/threads/t/runs`, withImage(png))).ended();
   expect(textSeen(events)).toBe("I see.");
   expect(dataOf(events, "warning")).toEqual([
-    { code: "files_left_out", message: expect.stringContaining("refused the request with image/png.") },
+    { code: "files_left_out", message: expect.stringContaining("rejected the request with image/png.") },
   ]);
   expect(asked).toHaveLength(2);
   expect(asked[1]).toContain("[image/png: removed, because the provider rejected it]");

@@ -225,7 +225,7 @@ test("warns of a rule that denies an option, which may be written otherwise", as
         - { allow: execute, command_prefix: [ls -l] }
 `;
   const told = (option: string, program: string) =>
-    `names an option in \`${option}\`, which programs take in other spellings too; name \`${program}\` alone, and allow the uses that may run`;
+    `names an option in \`${option}\`, but programs accept other spellings of it; name only \`${program}\`, and allow the uses that may run`;
   expect((await load(text, { hooks: [permissions] })).warnings).toEqual([
     `agents.yaml:5:11: agents.a.permissions.rules[0]: ${told("git push --force", "git push")}`,
     `agents.yaml:6:11: agents.a.permissions.rules[1]: ${told("rm -rf", "rm")}`,

@@ -213,7 +213,7 @@ describe("which skills an agent has", () => {
     const { text, warnings } = await offered(Object.fromEntries(many), { paths: Object.keys(folders) });
     expect(named(text)).toHaveLength(200);
     expect(warnings).toMatchObject([
-      { message: expect.stringMatching(/`one` holds too many files.*Only 200 of 201 skills are used/) },
+      { message: expect.stringMatching(/`one` contains too many files.*Only 200 of 201 skills are used/) },
     ]);
   });
 
@@ -258,7 +258,7 @@ describe("a skill that cannot be used", () => {
     expect(warnings[0]?.message).toMatch(/and 20 more\.$/);
   });
 
-  test("is outside of the workspace", async () => {
+  test("is outside the workspace", async () => {
     const { warnings, outcome } = await offered({}, { paths: ["/etc"] });
     expect(outcome.status).toBe("success");
     expect(warnings).toMatchObject([{ code: "skills_skipped", message: /\/etc/ }]);

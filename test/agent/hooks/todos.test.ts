@@ -42,7 +42,7 @@ test("write_todos replaces the whole list", async () => {
 });
 
 test.each([
-  ["two todos with one id", [item("1"), item("1")], /id of its own/],
+  ["two todos with one id", [item("1"), item("1")], /unique id/],
   ["a blank title", [item("1", "pending", "  ")], /title: must not be empty/],
   ["a title of more than 500 characters", [item("1", "pending", "x".repeat(501))], /500/],
   ["a status of its own making", [item("1", "blocked")], /status/],

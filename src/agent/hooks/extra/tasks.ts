@@ -41,7 +41,7 @@ function list(items: ItemStore): Tool {
   return defineTool({
     name: "list_tasks",
     description: "Lists the tasks on the board: status, who is at it, and what must be completed before.",
-    parameters: z.strictObject({ status: TaskStatus.optional().describe("Only those with this status.") }),
+    parameters: z.strictObject({ status: TaskStatus.optional().describe("Only tasks with this status.") }),
     annotations: { readOnly: true, category: "plan", requiresPermission: false },
     async execute({ status }, _, run) {
       const tasks = await tasksOn(items, placeOf(run));
@@ -107,8 +107,8 @@ const Id = z
 
 export const NewTask = z.strictObject({
   id: Id.describe("A short name, such as parse-dates."),
-  title: z.string().trim().min(1).max(300).describe("What is to be done."),
-  blocked_by: z.array(Id).max(20).default([]).describe("Ids of tasks that must be completed before."),
+  title: z.string().trim().min(1).max(300).describe("The work to do."),
+  blocked_by: z.array(Id).max(20).default([]).describe("Ids of tasks that must be completed first."),
 });
 export type NewTask = z.infer<typeof NewTask>;
 

@@ -1,4 +1,4 @@
-// Decides every tool call by rules and a mode: it runs, is refused, or needs approval. Tools that can never run are hidden
+// Decides every tool call by rules and a mode: the call runs, is denied or needs approval. Tools that can never run are hidden
 // from the model. Every decision is a span of the trace.
 
 import { z } from "zod";
@@ -32,12 +32,12 @@ import {
 } from "./stored-rules.ts";
 import { subjectOf } from "./subject.ts";
 
-/** Of the call's description in a question. */
+/** Maximum characters of the call's description in a question. */
 const MAX_WHAT_CHARS = 1000;
 
 export const permissions = permissionsWith([]);
 
-/** The hook with a program's own rules, which come before those of its options and switch the hook on. */
+/** The hook with a program's own rules. These come before the rules in its options and turn the hook on. */
 export function permissionsWith(own: readonly Rule[]): HookDefinition {
   return defineHook({
     name: "permissions",
@@ -55,7 +55,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
     doubts: ({ rules }) => rules.flatMap(optionDoubts),
     activeByDefault: () => own.length > 0,
     create({ mode, rules, files }, { agent, recorder, items, backend }) {
-      // The loader of agents.yaml replaces `files` by the rules they hold.
+      // The loader of agents.yaml replaces `files` with the rules in them.
       if (files.length > 0)
         throw new AppError("config_invalid", "permissions: `files` belong in agents.yaml; pass `rules`.");
       const configured = [...own, ...rules];
@@ -65,7 +65,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
       let session: KeptRules | undefined;
       let remembered: readonly Rule[] = [];
 
-      /** Compiled again only when the remembered rules have changed. */
+      /** Compiles again only if the remembered rules have changed. */
       function policiesFor(run: Run): Policies {
         const grants = run.state.get(SESSION_RULES);
         if (!known || known.grants !== grants) {
@@ -77,7 +77,10 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return known;
       }
 
-      /** A user's rule never overrides a refusal by the agent: asking would let the user approve the call. */
+      /**
+       * A user's rule never overrides a denial by the agent. It must not even ask, because the user could
+       * then approve the call.
+       */
       function judge({ call, tool }: ToolRequest, { policy, base }: Policies): Verdict {
         const subject = subjectOf(call, tool, backend?.workdir);
         const verdict = decideOn(subject, policy);
@@ -86,7 +89,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         return without.decision === "deny" ? without : verdict;
       }
 
-      /** An answer that cannot be remembered still counts for its call. */
+      /** If an answer cannot be remembered, it still applies to its call. */
       async function* remember(answer: Answer, request: ToolRequest, run: Run): Stream<void> {
         try {
           yield* keep(answer, request, run);
@@ -96,7 +99,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         }
       }
 
-      /** Without a store of items the thread's state remembers the rule. */
+      /** Without an item store, the thread's state remembers the rule. */
       async function* keep(answer: Answer, { call, tool }: ToolRequest, run: Run): Stream<void> {
         const { remember: where, remember_as = "call", decision } = answer;
         const effect = decision === "approve" ? "allow" : "deny";
@@ -126,7 +129,7 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         yield* remember(answer, request, run);
         switch (answer.decision) {
           case "approve":
-          case "edit": // The call is the edited one.
+          case "edit": // `request` already contains the edited call.
             return yield* next(request);
           case "deny":
             return denied(
@@ -165,13 +168,16 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
         },
 
         async *wrapToolCall(request, next, run) {
-          // What other calls of the message have remembered by then is for later ones.
+          // Read now, so that a rule remembered from another call of this message applies only to later
+          // messages.
           const policies = policiesFor(run);
-          // Decisions about the calls of one message do not add up.
+          // Yields to other work, so that decisions about many calls of one message do not block the event
+          // loop.
           await ownTick(run.owner.tenant);
           const verdict = judge(request, policies);
           if (recorder) trace(recorder, request, verdict, run);
-          // Rules and tools may have changed since: an answer counts unless the call is denied now.
+          // Rules and tools may have changed since the question, so an answer applies unless the call is
+          // denied now.
           const isAnswered = approvalOf(request.call, run) !== undefined;
           const isAsked = isAnswered || (verdict.decision === "ask" && isRunnable(request));
           const answer = isAsked ? yield* ask(request, verdict, run, backend?.workdir) : undefined;
@@ -184,19 +190,22 @@ export function permissionsWith(own: readonly Rule[]): HookDefinition {
   });
 }
 
-/** Warns of a rule that denies, or asks about, an option of a program: options have more spellings than any rule knows. */
+/**
+ * Warns about a rule that denies or asks for an option of a program, because programs accept more spellings
+ * of an option than a rule can list.
+ */
 function optionDoubts({ decision, matcher }: Rule, index: number): Fault[] {
   if (decision === "allow") return [];
   const named = [...(matcher.command_prefix ?? []), matcher.regex ?? ""].find((text) => /\s-/.test(text));
   if (named === undefined) return [];
   const [command = ""] = named.split(/ +-/);
-  const message = `names an option in \`${named}\`, which programs take in other spellings too; name \`${command}\` alone, and allow the uses that may run`;
+  const message = `names an option in \`${named}\`, but programs accept other spellings of it; name only \`${command}\`, and allow the uses that may run`;
   return [{ path: ["rules", index], message }];
 }
 
 interface Policies {
   readonly policy: Policy;
-  /** Without the rules that users made. */
+  /** The policy without rules of users. */
   readonly base: Policy;
 }
 
@@ -224,7 +233,7 @@ function ask(
   );
 }
 
-/** The call in words, for the person who approves it. */
+/** Describes the call to the person who approves it. */
 function whatOf({ call, tool }: ToolRequest): string {
   const parsed = tool?.parse(call.args);
   const told = parsed && "args" in parsed && tool?.describeCall?.(parsed.args);

@@ -1,10 +1,12 @@
-// Files that the agent itself reads as instructions when its next run begins: its memory, and its skills.
+// Files that the agent reads as instructions when its next run begins: its memory and its skills.
 
 import { posix } from "node:path";
 import { isInside } from "../../../lib/paths.ts";
 import type { AgentDefinition } from "../../core/agent.ts";
 
-/** Whether a path that a call names is such a file. `workdir`: where relative paths start. */
+/**
+ * Returns a function that is true for paths of such files. `workdir`: the folder where relative paths start.
+ */
 export function instructionsOf(
   { memory, skills }: Pick<AgentDefinition, "memory" | "skills">,
   workdir: string,

@@ -1,5 +1,6 @@
-// Matches rules against calls. Allow rules are strict: what is not fully understood does not match. Deny and ask rules are
-// broad: what might match does, and so does every command that is not understood, unless another rule names it.
+// Matches rules against calls. Allow rules are strict: they match only calls that are fully understood. Deny and ask rules are
+// broad: they match every call that might qualify. They also match every command that is not understood, unless another rule
+// names it.
 
 import { isDeepStrictEqual } from "node:util";
 import { globMatcher } from "../../../lib/glob.ts";
@@ -15,9 +16,9 @@ type Test = (subject: Subject) => boolean;
 
 interface Condition {
   readonly strict: Test;
-  /** Without the doubts that a command leaves. */
+  /** The condition for a call that may qualify, without the doubts about its command. */
   readonly generous: Test;
-  /** It is about commands. */
+  /** True if the condition is about commands. */
   readonly isAboutCommands?: true;
 }
 
@@ -28,22 +29,25 @@ interface PrefixCondition extends Condition {
 export interface CompiledRule {
   readonly rule: Rule;
   /**
-   * Throws nothing: a condition that fails or costs too much work does not match an allow rule and matches the others. A command
-   * that is not understood matches them as well, unless it `isNamed` by a rule.
+   * Never throws. A condition that fails or costs too much work does not match an allow rule, but matches
+   * other rules. So does a command that is not understood, unless `isNamed` returns true.
    */
   matches(subject: Subject, isNamed?: () => boolean): boolean;
-  /** Why the command may match it, although nothing shows that it does. */
+  /** Why the command may match although nothing proves it. */
   doubts(subject: Subject): string | undefined;
-  /** Whether its prefixes name each command of the line, which is written out plainly. */
+  /** True if the line is plain text and the rule's prefixes name each of its commands. */
   names(subject: Subject): boolean;
   readonly speaksOfCommands: boolean;
-  /** Whether it matches calls of this tool for all arguments, for some, or for none. */
+  /** For which arguments the rule matches calls of this tool: all, some or none. */
   covers(subject: Subject): "all" | "some" | "none";
 }
 
 const compiled = new WeakMap<Rule, CompiledRule>();
 
-/** The same one for the same rule: it takes half a millisecond. Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
+/**
+ * Returns the same object for the same rule, because compiling takes half a millisecond. Throws a
+ * `SyntaxError` for a glob that `RuleSpec` would reject.
+ */
 export function compileRule(rule: Rule): CompiledRule {
   const known = compiled.get(rule) ?? newlyCompiled(rule);
   compiled.set(rule, known);
@@ -107,7 +111,7 @@ function isAboutExecute({ command_prefix, regex, tool, category }: Matcher): boo
 }
 
 function toolConditions({ tool, category }: Pick<Matcher, "tool" | "category">): Condition[] {
-  // A tool name is not a path: `/` has no meaning in it.
+  // A tool name is not a path, so `/` has no meaning in it.
   const isNamed = tool === undefined ? undefined : globMatcher(`./${tool}`);
   return [
     ...(isNamed ? [both(({ call }) => isNamed(call.name.replaceAll("/", "_")))] : []),
@@ -127,7 +131,7 @@ function argumentConditions(matcher: Matcher): Condition[] {
 
 const both = (test: Test): Condition => ({ strict: test, generous: test });
 
-/** Strict: each command of the line begins with a prefix. Broad: one that the line runs does. */
+/** Strict: each command of the line begins with a prefix. Broad: at least one command of the line does. */
 function prefixCondition(given: readonly string[]): PrefixCondition {
   const prefixes = given.map(wordsOf);
   const [exact, named] = [(name: string) => name, programOf].map((nameOf) =>
@@ -156,10 +160,10 @@ function prefixCondition(given: readonly string[]): PrefixCondition {
 
 /** The cost of searching a text as long as an expression's reach. */
 const SEARCH_WORK = 30_000;
-/** Looking for one word in so many characters is a piece of work. */
+/** Number of characters in which the search for one word costs one unit of work. */
 const FAST_CHARS = 1_000;
 
-/** What every match contains, if that can be told from the expression's beginning. */
+/** The text with which every match begins, if the expression's own beginning shows it; otherwise empty. */
 function beginningOf(expression: string): string {
   if (/[|\\]|\(\?/.test(expression)) return "";
   const literal = /^\^?([\w /:=,"'@%-]*)/.exec(expression)?.[1] ?? "";
@@ -167,7 +171,7 @@ function beginningOf(expression: string): string {
   return /[?*{]/.test(next) ? literal.slice(0, -1) : literal;
 }
 
-/** Strict: matches the whole of each command, or of the arguments. Broad: matches a part. */
+/** Strict: matches all of each command, or all of the arguments. Broad: matches any part. */
 function regexCondition(expression: string): Condition {
   const beginning = beginningOf(expression);
   return {
@@ -191,7 +195,7 @@ function regexCondition(expression: string): Condition {
         subject.spend(0.1 + text.length / FAST_CHARS);
         if (!isIn(text, beginning)) return false;
         subject.spend(workOf(regex, text));
-        // A text too long to search might contain it.
+        // A text that is too long to search might contain a match.
         return regex.test(text) || text.length > regex.reach;
       });
     },

@@ -1,13 +1,13 @@
 // Decides what an agent may do, in this order:
 //
-// 1. a matching deny of global or agent scope;
-// 2. the first match of the other rules: user before session before agent before global scope, within a scope by priority,
-//    then in the given order;
+// 1. a matching deny rule of global or agent scope.
+// 2. the first match among the other rules. User scope comes before session, agent and global scope. Within a scope, rules are
+//    sorted by priority, then by the given order.
 // 3. the mode.
 //
-// Where rules deny commands or ask about them, a tool that writes a file that may say what commands run is decided as they are.
+// If rules deny or ask for commands, they also decide on a tool that writes a file which may determine the commands that run.
 //
-// Pure and synchronous; throws nothing once the policy is made.
+// All functions are pure and synchronous. None throws once the policy has been created.
 
 import { z } from "zod";
 import { firstChars } from "../../../lib/text.ts";
@@ -24,40 +24,40 @@ export type Mode = z.infer<typeof Mode>;
 export interface PolicyInput {
   readonly mode: Mode;
   readonly rules: readonly Rule[];
-  /** Rules that name another agent or session are left out. */
+  /** Rules for another agent or session are excluded. */
   readonly agent: string;
   readonly session: string;
-  /** Whether the agent reads a file as its instructions. */
+  /** Returns true if the agent reads the file as its instructions. */
   readonly instructs?: (path: string) => boolean;
 }
 
 export interface Policy {
   readonly mode: Mode;
   instructs(path: string): boolean;
-  /** Denies that nothing overrides. */
+  /** Deny rules that nothing overrides. */
   readonly absolute: readonly CompiledRule[];
-  /** All others, in the order in which they are asked. */
+  /** All other rules, in the order of evaluation. */
   readonly ordered: readonly CompiledRule[];
-  /** The first that denies commands, or asks about them. */
+  /** The first rule that denies or asks for commands. */
   readonly guard: CompiledRule | undefined;
-  /** Whether a rule denies commands, allows them or asks about them. */
+  /** True if any rule denies, allows or asks for commands. */
   readonly speaksOfCommands: boolean;
 }
 
 export interface Verdict {
   readonly decision: Decision;
-  /** The one that decided; absent when the mode did. */
+  /** The rule that decided. Undefined if the mode decided. */
   readonly rule?: Rule;
   /** The rule or mode that decided, for traces. */
   readonly why: string;
-  /** For the model when the call is denied, for the person when they are asked. */
+  /** The text for the model if the call is denied, or for the person if it is asked about. */
   readonly message?: string | undefined;
 }
 
 const SCOPES = ["user", "session", "agent", "global"] as const;
 type Kind = (typeof SCOPES)[number];
 
-/** Throws a `SyntaxError` for a glob that `RuleSpec` would not have let pass. */
+/** Throws a `SyntaxError` for a glob that `RuleSpec` would reject. */
 export function makePolicy({ mode, rules, agent, session, instructs = () => false }: PolicyInput): Policy {
   const compiled = rules.filter(({ scope }) => isOf(scope, { agent, session })).map(compileRule);
   const ordered = compiled.toSorted(
@@ -89,7 +89,10 @@ const isAbsolute = (rule: Rule) => rule.decision === "deny" && isOperators(rule)
 export const decide = (call: ToolCall, tool: Tool | undefined, policy: Policy): Verdict =>
   decideOn(subjectOf(call, tool), policy);
 
-/** Takes milliseconds at most: the command is read once for all policies, and the work for each is counted. */
+/**
+ * Takes at most milliseconds, because the command is read once for all policies and the work of each is
+ * limited.
+ */
 export function decideOn(subject: Subject, policy: Policy): Verdict {
   subject.begin();
   const isNamed = namer(subject, policy.ordered);
@@ -107,13 +110,16 @@ export function decideOn(subject: Subject, policy: Policy): Verdict {
   if (verdict.decision === "allow") return verdict;
   const suspicion = found && !isNamed() ? found.doubts(subject) : undefined;
   if (suspicion === undefined) return { ...verdict, why: verdict.why + doubtIn(subject, policy) };
-  // What the rule has to say may not be true of this command.
+  // The rule's own message may be wrong for this command.
   return { ...verdict, why: `${verdict.why}; it ${NOT_UNDERSTOOD} ${suspicion}`, message: undefined };
 }
 
 const NOT_UNDERSTOOD = "is not fully understood and may run anything: it has";
 
-/** Whether one of the rules names all commands of the call. Asked at most once. */
+/**
+ * Returns a function that is true if one of the rules names all commands of the call. It evaluates the rules
+ * at most once.
+ */
 function namer(subject: Subject, rules: readonly CompiledRule[]): () => boolean {
   let isNamed: boolean | undefined;
   return () => {
@@ -122,7 +128,7 @@ function namer(subject: Subject, rules: readonly CompiledRule[]): () => boolean 
   };
 }
 
-/** Whether the rules deny the tool for all arguments. */
+/** True if the rules deny the tool for all arguments. */
 export function isDeniedForGood(name: string, tool: Tool | undefined, policy: Policy): boolean {
   const subject = subjectOf({ id: "", name, args: {} }, tool);
   if (policy.absolute.some(({ covers }) => covers(subject) === "all")) return true;
@@ -144,7 +150,10 @@ function byRule(rule: Rule): Verdict {
 
 const PLAN = "Plan mode: write operations not allowed";
 
-/** How a rule about commands decides on a file that may say what they run. A rule for this very call comes before it. */
+/**
+ * Applies rules about commands to a file that may determine the commands that run. A rule that allows this
+ * exact call takes precedence.
+ */
 function asCommand({ call, tool }: Subject, policy: Policy, allowing?: Rule): Verdict | undefined {
   if (tool?.annotations.category !== "write") return undefined;
   const { guard } = policy;
@@ -175,16 +184,13 @@ function byMode({ mode, instructs }: Policy, { call, tool }: Subject): Verdict {
       return because("ask", `\`${firstChars(running, 100)}\` is executed without being named in a command`);
     const instructing = namedFile(call, instructs);
     if (instructing !== undefined)
-      return because(
-        "ask",
-        `\`${firstChars(instructing, 100)}\` is what the agent reads as its instructions`,
-      );
+      return because("ask", `\`${firstChars(instructing, 100)}\` contains instructions for the agent`);
     return because("allow", "the tool edits files");
   }
-  return because(mode === "dont_ask" ? "deny" : "ask", "no rule speaks of it");
+  return because(mode === "dont_ask" ? "deny" : "ask", "no rule matches it");
 }
 
-/** Why an allow for commands did not apply. */
+/** Why an allow rule for commands did not apply. */
 function doubtIn(subject: Subject, { ordered }: Policy): string {
   const reading = subject.allowable();
   if (!reading || "commands" in reading) return "";

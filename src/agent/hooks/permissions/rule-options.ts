@@ -1,4 +1,4 @@
-// How wide an answer to a call can be remembered: as a rule for the call, for commands that begin as it does, or for its tool.
+// The scopes in which an answer can be remembered as a rule: for the call, for commands with the same beginning, or for its tool.
 
 import type { RememberOption } from "../../../protocol/interrupt.ts";
 import { compileRule } from "./match.ts";
@@ -7,10 +7,13 @@ import { takesVerb } from "./shell/harmless.ts";
 import type { PlainCommand } from "./shell/simple-command.ts";
 import type { Subject } from "./subject.ts";
 
-/** A person has to grasp what a rule allows: lines of more programs are offered as they are. */
+/**
+ * Maximum number of prefixes in an offered rule, because a person must understand what it allows. Longer
+ * lines are offered unchanged.
+ */
 const MAX_PREFIXES = 3;
 
-/** The narrowest first. A rule of each allows the call itself. */
+/** The narrowest option first. A rule for any option allows the call itself. */
 export function rememberOptions(subject: Subject): RememberOption[] {
   const { call } = subject;
   const prefixes = prefixesOf(subject);
@@ -21,7 +24,7 @@ export function rememberOptions(subject: Subject): RememberOption[] {
   ];
 }
 
-/** How each command of the line begins. Undefined for a line that no such rule would allow. */
+/** The prefix of each command of the line. Undefined for a line that no such rule would allow. */
 function prefixesOf(subject: Subject): string[] | undefined {
   const reading = subject.allowable();
   if (!reading || !("commands" in reading)) return undefined;
@@ -31,7 +34,7 @@ function prefixesOf(subject: Subject): string[] | undefined {
   return rule && compileRule(rule).matches(subject) ? command_prefix : undefined;
 }
 
-/** The program, and the word that says what it does where programs have one: `echo`, `git status`, `npm run build`. */
+/** The program and, for programs with subcommands, the subcommand: `echo`, `git status`, `npm run build`. */
 function prefixOf([program, ...args]: PlainCommand): string {
   const name = program?.text ?? "";
   if (!takesVerb(name)) return name;

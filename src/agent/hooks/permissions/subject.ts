@@ -1,5 +1,5 @@
-// What rules look at in a call: the call itself, the readings of the commands in it, and the texts that a broad rule searches.
-// Each is made when a rule first asks for it.
+// The parts of a call that rules examine: the call itself, the readings of its commands, and the texts that a broad rule
+// searches. Each part is computed when a rule first needs it.
 
 import type { ToolCall } from "../../core/message.ts";
 import type { Tool } from "../../core/tool.ts";
@@ -13,39 +13,39 @@ import {
 } from "./shell/simple-command.ts";
 import { type Understanding, understood } from "./shell/understood.ts";
 
-/** Limits the comparisons of one decision: microseconds, roughly. */
+/** Maximum work of the comparisons in one decision. A unit is about one microsecond. */
 const MAX_WORK = 20_000;
 
 export interface Subject {
   readonly call: ToolCall;
   readonly tool: Tool | undefined;
-  /** The strict reading of its command; undefined unless the call is only a command. */
+  /** The strict reading of its command. Undefined unless the call contains only a command. */
   plain(): PlainReading | undefined;
-  /** The same, with a doubt unless its programs are known to run no others. */
+  /** Like `plain`, with a doubt unless its programs are known to run no others. */
   allowable(): PlainReading | undefined;
-  /** Why it is not known what its commands run; undefined when it is, or when it has none. */
+  /** Why the commands that it runs are unknown. Undefined when they are known, or when it has no command. */
   doubt(): string | undefined;
   /** The input of a broad rule for commands: every known command, and the words of the others. */
   spoken(): readonly Spoken[];
-  /** What a broad rule searches: the arguments, every text in them, every command. */
+  /** The texts that a broad rule searches: the arguments, every text in them and every command. */
   texts(): readonly string[];
-  /** The arguments as JSON, their keys in order. */
+  /** The arguments as JSON, with sorted keys. */
   json(): string;
-  /** Throws once the decision has taken too much work. */
+  /** Throws once the decision exceeds the maximum work. */
   spend(work: number): void;
-  /** Another decision about the same call begins. */
+  /** Begins another decision about the same call. */
   begin(): void;
 }
 
 interface Spoken {
   readonly words: readonly MentionedWord[];
-  /** Any of the words may be the name of a command. */
+  /** True if any of the words may be the name of a command. */
   readonly isLoose: boolean;
-  /** Those that may be one, without their folders. */
+  /** The words that may be a program, without their folders. */
   readonly programs: readonly string[];
 }
 
-/** Where commands run unless a backend says otherwise. */
+/** The folder where commands run if the backend defines none. */
 const WORKDIR = "/workspace";
 
 export function subjectOf(call: ToolCall, tool: Tool | undefined, workdir = WORKDIR): Subject {
@@ -56,7 +56,7 @@ export function subjectOf(call: ToolCall, tool: Tool | undefined, workdir = WORK
     if (spent > MAX_WORK) throw new Error("too much work for one decision");
   };
   const readings = once((): Understanding[] => {
-    // A list of words is read as one line, and each word by itself.
+    // Reads a list of words as one line, and also each word separately.
     const isTooLong = lines().join("").length > 2 * MAX_COMMAND_CHARS;
     return isTooLong
       ? [{ doubt: `more than ${MAX_COMMAND_CHARS} characters` }]
@@ -103,13 +103,13 @@ function spokenOf(words: readonly MentionedWord[], isLoose: boolean): Spoken {
 const spokenIn = (reading: Understanding): Spoken[] =>
   "commands" in reading ? reading.commands.map((words) => spokenOf(words, false)) : [];
 
-/** All words of a line that is not understood, with quotes taken away, and with quotes as gaps. */
+/** All words of a line that is not understood, once with quotes removed and once with quotes as gaps. */
 const looselySpoken = (line: string): Spoken[] =>
   [line.replace(/\\\n|['"\\]/g, ""), line.replace(/['"\\]/g, " ")].map((text) =>
     spokenOf(partsOf(text), true),
   );
 
-/** As texts to search: as it is, and without the folder of its program. */
+/** The texts to search: the command as it is, and without the folder of its program. */
 function textsOf({ words }: Spoken): string[] {
   const [name = "", ...args] = words.map(({ text }) => text);
   return [[name, ...args].join(" "), [baseName(name), ...args].join(" ")];
@@ -123,7 +123,7 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** Any other argument could change what the command does. */
+/** Any other argument could change the effect of the command. */
 const HARMLESS = new Set(["command", "timeout"]);
 
 function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undefined {
@@ -132,7 +132,7 @@ function onlyCommand({ args }: ToolCall, tool: Tool | undefined): string | undef
   return isCommand && typeof args.command === "string" ? args.command : undefined;
 }
 
-/** Names that other tools use. */
+/** Names of command arguments in other tools. */
 const COMMAND_ARGUMENTS = ["command", "commands", "cmd", "script"];
 
 function commandsIn(args: ToolCall["args"]): string[] {

@@ -1,5 +1,5 @@
-// Skills: folders with a SKILL.md. Those with a description are listed in the system prompt and loaded when needed; the others
-// are part of the prompt.
+// Skills: folders with a SKILL.md. Skills with a description are listed in the system prompt and loaded on demand. All others are
+// part of the prompt.
 
 import { posix } from "node:path";
 import { z } from "zod";
@@ -13,9 +13,9 @@ import { defineTool, failed, type Tool } from "../../core/tool.ts";
 import { fileText } from "../memory.ts";
 import { discover, instructionsIn, type Skill } from "./skill-files.ts";
 
-/** Of all inline skills together. A skill that does not fit is listed instead. */
+/** Maximum characters of all inline skills together. A skill that does not fit is listed instead. */
 const MAX_INLINE_CHARS = 64 * 1024;
-/** Named in one warning. */
+/** Maximum number of problems in one warning. */
 const MAX_NAMED = 10;
 
 export const skills = defineHook({
@@ -28,7 +28,7 @@ export const skills = defineHook({
     const config = agent.skills;
     if (!backend || !config) return { name: "skills" };
     let blocks: readonly SystemBlock[] = [];
-    /** Absent until discovery. */
+    /** Undefined until discovery. */
     let loadable: readonly Skill[] | undefined;
 
     return {
@@ -53,7 +53,7 @@ export const skills = defineHook({
 
 function told(faults: readonly string[]): string {
   const more = faults.length > MAX_NAMED ? [`and ${faults.length - MAX_NAMED} more.`] : [];
-  return ["Skills passed over:", ...faults.slice(0, MAX_NAMED), ...more].join(" ");
+  return ["Skipped skills:", ...faults.slice(0, MAX_NAMED), ...more].join(" ");
 }
 
 type Inline = Skill & { readonly content: string };
@@ -97,7 +97,9 @@ export function loadSkill(skills: () => readonly Skill[], backend: Backend): Too
   return defineTool({
     name: "load_skill",
     description: "Gives you the full instructions of a skill, and the folder where its files are.",
-    parameters: z.strictObject({ name: z.string().describe("As it stands among the available skills.") }),
+    parameters: z.strictObject({
+      name: z.string().describe("Name of the skill, as listed among the available skills."),
+    }),
     annotations: { readOnly: true, category: "read", requiresPermission: false },
     async execute({ name }, _, { signal }) {
       const paths = new Map(skills().map(({ name, path }) => [name, path]));

@@ -1,4 +1,4 @@
-// Finds an agent's skills in its backend and parses them: YAML between two lines of `---`, then the instructions.
+// Finds an agent's skills in its backend and parses them: a YAML header between two lines of `---`, then the instructions.
 
 import { posix } from "node:path";
 import { parse } from "yaml";
@@ -14,19 +14,24 @@ import { type FileText, fileText } from "../memory.ts";
 type Config = NonNullable<AgentDefinition["skills"]>;
 
 export interface Discovery {
-  /** In the order of the configured paths, then by file; of equal names the first. */
+  /** Sorted by configured path, then by file. The first of several skills with the same name is used. */
   readonly skills: readonly Skill[];
-  /** One sentence per skill or folder that was skipped by mistake. */
+  /** One sentence for each skill or folder that was skipped because of a problem. */
   readonly faults: readonly string[];
 }
 
 const MAX_SKILLS = 200;
 const MAX_BYTES = 64 * 1024;
 const READS_AT_ONCE = 8;
-/** Users and models write headers: parsing many hard ones must not block the server. */
+/**
+ * Maximum time for parsing headers, in ms. Users and models write them, and parsing many hard ones must not
+ * block the server.
+ */
 const MAX_MS = 5000;
 
-/** Missing folders are ignored. Throws when `signal` aborts, and `config_invalid` for an invalid pattern. */
+/**
+ * Ignores missing folders. Throws when `signal` aborts, and throws `config_invalid` for an invalid pattern.
+ */
 export async function discover(backend: Backend, config: Config, signal: AbortSignal): Promise<Discovery> {
   const isWanted = selection(config);
   const { files, faults } = await findFiles(backend, config.paths, signal);
@@ -39,7 +44,7 @@ export async function discover(backend: Backend, config: Config, signal: AbortSi
       if ("fault" in skill) faults.push(`\`${file.path}\` ${skill.fault}.`);
       else if (isWanted(skill.name) && !skills.has(skill.name)) skills.set(skill.name, skill);
       if (clock.isDue() && !(await clock.rest())) {
-        faults.push("Reading all of them takes too long.");
+        faults.push("Some were skipped because reading all of them takes too long.");
         return { skills: [...skills.values()], faults };
       }
     }
@@ -53,9 +58,9 @@ async function findFiles(backend: Backend, paths: readonly string[], signal: Abo
   for (const path of paths) {
     try {
       const { matches, truncated } = await backend.glob("**/SKILL.md", path, signal);
-      // A path is shown in the prompt, so control characters are excluded.
+      // Excludes paths with control characters, because the prompt shows them.
       for (const match of matches) if (!/\p{Cc}/u.test(match)) files.add(match);
-      if (truncated) faults.push(`\`${path}\` holds too many files to look at all of them.`);
+      if (truncated) faults.push(`\`${path}\` contains too many files to read all of them.`);
     } catch (error) {
       signal.throwIfAborted();
       if (!isMissing(error))
@@ -102,13 +107,13 @@ export interface Skill {
   /** Absolute path of its SKILL.md. */
   readonly path: string;
   readonly description?: string;
-  /** The instructions of a skill without a description that was read whole. */
+  /** The complete instructions of a skill without a description. */
   readonly content?: string;
 }
 
 const MAX_NAME = 100;
 const MAX_DESCRIPTION = 1024;
-/** Bounds the time for parsing YAML. */
+/** Maximum characters of a header, to limit the time for parsing YAML. */
 const MAX_HEADER = 4096;
 
 const Header = z.object({
@@ -120,7 +125,7 @@ interface SkillFile extends FileText {
   readonly path: string;
 }
 
-/** The skill, named after its folder by default; `fault` completes "The file …". */
+/** Parses a skill, which is named after its folder by default. `fault` completes "The file …". */
 export function parseSkill({ path, text, truncated }: SkillFile): Skill | { fault: string } {
   const parts = split(text);
   if ("fault" in parts) return parts;
@@ -135,7 +140,7 @@ export function parseSkill({ path, text, truncated }: SkillFile): Skill | { faul
   return content ? { name, path, content } : { fault: "is empty" };
 }
 
-/** Everything after the header; the whole text if the header is broken. */
+/** Everything after the header, or the whole text if the header is invalid. */
 export function instructionsIn(text: string): string {
   const parts = split(text);
   return ("fault" in parts ? text : parts.body).trim();

@@ -1,5 +1,5 @@
-// Waits for one child: starts or finds its run, forwards its events, passes questions and answers between it and the
-// parent's user, and records its result. A repeated call picks up where an earlier attempt stopped.
+// Waits for one child. It starts or finds the child's run, forwards its events, passes questions and answers between the child
+// and the parent's user, and records the result. A repeated call continues where an earlier attempt stopped.
 
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,32 +27,35 @@ import {
 } from "./result.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
-/** How often one call may resume a child, so that a child that asks without end is stopped. */
+/** Maximum number of times that one call resumes a child, to stop a child that asks endlessly. */
 const MAX_ROUNDS = 50;
-/** How long a cancelled child may take to end, in ms: a little less than its parent's call. */
+/** Time that a cancelled child has to end, in ms: a little less than its parent's call has. */
 const CANCEL_GRACE_MS = 900;
-/** How often to check whether the parent was asked to stop after its step, in ms. */
+/** Interval for checking if the parent was asked to stop after its step, in ms. */
 const STOP_POLL_MS = 100;
-/** How often to check whether a child that waits for a deferred result has been resumed, in ms. */
+/** Interval for checking if a child that waits for a deferred result has been resumed, in ms. */
 const DEFERRED_POLL_MS = 1000;
 
 interface AwaitOptions {
   readonly call: ToolCall;
-  /** Added to the path of the child's events. */
+  /** The element that is added to the path of the child's events. */
   readonly id: string;
   readonly child: Child;
-  /** Absent for a child that has started already. */
+  /** Undefined for a child that has already started. */
   start?(): Promise<RunRecord>;
-  /** Aborted when the call needs no more of the child, which is then left running. */
+  /** Aborts when the call no longer needs the child, which then continues to run. */
   readonly until?: AbortSignal;
 }
 
-/** `waiting`: for an answer by a person. `left`: still running, and no longer awaited. */
+/**
+ * `waiting`: the child waits for a person's answer. `left`: the child still runs, and the call no longer
+ * waits for it.
+ */
 export type ChildOutcome =
   | { readonly status: "ended"; readonly child: Child; readonly report: Report }
   | { readonly status: "waiting" | "left"; readonly child: Child };
 
-/** Throws only what ends the parent's run or hands it over to another process. */
+/** Throws only errors that end the parent's run or hand it over to another process. */
 export async function* awaitChild(
   config: SubagentConfig,
   options: AwaitOptions,
@@ -94,7 +97,7 @@ export async function* awaitChild(
     );
   } catch (error) {
     if (isHandover(run.signal) || endsTheRun(error)) throw error;
-    // A background child keeps running when one call fails to wait for it.
+    // A background child continues to run when one call fails to wait for it.
     if (child.background && !hasCode(error, "not_found")) throw error;
     const report: Report = run.signal.aborted
       ? CANCELLED
@@ -106,7 +109,7 @@ export async function* awaitChild(
   }
 }
 
-/** The child's newest run, or its first one, started here. */
+/** Returns the child's most recent run, or starts its first one. */
 async function currentRun(
   { subagents }: SubagentConfig,
   { child, start }: AwaitOptions,
@@ -119,11 +122,11 @@ async function currentRun(
   return start();
 }
 
-/** For an answer, or for a deferred result. */
+/** True if the child waits for an answer or for a deferred result. */
 const isWaiting = ({ status, stop_reason }: Ending) =>
   status === "interrupted" && stop_reason !== "interrupt";
 
-/** How a run ended whose last event could not be read. */
+/** The ending of a run whose last event could not be read, from the store. */
 async function storedEnding(
   { subagents }: SubagentConfig,
   record: RunRecord,
@@ -147,7 +150,7 @@ async function stopNewest({ subagents }: SubagentConfig, child: Child, run: Run)
     const newest = await subagents.newest(run.owner, child.thread_id);
     if (newest) await subagents.stop(run.owner, newest, "cancel");
   } catch (error) {
-    // Without the store the child cannot write either.
+    // If the store is unavailable, the child cannot write either.
     if (!(error instanceof AppError)) throw error;
   }
 }
@@ -180,8 +183,9 @@ interface RunOfChild extends AwaitOptions {
 }
 
 /**
- * Forwards a run's events under the child's path, and counts the usage of a foreground child as the parent's. When the
- * call ends first, a foreground child is cancelled and a background child left. `ending` is absent if it was left.
+ * Forwards a run's events under the child's path, and adds the usage of a foreground child to the parent's.
+ * When the call ends first, it cancels a foreground child and leaves a background child. `ending` is
+ * undefined if the child was left.
  */
 async function* follow(
   { subagents }: SubagentConfig,
@@ -191,7 +195,10 @@ async function* follow(
   const { record, id, child } = options;
   const watch = watchForStop(subagents, options, run);
   const spans = trackNestedSpans();
-  /** Calls below the child: a child that was resumed follows its own children again from their start. */
+  /**
+   * Calls below the child that were already counted. A resumed child follows its own children again from
+   * their start.
+   */
   const counted = new Set<string>();
   let ending: Ending | undefined;
   let usage = NO_USAGE;
@@ -222,14 +229,17 @@ function endingIn({ event, path, data }: StreamEvent): Ending | undefined {
   return event === "error" ? { status: "error", error: data } : undefined;
 }
 
-/** Stops the child when the parent is stopped. `signal` aborts when following it should end; call `end` afterwards. */
+/**
+ * Stops the child when the parent is stopped. `signal` aborts when the caller should no longer follow the
+ * child. Call `end` afterwards.
+ */
 function watchForStop(
   subagents: SubagentConfig["subagents"],
   { record, child: { background }, until }: RunOfChild,
   run: Run,
 ) {
   const leave = new AbortController();
-  // A failed request is not repeated: the child then ends by itself, or at its own next check.
+  // Does not retry a failed request: the child then ends by itself, or at its own next check.
   const stop = (mode: "cancel" | "interrupt") => void subagents.stop(run.owner, record, mode).catch(() => {});
   let timer: NodeJS.Timeout | undefined;
   const onAbort = () => {
@@ -259,7 +269,10 @@ function watchForStop(
   };
 }
 
-/** The run that continues an interrupted child; `waiting` while a person has not answered, `left` when not awaited. */
+/**
+ * Returns the run that continues an interrupted child, `waiting` if a person has not answered yet, or `left`
+ * if the call no longer waits.
+ */
 async function* resumeChild(
   config: SubagentConfig,
   options: RunOfChild,
@@ -278,13 +291,13 @@ async function* resumeChild(
   if (questions.length === 0) return deferredRun(config, options, run);
   const answers = yield* forwardInterrupts({ call, agent, name, thread_id }, questions, run);
   if (answers.length === 0 && !questions.some(isOverdue)) return "waiting";
-  // The same answers resume the child once.
+  // Identical answers resume the child only once.
   const hash = createHash("sha256").update(JSON.stringify([record.id, answers]));
   const lineage = lineageOf(config, child, call, run);
   try {
     return await subagents.resume(run.owner, { run: record, lineage }, { answers, key: hash.digest("hex") });
   } catch (error) {
-    // Another answer may have come first.
+    // Another answer may have arrived first.
     const newest = await subagents.newest(run.owner, thread_id);
     if (newest && newest.id !== record.id) return newest;
     throw error;

@@ -1,10 +1,13 @@
-// The board on which a child's task is claimed and settled: that of a plugin or a program, else the built-in one.
+// The board on which a child's task is claimed and settled: one from a plugin or program, otherwise the built-in one.
 
 import { AppError, messageOf } from "../../core/errors.ts";
 import type { HookServices } from "../../core/hook.ts";
 import type { TaskBoard } from "../../core/task-board.ts";
 
-/** Undefined without a board of its own and without a store. The built-in board's code is loaded with its first task. */
+/**
+ * Undefined when neither another board nor an item store exists. Loads the code of the built-in board with
+ * its first task.
+ */
 export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">): TaskBoard | undefined {
   if (tasks) return withRefusals(tasks);
   if (!items) return undefined;
@@ -19,7 +22,7 @@ export function boardFor({ tasks, items }: Pick<HookServices, "tasks" | "items">
   };
 }
 
-/** What own code throws is a refusal in its own words, as with a tool. */
+/** Converts an error of a plugin's or program's code to a refusal with the same message, as for a tool. */
 function withRefusals(board: TaskBoard): TaskBoard {
   const refusing = (error: unknown) => {
     throw error instanceof AppError

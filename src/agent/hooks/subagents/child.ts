@@ -1,4 +1,4 @@
-// The children of a thread. Each is saved in the thread's state before it starts, so that a call repeated after a crash
+// The children of a thread. Each child is saved in the thread's state before it starts, so that a repeated call after a crash
 // finds the children that it started.
 
 import { z } from "zod";
@@ -12,32 +12,32 @@ import type { Stream } from "../../core/stream.ts";
 import type { Run } from "../../core/tool.ts";
 import { backendOf, memberCalled, type SubagentConfig } from "./subagent-config.ts";
 
-/** The key of the thread's state that holds the children, by thread id. */
+/** The state key of the thread's children, by thread id. */
 const STATE_KEY = "subagents";
-/** Above this, the oldest finished children are forgotten. */
+/** Maximum number of children. Beyond it, the oldest finished children are forgotten. */
 const MAX_CHILDREN = 200;
 const MAX_TASK_CHARS = 500;
 const MAX_CONTEXT_CHARS = 16_000;
 
 const Slot = z.record(z.string(), z.unknown());
 const StoredChild = z.object({
-  /** Counts the children of the thread. */
+  /** Number of this child among the children of the thread. */
   number: z.int(),
-  /** With `call_id` and `index` it identifies the task: call ids alone may repeat. */
+  /** Identifies the task together with `call_id` and `index`, because call ids may repeat. */
   message_id: z.string(),
   call_id: z.string(),
   index: z.int(),
   agent: z.string(),
   name: z.string(),
-  task: z.string().describe("Its beginning."),
-  /** On the task board. */
+  task: z.string().describe("The beginning of the task."),
+  /** Id of the task on the task board. */
   task_id: z.string().optional(),
   background: z.boolean(),
   status: z.enum(["running", "interrupted", "completed", "failed", "cancelled"]),
-  /** The newest of its runs that was followed; absent until it has started. */
+  /** The most recent run that was followed. Undefined until the child has started. */
   run_id: z.string().optional(),
-  summary: z.string().optional().describe("Its beginning."),
-  /** Whether the agent has read how a background child ended. */
+  summary: z.string().optional().describe("The beginning of the summary."),
+  /** Set once the agent has read the outcome of a background child. */
   told: z.literal(true).optional(),
 });
 
@@ -47,7 +47,7 @@ export interface Child extends z.infer<typeof StoredChild> {
 
 export const hasEnded = ({ status }: Child) => status !== "running" && status !== "interrupted";
 
-/** Oldest first. */
+/** Sorted from oldest to newest. */
 export function childrenOf({ state }: Run): Child[] {
   const slot = Slot.safeParse(state.get(STATE_KEY)).data ?? {};
   return Object.entries(slot)
@@ -58,7 +58,10 @@ export function childrenOf({ state }: Run): Child[] {
     .sort((a, b) => a.number - b.number);
 }
 
-/** What was checked. A run saves its children one by one, and each time nearly all are those of before. */
+/**
+ * Caches validated children. A run saves its children one by one, and nearly all of them are unchanged each
+ * time.
+ */
 const checked = new WeakMap<object, z.infer<typeof StoredChild>>();
 
 function storedIn(value: unknown): z.infer<typeof StoredChild> | undefined {
@@ -68,7 +71,7 @@ function storedIn(value: unknown): z.infer<typeof StoredChild> | undefined {
   return stored;
 }
 
-/** Adds or replaces children. They are durable once the event has been taken. */
+/** Adds or replaces children. They are durable once the consumer has taken the event. */
 export async function* saveChildren(run: Run, children: readonly Child[]): Stream<void> {
   if (children.length === 0) return;
   const known = childrenOf(run);
@@ -99,7 +102,7 @@ export type RegisteredTask =
   | { readonly task: Task; readonly child: Child }
   | { readonly task: Task; readonly fault: string };
 
-/** Finds the children of a repeated call; names and saves the others. */
+/** Finds the children of a repeated call. Names and saves all others. */
 export async function* registerChildren(
   config: SubagentConfig,
   { call, tasks, background }: { call: ToolCall; tasks: readonly Task[]; background: boolean },
@@ -147,7 +150,10 @@ const STOP_WORDS = new Set(
 );
 const MAX_SLUG_CHARS = 12;
 
-/** `coder-refactor-1`: the agent, the task's first significant word, a number. The children of `…-1` get `1.1`, `1.2`. */
+/**
+ * Builds a name such as `coder-refactor-1` from the agent, the task's first significant word and a number.
+ * Children of `…-1` get `1.1`, `1.2`.
+ */
 function instanceName(agent: string, task: string, number: number, parent: string | undefined): string {
   const words = task.toLowerCase().match(/[a-z0-9]{3,}/g) ?? [];
   const slug = words.find((word) => !STOP_WORDS.has(word))?.slice(0, MAX_SLUG_CHARS) ?? "task";
@@ -155,7 +161,7 @@ function instanceName(agent: string, task: string, number: number, parent: strin
   return `${agent}-${slug}-${prefix}${number}`;
 }
 
-/** Starts a child's first run, and claims its task on the board for it. */
+/** Starts a child's first run, and claims its task on the board. */
 export async function startChild(
   config: SubagentConfig,
   { task, child, call }: { task: Task; child: Child; call: ToolCall },
@@ -190,7 +196,7 @@ export function lineageOf(config: SubagentConfig, child: Child, call: ToolCall, 
   };
 }
 
-/** Who asks and why, what went wrong with similar tasks, and last the task itself. */
+/** The caller and the reason, then failures of similar tasks, and finally the task itself. */
 async function initialMessages(
   { agent: caller, items }: SubagentConfig,
   { agent, task, context }: Task,

@@ -1,5 +1,5 @@
-// Subagents: an agent gives tasks to others, each on its own thread, and each reports when it has finished. Active where
-// the agent has `subagents`, and in every run that works for another one.
+// Subagents: an agent delegates tasks to other agents. Each works on its own thread and reports when it has finished. The hook is
+// active if the agent has `subagents`, and in every run that works for another one.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -75,7 +75,7 @@ function agentsBlock(config: SubagentConfig, tools: readonly string[]): SystemBl
   return { id: "available_agents", text: xmlTag("available_agents", text), cache: "dynamic" };
 }
 
-/** Unfinished foreground children of calls that have a result. */
+/** Unfinished foreground children of calls that already have a result. */
 function abandoned(run: Run): Child[] {
   const open = new Set(unanswered(run.messages).map(({ id }) => id));
   return childrenOf(run).filter((child) => !child.background && !hasEnded(child) && !open.has(child.call_id));

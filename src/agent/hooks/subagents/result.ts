@@ -1,5 +1,5 @@
-// The result of a child: its own report by `task_complete`, otherwise what its run's end says; stored with the parent's
-// thread, the task board and the reflections, and formatted for the parent's model.
+// The result of a child: its report from `task_complete`, or a report derived from the end of its run. The result is stored with
+// the parent's thread, the task board and the reflections, and formatted for the parent's model.
 
 import { z } from "zod";
 import { firstChars, xmlTag } from "../../../lib/text.ts";
@@ -14,7 +14,7 @@ import { defineTool, type Run, type Tool } from "../../core/tool.ts";
 import { type Child, cut, saveChildren } from "./child.ts";
 import type { SubagentConfig } from "./subagent-config.ts";
 
-/** The key of the child's state that holds its own report. */
+/** The key in the child's state for its own report. */
 const STATE_KEY = "completion";
 const MAX_SUMMARY_CHARS = 2000;
 const MAX_STORED_SUMMARY_CHARS = 500;
@@ -25,10 +25,13 @@ const MAX_ENTRY_CHARS = 500;
 const texts = z.array(z.string());
 const CompletionFields = z.object({
   status: z.enum(["completed", "failed"]),
-  summary: z.string().min(1).describe("What was done, found or decided; or why it could not be."),
-  files_modified: texts.optional().describe("Their paths."),
-  tests_run: texts.optional().describe("Which tests were run, and how each ended."),
-  caveats: z.string().optional().describe("What the agent that continues the work must know."),
+  summary: z
+    .string()
+    .min(1)
+    .describe("The work done, the findings and decisions, or the reason for the failure."),
+  files_modified: texts.optional().describe("Paths of the changed files."),
+  tests_run: texts.optional().describe("The tests that were run, with their outcomes."),
+  caveats: z.string().optional().describe("Information for the agent that continues the work."),
 });
 type CompletionFields = z.infer<typeof CompletionFields>;
 const Completion = CompletionFields.extend({ run_id: z.string() });
@@ -37,7 +40,7 @@ export interface Report extends Omit<CompletionFields, "status"> {
   readonly status: "completed" | "failed" | "cancelled";
 }
 
-/** How a run ended. */
+/** The ending of a run. */
 export interface Ending {
   readonly status: RunStatus;
   readonly stop_reason?: string | undefined;
@@ -77,11 +80,11 @@ export function reportFor(ending: Ending, runId: string, { messages, state }: Ch
   }
 }
 
-/** How the server could not reach its own parts concerns no model. */
+/** Omits details of the server's internal failures, which no model needs. */
 const whyFailed = ({ code, message }: NonNullable<Ending["error"]>) =>
   code === "unavailable" ? "The server failed while it worked." : `${message} (${code})`;
 
-/** The report of a child whose end was recorded before. */
+/** The report of a child whose ending was recorded before. */
 export async function storedReport({ subagents }: SubagentConfig, child: Child, run: Run): Promise<Report> {
   const { status, summary = "", run_id = "" } = child;
   const stored: Report =
@@ -92,7 +95,9 @@ export async function storedReport({ subagents }: SubagentConfig, child: Child, 
   return report.status === status ? report : stored;
 }
 
-/** Stores a child's end with the thread, the task board and the reflections. Returns the child as stored. */
+/**
+ * Stores a child's ending with the thread, the task board and the reflections. Returns the child as stored.
+ */
 export async function* recordResult(
   config: SubagentConfig,
   { child, report: { status, summary } }: { child: Child; report: Report },
@@ -106,7 +111,7 @@ export async function* recordResult(
     const outcome = status === "cancelled" ? "canceled" : status;
     await tasks.settle(claimed, child.name, outcome).catch((error: unknown) => {
       ignoreRefusal(error);
-      // An own board has thrown it.
+      // Only a board from a plugin or program throws such an error.
       if (error instanceof AppError && error.cause)
         reportFailure(run, { what: "hook", error, hook: "subagents" });
     });
@@ -121,12 +126,12 @@ export async function* recordResult(
   return settled;
 }
 
-/** A failure to store it on the board or as a reflection does not change the result. */
+/** A failure to store the result on the board or as a reflection does not change the result. */
 function ignoreRefusal(error: unknown): void {
   if (!(error instanceof AppError) || hasCode(error, "lease_lost")) throw error;
 }
 
-/** For the parent's model. */
+/** Formats a report for the parent's model. */
 export function formatReport({ name, agent }: Pick<Child, "name" | "agent">, report: Report): string {
   const { status, summary, files_modified = [], tests_run = [], caveats } = report;
   const extras = [
@@ -144,14 +149,14 @@ const reporting = defineTool({
   parameters: CompletionFields,
   annotations: { idempotent: true, category: "plan", requiresPermission: false },
   async *execute(report, _, run) {
-    // The first report counts.
+    // Only the first report counts.
     if (completionIn(Object.fromEntries(run.state))?.run_id !== run.id)
       yield* setState(run, STATE_KEY, { ...report, run_id: run.id });
     return { status: "done", output: "Reported.", endsRun: true };
   },
 });
 
-/** The tool by which a child reports; it ends the child's run. */
+/** The tool with which a child reports. Calling it ends the child's run. */
 export const taskComplete: Tool = { ...reporting, parse: (args) => reporting.parse(asCompletion(args)) };
 
 export const completionProtocol: SystemBlock = {
@@ -179,7 +184,10 @@ const STATUS: Readonly<Record<string, CompletionFields["status"]>> = {
   incomplete: "failed",
 };
 
-/** Accepts a text for a list and the reverse, so that no report is lost because of its shape. Long lists are cut. */
+/**
+ * Accepts text instead of a list and the reverse, so that no report is lost because of its shape. Cuts long
+ * lists.
+ */
 function asCompletion(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { status, summary, files_modified, tests_run, caveats, ...others } = args;
   const lists = {

@@ -1,4 +1,4 @@
-// The agents that an agent may give tasks to.
+// The agents to which an agent may delegate tasks.
 
 import type { AgentDefinition } from "../../core/agent.ts";
 import type { AgentSummary, Subagents } from "../../core/hook.ts";
@@ -6,13 +6,13 @@ import type { ItemStore } from "../../core/items.ts";
 import type { TaskBoard } from "../../core/task-board.ts";
 
 export interface SubagentConfig {
-  /** The agent that gives the tasks. */
+  /** The agent that delegates. */
   readonly agent: AgentDefinition;
   readonly subagents: Subagents;
   readonly items: ItemStore | undefined;
-  /** Where children claim the tasks that they are given. */
+  /** The board on which children claim their tasks. */
   readonly tasks: TaskBoard | undefined;
-  /** Children of one call that run at once. */
+  /** Maximum number of children of one call that run in parallel. */
   readonly concurrency: number;
 }
 
@@ -31,7 +31,7 @@ function members({ subagents }: AgentDefinition): Member[] {
 
 const isSame = (a: string, b: string) => a.toLowerCase() === b.toLowerCase();
 
-/** By name, without agents that no longer exist. */
+/** Sorted by name, without agents that no longer exist. */
 export function available({ agent, subagents }: SubagentConfig): AgentSummary[] {
   const names = members(agent).flatMap(({ name }) => (isSame(name, agent.name) ? [] : [name]));
   return subagents.describe([...new Set(names)]).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -40,7 +40,7 @@ export function available({ agent, subagents }: SubagentConfig): AgentSummary[] 
 export const lineOf = ({ name, description }: AgentSummary) =>
   `- ${name}${description ? `: ${description}` : ""}`;
 
-/** Ignores case. `fault` tells the model which agents there are. */
+/** Finds an agent by name, ignoring case. `fault` lists the available agents for the model. */
 export function memberCalled(name: string, config: SubagentConfig): { member: Member } | { fault: string } {
   const { agent } = config;
   if (isSame(name, agent.name))
@@ -53,7 +53,7 @@ export function memberCalled(name: string, config: SubagentConfig): { member: Me
   return { fault: `There is no agent \`${name}\` that you may give tasks to. Use one of: ${names}.` };
 }
 
-/** The agent whose backend a member shares; undefined when it has its own. */
+/** The agent whose backend a member shares. Undefined when the member has its own. */
 export function backendOf(name: string, { agent }: SubagentConfig, backendOfParent: string | undefined) {
   const member = members(agent).find((each) => each.name === name);
   return agent.backend && member?.backend === "shared" ? (backendOfParent ?? agent.name) : undefined;

@@ -1,5 +1,5 @@
-// The tools by which an agent gives tasks to others: in the foreground (delegate, task) and in the background (start_task,
-// check_tasks, wait_tasks, cancel_task), where the work outlasts the run. A background task's id is its thread's.
+// The tools for delegating tasks: in the foreground (delegate, task), and in the background (start_task, check_tasks, wait_tasks,
+// cancel_task), where the work outlasts the run. The id of a background task is the id of its thread.
 
 import { z } from "zod";
 import { AppError } from "../../core/errors.ts";
@@ -32,31 +32,33 @@ import {
 import { CANCELLED, formatReport, type Report, recordResult, reportFor } from "./result.ts";
 import { available, lineOf, type SubagentConfig } from "./subagent-config.ts";
 
-/** Of one call, and in the background. */
+/** Maximum number of tasks in one call, and of tasks in the background. */
 const MAX_TASKS = 16;
 
 const TaskFields = z.strictObject({
-  agent: z.string().min(1).max(64).describe("Who does it: one of list_agents."),
-  task: z.string().trim().min(1).max(16_000).describe("What is to be done, complete in itself."),
+  agent: z.string().min(1).max(64).describe("Name of the agent for the task, from list_agents."),
+  task: z.string().trim().min(1).max(16_000).describe("A complete description of the work to do."),
   context: z
     .string()
     .max(200_000)
     .describe(
-      "What the agent must know for it: it sees nothing of this conversation. At most 16,000 characters are passed on.",
+      "Information that the agent needs, because it does not see this conversation. It receives at most 16,000 characters.",
     ),
-  task_id: z.string().max(64).optional().describe("Its id on the task board, if it is there."),
+  task_id: z.string().max(64).optional().describe("Id of the task on the task board, if it is there."),
 });
 const Ids = z.array(z.string().min(1).max(128)).min(1).max(MAX_TASKS);
-const OptionalIds = Ids.optional().describe("Default: all whose end you have not read.");
+const OptionalIds = Ids.optional().describe(
+  "Ids of background tasks. Default: all tasks whose outcome you have not read.",
+);
 
-// Made once: the tools are defined for every run.
+// Created once, because the tools are defined for every run.
 const Nothing = z.strictObject({});
 const Tasks = z.strictObject({ tasks: z.array(TaskFields).min(1).max(MAX_TASKS) });
 const Checked = z.strictObject({ ids: OptionalIds });
 const Awaited = z.strictObject({ ids: OptionalIds, mode: z.enum(["any", "all"]).default("all") });
 const Cancelled = z.strictObject({ id: z.string().min(1).max(128) });
 
-/** Idempotent: a repeated call finds its children. */
+/** Idempotent, because a repeated call finds its children. */
 export const DELEGATES: ToolAnnotations = { idempotent: true, waits: true, requiresPermission: false };
 const QUICK: ToolAnnotations = { idempotent: true, requiresPermission: false };
 
@@ -158,7 +160,7 @@ async function* delegateTasks(
   return results.every(({ status }) => status === "refused") ? failed(text) : done(text);
 }
 
-/** While a run waits for its children they may work in its place. */
+/** Pauses the run while it waits for its children, so that they may use its slot. */
 async function* whilePaused<T>({ subagents }: SubagentConfig, run: Run, waiting: Stream<T>): Stream<T> {
   const resume = subagents.pause(run.id, run.signal);
   try {
@@ -183,7 +185,7 @@ async function* delegateOne(
   };
 }
 
-/** The element that the events of a call's `index`-th child have in their path. */
+/** The element for a call's `index`-th child in the path of its events. */
 const pathId = ({ id }: ToolCall, index: number, count: number) => (count === 1 ? id : `${id}#${index + 1}`);
 
 async function* startInBackground(
@@ -242,7 +244,7 @@ async function* stateOf(config: SubagentConfig, child: Child, run: Run): Stream<
   return lineAbout(child, newest?.status === "interrupted" ? WAITING : (newest?.status ?? "deleted"));
 }
 
-/** Records the end of a child that has ended, and returns its report. */
+/** Records the ending of a child that has ended, and returns its report. */
 async function* reportIfEnded(config: SubagentConfig, child: Child, run: Run): Stream<Report | undefined> {
   const { owner } = run;
   const newest = await config.subagents.newest(owner, child.thread_id);

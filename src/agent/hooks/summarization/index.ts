@@ -1,5 +1,5 @@
-// Keeps a conversation within the model's context window: the model sees a summary and the newest messages, the thread keeps
-// everything. A summary is stored with the thread until the next one is due.
+// Keeps a conversation within the model's context window. The model sees a summary and the most recent messages. The thread keeps
+// all messages, and stores a summary until the next one is due.
 
 import { z } from "zod";
 import { warning } from "../../../protocol/event.ts";
@@ -15,9 +15,9 @@ import { countTokens, cutPoint, STATE_KEY, type Summary, viewOf } from "./projec
 import { isOverflow, summarize } from "./summarize.ts";
 import { fitted } from "./truncate.ts";
 
-/** A summary must cover at least this part of the window. */
+/** Minimum fraction of the window (0–1) that a summary must cover. */
 const WORTH_IT = 0.1;
-/** The smallest window assumed after a refusal. */
+/** Minimum window, in tokens, to assume after a refusal. */
 const MIN_WINDOW = 1000;
 
 const Options = z.strictObject({
@@ -43,15 +43,15 @@ export const summarization = defineHook({
   options: Options,
   activeByDefault: () => true,
   create({ trigger, keep }, { agent }) {
-    /** In tokens. Smaller than configured once the model has refused a smaller request. */
+    /** In tokens. Smaller than the configured window once the model has rejected a smaller request. */
     let window = agent.context_window;
-    /** Set when a summary failed: this run then tries again only when the model refuses the request. */
+    /** Set when a summary failed. The run then tries again only when the model rejects the request. */
     let failed = false;
 
-    /** Reduces the request to `limit` tokens as far as possible. */
+    /** Reduces the request to `limit` tokens, as far as possible. */
     async function* reduce(call: Call, least: number, limit: number): Stream<ModelRequest> {
       const { request, run, tokens, shown } = call;
-      // Corrects the estimates where the provider has counted: they are too low for some languages.
+      // Scales the estimates by the provider's count, because they are too low for some languages.
       const scale = Math.max(1, tokens / estimateRequest(shown));
       const sizes = {
         keep,
@@ -78,7 +78,7 @@ export const summarization = defineHook({
           window = Math.max(MIN_WINDOW, Math.min(window, Math.max(tokens, estimateRequest(first))));
           failed = false;
           const second = yield* reduce(call, 1, window / 2);
-          // A request that is not smaller would be refused again.
+          // The provider would also reject a request that is not smaller.
           if (estimateRequest(second) >= estimateRequest(first)) throw error;
           return yield* next(second, deltas);
         }
@@ -93,21 +93,21 @@ interface Call {
   readonly run: Run;
   /** The request as projected so far. */
   readonly shown: ModelRequest;
-  /** The size of `shown`. */
+  /** Tokens of `shown`. */
   readonly tokens: number;
 }
 
-/** In estimated tokens, except `keep`. */
+/** Estimated tokens, except `keep`, which is a fraction. */
 interface Sizes {
   readonly keep: number;
-  /** The least that a summary must cover. */
+  /** Minimum tokens that a summary must cover. */
   readonly least: number;
-  /** The most that stays unsummarized. */
+  /** Maximum tokens that stay unsummarized. */
   readonly room: number;
   readonly window: number;
 }
 
-/** Creates the thread's next summary if there is enough for one. Returns whether that failed. */
+/** Creates the thread's next summary if it would cover enough. Returns true if that failed. */
 async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Stream<boolean> {
   const { tail, summary } = viewOf(request.messages, run.state);
   const messages = tail.slice(0, cutPoint(tail, sizes.keep, sizes.room));
@@ -125,12 +125,12 @@ async function* compact({ request, next, run, tokens }: Call, sizes: Sizes): Str
     reportFailure(run, { what: "hook", hook: "summarization", error, model: request.model.name });
     yield warning(
       "summarization_failed",
-      `The conversation could not be summarised: ${AppError.from(error).message}`,
+      `The conversation could not be summarized: ${AppError.from(error).message}`,
     );
     return true;
   }
 }
 
 function told(messages: number, tokens: number): string {
-  return `The conversation grew too long for the model (${tokens} tokens): ${messages} older messages are summarised.`;
+  return `The conversation grew too long for the model (${tokens} tokens): ${messages} older messages are now summarized.`;
 }

@@ -1,4 +1,5 @@
-// What the model sees of a thread: all of it, or a summary and the messages after it; its size; and where to cut it.
+// The model's view of a thread: all messages, or a summary and the messages after it. Also the size of the view and the position
+// to cut.
 
 import { z } from "zod";
 import { xmlTag } from "../../../lib/text.ts";
@@ -16,12 +17,12 @@ import type { ModelRequest } from "../../core/model.ts";
 import type { Run } from "../../core/tool.ts";
 import { estimateRequest } from "../../core/usage-meter.ts";
 
-/** The key of the thread's state that holds its summary. */
+/** The state key of the thread's summary. */
 export const STATE_KEY = "summary";
 
 const Summary = z.object({
-  up_to: z.string().describe("The newest message that it covers."),
-  seen: z.string().describe("The newest message there was when it was made."),
+  up_to: z.string().describe("Id of the most recent message that the summary covers."),
+  seen: z.string().describe("Id of the most recent message when the summary was created."),
   text: z.string(),
   tokens_before: z.int(),
 });
@@ -31,19 +32,19 @@ export interface View {
   readonly summary?: Summary;
   /** The messages of a request. */
   readonly messages: readonly Message[];
-  /** The messages that are shown unchanged. */
+  /** The messages that the model sees unchanged. */
   readonly tail: readonly Message[];
-  /** The part of `tail` written under this projection: its usage counts measure the request. */
+  /** The part of `tail` that was written under this projection. Its usage counts measure the request. */
   readonly measured: readonly Message[];
 }
 
-/** Characters of system messages beside a summary. */
+/** Maximum characters of system messages beside a summary. */
 const MAX_INSTRUCTION_CHARS = 16_000;
 
-/** A summary whose messages were deleted is ignored. */
+/** Returns the view of a thread. Ignores a summary whose messages were deleted. */
 export function viewOf(messages: readonly Message[], state: Run["state"]): View {
   const slot = state.get(STATE_KEY);
-  // The usual case, checked for every call.
+  // The most common case, and the check runs for every call.
   if (slot === undefined) return { messages, tail: messages, measured: messages };
   const summary = Summary.safeParse(slot).data;
   const at = summary ? messages.findLastIndex(({ id }) => id === summary.up_to) : -1;
@@ -58,7 +59,7 @@ export function viewOf(messages: readonly Message[], state: Run["state"]): View 
   };
 }
 
-/** A user message, because providers treat system messages in the middle differently. */
+/** A user message, because providers treat system messages within a conversation differently. */
 function introduction({ text }: Summary): Message {
   const summary = xmlTag("conversation_summary", text);
   return userMessage(
@@ -66,7 +67,9 @@ function introduction({ text }: Summary): Message {
   );
 }
 
-/** Keeps the newest system messages verbatim, each text once: a summary would weaken them. */
+/**
+ * Keeps the most recent system messages verbatim, and each text once, because a summary would weaken them.
+ */
 function instructions(messages: readonly Message[]): SystemMessage[] {
   const kept = new Map<string, SystemMessage>();
   let room = MAX_INSTRUCTION_CHARS;
@@ -81,8 +84,8 @@ function instructions(messages: readonly Message[]): SystemMessage[] {
 }
 
 /**
- * The provider's count for the newest answer plus an estimate of what follows, otherwise an estimate. A count far below the
- * size of the tool results is ignored: that request had shortened them.
+ * The provider's count for the most recent answer plus an estimate of all later messages; otherwise an
+ * estimate. Ignores a count far below the size of the tool results, because that request had shortened them.
  */
 export function countTokens(view: View, request: ModelRequest): number {
   const at = view.measured.findLastIndex((message) => counted(message) > 0);
@@ -100,8 +103,9 @@ function counted(message: Message): number {
 const MIN_KEPT = 2;
 
 /**
- * How many messages from the start to summarize; 0 when there is no place to cut. Keeps at least two and the part `keep`, or
- * fewer when they exceed `room` tokens. Never separates a call from its result; prefers the boundary between two turns.
+ * The number of messages to summarize, from the start; 0 when no position is suitable. Keeps at least two
+ * messages and the fraction `keep`, or fewer if they exceed `room` tokens. Never separates a call from its
+ * result. Prefers the boundary between two turns.
  */
 export function cutPoint(messages: readonly Message[], keep: number, room: number): number {
   const sizes = messages.map((message) => estimateTokens([message]));

@@ -1,20 +1,20 @@
-// Shortens long texts in messages: each keeps its beginning and its end.
+// Shortens long texts in messages to their beginning and their end.
 
 import { firstChars, lastChars } from "../../../lib/text.ts";
 import { type Content, type Message, prettyPrint, type ToolCall } from "../../core/message.ts";
 import type { ModelRequest } from "../../core/model.ts";
 import { estimateRequest } from "../../core/usage-meter.ts";
 
-/** Characters left of a long text, reduced step by step until everything fits. */
+/** Characters to keep from a long text. The steps are tried in order until everything fits. */
 const STEPS = [20_000, 4000, 1000, 250];
-/** Left of file content in a write or edit: the file has the rest. */
+/** Characters to keep from file content in a write or edit, because the file contains the rest. */
 const MAX_WRITTEN = 2000;
-/** Messages of people and models may be this much longer than tool results. */
+/** Factor by which messages of people and models may be longer than tool results. */
 const WORDS_BEFORE_TOOLS = 4;
 const NOTE_CHARS = 50;
 const WRITERS: ReadonlySet<string> = new Set(["write_file", "edit_file"]);
 
-/** Cuts the middle out; at most `limit` characters, including the note. */
+/** Removes the middle of a text. Returns at most `limit` characters, including the note. */
 export function clip(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const half = Math.max(0, Math.floor((limit - NOTE_CHARS) / 2));

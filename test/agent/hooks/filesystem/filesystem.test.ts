@@ -169,7 +169,7 @@ describe("read_file", () => {
     const backend = await workspace({});
     expect((await resultOf(backend, "read_file", { path: "gone" })).error).toBe("`gone` does not exist.");
     expect((await resultOf(backend, "read_file", { path: "/etc/passwd" })).error).toContain(
-      "outside of the workspace",
+      "outside the workspace",
     );
     expect((await resultOf(backend, "read_file", { path: "f", offset: 0 })).error).toContain("offset");
   });
@@ -302,7 +302,7 @@ describe("write_file and edit_file", () => {
     ]);
     const [missing, outside] = toolMessages(messages).map(({ error }) => error);
     expect(missing).toBe("old_text not found in file");
-    expect(outside).toContain("outside of the workspace");
+    expect(outside).toContain("outside the workspace");
     expect(state.has("files")).toBe(false);
   });
 

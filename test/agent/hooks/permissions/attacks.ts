@@ -256,7 +256,7 @@ export const INTRUSIONS: readonly string[] = [
   "clang -Xclang -load -Xclang ./x.so a.c",
   "mytool -o .git/hooks/pre-commit",
   "csplit -f .git/hooks/x a.txt 1",
-  // programs that lie outside of the workspace, or come out of a pipe
+  // programs that lie outside the workspace, or come out of a pipe
   "python3 /usr/lib/python3.11/timeit.py -n1 'import os'",
   "python3 ../../usr/lib/python3.11/pdb.py -c x",
   "python3 src/../../../usr/lib/python3.11/cProfile.py -m timeit x",

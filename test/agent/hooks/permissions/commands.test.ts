@@ -100,7 +100,7 @@ describe("a prefix that allows", () => {
 
   test("says why it did not apply", () => {
     expect(verdictOn("ls $(x)", [allowed]).why).toBe(
-      "mode default: no rule speaks of it; the command is not fully understood: it has an expansion (`$`)",
+      "mode default: no rule matches it; the command is not fully understood: it has an expansion (`$`)",
     );
   });
 

@@ -204,7 +204,7 @@ test("every decision is a span of the trace", async () => {
     },
     {
       ...{ name: "permission.decision", ended: 1 },
-      attributes: expect.objectContaining({ decision: "ask", why: "mode default: no rule speaks of it" }),
+      attributes: expect.objectContaining({ decision: "ask", why: "mode default: no rule matches it" }),
     },
   ]);
 });

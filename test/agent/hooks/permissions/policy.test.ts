@@ -220,7 +220,7 @@ describe("every decision says", () => {
   test("or which mode", () => {
     expect(verdict(call, [])).toEqual({
       decision: "ask",
-      why: "mode default: no rule speaks of it",
+      why: "mode default: no rule matches it",
     });
   });
 });

@@ -1,10 +1,10 @@
-// The variables with which commands are started where rules speak of commands. Programs that such rules let run, git, less and
-// editors, then run less of what a file or the keyboard says: what a rule misreads has less to work with.
+// Variables for commands of agents with rules about commands. They restrict programs that such rules may allow (git, less and
+// editors), so that files and typed input make them run less. A mistake in a rule then does less harm.
 
-/** Git takes a folder for a repository only if it is called `.git`. */
+/** Git accepts a folder as a repository only if its name is `.git`. */
 const FOR_ALL = { "safe.bareRepository": "explicit", "protocol.ext.allow": "never" } as const;
 
-/** Switches off what a repository runs by itself. */
+/** Also turns off everything that a repository can execute by itself. */
 const FOR_DENYING = {
   ...FOR_ALL,
   "core.fsmonitor": "false",
@@ -24,7 +24,7 @@ const gitSettings = (settings: Variables): Variables => ({
   ),
 });
 
-/** A file of keys could undo the switch. */
+/** A key file could undo the setting. */
 const LESS: Variables = { LESSSECURE: "1", LESSKEY: "/dev/null", LESSKEYIN: "/dev/null" };
 
 const ALLOWING: Variables = { ...gitSettings(FOR_ALL), ...LESS };
@@ -33,15 +33,18 @@ const DENYING: Variables = {
   ...gitSettings(FOR_DENYING),
   ...LESS,
   GIT_TERMINAL_PROMPT: "0",
-  // An editor that fails ends what wanted one.
+  // A failing editor ends the command that needs one.
   ...{ GIT_EDITOR: "false", GIT_SEQUENCE_EDITOR: "false", EDITOR: "false", VISUAL: "false" },
   ...{ GIT_PAGER: "cat", PAGER: "cat", MANPAGER: "cat", SYSTEMD_PAGER: "cat" },
 };
 
-/** A rule that allows a program leaves it its own use, such as the hooks of a repository. */
+/**
+ * Returns fewer variables if no rule denies or asks, because an allowed program may need its own features,
+ * such as a repository's hooks.
+ */
 export function guardedEnvironment(rules: {
   readonly speaksOfCommands: boolean;
-  /** The rules that deny or ask; undefined if there are none. */
+  /** The rules that deny or ask; undefined if none exist. */
   readonly guard: unknown;
 }): Variables {
   if (rules.guard !== undefined) return DENYING;

@@ -1,17 +1,17 @@
-// Whether a command is known to run no other program, and to change nothing that others run. Any other use is asked about or
-// denied.
+// Decides if a command is known to run no other program and to change nothing that other programs execute. All other uses are
+// denied or need a person's answer.
 
 import { baseName, family } from "./programs.ts";
 import { USES } from "./uses/index.ts";
 import { READERS } from "./uses/readers.ts";
 import { follows, leafOf, listed, type Use } from "./uses/use.ts";
 
-/** An argument as far as it is known. */
+/** An argument, as far as it is known. */
 export interface Argument {
   readonly text: string;
   readonly isLiteral: boolean;
   readonly isOpaque: boolean;
-  /** It stays one word, or becomes several, that begin as its text does. */
+  /** True if the argument stays one word, or becomes several words that begin with its text. */
   readonly isWhole: boolean;
 }
 
@@ -20,20 +20,23 @@ const knownUse = (name: string): Use | undefined => {
   return USES.get(program) ?? USES.get(family(program));
 };
 
-/** Whether something is known of the program at all. */
+/** True if the table contains anything about the program. */
 export const isKnown = (name: string): boolean => INERT.has(baseName(name)) || knownUse(name) !== undefined;
 
-/** Whether its first word may say what it does, as in `git push`. Nothing is known of most programs: it may. */
+/**
+ * True if the program's first word may be a subcommand, as in `git push`. Also true for programs that the
+ * table does not contain.
+ */
 export function takesVerb(name: string): boolean {
   const use = knownUse(name);
   if (!use) return !INERT.has(baseName(name));
   return use.subcommands !== undefined || use.runsProject === true;
 }
 
-/** Whether a program never runs another one and never writes a file, with any arguments. */
+/** True if the program never runs another one and never writes a file, with any arguments. */
 export const isInert = (name: string): boolean => READERS.has(baseName(name));
 
-/** The arguments that may name what the program writes. */
+/** The arguments that may name a file to write. */
 export function targetsAmong(name: string, args: readonly Argument[]): readonly Argument[] {
   if (name === "" || isInert(name)) return [];
   const use = knownUse(name);
@@ -43,17 +46,17 @@ export function targetsAmong(name: string, args: readonly Argument[]): readonly 
   return args.filter(({ text }) => targets.has(text));
 }
 
-/** Whether a program may run what files in its working directory say. */
+/** True if the program may execute instructions in files of its working directory. */
 export const runsProject = (name: string): boolean => knownUse(name)?.runsProject === true;
 
-/** Why a rule that denies takes its harmless use for anything: "`tar`, which writes what an archive holds". */
+/** Why a deny rule treats the program's harmless use as unknown, such as "writes files under names from an archive". */
 export function openEnd(name: string, args: readonly Argument[]): string | undefined {
   const use = knownUse(name);
   const leaf = use && leafOf(use, textsOf(args));
   return use?.runsProject ? "runs what files say" : leaf?.use.openEnd?.(leaf.args);
 }
 
-/** Whether what it runs may be written in its input. */
+/** True if the program may execute its input. */
 export function obeysInput(name: string, args: readonly Argument[]): boolean {
   const use = knownUse(name);
   const leaf = use && leafOf(use, textsOf(args));
@@ -62,7 +65,7 @@ export function obeysInput(name: string, args: readonly Argument[]): boolean {
 
 const textsOf = (args: readonly Argument[]) => args.map(({ text }) => text);
 
-/** Whether the program is known to run no other one with these arguments. */
+/** True if the program is known to run no other program with these arguments. */
 export function isHarmless(name: string, args: readonly Argument[]): boolean {
   if (INERT.has(baseName(name))) return true;
   const use = knownUse(name);
@@ -74,7 +77,7 @@ export function isHarmless(name: string, args: readonly Argument[]): boolean {
   return follows(use, textsOf(args));
 }
 
-/** None of their options and arguments runs a program or sets a variable. */
+/** Programs for which no option or argument runs a program or sets a variable. */
 const INERT: ReadonlySet<string> = new Set([
   ...READERS,
   ...listed(`cp mv ln link tee dd ptx uniq shuf tree truncate shred xxd chmod chown chgrp sync`),

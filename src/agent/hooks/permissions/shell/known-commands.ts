@@ -1,19 +1,23 @@
-// The full reading of a command line, for rules that deny or ask: every command that any POSIX shell would run for the line, or
-// the reason why that is not known. It follows what it knows (lists, pipes, groups, `if`, `while`, `for`, `$(…)`, here-documents,
-// redirections, plain expansions) and gives up on anything else: what it returns is complete. Linear in the text; throws nothing.
+// The full reading of a command line, for rules that deny or ask. It returns every command that any POSIX shell would run for the
+// line, or the reason why this is unknown. It supports lists, pipes, groups, `if`, `while`, `for`, `$(…)`, here-documents,
+// redirections and plain expansions, and rejects everything else. So its result is complete. The time is linear in the length of
+// the text. Never throws.
 
 import { MAX_COMMAND_CHARS } from "./simple-command.ts";
 
 export interface Word {
-  /** Without quotes, and without what expansions put into it. */
+  /** The text without quotes and without the results of expansions. */
   readonly text: string;
-  /** It is its text: no expansion, no pattern of file names. */
+  /** True if the word is exactly its text, without expansions and file name patterns. */
   readonly isLiteral: boolean;
-  /** It holds an expansion and may become any words; a pattern becomes names of files. */
+  /**
+   * True if the word contains an expansion, which may become any words, or a pattern, which becomes file
+   * names.
+   */
   readonly isOpaque: boolean;
-  /** Its text begins as the word will, and it stays one word or becomes paths that begin so. */
+  /** True if the word begins with its text, and stays one word or becomes paths with this beginning. */
   readonly isWhole: boolean;
-  /** No part of it is quoted: it may be a word of the shell's own. */
+  /** True if no part of the word is quoted, so it may be a reserved word of the shell. */
   readonly isBare: boolean;
 }
 
@@ -25,16 +29,16 @@ export interface Assignment {
 /** One simple command. */
 export interface Command {
   readonly assignments: readonly Assignment[];
-  /** Its name and its arguments; none when it only assigns or redirects. */
+  /** The command's name and arguments. Empty when it only assigns or redirects. */
   readonly words: readonly Word[];
-  /** The files that it is redirected to write. */
+  /** The files to which the command's output is redirected. */
   readonly outputs: readonly Word[];
 }
 
 /** `doubt` completes the sentence "The command is not fully understood: it has …". */
 export type Reading = { readonly commands: readonly Command[] } | { readonly doubt: string };
 
-/** Substitutions in substitutions. */
+/** Maximum nesting of substitutions. */
 const MAX_DEPTH = 8;
 
 export function fullReading(line: string): Reading {
@@ -61,11 +65,11 @@ const doubt = (what: string): never => {
   throw new Doubt(what);
 };
 
-/** After these a command begins. */
+/** Words after which a command begins. */
 const OPENERS = new Set(["if", "then", "elif", "else", "while", "until", "do", "{", "!"]);
-/** After these a list continues. */
+/** Words after which a list continues. */
 const CLOSERS = new Set(["fi", "done", "}"]);
-/** What they begin is not followed. */
+/** Words that begin constructs which the scanner does not follow. */
 const UNKNOWN = new Set(["case", "esac", "select", "function", "coproc", "[[", "in", "time"]);
 
 const BLANK = /(?:[ \t]|\\\n)+/y;
@@ -78,7 +82,7 @@ const SINGLE = /'[^']*'/y;
 const DOUBLE_TEXT = /(?:[^"\\$`]|\\[^\n])+/y;
 const ESCAPE = /\\[^\n]/uy;
 const PARAMETER = /\$(?:[\p{L}_][\p{L}\p{N}_]*|[@*#?$!\d-])/uy;
-/** A default or a part cut off, in plain characters: nothing of it is run. */
+/** An expansion with a default or a removed part in plain characters, none of which is executed. */
 const PLAIN_PARAMETER =
   /\$\{#?[A-Za-z_][A-Za-z0-9_]*\}|\$\{[A-Za-z_\d][A-Za-z0-9_]*(?::?-|##?|%%?)[\w.,/*?:@+-]*\}/y;
 const SUM = /\$\(\([\d\s+*/%-]*\)\)/y;
@@ -105,7 +109,7 @@ class Scanner {
 
   #next = (length = 1) => this.#text.slice(this.#at, this.#at + length);
 
-  /** Up to the end of the text or, inside a substitution, to its closing parenthesis, which it takes. */
+  /** Scans up to the end of the text or, inside a substitution, past its closing parenthesis. */
   list(depth: number): void {
     if (depth > MAX_DEPTH) doubt("substitutions in substitutions");
     let open = 0;
@@ -127,7 +131,7 @@ class Scanner {
     if (this.#pending.length > 0) doubt("a here-document without its end");
   }
 
-  /** False when there is none. */
+  /** Scans one command. Returns false when none is left. */
   #command(depth: number): boolean {
     const assignments: Assignment[] = [];
     const words: Word[] = [];
@@ -141,7 +145,7 @@ class Scanner {
       const isFirst = words.length + assignments.length + outputs.length === 0;
       const redirection = this.#take(REDIRECTION);
       if (redirection !== undefined) {
-        // To some shells `&>` ends the command.
+        // Some shells treat `&>` as the end of the command.
         if (redirection.startsWith("&")) this.#add({ assignments, words: words.splice(0), outputs: [] });
         outputs.push(...this.#redirect(redirection, depth));
         continue;
@@ -167,7 +171,7 @@ class Scanner {
     return isThere;
   }
 
-  /** The file that is written, if one is. */
+  /** Returns the file that the redirection writes, if any. */
   #redirect(operator: string, depth: number): Word[] {
     if (operator.includes("<<") && !operator.includes("<<<")) {
       this.#announce(operator, depth);
@@ -194,7 +198,7 @@ class Scanner {
     this.#pending.push({ end, isRaw: bare === undefined, isIndented: operator.endsWith("-") });
   }
 
-  /** Right after the end of a line. */
+  /** Call this directly after the end of a line. */
   #hereDocuments(depth: number): void {
     if (depth > 0 && this.#pending.length > 0) doubt("a here-document");
     for (const { end, isRaw, isIndented } of this.#pending.splice(0)) {
@@ -257,9 +261,9 @@ class Scanner {
     }
     if (this.#at === start) return undefined;
     const source = this.#text.slice(start, this.#at);
-    // By themselves they are no pattern.
+    // These words alone are not patterns.
     if (/^(\[\[?|\]\]?)$/.test(source)) [text, isLiteral, isWhole, isBare] = [source, true, true, true];
-    // With these between them braces become several words.
+    // Braces with these characters inside become several words.
     if (hasBrace && /,|\.\./.test(source)) {
       isOpaque = true;
       isLiteral = isWhole = isBare = false;

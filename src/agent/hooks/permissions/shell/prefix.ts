@@ -1,10 +1,10 @@
-// Command prefixes, such as `git status`: whole words, the first one a program.
+// Command prefixes, such as `git status`: whole words, of which the first is a program.
 
 import type { Word } from "./known-commands.ts";
 import { programOf } from "./programs.ts";
 import type { PlainCommand } from "./simple-command.ts";
 
-/** Words that mean themselves to every shell. */
+/** Words that every shell takes literally. */
 export const PREFIX = /^[\p{L}\p{N}_.,/:@%+^][\p{L}\p{N}_.,/:@%+=^-]*( +[\p{L}\p{N}_.,/:@%+=^-]+)*$/u;
 
 export const wordsOf = (prefix: string): string[] => prefix.split(/ +/);
@@ -17,8 +17,9 @@ export function beginsWith(command: PlainCommand, prefix: readonly string[]): bo
 export type MentionedWord = Pick<Word, "text" | "isLiteral" | "isOpaque">;
 
 /**
- * Broad: the program's name in any folder, then the words in this order with any options between them; options of the prefix may
- * stand anywhere, in any common spelling, and expansions may become anything. With `isLoose` the program may be named by any word.
+ * Broad: the command contains the program's name, in any folder, then the prefix's words in order, with any
+ * options between them. Options of the prefix may appear anywhere and in any common spelling, and expansions
+ * may become anything. With `isLoose`, any word may name the program.
  */
 export function mentions(
   command: readonly MentionedWord[],
@@ -30,21 +31,24 @@ export function mentions(
   return options.every((option) => hasOption(command, option)) && hasNames(command, names, isLoose);
 }
 
-/** Every part of a text that could be the name of a program, as a word of its own. */
+/** Splits a text into all parts that could be the name of a program. */
 export const partsOf = (text: string): MentionedWord[] =>
   text.split(/[^\p{L}\p{N}_./-]+/u).map((part) => ({ text: part, isLiteral: true, isOpaque: false }));
 
-/** It may become such an option: some programs have options that begin with `+`. */
+/** True if the word may become such an option. Some programs have options that begin with `+`. */
 const isOpen = ({ text, isLiteral, isOpaque }: MentionedWord) =>
   isOpaque || text.startsWith("+") || (!isLiteral && /^[-*][-*\p{L}]*$/u.test(text));
 
-/** The letters that programs commonly have for these options. */
+/** The usual letters for these long options. */
 const LETTERS: Readonly<Record<string, string>> = {
   ...{ all: "a", command: "c", delete: "d", eval: "e", exec: "ex", force: "f", global: "g" },
   ...{ "no-verify": "n", output: "o", recursive: "r", yes: "y" },
 };
 
-/** Whether the words contain the option in some spelling: split or capital letters, a shortened or a longer name. */
+/**
+ * True if the words contain the option in any spelling: separate or capital letters, or a shortened or longer
+ * name.
+ */
 function hasOption(words: readonly MentionedWord[], option: string): boolean {
   if (words.some(isOpen)) return true;
   const names = words.flatMap(({ text }) => /^--([^=]+)/.exec(text)?.[1] ?? []);
@@ -63,13 +67,13 @@ function hasOption(words: readonly MentionedWord[], option: string): boolean {
 
 const isSpelling = (given: string, name: string) => name.startsWith(given) || given.startsWith(`${name}-`);
 
-/** Whether a long option may be the one that the letter stands for. */
+/** True if the long option may correspond to the letter. */
 function begins(given: string, letter: string): boolean {
   const known = Object.keys(LETTERS).filter((name) => LETTERS[name]?.includes(letter));
   return known.length > 0 ? known.some((name) => isSpelling(given, name)) : given.startsWith(letter);
 }
 
-/** How far the names were found before the current word: how many, and whether an option stood right before it. */
+/** How many of the names were found before the current word, and whether the previous word was an option. */
 interface Progress {
   readonly found: number;
   readonly afterOption: boolean;

@@ -1,12 +1,12 @@
-// Programs and shell words that run other commands. Such a list is never complete, and nothing is safe because it is not on it:
-// it tells operators early what a rule cannot allow.
+// Programs and shell words that run other commands. The lists cannot be complete, so a program that is not on them is not
+// automatically safe. They show operators early which rules could never allow anything.
 
-/** A command begins right after these words. */
+/** Words directly before a command. */
 const OPENERS: ReadonlySet<string> = new Set(
   "if then else elif while until do ! { coproc function".split(" "),
 );
 
-/** These run the command that stands among their own arguments. */
+/** Programs that run a command from their own arguments. */
 const WRAPPERS: ReadonlySet<string> = new Set(
   [
     "env sudo doas runuser setpriv gosu su-exec nohup timeout time nice ionice chrt taskset setsid stdbuf flock",
@@ -16,7 +16,7 @@ const WRAPPERS: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
-/** These run a text, a file or their input as commands, or change what later commands mean. */
+/** Programs that execute text, a file or their input as commands, or change the meaning of later commands. */
 const SHELLS: ReadonlySet<string> = new Set(
   [
     "sh bash dash ash zsh ksh mksh fish csh tcsh rbash eval source . xargs parallel su ssh watch script screen",
@@ -25,7 +25,7 @@ const SHELLS: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(" ")),
 );
 
-/** These run programs of a language that can start commands. */
+/** Interpreters of languages that can start commands. */
 const LANGUAGES: ReadonlySet<string> = new Set(
   "awk gawk mawk nawk sed perl python pypy ruby node deno bun php lua tclsh expect ed ex vi vim nvim emacs gdb make".split(
     " ",
@@ -34,26 +34,26 @@ const LANGUAGES: ReadonlySet<string> = new Set(
 
 const RESERVED: ReadonlySet<string> = new Set("for case select in done fi esac } [[ ]]".split(" "));
 
-/** Without folders. */
+/** The name without folders. */
 export const baseName = (name: string): string => name.slice(name.lastIndexOf("/") + 1);
 
-/** The program's own name, in small letters as some file systems see it. */
+/** The name without folders in lower case, as file systems that ignore case see it. */
 export const programOf = (name: string): string => baseName(name).toLowerCase();
 
-/** `python3.12` is `python`. */
+/** Removes the version: `python3.12` becomes `python`. */
 export function family(program: string): string {
   if (!/\d/.test(program)) return program;
-  // An expression would try each digit of a long name as the first one.
+  // A regular expression would try each digit of a long name as the first one.
   let end = program.length;
   while (end > 0 && /[\d.-]/.test(program.charAt(end - 1))) end--;
   return program.slice(0, end);
 }
 
-/** Whether its arguments, its files or its input say what is run. */
+/** True if the program's arguments, files or input determine the commands that it runs. */
 export const isRunner = (name: string): boolean =>
   isNeverAllowed(name) || LANGUAGES.has(family(programOf(name)));
 
-/** Whether to let it run is to let anything run, or no command at all. */
+/** True if allowing the program would allow everything, or if it is not a command. */
 export function isNeverAllowed(name: string): boolean {
   const program = programOf(name);
   if (/^ld(-linux|-musl|\.so)/.test(program)) return true;

@@ -1,19 +1,19 @@
-// The strict reading of a command line, for rules that allow: words, simple quotes, `;` `&` `&&` `||` `|`, and redirections that
-// touch no file. Anything else makes the whole line doubtful, so a line that is read means the same to every shell and runs only
-// the commands returned. Linear in the text; throws nothing.
+// The strict reading of a command line, for rules that allow. It supports words, simple quotes, `;` `&` `&&` `||` `|`, and
+// redirections that touch no file. Anything else makes the whole line doubtful. So every shell reads an accepted line in the same
+// way and runs only the returned commands. The time is linear in the length of the text. Never throws.
 
 import { isHarmless, isKnown, obeysInput } from "./harmless.ts";
 import { isNeverAllowed, isRunner } from "./programs.ts";
 import { isPlaceThatRuns, type Writing, watchTargets } from "./targets.ts";
 
-/** Longer lines are not read. */
+/** Maximum characters of a line. */
 export const MAX_COMMAND_CHARS = 32_768;
 
 export interface PlainWord {
   readonly text: string;
-  /** As it is written, quotes and all. */
+  /** The word as written, including quotes. */
   readonly source: string;
-  /** It is its text for the shell too, and no pattern of file names. */
+  /** True if the shell also uses exactly its text, so it is not a pattern of file names. */
   readonly isLiteral: boolean;
   readonly isOpaque: false;
   readonly isWhole: boolean;
@@ -24,12 +24,15 @@ export type PlainCommand = readonly PlainWord[];
 export type PlainReading =
   | {
       readonly commands: readonly PlainCommand[];
-      /** The commands that read the output of another one. */
+      /** The commands that read the output of another command. */
       readonly fed: ReadonlySet<PlainCommand>;
     }
   | { readonly doubt: string };
 
-/** What an allow rule may let run: each program is known to run no other one with its arguments, or is named by the rule. */
+/**
+ * The reading for an allow rule. Each program is either known to run no other program with its arguments, or
+ * named by the rule.
+ */
 export function allowableReading(line: string, workdir: string): PlainReading {
   const reading = plainReading(line);
   if ("doubt" in reading) return reading;
@@ -45,12 +48,12 @@ const START = /[ \t\n]*/y;
 const BLANK = /[ \t]+/y;
 const END = /[ \t\n]*$/y;
 const SEPARATOR = /(?:&&|\|\||[;&|])(?![;&|<>])/y;
-/** Between the three standard streams, or with nothing. */
+/** Redirections between the three standard streams, or to and from `/dev/null`. */
 const QUIET = /(?:[012]?>&[012]|[012]?>[ \t]?\/dev\/null|<[ \t]?\/dev\/null)(?![^ \t\n;&|])/y;
 
-/** `@{…}` names a revision: without a comma in it no shell expands it. */
+/** `@{…}` names a revision. Without a comma inside, no shell expands it. */
 const BARE = /(?:@\{-?\w+\}|[\p{L}\p{M}\p{N}_.,/:@%+=^~*?[\]-])+/uy;
-/** A tilde is a folder at the start of a word or of a value. */
+/** A tilde means a folder at the start of a word or of a value. */
 const PATTERN = /[*?[\]]|^~|[=:]~/;
 const SINGLE = /'[^']*'/y;
 const DOUBLE = /"(?:[^"\\$`]|\\[^\n])*"/y;
@@ -90,13 +93,13 @@ export function plainReading(line: string): PlainReading {
   return doubt === undefined ? { commands, fed } : { doubt };
 }
 
-/** Where the token that begins at `at` ends; 0 when there is none. */
+/** The end of the token that begins at `at`; 0 if no token begins there. */
 function end(token: RegExp, text: string, at: number): number {
   token.lastIndex = at;
   return token.test(text) ? token.lastIndex : 0;
 }
 
-/** Its source is empty when no word begins there. */
+/** Reads the word at `start`. Its source is empty when no word begins there. */
 function wordAt(line: string, start: number): PlainWord {
   let text = "";
   let isLiteral = true;
@@ -133,7 +136,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 
 const nameOf = (char: string) => NAMES.get(char) ?? `\`${char}\``;
 
-/** Programs that may run anything are known by their names, which must therefore stand there as they are. */
+/** The names of dangerous programs must be recognizable, so a command's name must be written literally. */
 function doubtAboutName([name]: PlainCommand): string | undefined {
   if (name === undefined) return "a command without words";
   if (!name.isLiteral || name.source !== name.text) return "a command whose name is quoted or a pattern";
@@ -143,7 +146,10 @@ function doubtAboutName([name]: PlainCommand): string | undefined {
 /** Words that no program splits. */
 const SIMPLE = /^[\p{L}\p{N}_.,/:@%+=^~-]*$/u;
 
-/** An unknown program is allowed no other arguments: it may run, or write to, what they name. */
+/**
+ * An unknown program may have no other arguments, because it may execute or write to the files that they
+ * name.
+ */
 const isPlain = ({ text, isLiteral }: PlainWord) =>
   isLiteral && SIMPLE.test(text) && !isRunner(text) && !isPlaceThatRuns(text);
 

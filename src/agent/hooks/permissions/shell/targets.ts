@@ -1,12 +1,12 @@
-// Where the commands of a line write: in the workspace, under a name that is written out and says nothing about what is run, or
-// else they may change what other programs run.
+// The places that the commands of a line write to. A harmless target is a literal name in the workspace that does not affect
+// which programs run. Any other target may change what other programs execute.
 
 import { runsByItself } from "../self-running.ts";
 import { type Argument, runsProject, targetsAmong } from "./harmless.ts";
 import { baseName } from "./programs.ts";
 import { isCompiler } from "./uses/projects.ts";
 
-/** Where commands may write besides the workspace. */
+/** Places outside the workspace where commands may write. */
 const OTHER_PLACES = /^\/(?:tmp(?:\/|$)|dev\/(?:null|zero|u?random|tty|std(?:in|out|err))$)/;
 
 const FOLDERS_OF_PROGRAMS = [
@@ -14,9 +14,12 @@ const FOLDERS_OF_PROGRAMS = [
   /^(?:\/|~\/|(?:\.\.\/)+)(?:usr\/)?(?:local\/)?(?:s?bin|lib(?:exec|x?\d*)|etc)(?:\/|$)/,
 ];
 
-/** The paths that a word may hold: behind an option, `=` or `:`, in braces, or without the ending that an archive has. */
+/**
+ * The paths that a word may contain: after an option, `=` or `:`, in braces, or without the extension of an
+ * archive.
+ */
 function pathsIn(word: string): string[] {
-  // A download is called by the last part of its address.
+  // The file name of a download is the last part of its address.
   const text = /^https?:\/\//.test(word) ? (word.split(/[?#]/, 1)[0]?.replace(/^.*\//s, "") ?? "") : word;
   // Excluded files are not written.
   if (/^--exclude\b/.test(text)) return [];
@@ -25,15 +28,18 @@ function pathsIn(word: string): string[] {
   return parts.flatMap((part) => [part, part.replace(/\.\w+$/, "")]);
 }
 
-/** An address may have any character as its number. */
+/** An address may contain any character as a number. */
 const unescaped = (text: string) =>
   text.replace(/%([\da-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
-/** `-voHEAD` may be `-v -o HEAD`. */
+/** `-voHEAD` may mean `-v -o HEAD`. */
 const behindLetters = (part: string): string[] =>
   /^-\w/.test(part) ? [2, 3, 4, 5].map((length) => part.slice(length)) : [];
 
-/** Whether a word may name a folder of programs, or a file that says what programs run: hooks, configuration, start-up files. */
+/**
+ * True if a word may name a folder of programs, or a file that determines which programs run: hooks,
+ * configuration, start-up files.
+ */
 export const isPlaceThatRuns = (word: string): boolean =>
   pathsIn(word).some((path) => runsByItself(path) || FOLDERS_OF_PROGRAMS.some((folder) => folder.test(path)));
 
@@ -41,16 +47,16 @@ export interface Writing {
   /** Empty when the line only redirects. */
   readonly name: string;
   readonly args: readonly Argument[];
-  /** The files that it is redirected to write. */
+  /** The files to which the command's output is redirected. */
   readonly outputs: readonly Argument[];
 }
 
 /**
- * For the commands of one line, in their order: whether a command writes, or goes to, where others may find what to run. `workdir`:
- * the workspace, as commands may name it.
+ * Returns a function to call with each command of a line, in order. It is true if the command writes or
+ * changes to a place that other programs may execute. `workdir`: the workspace, as commands may name it.
  */
 export function watchTargets(workdir: string): (command: Writing) => boolean {
-  /** An earlier `cd` has left the workspace, or may have. */
+  /** True once an earlier `cd` has left the workspace, or may have. */
   let isAway = false;
   const isOutside = (path: string) =>
     /^[/~]/.test(path) && path !== workdir && !path.startsWith(`${workdir}/`) && !OTHER_PLACES.test(path);
@@ -72,7 +78,7 @@ export function watchTargets(workdir: string): (command: Writing) => boolean {
     if (isAway || targets.some(({ isOpaque }) => isOpaque) || keepsBackup(program, args)) return true;
     const isRevision = revisions(program, args);
     const isSource = sources(program, args);
-    // Compilers and git read what lies outside by its path.
+    // Compilers and git read files outside by their paths.
     const readsOutside = program === "git" || isCompiler(program);
     return targets.some((arg) => {
       if (isRevision(arg)) return false;
@@ -85,17 +91,19 @@ export function watchTargets(workdir: string): (command: Writing) => boolean {
 const COPIES: ReadonlySet<string> = new Set(["cp", "mv"]);
 const KEEPS_BACKUPS: ReadonlySet<string> = new Set([...COPIES, "ln", "install"]);
 
-/** A copy of what is overwritten gets a name that is put together. */
+/** True if the program keeps a backup of overwritten files under a name made from its options. */
 const keepsBackup = (program: string, args: readonly Argument[]) =>
   KEEPS_BACKUPS.has(program) && args.some(({ text }) => /^(?:-[a-zA-Z]*S|--suf)/.test(text));
 
-/** `cp` and `mv` write to the last word only. Patterns and other folders are allowed for the words before it. */
+/**
+ * `cp` and `mv` write only to the last word. Patterns and other folders are allowed in the words before it.
+ */
 function sources(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const isUsual = COPIES.has(program) && !args.some(({ text }) => /^-\w*t|^--t/.test(text));
   return (arg) => isUsual && arg !== args.at(-1);
 }
 
-/** Names of what git reads, unless it moves files. */
+/** True for names that git only reads, unless it moves files. */
 function revisions(program: string, args: readonly Argument[]): (arg: Argument) => boolean {
   const reads = program === "git" && !args.some(({ text }) => text === "mv");
   return ({ text }) => reads && /^HEAD$|[^/]\.git$/.test(text);

@@ -1,12 +1,12 @@
-// For rules that deny or ask: the commands that a line runs, when all of them are known to run nothing else. Any
-// other command makes the whole line doubtful, and a doubtful line counts as anything.
+// The commands that a line runs, for rules that deny or ask, provided that all of them are known to run nothing else. Any other
+// command makes the whole line doubtful, and a doubtful line may run anything.
 
 import { type Argument, isHarmless, isInert, isKnown, openEnd } from "./harmless.ts";
 import { type Command, fullReading, type Reading, type Word } from "./known-commands.ts";
 import { type Writing, watchTargets } from "./targets.ts";
 import { isHarmlessVariable } from "./uses/index.ts";
 
-/** The words of each command; one that runs another is followed by it. */
+/** The words of each command. A command that runs another one is followed by it. */
 export type Understanding = { readonly commands: readonly (readonly Word[])[] } | { readonly doubt: string };
 
 /** `workdir`: the workspace, as commands may name it. */
@@ -23,12 +23,12 @@ export function understood(line: string, workdir: string): Understanding {
 }
 
 interface Line {
-  /** Its commands, and those that they run. */
+  /** The commands of the line, and the commands that they run. */
   readonly found: (readonly Word[])[];
   changesWhatRuns(command: Writing): boolean;
 }
 
-/** Adds the command, and those that it runs, to those that were found. */
+/** Adds the command, and the commands that it runs, to `line.found`. Returns a doubt, if any. */
 function doubtAbout({ assignments, words, outputs }: Command, line: Line): string | undefined {
   const assignment = assignments.find(
     ({ name, value }) => !isHarmlessVariable(name) || /[`$]/.test(value.text),
@@ -40,7 +40,7 @@ function doubtAbout({ assignments, words, outputs }: Command, line: Line): strin
   return name ? doubtAboutWords(words, line) : undefined;
 }
 
-/** Deeper than any honest line. */
+/** Maximum nesting of commands that run others. No ordinary line is deeper. */
 const MAX_RUNNERS = 4;
 
 function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string | undefined {
@@ -67,7 +67,7 @@ function doubtAboutWords(words: readonly Word[], line: Line, depth = 0): string 
 
 const PLACE = "a file that may say what is run";
 
-/** Its name; undefined for a program outside the folders of the system. */
+/** The program's name. Undefined for a program outside the system's folders. */
 const programIn = (text: string): string | undefined =>
   /^(?:\/(?:usr\/)?(?:local\/)?s?bin\/)?([^/]+)$/.exec(text)?.[1];
 
@@ -79,7 +79,7 @@ function loopDoubt([variable, preposition]: readonly Word[]): string | undefined
   return isKnownLoop ? undefined : "a `for` that may change what runs";
 }
 
-/** For programs that run the command behind their own options: what each of those words may be. */
+/** Programs that run the command after their own options, with the pattern of these options. */
 const RUNNERS: ReadonlyMap<string, RegExp> = new Map([
   ["timeout", /^(-k|-v|--foreground|--preserve-status|--kill-after=\S+|--signal=\w+|\d[\d.]*[smhd]?)$/],
   ["nice", /^(-n|-?-?\d+)$/],
@@ -91,11 +91,11 @@ const RUNNERS: ReadonlyMap<string, RegExp> = new Map([
 
 interface Inner {
   readonly words: readonly Word[];
-  /** It gets more arguments than there are here. */
+  /** True if the command gets more arguments than the line contains. */
   readonly hasMore: boolean;
 }
 
-/** The command that it runs, if it is a program that runs one. */
+/** The command that the program runs, if it is a program that runs one. */
 function innerCommand(program: string, args: readonly Word[]): Inner | undefined {
   if (program === "find") return executedBy(args);
   if (program === "env") {
@@ -111,7 +111,7 @@ function innerCommand(program: string, args: readonly Word[]): Inner | undefined
     : { words: args.slice(at), hasMore: program === "xargs" };
 }
 
-/** Of one `-exec`; the words around it are judged as those of a `find` without it. */
+/** The command of one `-exec`. The words around it are checked like the arguments of a `find` without it. */
 function executedBy(args: readonly Word[]): Inner | undefined {
   const start = args.findIndex(({ text }) => /^-exec(dir)?$/.test(text));
   const end = args.findIndex(({ text, isLiteral }, at) => at > start && isLiteral && /^[;+]$/.test(text));

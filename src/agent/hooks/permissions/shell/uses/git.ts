@@ -1,5 +1,5 @@
-// git: for each subcommand, the options that run no other program. A bare repository is not made: its hooks and its configuration
-// would be files of a folder like any other.
+// git: for each subcommand, the options that run no other program. Creating a bare repository is excluded, because its hooks and
+// configuration would look like ordinary files.
 
 import { PRINTS, type Use } from "./use.ts";
 
@@ -37,14 +37,14 @@ const git = (flags = "", valued = "", more: Omit<Use, "flags" | "valued"> = {}):
   ...PRINTS,
   ...more,
 });
-/** Its arguments say where it writes. */
+/** Uses whose arguments determine where git writes. */
 const WRITES: Pick<Use, "targets"> = { targets: (args) => args };
-/** It writes files as a patch or a commit calls them. */
-const UNPACKS = () => "writes what a patch or a repository holds";
-/** A patch may come out of a pipe, and so may the keys for an editor that it opens. */
+/** Uses that write files under names from a patch or a commit. */
+const UNPACKS = () => "writes files under names from a patch or a repository";
+/** A patch may come from a pipe, and so may the keys for an editor that git opens. */
 const WRITES_TREE = { openEnd: UNPACKS, obeysInput: () => true };
 const BRANCH_ONLY = /^-[bBcC]$/;
-/** Only a new branch at the same commit leaves all files alone. */
+/** Only creating a branch at the current commit leaves all files unchanged. */
 const SWITCHES = {
   openEnd: (args: readonly string[]) =>
     args.length === 2 && BRANCH_ONLY.test(args[0] ?? "") ? undefined : UNPACKS(),
@@ -52,7 +52,7 @@ const SWITCHES = {
 const OPENS_EDITOR = "opens an editor, or asks what to do";
 const isPatch = (args: readonly string[]) =>
   args.some((arg) => /^-[a-zA-Z]*[pie]|^--(patch|interactive|edit)$/.test(arg));
-/** It obeys what is typed, which may come out of a pipe. */
+/** Uses that obey typed input, which may come from a pipe. */
 const asking = (asks: (args: readonly string[]) => boolean): Omit<Use, "flags" | "valued"> => ({
   openEnd: (args) => (asks(args) ? OPENS_EDITOR : undefined),
   obeysInput: asks,
@@ -61,7 +61,7 @@ const MESSAGE = /^-[a-zA-Z]*[mFC]|^--(message|file|reuse-message|fixup|no-edit)/
 const hasNoMessage = (args: readonly string[]) =>
   !args.some((arg) => MESSAGE.test(arg)) || args.some((arg) => /^(--fixup=)?(amend|reword):/.test(arg));
 
-/** `ext::…` runs a command. */
+/** `ext::…` executes a command. */
 const ADDRESS_OF_REPOSITORY = { operand: /^(?!.*::)/s };
 
 const DIFFS = "pusabcRtwWzmMCDBr0123456789";
@@ -156,7 +156,7 @@ export const GIT: Use = {
   },
 };
 
-/** Reads only: what is written there may be run by later commands. */
+/** Allows only reads, because later commands may execute written values. */
 function isGitConfigRead(args: readonly string[]): boolean {
   const [first = ""] = args;
   return (

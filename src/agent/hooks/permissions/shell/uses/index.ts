@@ -1,13 +1,13 @@
-// The table of programs: for each, the options, subcommands and scripts that run no other program. A missing entry costs a question
-// and never opens a way around a rule. Writing files is harmless in this sense. Abbreviated options are not resolved: they are not
-// listed.
+// The table of programs: for each, the options, subcommands and scripts that run no other program. A missing entry only causes a
+// question and never bypasses a rule. Writing files counts as harmless here. Abbreviated options are not listed, so they are
+// never accepted.
 
 import { GIT } from "./git.ts";
 import { PROJECT_USES } from "./projects.ts";
 import { isSimpleAwk, isSimpleSed, sedTargets } from "./scripts.ts";
 import { follows, listed, PRINTS, type Use } from "./use.ts";
 
-/** Each word is one of these, or no option. */
+/** Each word must be one of these, or not an option. */
 const FIND = `-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -maxdepth -mindepth -depth -d
   -print -print0 -printf -ls -prune -quit -not -a -and -o -or -true -false -empty -size -mtime -mmin -atime -amin -ctime -cmin -newer
   -anewer -cnewer -newermt -perm -user -group -uid -gid -nouser -nogroup -links -inum -samefile -lname -ilname -follow -L -H -P
@@ -24,7 +24,7 @@ const RG = `after-context before-context context count count-matches color color
 const always = () => true;
 const reading = (use: Use): Use => ({ ...use, ...PRINTS });
 
-/** The name of the file is what is left of the archive's: not one that the archive holds. */
+/** The output's name derives from the archive's name, not from a name inside the archive. */
 const COMPRESSOR: Use = {
   flags: "cdfklnqrtvz0123456789eT",
   long: "stdout to-stdout decompress uncompress compress force keep list no-name quiet recursive test verbose fast best threads extreme rm",
@@ -81,7 +81,7 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   [
     "wget",
     {
-      // Folders and files are called as pages say: not `-r`, `-m`, `-p`, `-x`, `-i`.
+      // Excludes `-r`, `-m`, `-p`, `-x` and `-i`, with which pages determine the names of folders and files.
       flags: "qvcNSkbdEHKL46",
       valued: "OPoTtwUlARDI",
       long: "quiet verbose no-verbose continue output-document directory-prefix timeout tries no-check-certificate header user-agent post-data method body-data level no-parent no-clobber timestamping spider progress show-progress",
@@ -129,23 +129,23 @@ export const USES: ReadonlyMap<string, Use> = new Map<string, Use>([
   ...PROJECT_USES,
 ]);
 
-/** `-J` is not listed: it takes the name of the file from the answer. */
+/** Excludes `-J`, with which the response determines the file name. */
 const CURL: Use = {
   flags: "sSfLIivgkGNORBa0#64lpn",
   valued: "oXHdFAeubcwmCrTxz",
   long: "silent show-error fail fail-with-body location head include verbose insecure get output remote-name request header data data-raw data-binary data-urlencode form user-agent referer user cookie cookie-jar write-out max-time connect-timeout retry retry-delay compressed json url http1.1 http2 create-dirs continue-at range upload-file proxy no-progress-meter progress-bar",
 };
 
-/** With `-O`, or a `#` in the name, brackets in an address put the name together. */
+/** With `-O`, or `#` in the file name, brackets in an address become part of the name. */
 function isCurl(args: readonly string[]): boolean {
   const namesByAddress = args.some((arg) => /^-\w*O|^--remote-name/.test(arg) || arg.includes("#"));
   return follows(CURL, args) && !(namesByAddress && args.some((arg) => /[[{]/.test(arg)));
 }
 
-/** A first word without a dash is a bundle whose letters take their values from the words behind it. */
+/** A first word without a dash is a bundle of letters, which take their values from the following words. */
 function isTar(args: readonly string[]): boolean {
   const [first = "", ...rest] = args;
-  // `host:file` is read through a remote shell.
+  // tar reads `host:file` through a remote shell.
   if (args.some((arg) => arg.includes(":"))) return false;
   if (first.startsWith("-")) return follows(TAR, args);
   return [...first].every((letter) => `${TAR.flags}${TAR.valued}`.includes(letter)) && follows(TAR, rest);
@@ -156,9 +156,10 @@ const TAR: Use = {
   long: "create extract list append update file directory exclude verbose gzip bzip2 xz zstd strip-components one-top-level keep-old-files overwrite wildcards totals get",
 };
 
-/** For what writes files whose names an archive holds. */
+/** For programs that write files under names from an archive. */
 function unpacking(unpacks: (args: readonly string[]) => boolean) {
-  return (args: readonly string[]) => (unpacks(args) ? "writes what an archive holds" : undefined);
+  return (args: readonly string[]) =>
+    unpacks(args) ? "writes files under names from an archive" : undefined;
 }
 
 function doesTarUnpack(args: readonly string[]): boolean {
@@ -175,7 +176,7 @@ function isTest(args: readonly string[]): boolean {
   return own.length < 2;
 }
 
-/** No shell and no program takes them for what to run or where to look for it. */
+/** True for variables that no shell or program uses to choose or find programs. */
 export const isHarmlessVariable = (name: string): boolean =>
   /^([a-z][a-z\d_]*|NODE_ENV|CI|LANG|LC_[A-Z]+|TZ|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|LOG_LEVEL|PORT|HOST|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|DEBIAN_FRONTEND|TESTS|SEED)$/.test(
     name,

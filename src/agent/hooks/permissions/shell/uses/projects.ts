@@ -1,12 +1,12 @@
-// Languages, package managers and build tools: with these arguments they run what files of the workspace say, and nothing else.
+// Languages, package managers and build tools. With these arguments, they execute only files of the workspace.
 
 import { follows, listed, PRINTS, type Use } from "./use.ts";
 
-/** Whether nothing in a word leads out of the workspace. */
+/** True if no part of a word leads out of the workspace. */
 const staysInside = (word: string): boolean =>
   word.split(/[=:,]/).every((part) => !/^(?:-\w)?(?:[/~]|\.\.(?:\/|$))|\/\.\.(?:\/|$)/.test(part));
 
-/** A file that the workspace itself holds: not one of its packages, nor an address. */
+/** True for a file of the workspace itself, not of its installed packages, and not for an address. */
 const isOwnFile = (word: string | undefined): boolean =>
   word !== undefined &&
   /^[^-]/.test(word) &&
@@ -15,7 +15,10 @@ const isOwnFile = (word: string | undefined): boolean =>
 
 type Check = (args: readonly string[]) => boolean;
 
-/** Options, then the file of the program with its arguments, or `-m` and one of the modules with arguments that it may have. */
+/**
+ * Accepts options followed by a program file with its arguments, or by `-m` and a listed module with accepted
+ * arguments.
+ */
 const script =
   (flags: RegExp, modules: Readonly<Record<string, Check>> = {}): Check =>
   (args) => {
@@ -26,15 +29,18 @@ const script =
     return isOwnFile(file) && !/^(inspect|debug)$/.test(file ?? "");
   };
 
-/** Runs files of the workspace, which may write anything: the words of the line do not say what. */
+/**
+ * Executes files of the workspace, which may write anything, so the words of the line do not show the
+ * targets.
+ */
 const project = (use: Use): Use => ({ ...use, runsProject: true, ...PRINTS });
-/** It may read the program that it runs from its input. */
+/** May read the program to run from its input. */
 const interpreter = (check: Check): Use => project({ check, obeysInput: () => true });
 
-/** Names of tests below the workspace: never those of a module that Python has. */
+/** Names of tests below the workspace, but never of modules that Python includes. */
 const UNITTEST = /^(?:discover|[\w./-]+\.py|(?:tests|test_\w+)(?:\.\w+)*)$/;
 const UNITTEST_OPTION = /^-(?:[vqfcbk]|-verbose|-quiet|-failfast|-catch|-buffer|-locals)$/;
-/** Options that have a folder or a pattern behind them. */
+/** Options that are followed by a folder or a pattern. */
 const UNITTEST_PLACE = /^(?:-[spt]|--start-directory|--pattern|--top-level-directory)$/;
 const isUnittest: Check = (args) =>
   args.every(
@@ -94,13 +100,13 @@ const NPM: Use = project({
   long: "silent workspace workspaces json version",
   subcommands: Object.fromEntries(
     listed(
-      // Installing runs what packages say.
+      // Installing executes scripts of packages.
       "test t run run-script start stop restart ci install i uninstall ls list outdated view info why explain audit version root prefix prune dedupe pack search build lint add remove",
     ).map((name) => [name, { check: isNpm }]),
   ),
 });
 
-/** What comes behind `--` is the script's own. */
+/** Arguments after `--` belong to the script. */
 function isNpm(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   const own = end === -1 ? args : args.slice(0, end);
@@ -112,10 +118,10 @@ const NPM_OPTIONS = new Set(
     --frozen-lockfile --no-save --prefer-offline --offline --loglevel --run --coverage --bail`),
 );
 
-/** They run the tests, the plugins and the build of the workspace, with any arguments. */
+/** Tools that run the workspace's tests, plugins and build, with any arguments. */
 const PROJECT_TOOLS = listed("pytest tsc jest vitest mocha eslint prettier biome ruff black mypy");
 
-/** Options that name a program, hold one, or read one from the input. */
+/** Options that name or contain a program, or read one from the input. */
 const RUNNING =
   /^--?(config|exec|toolexec|vettool|runner|shell|script|python-executable|init|eval|require|import|override|plugin|pdb|trace$)/;
 const isToolOption = (arg: string) => /^--?[\w-]+(=[\w.,/:@*+-]*)?$/.test(arg) && !RUNNING.test(arg);
@@ -126,7 +132,7 @@ const tool = (subcommands: RegExp): Use =>
 const CARGO = tool(
   /^(build|b|test|t|check|c|clippy|fmt|run|r|doc|bench|tree|metadata|update|clean|--version)$/,
 );
-/** A file or a task of the workspace: an address would be fetched and run. */
+/** Only a file or a task of the workspace, because an address would be downloaded and executed. */
 const SCRIPTS = interpreter(
   ([verb = "", ...rest]) =>
     verb === "--version" ||
@@ -136,7 +142,7 @@ const SCRIPTS = interpreter(
 );
 const GO: Use = project({
   check: ([verb = "", ...rest]) => {
-    // A path of modules would be fetched and run.
+    // A module path would be downloaded and executed.
     const [file] = rest.filter((arg) => !arg.startsWith("-"));
     return verb === "run"
       ? areToolArguments(rest) && /^\.|\.go$/.test(file ?? "")
@@ -153,10 +159,13 @@ const MAKE_OPTIONS: Use = {
 const MAKE = project({ check: (args) => args.every(staysInside) && follows(MAKE_OPTIONS, args) });
 
 const COMPILERS: ReadonlySet<string> = new Set(listed("cc gcc c++ g++ clang clang++"));
-/** `gcc-14` is `gcc`. */
+/** `gcc-14` counts as `gcc`. */
 export const isCompiler = (program: string): boolean => COMPILERS.has(program.replace(/-\d+$/, ""));
 
-/** None of them names a program, a plugin or a file of options. `-W…` with a comma hands options on. */
+/**
+ * Options that do not name a program, a plugin or a file of options. Excludes `-W…` with a comma, which
+ * passes options on.
+ */
 const COMPILER_OPTION =
   /^-(c|S|E|o|v|w|-version|g\d?|O[0-3sgz]?|pedantic|shared|static|pthread|std=[\w+]+|[DIlLU].*|M[MDPGFTQ]*|W[\w-]*(=\d+)?|m[\w-]+(=[\w.+-]+)?)$/;
 const COMPILER_FEATURE =

@@ -1,8 +1,10 @@
-// Programs that write no file and run no other program, with any arguments.
+// Programs that write no content and run no other program, with any arguments.
 
 import { listed } from "./use.ts";
 
-/** A file or a folder that is made empty, or removed, says nothing. */
+/**
+ * Includes programs that create empty files or folders or remove them, because these contain no instructions.
+ */
 export const READERS: ReadonlySet<string> = new Set(
   listed(`
     : true false echo printenv pwd cd sleep exit break continue shift yes arch cal date df du free groups hostname id nproc ps pgrep

@@ -6,7 +6,7 @@ const SED_REPLACEMENTS = [..."/|#,@:"].map((mark) => {
   const part = String.raw`(?:[^${mark}\\\n[]|\\[^\n]|\[[^${mark}\]\n\\]+\])*`;
   return String.raw`s[${mark}]${part}[${mark}]${part}[${mark}][gpiI\d]*`;
 });
-/** Printing, deleting and replacing; a text is taken up to the end of its line. */
+/** Commands that print, delete and replace. A text extends to the end of its line. */
 const SED_COMMAND = new RegExp(
   String.raw`(?:[pdqDPhHgGxlnN=]|${SED_REPLACEMENTS.join("|")})[ \t]*(?=[;\n]|$)|[aic](?:\\\n|\\?[ \t])[^\n\\]*(?=\n|$)`,
   "y",
@@ -48,17 +48,17 @@ function sedArguments(args: readonly string[]): SedArguments {
   return { scripts, options, files };
 }
 
-/** The name of what `-i` keeps ends as its letters say. */
+/** The suffix of `-i` names the backup copy, so only these suffixes are accepted. */
 const SED_OPTION =
   /^-(?:[nErsuz]*(?:i(?:\.(?:bak|old|orig|tmp))?)?|-(?:quiet|silent|regexp-extended|in-place(?:=\.(?:bak|old|orig|tmp))?|separate|null-data|posix))$/;
 
-/** Printing, deleting and replacing lines are known not to. */
+/** True if the script only prints, deletes and replaces lines. */
 export function isSimpleSed(args: readonly string[]): boolean {
   const { scripts, options } = sedArguments(args);
   return options.every((option) => SED_OPTION.test(option)) && scripts.every(isSedScript);
 }
 
-/** The files that it writes: it prints, unless it edits them in place. */
+/** The files that sed writes. It only prints, unless it edits files in place. */
 export function sedTargets(args: readonly string[]): readonly string[] {
   const { options, files } = sedArguments(args);
   const editsInPlace = options.some((option) => /^-[nErsuz]*i|^--in-place/.test(option));

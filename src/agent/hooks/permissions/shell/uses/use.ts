@@ -1,40 +1,47 @@
-// How the table describes the harmless use of a program, and whether given arguments keep to it.
+// The format of the table of harmless uses, and the check that arguments match it.
 
-/** The harmless use of a program. Every word that begins with `-` must be listed, wherever it stands. */
+/**
+ * The harmless use of a program. Every word that begins with `-` must be listed, regardless of its position.
+ */
 export interface Use {
   /** Single letters, which may be bundled. */
   readonly flags?: string;
-  /** Single letters that take a value: the rest of their word, or the next word. */
+  /** Single letters with a value: the rest of their word, or the next word. */
   readonly valued?: string;
-  /** Long options; each may have a value behind `=`. */
+  /** Long options. Each may have a value after `=`. */
   readonly long?: string;
-  /** Whole words that begin with `-`, for programs that bundle nothing. */
+  /** Whole words that begin with `-`, for programs that do not bundle letters. */
   readonly words?: string;
-  /** Every other word. */
+  /** Pattern for all other words. */
   readonly operand?: RegExp;
-  /** In place of all members above. */
+  /** Replaces all members above. */
   readonly check?: (args: readonly string[]) => boolean;
-  /** The first word that is no option names one of these. */
+  /** Subcommands by name. The first word that is not an option selects one. */
   readonly subcommands?: Readonly<Record<string, Use>>;
   /**
-   * Why a rule that denies takes it for anything with these arguments, although a rule may allow it by name: that it writes files
-   * that only an archive names, such as git's hooks, or opens an editor.
+   * Why a deny rule treats the program as unknown with these arguments, although an allow rule may name it.
+   * It writes files under names from an archive, such as git's hooks, or it opens an editor.
    */
   readonly openEnd?: (args: readonly string[]) => string | undefined;
-  /** Whether its input may say what it runs: it is not allowed at the end of a pipe. */
+  /** True if the program may execute its input, so it is not allowed at the end of a pipe. */
   readonly obeysInput?: (args: readonly string[]) => boolean;
-  /** The arguments that may name a file it writes. Default: all arguments. */
+  /** The arguments that may name a file to write. Default: all arguments. */
   readonly targets?: (args: readonly string[]) => readonly string[];
-  /** Runs what files of the workspace say. A rule may allow it by name; a rule that denies takes it for anything. */
+  /**
+   * The program executes files of the workspace. An allow rule may name it; a deny rule treats it as unknown.
+   */
   readonly runsProject?: true;
 }
 
-/** For what only prints. */
+/** For programs that only print. */
 export const PRINTS: Pick<Use, "targets"> = { targets: () => [] };
 
 export const listed = (text: string): string[] => text.split(/\s+/).filter((word) => word !== "");
 
-/** The use of the subcommand that the arguments name, and its own arguments; the program's own when they name none that is listed. */
+/**
+ * The use and the arguments of the subcommand that the arguments select. Without a listed subcommand, those
+ * of the program itself.
+ */
 export function leafOf(
   use: Use,
   args: readonly string[],
@@ -45,7 +52,7 @@ export function leafOf(
   return next ? { use: next, args: args.slice(at + 1) } : { use, args };
 }
 
-/** Whether these arguments of the program are all listed. */
+/** True if all of these arguments are listed. */
 export function follows(use: Use, args: readonly string[]): boolean {
   if (use.check) return use.check(args);
   if (use.subcommands) {
