@@ -40,6 +40,8 @@ const PATIENCE_MS = 120_000;
 
 export default defineConfig({
   test: {
+    // The terminal's texts are compared in English, also on a German machine.
+    env: { LC_ALL: "C" },
     // The reporter `flaky` tells what fails now and then from what is broken.
     retry: process.env.CI ? 1 : 0,
     testTimeout: PATIENCE_MS,

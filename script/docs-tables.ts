@@ -14,6 +14,7 @@ import { BackendOptions, backends } from "../src/sandbox/index.ts";
 import { VARIABLES } from "../src/server/config/environment.ts";
 import { ServerConfig } from "../src/server/config/server.ts";
 import { COMMANDS } from "../src/skein/cli/commands.ts";
+import { en } from "../src/skein/cli/texts/en.ts";
 
 type Schema = Exclude<z.core.JSONSchema._JSONSchema, boolean>;
 
@@ -58,7 +59,7 @@ function optionRow([name, { value, about }]: [
   string,
   (typeof COMMANDS)[number]["options"][string],
 ]): string[] {
-  const [, text = "", bracket = ""] = /^(.*?)(?: \[(.*)\])?$/.exec(about) ?? [];
+  const [, text = "", bracket = ""] = /^(.*?)(?: \[(.*)\])?$/.exec(about(en)) ?? [];
   const [, variable, rest = bracket] = /^([A-Z_]{4,}), (.*)$/.exec(bracket) ?? [];
   const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
   return [

@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { Answer, Interrupt } from "../../client/client.ts";
 import { decisionIn } from "../../protocol/approval-words.ts";
 import { type Paint, visible } from "./paint.ts";
+import { t } from "./texts.ts";
 
 /** Resolves with the answers, or with `undefined` when the user leaves one open. */
 export async function answersTo(
@@ -39,23 +40,24 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
     if (/^e(dit)?$/i.test(text)) return edited(ask);
     const kept = remembered(text, interrupt);
     if (kept) return { decision: "approve", ...kept };
-    const decision = decisionIn(text);
+    const { approving, denying } = t().questions;
+    const decision = approving.includes(text.toLowerCase()) ? "approve" : decisionIn(text);
     if (decision) return { decision };
-    const reason = text.replace(/^no?\b[,.:]?\s*/i, "");
+    const reason = text.replace(denying, "");
     return { decision: "deny", ...(reason ? { message: reason } : {}) };
   },
   async question(interrupt, { ask, paint }) {
     const { options = [], args } = interrupt;
     const choices = options.map((option, index) => `  ${index + 1}. ${visible(option)}\n`).join("");
     const isSeveral = args.kind === "multi_select";
-    const hint = isSeveral ? paint("dim", "several with commas: ") : "";
+    const hint = isSeveral ? paint("dim", t().questions.several) : "";
     let question = `${asked(interrupt, paint)}\n${choices}  ${hint}`;
     for (;;) {
       const text = await ask(question);
       if (text === undefined) return undefined;
       const message = chosen(text, options, isSeveral);
       if (!interrupt.one_of_options || options.includes(message)) return { decision: "respond", message };
-      question = "  Not one of the options. Try again: ";
+      question = `  ${t().questions.noOption}`;
     }
   },
   async tool({ name }) {
@@ -65,19 +67,17 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
 
 /** The line that asks, without the choices. */
 export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
-  const who = asked_by ? `${asked_by.name} asks: ` : "";
-  return paint("yellow", `? ${who}${prompt}`);
+  return paint("yellow", `? ${asked_by ? t().questions.askedBy(asked_by.name, prompt) : prompt}`);
 }
-
-const CHOICES = "[y]es, [a]lways in this thread, [A]lways with this agent, [e]dit, or no, and why";
 
 /** With the widths of a rule behind "always", where there is more than the very same call. */
 function choices({ name, remember_options = [] }: Interrupt): string {
+  const words = t().questions;
   const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {
-    if (remember_as === "command") return [`\`a command\`: what begins with ${command_prefix.join(" or ")}`];
-    return remember_as === "tool" ? [`\`a tool\`: every ${name}`] : [];
+    if (remember_as === "command") return [`\`a command\`: ${words.commandWidth(command_prefix)}`];
+    return remember_as === "tool" ? [`\`a tool\`: ${words.toolWidth(name)}`] : [];
   });
-  return visible(widths.length === 0 ? CHOICES : `${CHOICES} (always for more: ${widths.join(", ")})`);
+  return visible(widths.length === 0 ? words.choices : `${words.choices} ${words.widths(widths.join(", "))}`);
 }
 
 /** What `a`, `Always`, `a command` and the like remember. Undefined: the text says nothing of that. */
@@ -103,13 +103,13 @@ const Args = z.record(z.string(), z.unknown());
 
 /** Asks until the user enters a JSON object. */
 async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
-  let question = "  arguments, as JSON: ";
+  let question = `  ${t().questions.args}`;
   for (;;) {
     const text = await ask(question);
     if (text === undefined) return undefined;
     const args = Args.safeParse(jsonIn(text)).data;
     if (args) return { decision: "edit", args };
-    question = "  Not a JSON object. Try again: ";
+    question = `  ${t().questions.noObject}`;
   }
 }
 

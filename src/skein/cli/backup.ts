@@ -8,6 +8,7 @@ import { createClient } from "../../client/client.ts";
 import { loadServerConfig } from "../../server/config/load.ts";
 import { copyTree, flushTree, verifyBackup } from "../app/backup.ts";
 import { requireFiles, restoreData } from "../app/restore.ts";
+import { t } from "./texts.ts";
 
 interface Server {
   readonly url: string;
@@ -17,7 +18,7 @@ interface Server {
 /** Has the running server make a backup, and moves it to `dir`. Throws `already_exists`, also while another one is made there. */
 export async function backUpTo(dir: string, { url, key }: Server): Promise<string> {
   const target = resolve(dir);
-  if (existsSync(target)) throw new AppError("already_exists", `${dir} already exists. Name a new folder.`);
+  if (existsSync(target)) throw new AppError("already_exists", t().backup.exists(dir));
   const part = `${target}.part`;
   await claim(part, dir);
   try {
@@ -26,34 +27,28 @@ export async function backUpTo(dir: string, { url, key }: Server): Promise<strin
       baseUrl: url,
       headers,
     }).admin.backUp();
-    if (!existsSync(path))
-      return `The backup is on the server's machine: ${path} (${files} files, ${bytes} bytes).${leftOut(workspaces_left_out)}`;
+    if (!existsSync(path)) return t().backup.onServer(path, files, bytes) + leftOut(workspaces_left_out);
     const copy = join(part, "copy");
     await copyTree(path, copy);
     await verifyBackup(copy);
     await flushTree(copy);
     await rename(copy, target);
     await rm(path, { recursive: true, force: true });
-    return `Backed up ${files} files (${bytes} bytes) to ${dir}.${leftOut(workspaces_left_out)}`;
+    return t().backup.done(files, bytes, dir) + leftOut(workspaces_left_out);
   } finally {
     await rm(part, { recursive: true, force: true });
   }
 }
 
 const leftOut = (workspaces: number) =>
-  workspaces === 0
-    ? ""
-    : `\nNot in it: the files of ${workspaces} sandboxes, which are in volumes of Docker engines. Back those up on the engines' machines.`;
+  workspaces === 0 ? "" : `\n${t().backup.withoutSandboxes(workspaces)}`;
 
 /** Who makes the folder `part` makes the backup. A killed command leaves it. */
 async function claim(part: string, dir: string): Promise<void> {
   await mkdir(dirname(part), { recursive: true });
   await mkdir(part, { mode: 0o700 }).catch((error: unknown) => {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    throw new AppError(
-      "already_exists",
-      `${part} is there: another backup to ${dir} is being made, or was killed. Wait for it, or delete ${part}.`,
-    );
+    throw new AppError("already_exists", t().backup.inProgress(part, dir));
   });
 }
 
@@ -62,5 +57,5 @@ export async function restoreFrom(dir: string, env: NodeJS.ProcessEnv): Promise<
   const { store, data_dir } = await loadServerConfig(env);
   requireFiles(store);
   const { files, before } = await restoreData(resolve(dir), resolve(data_dir));
-  return `Restored ${files} files to ${data_dir}. The data from before are in ${before}; delete them when you no longer need them.`;
+  return t().backup.restored(files, data_dir, before);
 }

@@ -2,16 +2,18 @@
 
 import { parseArgs } from "node:util";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
+import type { Texts } from "./texts/en.ts";
+import { t } from "./texts.ts";
 
 /** Without `value` it is a flag. */
 export interface Option {
   /** What the help calls the value, as in `--port NUMBER`. */
   readonly value?: string;
-  readonly about: string;
-  /** Without it the command does nothing. */
+  readonly about: (texts: Texts) => string;
+  /** The command refuses to run without it. */
   readonly required?: true;
 }
-type Options = Readonly<Record<string, Option>>;
+export type Options = Readonly<Record<string, Option>>;
 
 export type Values<O extends Options> = {
   readonly [Name in keyof O]?: (O[Name] extends { value: string } ? string : boolean) | undefined;
@@ -22,7 +24,7 @@ export interface Command<O extends Options = Options> {
   readonly name: string;
   /** The argument after the name, as the help shows it: `ID`, or `[MESSAGE]` when it may be missing. */
   readonly argument?: string;
-  readonly about: string;
+  readonly about: (texts: Texts) => string;
   readonly options: O;
   /** Resolves with the exit code. */
   run(values: Values<O>, argument: string | undefined): Promise<number>;
@@ -50,15 +52,12 @@ export function readCall(args: readonly string[], commands: readonly Command[], 
     return summary(commands, head);
   if (!found && group.length > 0) {
     if (asksForHelp(args)) return listed(group);
-    throw new AppError(
-      "invalid_request",
-      `\`skein ${words[0]}\` needs one of these commands.\n\n${listed(group)}`,
-    );
+    throw new AppError("invalid_request", `${t().help.needsOne(words[0] ?? "")}\n\n${listed(group)}`);
   }
   if (!found)
     throw new AppError(
       "invalid_request",
-      `unknown command \`${words.join(" ") || args[0]}\`\n\n${summary(commands, head)}`,
+      `${t().help.unknownCommand(words.join(" ") || (args[0] ?? ""))}\n\n${summary(commands, head)}`,
     );
   const rest = args.slice(found.name.split(" ").length);
   return asksForHelp(rest) ? helpOf(found) : { command: found, ...readOptions(found, rest) };
@@ -90,15 +89,18 @@ function readOptions(found: Command, args: readonly string[]): Omit<Call, "comma
   const [argument, ...more] = positionals;
   const wanted = found.argument;
   if (more.length > 0 || (argument !== undefined && wanted === undefined))
-    throw misuse(found, `unexpected argument \`${more[0] ?? argument}\`${wanted ? quoteHint(wanted) : ""}`);
+    throw misuse(
+      found,
+      `${t().help.unexpected(more[0] ?? argument ?? "")}${wanted ? quoteHint(wanted) : ""}`,
+    );
   if (argument === undefined && wanted !== undefined && !wanted.startsWith("["))
-    throw misuse(found, `missing argument ${wanted}`);
+    throw misuse(found, t().help.missingArgument(wanted));
   for (const [name, { required }] of Object.entries(found.options))
-    if (required && !values[name]) throw misuse(found, `missing required option --${name}`);
+    if (required && !values[name]) throw misuse(found, t().help.missingOption(name));
   return { values, argument };
 }
 
-const quoteHint = (wanted: string) => (wanted === "[MESSAGE]" ? ": put the message in quotes" : "");
+const quoteHint = (wanted: string) => (wanted === "[MESSAGE]" ? t().help.quoteMessage : "");
 
 function parsed(
   found: Command,
@@ -109,7 +111,7 @@ function parsed(
     const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
     return { values: values as Values<Options>, positionals };
   } catch (error) {
-    throw misuse(found, messageOf(error).split(". ")[0] ?? "", error);
+    throw misuse(found, t().help.option(messageOf(error).split(". ")[0] ?? ""), error);
   }
 }
 
@@ -120,18 +122,18 @@ const usageOf = ({ name, argument }: Command) => ["skein", name, argument].filte
 
 function helpOf(found: Command): string {
   const options = Object.entries(found.options).map(
-    ([name, { value, about }]) => [`--${name}${value ? ` ${value}` : ""}`, about] as const,
+    ([name, { value, about }]) => [`--${name}${value ? ` ${value}` : ""}`, about(t())] as const,
   );
-  return [`${usageOf(found)}: ${found.about}`, ...(options.length > 0 ? ["", table(options)] : [])].join(
+  return [`${usageOf(found)}: ${found.about(t())}`, ...(options.length > 0 ? ["", table(options)] : [])].join(
     "\n",
   );
 }
 
 const listed = (commands: readonly Command[]) =>
-  table(commands.map((each) => [usageOf(each), each.about] as const));
+  table(commands.map((each) => [usageOf(each), each.about(t())] as const));
 
 const summary = (commands: readonly Command[], head: string) =>
-  `${head}\n\n${listed(commands)}\n\n\`skein COMMAND --help\` shows the options of a command.`;
+  `${head}\n\n${listed(commands)}\n\n${t().help.ofOne}`;
 
 function table(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length));

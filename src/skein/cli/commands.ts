@@ -3,23 +3,24 @@
 import packageJson from "../../../package.json" with { type: "json" };
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
 import { loadServerConfig } from "../../server/config/load.ts";
-import { type Command, command, type Values } from "./command.ts";
+import { type Command, command, type Options, type Values } from "./command.ts";
 import { createKey, generateKey, type KeyLine, listKeys, revokeKey } from "./keys.ts";
+import type { Texts } from "./texts/en.ts";
 
 /** Options that come before a variable of the environment. */
 const FILES = {
-  config: { value: "FILE", about: "file with the settings of the server [CONFIG_FILE, config/server.yaml]" },
-  agents: { value: "FILE", about: "file with the agents [AGENTS_FILE, ./agents.yaml]" },
-  data: { value: "DIR", about: "folder of the database and the workspaces [DATA_DIR, ./data]" },
-} as const;
+  config: { value: "FILE", about: (texts) => texts.options.config },
+  agents: { value: "FILE", about: (texts) => texts.options.agents },
+  data: { value: "DIR", about: (texts) => texts.options.data },
+} as const satisfies Options;
 const LISTEN = {
-  port: { value: "NUMBER", about: "port to listen on; 0 takes any free port [PORT, 8000]" },
-  host: { value: "ADDRESS", about: "address to listen on [HOST, 127.0.0.1]" },
-} as const;
+  port: { value: "NUMBER", about: (texts) => texts.options.port },
+  host: { value: "ADDRESS", about: (texts) => texts.options.host },
+} as const satisfies Options;
 
 const WORKERS = {
-  workers: { value: "NUMBER", about: "processes that share the port, with redis or postgres [WORKERS, 1]" },
-} as const;
+  workers: { value: "NUMBER", about: (texts) => texts.options.workers },
+} as const satisfies Options;
 
 const VARIABLES = {
   config: "CONFIG_FILE",
@@ -42,22 +43,22 @@ function environment(values: Values<typeof FILES & typeof LISTEN & typeof WORKER
 const SERVER = {
   url: {
     value: "URL",
-    about: "address of the running server; SKEIN_API_KEY is its key or token [http://127.0.0.1:8000]",
+    about: (texts) => texts.options.url,
   },
-} as const;
+} as const satisfies Options;
 const AGENT = {
-  agent: { value: "NAME", about: "agent to use; the default is the thread's agent or the first one" },
-} as const;
+  agent: { value: "NAME", about: (texts) => texts.options.agent },
+} as const satisfies Options;
 const OWNER = {
-  user: { value: "NAME", about: "user; not needed with AUTH=none" },
-  tenant: { value: "NAME", about: "tenant of the user [default]" },
-} as const;
+  user: { value: "NAME", about: (texts) => texts.options.user },
+  tenant: { value: "NAME", about: (texts) => texts.options.tenant },
+} as const satisfies Options;
 
 export const COMMANDS: readonly Command[] = [
   command({
     name: "init",
     argument: "[DIR]",
-    about: "write a project with an agent, a tool and a hook",
+    about: (texts) => texts.commands.init,
     options: {},
     run: async (_values, dir = ".") => {
       const { init } = await import("./init.ts");
@@ -66,20 +67,20 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     name: "serve",
-    about: "serve the agents of agents.yaml",
+    about: (texts) => texts.commands.serve,
     options: { ...LISTEN, ...WORKERS, ...FILES },
     run: async (values) => (await import("./serve/index.ts")).serve(environment(values)),
   }),
   command({
     name: "chat",
     argument: "[MESSAGE]",
-    about: "talk to a running server, or send one message",
+    about: (texts) => texts.commands.chat,
     options: {
       ...SERVER,
       ...AGENT,
-      model: { value: "MODEL", about: "model to use, such as anthropic:claude-sonnet-5" },
-      thread: { value: "ID", about: "thread to continue; the default is a new thread" },
-      json: { about: "print the events of the run as JSON, one per line" },
+      model: { value: "MODEL", about: (texts) => texts.options.model },
+      thread: { value: "ID", about: (texts) => texts.options.thread },
+      json: { about: (texts) => texts.options.eventsAsJson },
     },
     run: async ({ url, thread, ...options }, message) =>
       (await import("./chat/index.ts")).chat({
@@ -90,36 +91,36 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     name: "acp",
-    about: "connect an editor to an agent of a running server, over stdio",
+    about: (texts) => texts.commands.acp,
     options: { ...SERVER, ...AGENT },
     run: async ({ url, agent }) =>
       (await import("../../wires/acp/index.ts")).acp({ ...serverOf(url), agent }),
   }),
   command({
     name: "config check",
-    about: "validate the configuration and list every problem",
+    about: (texts) => texts.commands.configCheck,
     options: FILES,
     run: async (values) => (await import("./config.ts")).configCheck(environment(values)),
   }),
   command({
     name: "config diff",
     argument: "FILE",
-    about: "show the changes that another agents file would make",
+    about: (texts) => texts.commands.configDiff,
     options: FILES,
     run: async (values, file = "") => (await import("./config.ts")).configDiff(file, environment(values)),
   }),
   command({
     name: "keys create",
-    about: "create an API key",
+    about: (texts) => texts.commands.keysCreate,
     options: {
-      user: { value: "NAME", about: "owner of the key; required", required: true },
-      tenant: { value: "NAME", about: "tenant of the user [default]" },
+      user: { value: "NAME", about: (texts) => texts.options.keyUser, required: true },
+      tenant: { value: "NAME", about: (texts) => texts.options.tenant },
       scopes: {
         value: "LIST",
-        about: "scopes, separated by commas: read, run, tools, admin, operator [read,run]",
+        about: (texts) => texts.options.scopes,
       },
-      name: { value: "TEXT", about: "purpose of the key" },
-      expires: { value: "WHEN", about: "expiry, such as 90d, 12h or 2031-01-31; the default is never" },
+      name: { value: "TEXT", about: (texts) => texts.options.keyName },
+      expires: { value: "WHEN", about: (texts) => texts.options.expires },
       config: FILES.config,
       data: FILES.data,
     },
@@ -127,15 +128,15 @@ export const COMMANDS: readonly Command[] = [
   }),
   command({
     name: "keys generate",
-    about: "print a key for BOOTSTRAP_API_KEY, without storing it",
+    about: (texts) => texts.commands.keysGenerate,
     options: {},
     run: async () => show(generateKey()),
   }),
   command({
     name: "keys list",
-    about: "list keys; secrets are never shown",
+    about: (texts) => texts.commands.keysList,
     options: {
-      tenant: { value: "NAME", about: "list only the keys of this tenant" },
+      tenant: { value: "NAME", about: (texts) => texts.options.keysOfTenant },
       config: FILES.config,
       data: FILES.data,
     },
@@ -144,23 +145,23 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "keys revoke",
     argument: "ID",
-    about: "revoke a key",
+    about: (texts) => texts.commands.keysRevoke,
     options: { config: FILES.config, data: FILES.data },
     run: (values, id = "") => keys(environment(values), (store) => revokeKey(store, id)),
   }),
   command({
     name: "backup",
     argument: "DIR",
-    about: "back up the data of a running server",
+    about: (texts) => texts.commands.backup,
     options: SERVER,
     run: async ({ url }, dir = "") =>
       show({ output: await (await import("./backup.ts")).backUpTo(dir, serverOf(url)) }),
   }),
   command({
     name: "store check",
-    about: "check the store for contradictions, also while a server uses it",
+    about: (texts) => texts.commands.storeCheck,
     options: {
-      json: { about: "print findings as JSON, one per line" },
+      json: { about: (texts) => texts.options.findingsAsJson },
       config: FILES.config,
       data: FILES.data,
     },
@@ -170,7 +171,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "restore",
     argument: "DIR",
-    about: "replace the data by a backup; the server must not run",
+    about: (texts) => texts.commands.restore,
     options: { config: FILES.config, data: FILES.data },
     run: async (values, dir = "") =>
       show({ output: await (await import("./backup.ts")).restoreFrom(dir, environment(values)) }),
@@ -178,7 +179,7 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "threads export",
     argument: "DIR",
-    about: "write a user's threads to a folder",
+    about: (texts) => texts.commands.threadsExport,
     options: { ...OWNER, ...SERVER, config: FILES.config, data: FILES.data },
     run: async (values, dir = "") =>
       (await import("./threads/command.ts")).exportTo(dir, values, environment(values)),
@@ -186,10 +187,10 @@ export const COMMANDS: readonly Command[] = [
   command({
     name: "threads import",
     argument: "DIR",
-    about: "create threads from an exported folder",
+    about: (texts) => texts.commands.threadsImport,
     options: {
       ...OWNER,
-      resume: { about: "continue an interrupted import; skip threads that exist" },
+      resume: { about: (texts) => texts.options.resume },
       ...{ config: FILES.config, data: FILES.data },
     },
     run: async (values, dir = "") =>
@@ -197,10 +198,9 @@ export const COMMANDS: readonly Command[] = [
   }),
 ];
 
-export const HEAD = `skein ${packageJson.version}: an agent server
-
-Settings come from config/server.yaml, the environment and a file .env.
-Documentation: ${packageJson.homepage}#documentation`;
+/** The beginning of the help. */
+export const head = (texts: Texts): string =>
+  texts.help.head(packageJson.version, `${packageJson.homepage}#documentation`);
 
 /** The running server to talk to. */
 const serverOf = (url: string | undefined) => ({

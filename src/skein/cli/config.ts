@@ -16,6 +16,7 @@ import { createPluginLoader } from "../../server/plugins/load.ts";
 import { builtInNames, catalogueOf, extending } from "../app/catalogue.ts";
 import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts";
 import { visible } from "./paint.ts";
+import { t } from "./texts.ts";
 
 /** Prints every problem and warning. Resolves with the exit code: 1 when the server would not start. */
 export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
@@ -29,7 +30,7 @@ export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
     },
   );
   for (const problem of problems) process.stderr.write(`${problem}\n`);
-  for (const warning of warnings) process.stdout.write(`warning: ${warning}\n`);
+  for (const warning of warnings) process.stdout.write(`${t().config.warning(warning)}\n`);
   process.stdout.write(`${summary}\n`);
   return problems.length > 0 ? 1 : 0;
 }
@@ -41,7 +42,7 @@ export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<
   const before = await written(config.agents_file, env, await agentsIn(config.agents_file, env, own));
   const after = await written(file, env, await agentsIn(file, env, own));
   const changes = changesBetween(before, after);
-  const lines = changes.length > 0 ? changes.flatMap(linesOf) : ["no changes"];
+  const lines = changes.length > 0 ? changes.flatMap(linesOf) : [t().config.noChanges];
   process.stdout.write(`${lines.map(visible).join("\n")}\n`);
   return 0;
 }

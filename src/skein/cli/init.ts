@@ -8,6 +8,7 @@ import { z } from "zod";
 import packageJson from "../../../package.json" with { type: "json" };
 import { AppError } from "../../agent/core/errors.ts";
 import { packageRoot } from "../../lib/paths.ts";
+import { t } from "./texts.ts";
 
 /** By the name that a file has in the project. npm leaves out files of these names, or reads them as its own. */
 const TEMPLATES: Readonly<Record<string, string>> = {
@@ -41,7 +42,7 @@ export async function init(folder: string): Promise<string> {
   if (taken.length > 0)
     throw new AppError(
       "invalid_request",
-      `${dir} already has ${taken.map((name) => `\`${name}\``).join(", ")}; nothing was written. Name a new folder: skein init my-agents`,
+      t().init.exists(dir, taken.map((name) => `\`${name}\``).join(", ")),
     );
   await mkdir(dir, { recursive: true });
   // `wx`: a file that has appeared meanwhile is not overwritten either.
@@ -111,15 +112,12 @@ function next(dir: string, names: readonly string[], skein: string): string {
   const way = relative(process.cwd(), dir);
   const shown = way === "" ? "." : way.startsWith("..") ? dir : way;
   const quoted = /^[\w./-]+$/.test(shown) ? shown : `'${shown.replaceAll("'", "'\\''")}'`;
-  return `Wrote ${names.join(", ")} to ${shown}. Next:
+  const words = t().init;
+  return `${words.wrote(names.join(", "), shown)}
 
   ${way === "" ? "" : `cd ${quoted} && `}npm install
   npm start
-  npx skein chat "Roll two dice."     # in another terminal
+  npx skein chat "${words.example}"     # ${words.otherTerminal}
 
-Without a key a script plays the model; .env.example shows how to set a real one.${
-    skein.startsWith("file:")
-      ? `\n\npackage.json takes skein from ${skein.slice("file:".length)}: this copy does not come from a registry.`
-      : ""
-  }`;
+${words.script}${skein.startsWith("file:") ? `\n\n${words.fromCopy(skein.slice("file:".length))}` : ""}`;
 }

@@ -5,6 +5,8 @@ import { AppError } from "../../agent/core/errors.ts";
 import { check, sentence } from "../../lib/check.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import { ApiKey, type ApiKeyStore, issueApiKey, newApiKey, readApiKey } from "../../server/auth/api-keys.ts";
+import { date } from "./locale.ts";
+import { t } from "./texts.ts";
 
 /** Options of the command line. */
 export interface KeyOptions {
@@ -27,8 +29,7 @@ const UNITS: Readonly<Record<string, number>> = { h: HOUR, d: 24 * HOUR };
 const Expiry = z.string().transform((text, context) => {
   const time = timeOf(text);
   if (time > Date.now()) return new Date(time).toISOString();
-  const message = "must be in the future, such as 90d, 12h, 2031-01-31 or 2031-01-31T10:00:00Z";
-  context.addIssue({ code: "custom", message });
+  context.addIssue({ code: "custom", message: t().keys.expiryInPast });
   return z.NEVER;
 });
 
@@ -60,10 +61,12 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   }
   const { expires, ...about } = checked.value;
   const { key, record } = await issueApiKey(store, { ...about, ...omitUndefined({ expires_at: expires }) });
-  const end = record.expires_at ? `until ${record.expires_at}` : "until it is revoked";
+  const words = t().keys;
+  const { id, user, tenant, expires_at } = record;
+  const end = expires_at ? words.until(date(expires_at)) : words.untilRevoked;
   return {
     output: key,
-    note: `Key ${record.id}: user ${record.user} of tenant ${record.tenant} may ${record.scopes.join(", ")}, ${end}.\nThe key is shown only once. Revoke it with \`skein keys revoke ${record.id}\`.`,
+    note: words.created({ id, user, tenant, scopes: record.scopes.join(", ") }, end),
   };
 }
 
@@ -71,16 +74,15 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
 export function generateKey(): KeyLine {
   return {
     output: newApiKey().key,
-    note: "The key is not stored. Start a server with it as BOOTSTRAP_API_KEY: it then has all scopes, as the user `admin`.",
+    note: t().keys.generated,
   };
 }
 
-const HEAD = ["ID", "TENANT", "USER", "SCOPES", "CREATED", "STATE", "NAME"];
-
-/** Newest first. */
+/** Newest first. Times are ISO 8601 in UTC in every language, because scripts read and sort them. */
 export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
-  const rows = [HEAD, ...(await store.list(options.tenant)).map(rowOf)];
-  const widths = HEAD.map((_, column) =>
+  const { head } = t().keys;
+  const rows = [head, ...(await store.list(options.tenant)).map(rowOf)];
+  const widths = head.map((_, column) =>
     rows.reduce((most, row) => Math.max(most, row[column]?.length ?? 0), 0),
   );
   const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "));
@@ -92,16 +94,16 @@ function rowOf({ id, tenant, user, scopes, created_at, name, ...times }: ApiKey)
 }
 
 function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expires_at">): string {
-  if (revoked_at) return `revoked ${revoked_at}`;
-  if (!expires_at) return "valid";
-  return `${Date.parse(expires_at) > Date.now() ? "until" : "expired"} ${expires_at}`;
+  const { revoked, valid, until, expired } = t().keys.states;
+  if (revoked_at) return `${revoked} ${revoked_at}`;
+  if (!expires_at) return valid;
+  return `${Date.parse(expires_at) > Date.now() ? until : expired} ${expires_at}`;
 }
 
 /** Accepts the id or the whole key. Throws `not_found`. */
 export async function revokeKey(store: ApiKeyStore, text: string): Promise<KeyLine> {
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);
-  if (!revoked)
-    throw new AppError("not_found", "There is no key with this id. `skein keys list` shows all keys.");
-  return { output: `Revoked ${id}. Servers may accept it for a few more seconds.` };
+  if (!revoked) throw new AppError("not_found", t().keys.unknown);
+  return { output: t().keys.revoked(id) };
 }

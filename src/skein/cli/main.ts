@@ -6,12 +6,13 @@ import packageJson from "../../../package.json" with { type: "json" };
 import { AppError, messageOf } from "../../agent/core/errors.ts";
 import { fromUtf16, utf16Of } from "../../lib/utf16.ts";
 import { readCall } from "./command.ts";
-import { COMMANDS, HEAD } from "./commands.ts";
+import { COMMANDS, head } from "./commands.ts";
 import { visible } from "./paint.ts";
+import { t } from "./texts.ts";
 
 async function main(args: readonly string[]): Promise<number> {
   if (args[0] === "--version" || args[0] === "-v") return say(packageJson.version);
-  const call = readCall(args, COMMANDS, HEAD);
+  const call = readCall(args, COMMANDS, head(t()));
   if (typeof call === "string") return say(call);
   loadEnvironment();
   return call.command.run(call.values, call.argument);
@@ -29,7 +30,7 @@ function loadEnvironment(): void {
     for (const [name, value] of Object.entries(parseEnv(text.replace(/^\ufeff/, ""))))
       process.env[name] ??= value;
   } catch (error) {
-    throw new AppError("config_invalid", `\`${ENV_FILE}\` cannot be read: ${messageOf(error)}`, {
+    throw new AppError("config_invalid", t().envUnreadable(ENV_FILE, messageOf(error)), {
       cause: error,
     });
   }

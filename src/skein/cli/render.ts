@@ -8,6 +8,7 @@ import type { EventData, StreamEvent } from "../../protocol/event.ts";
 import { readTurn } from "../../protocol/turn-reader.ts";
 import { markdown } from "./markdown.ts";
 import { type Paint, visible } from "./paint.ts";
+import { t } from "./texts.ts";
 
 const PREVIEW = 200;
 const MARKS = { pending: "☐", in_progress: "▶", done: "☑" } as const;
@@ -109,8 +110,10 @@ export function isSpeech(event: StreamEvent): boolean {
 function endLine({ as, reason, message }: End, paint: Paint): string {
   // The questions show why the run waits.
   if (as === "asks") return "";
-  if (as === "failed") return paint("red", `✗ ${message} (${reason})\n`);
-  const text = as === "waits" ? WAITING_TEXT : message;
+  const words = t().run;
+  const told = message && (words.ends[reason] ?? message);
+  if (as === "failed") return paint("red", `✗ ${told} (${reason})\n`);
+  const text = as === "waits" ? (words.waits ?? WAITING_TEXT) : told;
   return text && paint("yellow", `${text}\n`);
 }
 
@@ -119,7 +122,7 @@ const startLine = ({ prefix = "⇢", name, agent }: EventData<"on_subagent_start
 
 function endOfSubagent({ status, summary }: EventData<"on_subagent_end">, paint: Paint): string {
   const [mark, colour] = status === "failed" ? (["✗", "red"] as const) : (["⇠", "magenta"] as const);
-  return `${paint(colour, `${mark} ${status}`)} ${paint("dim", short(summary))}\n`;
+  return `${paint(colour, `${mark} ${t().run.statuses[status] ?? status}`)} ${paint("dim", short(summary))}\n`;
 }
 
 export const callLine = ({ name, args }: { readonly name: string; readonly args: unknown }, paint: Paint) =>
@@ -137,7 +140,7 @@ export interface Result {
 export function resultLine({ name, error, duration_ms: ms, interrupted }: Result, paint: Paint): string {
   if (interrupted) return paint("yellow", `⏸ ${name}\n`);
   if (error !== undefined) return paint("red", `✗ ${name}: ${short(error)}\n`);
-  return paint("green", `✓ ${name}${ms === undefined ? "" : ` (${Math.round(ms)} ms)`}\n`);
+  return paint("green", `✓ ${name}${ms === undefined ? "" : ` (${t().run.ms(Math.round(ms))})`}\n`);
 }
 
 function todos(value: unknown, paint: Paint): string {

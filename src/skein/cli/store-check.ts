@@ -7,6 +7,7 @@ import { loadServerConfig } from "../../server/config/load.ts";
 import { openInspection } from "../app/stores.ts";
 import { visible } from "./paint.ts";
 import { onSignals, STOPS } from "./signals.ts";
+import { t } from "./texts.ts";
 
 /** Resolves with the exit code: 0 when nothing was found, 1 when something was, 2 when not all could be read. */
 export async function storeCheck(
@@ -42,11 +43,11 @@ export async function storeCheck(
 
 function lineOf({ rule, text, owner, thread, run }: Finding): string {
   const place = [
-    ...(thread === undefined ? [] : [`thread ${thread} of ${owner?.tenant}/${owner?.user}`]),
-    ...(run === undefined ? [] : [`run ${run}`]),
+    ...(thread === undefined ? [] : [t().store.threadOf(thread, `${owner?.tenant}/${owner?.user}`)]),
+    ...(run === undefined ? [] : [t().store.run(run)]),
   ];
   return `${place.length > 0 ? `${place.join(", ")}: ` : ""}${text} [${rule}]`;
 }
 
-const summaryOf = (findings: number, { threads, runs, messages, events }: Checked) =>
-  `${findings === 0 ? "Nothing contradicts itself" : findings === 1 ? "1 finding" : `${findings} findings`}: ${threads} threads, ${runs} runs, ${messages} messages, ${events} events.`;
+const summaryOf = (findings: number, read: Checked) =>
+  `${t().store.found(findings)}: ${t().store.read(read)}.`;

@@ -8,10 +8,10 @@ const printed = (model?: DefaultModel) => bannerOf(ServerConfig.parse({}), "http
 test("a server says where it serves, how to try it, which model answers and why", () => {
   const reason = "because ANTHROPIC_API_KEY is set";
   expect(printed({ name: "anthropic:claude-sonnet-4-5", reason })).toMatch(
-    /serves on http:\/\/127\.0\.0\.1:8000[\s\S]*asks anthropic:claude-sonnet-4-5, because ANTHROPIC_API_KEY is set\.\n[\s\S]*curl -N http:/,
+    /serves on http:\/\/127\.0\.0\.1:8000[\s\S]*uses anthropic:claude-sonnet-4-5, because ANTHROPIC_API_KEY is set\.\n[\s\S]*curl -N http:/,
   );
   expect(printed({ name: "scripted:demo", reason: "because no key is set" })).toContain(
     "set ANTHROPIC_API_KEY or OPENAI_API_KEY",
   );
-  expect(printed()).not.toContain("asks");
+  expect(printed()).not.toContain("default agent");
 });

@@ -7,11 +7,12 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { createSqliteStores } from "../../../src/engine/stores/sqlite/index.ts";
 import { readCall } from "../../../src/skein/cli/command.ts";
-import { COMMANDS, HEAD } from "../../../src/skein/cli/commands.ts";
+import { COMMANDS, head } from "../../../src/skein/cli/commands.ts";
+import { en } from "../../../src/skein/cli/texts/en.ts";
 import { serving, skein } from "../../support/process.ts";
 import { temporaryFolder } from "../../support/server.ts";
 
-const read = (...args: string[]) => readCall(args, COMMANDS, HEAD);
+const read = (...args: string[]) => readCall(args, COMMANDS, head(en));
 
 describe("help", () => {
   test.each([[[]], [["--help"]], [["-h"]]])("of skein %j names every command", (args) => {
@@ -64,7 +65,7 @@ describe("skein store check", () => {
     const { code, lines } = await check(await damaged());
     expect(lines).toEqual([
       "thread t1 of acme/ada: The thread counts 3 messages, but has 0. [wrong_count]",
-      "1 finding: 1 threads, 0 runs, 0 messages, 0 events.",
+      "1 contradiction: 1 thread, 0 runs, 0 messages, 0 events.",
     ]);
     expect(code).toBe(1);
   });
@@ -92,7 +93,7 @@ describe("skein store check", () => {
     await createSqliteStores({ dataDir: dir }).close();
     expect(await check(dir)).toMatchObject({
       code: 0,
-      lines: [expect.stringMatching(/^Nothing contradicts/)],
+      lines: [expect.stringMatching(/^No contradictions found: 0 threads/)],
     });
     await writeFile(join(dir, "skein.db"), "no database at all, but a text");
     expect(await check(dir)).toMatchObject({ code: 2 });

@@ -51,7 +51,7 @@ test("nothing is overwritten, and nothing written beside what is there", async (
   await writeFile(join(dir, ".gitignore"), "mine, too");
   const { code, said } = await init([], dir);
   expect(code).toBe(2);
-  expect(said).toMatch(/already has `agents\.yaml`, `\.gitignore`; nothing was written/);
+  expect(said).toMatch(/already contains `agents\.yaml`, `\.gitignore`; nothing was written/);
   expect((await readdir(dir)).toSorted()).toEqual([".gitignore", "agents.yaml"]);
   expect(await readFile(join(dir, "agents.yaml"), "utf8")).toBe("mine");
 });

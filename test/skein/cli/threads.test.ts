@@ -153,7 +153,9 @@ describe("an import", () => {
     const { dir, stores } = await exported();
     await stores.threads.delete(ADA, "child");
     const told = await importThreads(stores.threads, ADA, dir, { resumes: true });
-    expect(told).toMatch(/^Imported 1 threads with 1 messages from .*\. 1 threads existed/);
+    expect(told).toMatch(
+      /^Imported 1 thread with 1 message from .*\. Skipped 1 thread that already existed\.$/,
+    );
     expect(await stores.threads.messages(ADA, "child")).toHaveLength(1);
     expect(await stores.threads.messages(ADA, "trip")).toHaveLength(2);
   });
@@ -210,7 +212,7 @@ describe("an import", () => {
           join(dir, "trip/metadata.json"),
           `{"session_id":"trip","state":{"todos":${"[".repeat(20_000)}${"]".repeat(20_000)}}}`,
         ),
-      /trip\/metadata\.json: must not be nested more than 500 deep; it is 20002 deep/,
+      /trip\/metadata\.json: must not be nested more than 500 levels deep; it has 20,002 levels/,
     ],
     [
       "a message that comes twice",
@@ -267,14 +269,14 @@ test("the command line carries threads from one data folder to another", async (
 
   const writing = skein(["threads", "export", join(dir, "out")], env);
   const ownerless = skein(["threads", "import", join(dir, "out")], { ...env, AUTH: "api_key" });
-  expect([await writing.exited, writing.output()]).toEqual([0, expect.stringMatching(/^Exported 1 threads/)]);
+  expect([await writing.exited, writing.output()]).toEqual([0, expect.stringMatching(/^Exported 1 thread /)]);
   expect([await ownerless.exited, ownerless.output()]).toEqual([2, expect.stringMatching(/--user/)]);
   const elsewhere = { ...env, DATA_DIR: join(dir, "other") };
   const reading = skein(
     ["threads", "import", join(dir, "out"), "--tenant", "acme", "--user", "ada"],
     elsewhere,
   );
-  expect([await reading.exited, reading.output()]).toEqual([0, expect.stringMatching(/^Imported 1 threads/)]);
+  expect([await reading.exited, reading.output()]).toEqual([0, expect.stringMatching(/^Imported 1 thread /)]);
   const after = createSqliteStores({ dataDir: elsewhere.DATA_DIR });
   expect(await after.threads.messages(ADA, "t1")).toEqual(messages);
   await after.close();

@@ -5,6 +5,7 @@ import type { AgentDetails } from "../../../client/wire.ts";
 import { didYouMean } from "../../../lib/did-you-mean.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { type Paint, visible } from "../paint.ts";
+import { t } from "../texts.ts";
 import type { Change, Context } from "./command.ts";
 import { threadIfThere } from "./threads.ts";
 
@@ -25,7 +26,7 @@ export async function chooseAgent(name: string, context: Context): Promise<Chang
   const chosen = agents.find((each) => each.name === name);
   if (!chosen) {
     const names = agents.map((each) => each.name);
-    write(`There is no agent ${visible(`\`${name}\`${didYouMean(name, names)}`)}\n`);
+    write(`${t().chat.noAgent(visible(`\`${name}\`${didYouMean(name, names)}`))}\n`);
     return {};
   }
   write(`${answers({ agent: chosen.name, model: run.model ?? chosen.model }, paint)}\n`);
@@ -37,7 +38,7 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
   const { client, run, paint, write, signal } = context;
   const { current } = await agentsFor(context);
   if (!current) {
-    write("There is no agent.\n");
+    write(`${t().chat.noAgents}\n`);
     return {};
   }
   const { choices, model: own } = await client.agents.get(current.name, signal);
@@ -48,7 +49,7 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
   }
   const isOwn = name === "default" || name === own;
   if (!isOwn && !mayBeNamed(name, models)) {
-    write(`There is no model ${visible(`\`${name}\`${didYouMean(name, models.names)}`)}\n`);
+    write(`${t().chat.noModel(visible(`\`${name}\`${didYouMean(name, models.names)}`))}\n`);
     return {};
   }
   write(`${answers({ agent: current.name, model: isOwn ? own : name }, paint)}\n`);
@@ -59,9 +60,9 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
 function listed({ any, names, patterns }: ModelChoices, own: string, used: string, paint: Paint): string {
   const models = [...new Set([used, ...names])].map((name) => {
     const mark = name === used ? "*" : " ";
-    return `${mark} ${visible(name)}${name === own ? paint("dim", "  default") : ""}`;
+    return `${mark} ${visible(name)}${name === own ? paint("dim", `  ${t().chat.defaultModel}`) : ""}`;
   });
-  const others = any ? [`  ${paint("dim", "and others, as provider:model")}`] : [];
+  const others = any ? [`  ${paint("dim", t().chat.otherModels)}`] : [];
   return [...models, ...patterns.map((each) => `  ${visible(each)}`), ...others]
     .map((line) => `${line}\n`)
     .join("");
@@ -84,7 +85,7 @@ export async function answerer(place: ChatContext, paint: Paint): Promise<string
 }
 
 const answers = ({ agent, model }: { readonly agent: string; readonly model: string }, paint: Paint) =>
-  `${paint("bold", agent)} answers, with ${visible(model)}.`;
+  t().chat.answers(paint("bold", agent), visible(model));
 
 /** `current` has the next run: the agent that was asked for, else the thread's own, else the default. */
 async function agentsFor({ client, thread, run, signal }: ChatContext) {

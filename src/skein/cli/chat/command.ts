@@ -25,7 +25,6 @@ export interface Change {
 
 export interface Command {
   readonly takes: string;
-  readonly help: string;
   /** Throws what the server refuses. */
   readonly run: (argument: string, context: Context) => Change | Promise<Change>;
 }

@@ -2,30 +2,21 @@
 
 import { newThreadId } from "../../../agent/core/new-ids.ts";
 import { didYouMean } from "../../../lib/did-you-mean.ts";
+import { t } from "../texts.ts";
 import { chooseAgent, chooseModel } from "./agents.ts";
 import type { Change, Command, Context } from "./command.ts";
 import { chooseThread } from "./threads.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  help: { takes: "", help: "list the commands", run: showHelp },
-  new: { takes: "", help: "begin a new thread", run: () => ({ thread: newThreadId() }) },
-  threads: {
-    takes: "[NUMBER]",
-    help: "list the newest threads, or open one by its number or id",
-    run: chooseThread,
-  },
-  agent: { takes: "[NAME]", help: "list the agents, or change the agent", run: chooseAgent },
-  model: {
-    takes: "[NAME]",
-    help: "list the models, or change the model; /model default: the agent's own",
-    run: chooseModel,
-  },
-  quit: {
-    takes: "",
-    help: "leave; so do Ctrl-D, and Ctrl-C at an empty line",
-    run: () => ({ leave: true }),
-  },
-};
+const COMMANDS = {
+  help: { takes: "", run: showHelp },
+  new: { takes: "", run: () => ({ thread: newThreadId() }) },
+  threads: { takes: "[NUMBER]", run: chooseThread },
+  agent: { takes: "[NAME]", run: chooseAgent },
+  model: { takes: "[NAME]", run: chooseModel },
+  quit: { takes: "", run: () => ({ leave: true }) },
+} satisfies Readonly<Record<string, Command>>;
+type Name = keyof typeof COMMANDS;
+const NAMES = Object.keys(COMMANDS) as readonly Name[];
 
 /** The command in a line; `undefined` for a message. A path such as `/etc/hosts` is no command. */
 export function commandIn(line: string): { name: string; argument: string } | undefined {
@@ -38,15 +29,16 @@ export async function runCommand(
   { name, argument }: { readonly name: string; readonly argument: string },
   context: Context,
 ): Promise<Change> {
-  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command) return command.run(argument, context);
-  context.write(`There is no command /${name}${didYouMean(name, Object.keys(COMMANDS))}\n`);
+  const known = NAMES.find((each) => each === name);
+  if (known) return (COMMANDS[known] satisfies Command as Command).run(argument, context);
+  context.write(`${t().chat.noCommand(`/${name}${didYouMean(name, NAMES)}`)}\n`);
   return {};
 }
 
 function showHelp(_: string, { write, paint }: Context): Change {
-  for (const [name, { takes, help }] of Object.entries(COMMANDS))
-    write(`  ${paint("cyan", `/${name} ${takes}`.padEnd(18))}${help}\n`);
-  write("  Everything else is a message; a space before it makes a message of a command.\n");
+  const { help } = t().chat;
+  for (const name of NAMES)
+    write(`  ${paint("cyan", `/${name} ${COMMANDS[name].takes}`.padEnd(18))}${help[name]}\n`);
+  write(`  ${help.rest}\n`);
   return {};
 }

@@ -6,6 +6,7 @@ import { newThreadId } from "../../../agent/core/new-ids.ts";
 import { createClient } from "../../../client/client.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { visible } from "../paint.ts";
+import { t } from "../texts.ts";
 import { sendOnce } from "./once.ts";
 import { chatAtTerminal } from "./session.ts";
 import { retrying } from "./turn.ts";
@@ -30,11 +31,11 @@ export interface ChatOptions {
 export async function chat(options: ChatOptions): Promise<number> {
   const { url, agent, model, thread = newThreadId(), key, json = false } = options;
   if (!(await isThere(url))) {
-    process.stderr.write(`No Skein server responds at ${visible(url)}. Start one with \`npm start\`.\n`);
+    process.stderr.write(`${t().chat.noServer(visible(url))}\n`);
     return 1;
   }
   const input = await onlyMessage(options.message);
-  if (input === undefined && json) throw new AppError("invalid_request", "--json takes a message.");
+  if (input === undefined && json) throw new AppError("invalid_request", t().chat.jsonNeedsMessage);
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
   const onRetry = retrying((line) => void process.stderr.write(`\n${visible(line)}\n`));
   const client = createClient({ baseUrl: url, headers, onRetry });
@@ -49,7 +50,7 @@ async function onlyMessage(message: string | undefined): Promise<string | undefi
   const piped = await pipedText();
   if (message === undefined && piped === undefined && process.stdin.isTTY) return undefined;
   const input = [message, piped].filter((text) => text?.trim()).join("\n\n");
-  if (input === "") throw new AppError("invalid_request", "The message is empty.");
+  if (input === "") throw new AppError("invalid_request", t().chat.emptyMessage);
   return input;
 }
 
@@ -76,14 +77,13 @@ async function pipedText(): Promise<string | undefined> {
   let bytes = 0;
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > LONGEST_BYTES)
-      throw new AppError("invalid_request", `The input is longer than ${LONGEST_BYTES} bytes.`);
+    if (bytes > LONGEST_BYTES) throw new AppError("invalid_request", t().chat.longInput(LONGEST_BYTES));
     chunks.push(chunk);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
   } catch (cause) {
-    throw new AppError("invalid_request", "The input is not UTF-8 text.", { cause });
+    throw new AppError("invalid_request", t().chat.noText, { cause });
   }
 }
 

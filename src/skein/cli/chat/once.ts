@@ -7,6 +7,7 @@ import { answersTo, asked, askingAt } from "../answering.ts";
 import { paintFor, visible } from "../paint.ts";
 import { isSpeech, renderer } from "../render.ts";
 import { onSignals } from "../signals.ts";
+import { t } from "../texts.ts";
 import { type Connected, type Ending, runTurn, sending } from "./turn.ts";
 
 const CODES: Readonly<Record<Ending, number>> = {
@@ -41,14 +42,14 @@ export async function sendOnce({ input, json, ...connected }: Message): Promise<
       tell: (line) => toStderr(`${visible(line)}\n`),
       answer: answerHere,
       onPress: onInterrupt,
-      stops: [{ mode: "cancel", told: "stopping; Ctrl-C again to stop following" }],
+      stops: [{ mode: "cancel", told: t().chat.stopping }],
       signal: left.signal,
       unit: "turn",
     },
     sending(connected, input),
   );
   if (ending === "answered") output.end();
-  if (ending === "waiting") toStderr(`(It waits for an answer: \`skein chat --thread ${thread}\`.)\n`);
+  if (ending === "waiting") toStderr(`${t().chat.waits(thread)}\n`);
   return CODES[ending];
 }
 

@@ -14,14 +14,15 @@ import { answersTo, askingAt } from "../answering.ts";
 import { type Lines, linesAt } from "../lines.ts";
 import { paintFor, visible } from "../paint.ts";
 import { callLine, renderer, resultLine } from "../render.ts";
+import { t } from "../texts.ts";
 import { answerer } from "./agents.ts";
 import { commandIn, runCommand } from "./commands.ts";
 import { threadIfThere } from "./threads.ts";
 import { type Connected, runTurn, type Start, type Stop, sending } from "./turn.ts";
 
 const STOPS: readonly Stop[] = [
-  { mode: "interrupt", told: "stopping after this step; Ctrl-C again to stop now" },
-  { mode: "cancel", told: "stopping; Ctrl-C again to stop following" },
+  { mode: "interrupt", told: t().chat.stoppingAfterStep },
+  { mode: "cancel", told: t().chat.stopping },
 ];
 
 const paint = paintFor(process.stdout);
@@ -119,7 +120,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
     /** Shows the thread, follows its run in progress, and asks the questions that were left open. */
     async open(id: string): Promise<void> {
       thread = id;
-      write(`Thread ${visible(id)} on ${visible(url)}. /help lists the commands.\n`);
+      write(`${t().chat.thread(visible(id), visible(url))}\n`);
       const found = await asking((signal) => threadIfThere({ client, thread }, signal));
       isThere = found !== undefined;
       const who = await asking((signal) => answerer({ client, thread, run, signal }, paint));
@@ -151,7 +152,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
       return undefined;
     },
 
-    farewell: () => (isThere ? `\nTo continue: skein chat --thread ${visible(thread)}\n` : ""),
+    farewell: () => (isThere ? `\n${t().chat.toContinue(visible(thread))}\n` : ""),
   };
 }
 
@@ -197,5 +198,5 @@ function shownHistory({ messages, earlier }: OpenedThread): string {
     const calls = (message.tool_calls ?? []).map((call) => callLine(call, paint));
     return (message.content === "" ? "" : spoken(textOf(message.content))) + calls.join("");
   });
-  return (earlier > 0 ? paint("dim", `(${earlier} earlier messages)\n`) : "") + shown.join("");
+  return (earlier > 0 ? paint("dim", `${t().chat.earlier(earlier)}\n`) : "") + shown.join("");
 }

@@ -2,17 +2,11 @@
 
 import { ProblemError, type Thread } from "../../../client/client.ts";
 import { visible } from "../paint.ts";
+import { t } from "../texts.ts";
 import type { Change, Context } from "./command.ts";
 
 const LISTED = 20;
 const LONGEST_TITLE = 60;
-
-const STATES: Readonly<Record<Thread["status"], string>> = {
-  idle: "",
-  busy: "  running",
-  interrupted: "  waits for an answer",
-  error: "  failed",
-};
 
 /** A number means the list that the user has seen. Throws what the server refuses. */
 export async function chooseThread(argument: string, context: Context): Promise<Change> {
@@ -24,7 +18,7 @@ export async function chooseThread(argument: string, context: Context): Promise<
   const listed = context.listed.length > 0 ? context.listed : await list(context);
   const chosen = listed[Number(argument) - 1];
   if (chosen) return { listed, thread: chosen.id };
-  context.write(`There is no number ${argument} in the list.\n`);
+  context.write(`${t().chat.noNumber(argument)}\n`);
   return { listed };
 }
 
@@ -43,16 +37,17 @@ export async function threadIfThere(
 
 async function list({ client, thread, paint, write, signal }: Context): Promise<readonly Thread[]> {
   const { items } = await client.threads.list({ limit: LISTED }, signal);
-  if (items.length === 0) write("There are no threads yet.\n");
+  if (items.length === 0) write(`${t().chat.noThreads}\n`);
   for (const [index, each] of items.entries()) {
     const mark = each.id === thread ? "*" : " ";
-    const state = paint("yellow", STATES[each.status]);
-    write(`${mark}${String(index + 1).padStart(3)}  ${titleOf(each)}${state}  ${paint("dim", each.id)}\n`);
+    const state = t().chat.states[each.status];
+    const shown = state && `  ${paint("yellow", state)}`;
+    write(`${mark}${String(index + 1).padStart(3)}  ${titleOf(each)}${shown}  ${paint("dim", each.id)}\n`);
   }
   return items;
 }
 
 function titleOf({ title }: Thread): string {
-  const line = visible(title || "(no title)").replaceAll(/\s+/g, " ");
+  const line = visible(title || t().chat.noTitle).replaceAll(/\s+/g, " ");
   return line.length > LONGEST_TITLE ? `${line.slice(0, LONGEST_TITLE - 1)}…` : line;
 }

@@ -9,6 +9,7 @@ import {
   type RunOptions,
   type StreamEvent,
 } from "../../../client/client.ts";
+import { t } from "../texts.ts";
 
 /** A thread of a server. */
 export interface Connected {
@@ -92,7 +93,7 @@ async function followRun(options: TurnOptions, start: Start): Promise<Followed> 
   } catch (error) {
     const refusal = error instanceof ProblemError ? error : undefined;
     if (refusal) tell(`✗ ${refusal.message} (${refusal.code})`);
-    else if (!leaving.aborted) tell(`✗ The connection failed: ${String(error)}`);
+    else if (!leaving.aborted) tell(`✗ ${t().chat.connectionFailed(String(error))}`);
     if (refusal?.code === "invalid_request") return { ending: "refused", runId: undefined, asked };
   } finally {
     release();
@@ -127,7 +128,7 @@ function stopper({ client, thread, tell, stops }: TurnOptions) {
       // A run that the server has not confirmed is stopped once it has.
       const next = runId === undefined && presses > 0 ? undefined : stops[presses];
       presses++;
-      tell(`(${next?.told ?? "no longer following; the run may continue"})`);
+      tell(`(${next?.told ?? t().chat.left})`);
       if (!next) leaving.abort();
       else if (runId !== undefined) stop(runId, next);
     },
@@ -136,5 +137,5 @@ function stopper({ client, thread, tell, stops }: TurnOptions) {
 
 /** Tells of the third attempt only: a short interruption is not worth a line. */
 export const retrying = (tell: (line: string) => void) => (reason: Error, attempt: number) => {
-  if (attempt === 3) tell(`(${reason.message} Retrying; press Ctrl-C to stop.)`);
+  if (attempt === 3) tell(t().chat.retrying(reason.message));
 };

@@ -5,29 +5,32 @@ import type { DefaultModel } from "../../../agent/agents/registry.ts";
 import { kindOf, type SchemeKind } from "../../../server/auth/config.ts";
 import type { ServerConfig } from "../../../server/config/server.ts";
 import type { Stop } from "../signals.ts";
+import { t } from "../texts.ts";
 
 /** `model`: what the default agent asks, where this process knows it. */
 export function bannerOf(config: ServerConfig, address: string, model?: DefaultModel): string {
   const scheme = kindOf(config.auth.scheme);
-  const workers = config.workers > 1 ? `, ${config.workers} workers` : "";
+  const words = t().serve;
+  const workers = config.workers > 1 ? `, ${words.workers(config.workers)}` : "";
+  const facts = `${config.store}, ${config.agents_file}${workers}`;
   return `
-Skein ${packageJson.version} serves on ${address} (${config.store}, ${config.agents_file}${workers}). ${config.page ? "Open it in a browser, or try:" : "Try it:"}
+${words.serves(packageJson.version, address, facts)} ${config.page ? words.openOrTry : words.try}
 ${modelLine(model)}
-${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H 'content-type: application/json' -d '{"input": "Hello, what can you do?"}'
+${BEFORE[scheme] ?? ""}  curl -N ${address}/threads/demo/runs${WHO[scheme]} -H 'content-type: application/json' -d '{"input": "${words.example}"}'
 
 `;
 }
 
 function modelLine(model: DefaultModel | undefined): string {
   if (model === undefined) return "";
-  const how = " It is a script: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model in agents.yaml.";
-  return `The default agent asks ${model.name}, ${model.reason}.${model.name === "scripted:demo" ? how : ""}\n`;
+  const { asks, isScript } = t().serve;
+  return `${asks(model.name, model.reason)}${model.name === "scripted:demo" ? ` ${isScript}` : ""}\n`;
 }
 
 /** For a person at the terminal, who has pressed Ctrl-C. */
 export function closingNotice(signal: Stop): string {
   if (signal !== "SIGINT" || !process.stdout.isTTY) return "";
-  return "Shutting down: runs at work may end first. Press Ctrl-C again to quit at once.\n";
+  return `${t().serve.closing}\n`;
 }
 
 /** The credentials of the example request. */

@@ -5,6 +5,7 @@ import type { ThreadStore } from "../../../agent/core/stores.ts";
 import type { Owner } from "../../../protocol/ids.ts";
 import { loadServerConfig } from "../../../server/config/load.ts";
 import { openStores } from "../../app/stores.ts";
+import { t } from "../texts.ts";
 import { exportThreads } from "./export.ts";
 import { importThreads } from "./import.ts";
 import { remoteThreads } from "./remote.ts";
@@ -22,10 +23,7 @@ export async function exportTo(
 ): Promise<number> {
   if (url === undefined) return inStore(whose, env, (store, owner) => exportThreads(store, owner, dir));
   if (whose.user !== undefined || whose.tenant !== undefined)
-    throw new AppError(
-      "invalid_request",
-      "With --url the owner comes from SKEIN_API_KEY; omit --user and --tenant.",
-    );
+    throw new AppError("invalid_request", t().threads.ownerFromKey);
   // The server knows the owner by the key.
   const owner = { tenant: "", user: "" };
   return say(await exportThreads(remoteThreads({ url, key: env.SKEIN_API_KEY }), owner, dir));
@@ -48,15 +46,10 @@ async function inStore(
   const config = await loadServerConfig(env);
   // Without authentication there is only one owner.
   const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
-  if (user === undefined)
-    throw new AppError("invalid_request", "Specify the owner with --user and --tenant.");
+  if (user === undefined) throw new AppError("invalid_request", t().threads.ownerMissing);
   const stores = await openStores(config);
   try {
-    if (!stores.isDurable)
-      throw new AppError(
-        "invalid_request",
-        "STORE=memory does not persist threads. Use STORE=sqlite, redis or postgres.",
-      );
+    if (!stores.isDurable) throw new AppError("invalid_request", t().threads.notDurable);
     return say(await act(stores.threads, { tenant, user }));
   } finally {
     await stores.close();

@@ -9,6 +9,7 @@ import type { Thread } from "../../../agent/core/records.ts";
 import type { ThreadStore } from "../../../agent/core/stores.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import { t } from "../texts.ts";
 import { carried, historyFile, metadataFile, type ThreadFile } from "./files.ts";
 
 const THREADS_A_PAGE = 100;
@@ -27,7 +28,7 @@ export async function exportThreads(threads: ReadableThreads, owner: Owner, dir:
     count++;
     messages += written;
   }
-  return `Exported ${count} threads with ${messages} messages to ${dir}.`;
+  return t().threads.exported(count, messages, dir);
 }
 
 /** A thread that loses messages more often while it is read is in use, and cannot be exported. */
@@ -135,7 +136,7 @@ function aboutOf(thread: Thread, { state, model, children }: ThreadFacts): Threa
 async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 }).catch((error: unknown) => {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    throw new AppError("already_exists", `${path} already exists. Export into an empty folder.`);
+    throw new AppError("already_exists", t().threads.folderExists(path));
   });
 }
 

@@ -13,6 +13,7 @@ import { jsonSize } from "../../../lib/json.ts";
 import { omitUndefined } from "../../../lib/omit-undefined.ts";
 import { readText } from "../../../lib/read-text.ts";
 import type { Owner } from "../../../protocol/ids.ts";
+import { t } from "../texts.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
@@ -52,8 +53,8 @@ export async function importThreads(
     });
     messages += history.length;
   }
-  const rest = passedOver > 0 ? ` ${passedOver} threads existed and were left as they are.` : "";
-  return `Imported ${all.length} threads with ${messages} messages from ${dir}.${rest}`;
+  const rest = passedOver > 0 ? ` ${t().threads.skipped(passedOver)}` : "";
+  return t().threads.imported(all.length, messages, dir) + rest;
 }
 
 interface Checked {
@@ -76,10 +77,7 @@ async function checkAll(
       for await (const _ of readHistory(dir, id));
       if (!(await threads.get(owner, id))) all.push({ id, updated_at });
       else if (resumes) passedOver++;
-      else
-        throw broken(
-          `Thread \`${id}\` already exists. Import never overwrites a thread; --resume leaves it as it is.`,
-        );
+      else throw broken(t().threads.exists(id));
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== "invalid_request") throw error;
       problems.push(error.message);
@@ -94,7 +92,7 @@ const broken = (message: string) => new AppError("invalid_request", message);
 
 async function foldersOf(dir: string): Promise<string[]> {
   const entries = await readdir(dir, { withFileTypes: true }).catch(() => {
-    throw broken(`${dir} is not a readable folder.`);
+    throw broken(t().threads.noFolder(dir));
   });
   return entries
     .filter((entry) => entry.isDirectory())
@@ -105,26 +103,26 @@ async function foldersOf(dir: string): Promise<string[]> {
 async function readAbout(dir: string, id: string): Promise<ThreadFile> {
   const file = metadataFile(dir, id);
   const read = await readText(file, MAX_METADATA_BYTES);
-  if ("fault" in read) throw broken(`${file} ${read.fault}: the export of this thread is incomplete.`);
+  if ("fault" in read) throw broken(t().threads.incomplete(file, read.fault));
   const about = parsed(ThreadFile, read.text, file);
   if (about.session_id === id) return about;
-  throw broken(`${file}: session_id must be the name of the folder, \`${id}\`.`);
+  throw broken(t().threads.wrongId(file, id));
 }
 
 /** One line at a time. */
 async function* readHistory(dir: string, id: string): AsyncGenerator<Message, void, void> {
   const file = historyFile(dir, id);
   const found = await stat(file).catch(() => undefined);
-  if (!found?.isFile()) throw broken(`${file} does not exist: the export of this thread is incomplete.`);
+  if (!found?.isFile()) throw broken(t().threads.incomplete(file, t().threads.missing));
   if (found.size > MAX_HISTORY_BYTES)
-    throw broken(`${file} is larger than ${MAX_HISTORY_BYTES / 1024 / 1024} MiB.`);
+    throw broken(t().threads.tooLarge(file, MAX_HISTORY_BYTES / 1024 / 1024));
   const ids = new Set<string>();
   let line = 0;
   for await (const text of linesOf(file)) {
     line++;
     if (text.trim() === "") continue;
     const message = parsed(Message, text, `${file}:${line}`);
-    if (ids.has(message.id)) throw broken(`${file}:${line}: duplicate message \`${message.id}\`.`);
+    if (ids.has(message.id)) throw broken(t().threads.duplicate(`${file}:${line}`, message.id));
     ids.add(message.id);
     yield message;
   }
@@ -138,7 +136,7 @@ async function* linesOf(file: string): AsyncGenerator<string, void, void> {
     const [first = "", ...more] = String(chunk).split("\n");
     line += first;
     if (line.length > MAX_LINE_CHARS)
-      throw broken(`${file}:${number}: is longer than ${MAX_LINE_CHARS / 1024 / 1024} MiB.`);
+      throw broken(t().threads.longLine(`${file}:${number}`, MAX_LINE_CHARS / 1024 / 1024));
     for (const next of more) {
       yield line;
       line = next;
@@ -152,17 +150,16 @@ function parsed<S extends z.ZodType>(schema: S, text: string, place: string): z.
   const checked = check(schema, jsonOf(text, place));
   if ("value" in checked) return checked.value;
   const [first] = checked.faults;
-  throw broken(`${place}: ${first ? sentence(first) : "refused"}`);
+  throw broken(`${place}: ${first ? sentence(first) : t().threads.refused}`);
 }
 
 function jsonOf(text: string, place: string): unknown {
   const { depth } = jsonSize(Buffer.from(text));
-  if (depth > MAX_DEPTH)
-    throw broken(`${place}: must not be nested more than ${MAX_DEPTH} deep; it is ${depth} deep.`);
+  if (depth > MAX_DEPTH) throw broken(t().threads.tooDeep(place, MAX_DEPTH, depth));
   try {
     return JSON.parse(text);
   } catch {
-    throw broken(`${place}: must be JSON`);
+    throw broken(t().threads.noJson(place));
   }
 }
 

@@ -1,0 +1,10 @@
+// The words of the terminal, in the language that the environment names.
+
+import { type Language, language } from "./locale.ts";
+import { de } from "./texts/de.ts";
+import { en, type Texts } from "./texts/en.ts";
+
+const TEXTS: Readonly<Record<Language, Texts>> = { en, de };
+
+/** The words: `t().chat.noThreads`. */
+export const t = (): Texts => TEXTS[language];
