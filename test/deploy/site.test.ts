@@ -1,9 +1,12 @@
 // The documentation as a site. A dead link or a page that no list has fails its build.
 
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { openTab, test as testInChromium } from "../support/chromium.ts";
+import { freePort } from "../support/free-port.ts";
 
 const SITE = fileURLToPath(new URL("../../packages/site/", import.meta.url));
 
@@ -20,3 +23,25 @@ test("the documentation builds as a site that can be searched", () => {
     "- [Run Skein](/start/run-skein): In ten minutes ",
   );
 }, 600_000);
+
+testInChromium(
+  "a page draws its diagram, in the dark too, and a task is found before what is behind it",
+  async () => {
+    const port = await freePort();
+    const server = spawn("npx", ["vitepress", "preview", "--port", String(port)], {
+      cwd: SITE,
+      detached: true,
+    });
+    onTestFinished(() => void (server.pid && process.kill(-server.pid)));
+    await once(server.stdout, "data");
+    const { page, look } = await openTab(`http://127.0.0.1:${port}/concepts/leases`);
+    await page.waitForSelector(".diagram svg");
+    await look({ theme: "dark", width: 390, height: 844 });
+    await page.waitForSelector("html.dark .diagram svg");
+    expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+    await page.keyboard.press("Control+k");
+    await page.fill(".search-input", "resume a stream");
+    const first = page.locator(".results .result").first();
+    expect(await first.getAttribute("href")).toContain("/guides/resume-a-stream");
+  },
+);

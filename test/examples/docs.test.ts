@@ -9,6 +9,7 @@ import { z } from "zod";
 import { tablesIn, undescribed, withTables } from "../../script/docs-tables.ts";
 import type { UserMay } from "../../src/agent/core/hook.ts";
 import { hooks } from "../../src/agent/hooks/index.ts";
+import { DEFAULTS } from "../../src/engine/stores/options.ts";
 import { StreamEvent } from "../../src/protocol/event.ts";
 import { backends } from "../../src/sandbox/index.ts";
 import { ServerConfig } from "../../src/server/config/server.ts";
@@ -262,4 +263,57 @@ test("a page has the table of each schema: hooks, backends, agents.yaml, server.
 test("each row of a generated table describes its key", () => {
   const names = pages().flatMap((file) => tablesIn(read(file)));
   expect(names.flatMap((name) => undescribed(name).map((key) => `${name}: ${key}`))).toEqual([]);
+});
+
+describe("a figure that stands on several pages is the same on each", () => {
+  const UNITS: Readonly<Record<string, string>> = { hours: "h", days: "d", minutes: "m" };
+  const asSetting = (amount: string) =>
+    amount.replace(/(\d+) (ms|s|hours|days|minutes)$/, (_, number, unit) => number + (UNITS[unit] ?? unit));
+  const AMOUNT = String.raw`\d+(?: (?:ms|s|MiB|hours|days|minutes))?`;
+  const SETTING = "`([a-z_]+(?:\\.[a-z_]+)+)`";
+  /** The row of a setting, in the generated tables of server.yaml. */
+  const settings = new Map(
+    [...read("docs/reference/server-yaml.md").matchAll(/^\| `([a-z_.]+)` \| .*$/gm)].map(
+      ([row, name = ""]) => [name, row],
+    ),
+  );
+
+  test("the default of a setting of server.yaml", () => {
+    const after = new RegExp(`${SETTING}(?: (?:or|and) ${SETTING})? \\((${AMOUNT})\\)`, "g");
+    const before = new RegExp(`(${AMOUNT})(?: [a-z ]+)? \\(${SETTING}\\)`, "g");
+    const told = pages().flatMap((page) => [
+      ...[...read(page).matchAll(after)].flatMap(([, one, other, amount = ""]) =>
+        [one, other].map((name) => ({ page, name, amount })),
+      ),
+      ...[...read(page).matchAll(before)].map(([, amount = "", name]) => ({ page, name, amount })),
+    ]);
+    const compared = told.filter(({ name }) => name !== undefined && settings.has(name));
+    expect(compared.length).toBeGreaterThan(12);
+    const isDefault = ({ name = "", amount }: { name?: string | undefined; amount: string }) =>
+      new RegExp(`[\`(]${asSetting(amount)}[\`)]`).test(settings.get(name) ?? "");
+    expect(compared.filter((each) => !isDefault(each))).toEqual([]);
+  });
+
+  test("the attempts of a run whose process dies", () => {
+    const { maxAttempts } = DEFAULTS;
+    const told = pages().flatMap((page) => [...read(page).matchAll(/\b(?:dies|died|lost it) (\w+) times/g)]);
+    expect(told.length).toBeGreaterThan(2);
+    expect(new Set(told.map(([, count]) => count))).toEqual(
+      new Set([maxAttempts === 5 ? "five" : maxAttempts]),
+    );
+  });
+
+  test("the size of the first start", () => {
+    const files = ["README.md", "docs/start/run-skein.md", "script/setup"];
+    const sizes = files.map((file) => /(?:minute and|installs|up to) (\d+ MB)/.exec(read(file))?.[1]);
+    expect(new Set(sizes)).toEqual(new Set(["250 MB"]));
+  });
+
+  test("the number of tutorials", () => {
+    const tutorials = globSync("docs/start/*.md", { cwd: ROOT }).length - 1;
+    const told = ["README.md", "docs/README.md", "docs/start/README.md"].map((file) =>
+      /\b(\w+) (?:\[)?tutorials/i.exec(read(file))?.[1]?.toLowerCase(),
+    );
+    expect(told).toEqual(Array(3).fill(tutorials === 5 ? "five" : tutorials));
+  });
 });

@@ -4,10 +4,16 @@ import { readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { defineConfig } from "vitepress";
 import { writeList } from "./llms.ts";
-import { sidebar, UNLISTED } from "./sidebar.ts";
+import { FOLDERS, sidebar, titleOf, UNLISTED } from "./sidebar.ts";
 
 const { homepage } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
 const repository = String(homepage ?? "https://example.com/skein").replace(/#.*$/, "");
+
+/** Readers look for tasks first, and least for how Skein is made. The function's text goes into the page. */
+function weightOf(page: string): number {
+  if (/\/(?:start|guides)\//.test(page)) return 1.5;
+  return page.includes("/contributing/") ? 0.3 : 1;
+}
 
 export default defineConfig({
   title: "Skein",
@@ -20,7 +26,11 @@ export default defineConfig({
   cleanUrls: true,
   buildEnd: ({ outDir }) => writeList(outDir),
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: { detailedView: true, miniSearch: { searchOptions: { boostDocument: weightOf } } },
+    },
+    nav: FOLDERS.map((folder) => ({ text: titleOf(folder), link: `/${folder}/` })),
     outline: [2, 3],
     sidebar: sidebar(),
     socialLinks: [{ icon: "github", link: repository }],

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import type { DefaultTheme } from "vitepress";
 
 export const DOCS = fileURLToPath(new URL("../../../docs/", import.meta.url));
-const FOLDERS = ["start", "guides", "reference", "concepts", "contributing"];
+export const FOLDERS = ["start", "guides", "reference", "concepts", "contributing"];
 /** Generated reports of public types, which are for those who change them. */
 export const UNLISTED = ["reference/api/*.md"];
 
@@ -24,6 +24,12 @@ export function sidebar(): DefaultTheme.SidebarItem[] {
 
 const LINE = /^## (?<group>.+)|^(?:[-*]|\d+\.|\|) *\[(?<text>[^\]]+)\]\((?<path>[^):]+)\.md\)/;
 
+export function titleOf(folder: string): string {
+  const [, title = folder] =
+    /^# (.+)$/m.exec(readFileSync(posix.join(DOCS, folder, "README.md"), "utf8")) ?? [];
+  return title;
+}
+
 function readGroup(folder: string): DefaultTheme.SidebarItem {
   const items: DefaultTheme.SidebarItem[] = [];
   const text = readFileSync(posix.join(DOCS, folder, "README.md"), "utf8");
@@ -39,9 +45,8 @@ function readGroup(folder: string): DefaultTheme.SidebarItem {
         link: `/${posix.join(folder, path)}`.replace(/README$/, ""),
       });
   }
-  const [, title = folder] = /^# (.+)$/m.exec(text) ?? [];
   return {
-    text: title,
+    text: titleOf(folder),
     link: `/${folder}/`,
     items: items.filter(({ link, items = [] }) => link || items.length > 0),
   };

@@ -3,6 +3,8 @@
 import { type Theme, useData } from "vitepress";
 import DefaultTheme from "vitepress/theme";
 import { defineComponent, h, onMounted, ref, watch } from "vue";
+import { loadMermaid } from "./mermaid.ts";
+import "./style.css";
 
 const Mermaid = defineComponent({
   props: { code: { type: String, required: true } },
@@ -11,7 +13,7 @@ const Mermaid = defineComponent({
     // biome-ignore lint/correctness/useHookAtTopLevel: a setup function of Vue is no hook of React
     const { isDark } = useData();
     const draw = async () => {
-      const { default: mermaid } = await import("@mermaid-js/tiny");
+      const mermaid = await loadMermaid();
       mermaid.initialize({ startOnLoad: false, theme: isDark.value ? "dark" : "neutral" });
       svg.value = (
         await mermaid.render(`diagram-${Math.random().toString(36).slice(2)}`, decodeURIComponent(code))
