@@ -16,8 +16,8 @@ export const Decision = z.enum(["allow", "deny", "ask"]);
 export type Decision = z.infer<typeof Decision>;
 
 /**
- * Who a rule speaks for. `agent` is the agent that has the rule, `session` the thread that holds it; a name
- * keeps it to that agent or thread.
+ * The calls to which a rule applies. `agent`: calls of the agent that has the rule. `session`: calls on the thread that
+ * has it. A name limits it to that agent or thread.
  */
 export const Scope = z.union([
   z.enum(["global", "agent", "session", "user"]),
@@ -26,7 +26,7 @@ export const Scope = z.union([
 ]);
 export type Scope = z.infer<typeof Scope>;
 
-/** The pattern of a tool's name that matches it alone. */
+/** A pattern that matches only this tool name. */
 export const literal = (name: string) => name.replace(/[\\*?[\]{}]/g, "\\$&");
 
 const ToolPattern = valid(z.string().min(1).max(200), globMatcher).describe(
@@ -43,7 +43,10 @@ const conditions = {
       z
         .string()
         .max(200)
-        .regex(PREFIX, "must be plain words with a program first, such as `git status`; it means itself"),
+        .regex(
+          PREFIX,
+          "must be plain words that begin with a program, such as `git status`; it is not a pattern",
+        ),
     )
     .min(1)
     .max(100)
@@ -57,14 +60,14 @@ const conditions = {
   arguments: z.record(z.string(), z.unknown()).optional().describe("Exact arguments of the call."),
 };
 
-/** All conditions that are there must hold. */
+/** All given conditions must hold. */
 const MatcherFields = z.strictObject({
   tool: ToolPattern.optional(),
   ...conditions,
   all: z.literal(true).optional().describe("Matches every call."),
 });
 
-/** `custom` is a program's own condition: it is never written down. */
+/** `custom` is a condition of a program, which cannot be written to a file. */
 export type Matcher = z.infer<typeof MatcherFields> & {
   readonly custom?: (call: ToolCall, tool: Tool | undefined) => boolean;
 };
@@ -101,7 +104,7 @@ function checkForm(fields: RuleFields, context: z.RefinementCtx): void {
 }
 
 const FORMS =
-  "must have exactly one of allow, deny, ask; or else both decision and matcher, with all conditions in the matcher";
+  "must have exactly one of allow, deny, ask; or both decision and matcher, with all conditions in the matcher";
 
 function isOneForm(fields: RuleFields): boolean {
   const { decision, matcher } = fields;
@@ -111,13 +114,13 @@ function isOneForm(fields: RuleFields): boolean {
   return decision !== undefined && matcher !== undefined && short.length === 0 && !isMixed;
 }
 
-/** A prefix that could never allow anything is a mistake, and a dangerous one to leave unsaid. */
+/** Finds prefixes that could never allow a call. They would be dangerous mistakes if nothing reported them. */
 function vainPrefixes({ allow, decision, matcher, command_prefix }: RuleFields) {
   if (allow === undefined && decision !== "allow") return [];
   const path = [...(matcher ? ["matcher"] : []), "command_prefix"];
   return (matcher?.command_prefix ?? command_prefix ?? []).flatMap((prefix, index) => {
     const [name = ""] = wordsOf(prefix);
-    const message = `must not begin with \`${name}\`, which may run anything; allow what it is to run`;
+    const message = `must not begin with \`${name}\`, which may run anything. Allow the command that it runs instead`;
     return isNeverAllowed(name) ? [{ path: [...path, index], message }] : [];
   });
 }
@@ -138,12 +141,12 @@ export const RuleSpec = RuleFields.extend({ scope: Scope.default("agent").descri
   .superRefine(checkForm)
   .transform(({ scope, ...fields }) => toRule(fields, scope));
 
-/** Characters of JSON in one rule. Rules are read at every call. */
+/** Maximum characters of a rule as JSON. Every call reads the rules. */
 export const MAX_RULE_CHARS = 16_384;
 
 /**
- * A rule that a person adds over the API. Where it is kept decides to whom it applies. Without an `id`, rules with the same
- * conditions get the same one.
+ * A rule that a user adds over the API. Its place of storage decides to which calls it applies. Rules without an `id` and
+ * with the same conditions get the same id.
  */
 export const OwnRuleSpec = RuleFields.extend({
   id: z
@@ -178,10 +181,10 @@ function toRule(fields: RuleFields, scope: Scope): Rule {
   return { id, scope, priority, matcher, decision, ...omitUndefined({ message, description }) };
 }
 
-/** Throws a zod error for what is no rule. */
+/** Throws a zod error for an invalid rule. */
 export const ruleOf = (spec: z.input<typeof RuleSpec>): Rule => RuleSpec.parse(spec);
 
-/** What a rule without an id is called. */
+/** The name of a rule without an id. */
 function nameOf(decision: Decision, matcher: Matcher): string {
   const parts = Object.entries(matcher).map(([condition, value]) =>
     condition === "tool"

@@ -1,5 +1,5 @@
-// Rules outside agents.yaml: those remembered from answers or added over the API, with the thread or per user and agent, and
-// those in JSON files.
+// Rules outside agents.yaml: rules remembered from answers or added over the API, stored with the thread or per user and
+// agent, and rules in JSON files.
 
 import { createHash } from "node:crypto";
 import { open, rename, rm } from "node:fs/promises";
@@ -21,18 +21,18 @@ import { type Decision, literal, MAX_RULE_CHARS, type Rule, RuleSpec, type Scope
 
 const MAX_RULES = 200;
 
-/** Applies to this thread only, regardless of its scope. Invalid entries are skipped. */
+/** The rules apply to this thread only, regardless of their scope. Skips invalid entries. */
 export function sessionRules(state: Run["state"]): Rule[] {
   return rulesAmong(z.array(z.unknown()).safeParse(state.get(SESSION_RULES)).data ?? [], "session");
 }
 
-/** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
+/** Replaces a rule with the same id. Throws `limit_exceeded` if there are too many. */
 export async function* addSessionRule(run: Run, rule: Rule): Stream<void> {
   const others = sessionRules(run.state).filter(({ id }) => id !== rule.id);
   if (others.length >= MAX_RULES)
     throw new AppError(
       "limit_exceeded",
-      `The thread has ${MAX_RULES} rules of its own already; clear them before another is remembered.`,
+      `The thread already has ${MAX_RULES} rules, the maximum. Delete rules of the thread before you add another.`,
     );
   yield* setState(run, SESSION_RULES, [...others, rule]);
 }
@@ -44,7 +44,7 @@ export async function* clearSessionRules(run: Run): Stream<void> {
 /** The rules of a thread, or of a user and an agent in all threads. */
 export interface KeptRules {
   read(): Promise<Rule[]>;
-  /** A rule with the same id is replaced. Throws `limit_exceeded` when there are too many. */
+  /** Replaces a rule with the same id. Throws `limit_exceeded` if there are too many. */
   add(rule: Rule): Promise<void>;
 }
 
@@ -73,8 +73,8 @@ function rulesAmong(values: readonly unknown[], scope: Extract<Scope, string>): 
 }
 
 /**
- * The rule that an answer to the call is remembered as; by default for exactly this tool and these arguments. Rules for the
- * same calls share an id. Throws `invalid_request` when the arguments are too long to be stored.
+ * Returns the rule under which an answer to the call is remembered; by default for exactly this tool and these arguments.
+ * Rules for the same calls share an id. Throws `invalid_request` if the arguments are too long to be stored.
  */
 export function ruleFor(
   call: ToolCall,
@@ -105,7 +105,7 @@ const answerId = (about: readonly unknown[]) =>
 
 const MAX_BYTES = 1024 * 1024;
 
-/** Throws `config_invalid` with every problem, one per line: file, position, what is right. */
+/** Throws `config_invalid` with all problems, one per line, each with file, position and remedy. */
 export async function loadRules(path: string): Promise<Rule[]> {
   const read = await readText(path, MAX_BYTES);
   if ("fault" in read) throw invalid(`${path}: the file ${read.fault}`);
@@ -114,11 +114,14 @@ export async function loadRules(path: string): Promise<Rule[]> {
   throw invalid(checked.faults.map((fault) => `${path}: ${sentence(fault)}`).join("\n"));
 }
 
-/** Replaces the file atomically. Throws `config_invalid` for a rule with a `custom` condition, which has no written form. */
+/**
+ * Replaces the file atomically. Throws `config_invalid` for a rule with a `custom` condition, which a file cannot
+ * contain.
+ */
 export async function saveRules(path: string, rules: readonly Rule[]): Promise<void> {
   const custom = rules.find(({ matcher }) => matcher.custom !== undefined);
   if (custom)
-    throw invalid(`${path}: rule \`${custom.id}\` has a \`custom\` condition; a file cannot hold one`);
+    throw invalid(`${path}: rule \`${custom.id}\` has a \`custom\` condition, which a file cannot contain`);
   const draft = `${path}.${randomId()}.draft`;
   try {
     await write(draft, `${JSON.stringify(rules, null, 2)}\n`);
@@ -145,7 +148,7 @@ function parsed(text: string, path: string): unknown {
 
 const invalid = (message: string) => new AppError("config_invalid", message);
 
-/** The key of a thread's state that holds its rules when there is no store of items: a list. */
+/** The key of a thread's state with its rules, if there is no store of items: a list. */
 export const SESSION_RULES = "grants";
 
 /** Rules of a thread. */

@@ -285,7 +285,7 @@ test("rules of a thread apply to that thread only, no matter which scope they cl
       script: [{ call: [{ tool: "remember" }] }, { say: "ok" }],
     },
   );
-  expect(toolMessages(messages)[0]?.error).toContain("has 200 rules of its own already");
+  expect(toolMessages(messages)[0]?.error).toContain("already has 200 rules");
 });
 
 /** A turn whose calls need approval, resumed with each answer in turn. */
