@@ -390,7 +390,9 @@ function warmingUp({ metrics, agents }: Parts, logger: FastifyBaseLogger) {
   return {
     begin() {
       timer = setTimeout(() => {
-        load().catch((err: unknown) => logger.warn({ err }, "what runs need is not loaded yet"));
+        load().catch((err: unknown) =>
+          logger.warn({ err }, "SDKs and schemas of runs could not be loaded in advance"),
+        );
       }, WARM_UP_MS).unref();
     },
     stop: () => clearTimeout(timer),
@@ -401,11 +403,11 @@ function quotaWarnings({ auth, quotas: { tenant, user } }: ServerConfig): string
   const hasLimits = Object.keys({ ...tenant, ...user }).length > 0;
   if (auth.scheme === "none" || hasLimits) return [];
   return [
-    `AUTH=${auth.scheme} serves several tenants, and \`quotas\` sets no limit: each of them may use any number of tokens, threads and runs. Set \`quotas.tenant\` or \`quotas.user\` in server.yaml.`,
+    `AUTH=${auth.scheme} serves several tenants, but \`quotas\` sets no limit: each tenant may use any number of tokens, threads and runs. Set \`quotas.tenant\` or \`quotas.user\` in server.yaml.`,
   ];
 }
 
-const NEEDS_RESTART = "a plugin of server.yaml has changed; restart the server to load it";
+const NEEDS_RESTART = "a plugin of server.yaml has changed: restart the server to load it";
 
 /** For changes of the agents file and of plugins. */
 const WATCH = { everyMs: 1000, settledMs: 200 };

@@ -5,11 +5,11 @@ export type SignInOptions = {
   auth: "none" | "api_key" | "jwt" | "header" | "plugin";
   /** Present with `jwt` if people can sign in at the issuer, by the authorization code flow with PKCE and without a client secret. */
   oidc?: {
-    /** Client id of the page at the issuer. With it people sign in on the page. */
+    /** Client id of the page at the issuer. If it is set, people sign in on the page. */
     client_id: string;
     /** Scopes that the page requests. With `offline_access` most issuers return a refresh token. */
     scopes: string;
-    /** Token that the page sends; its audience is `auth.jwt.audience`. Use `id_token` when access tokens are no JWTs. */
+    /** Token that the page sends. Its audience must be `auth.jwt.audience`. Use `id_token` if access tokens are not JWTs. */
     token: "access_token" | "id_token";
     authorization_endpoint: string;
     token_endpoint: string;
@@ -1999,7 +1999,7 @@ export interface Operations {
     body: NewTicket;
     answer: Ticket;
   };
-  /** Get how a front end signs people in. */
+  /** Get the sign-in options for a front end. */
   "GET /sign-in": {
     answer: SignInOptions;
   };

@@ -28,7 +28,7 @@ export function readDataUrl(url: string): { media_type: string; data: string } {
   if (media_type === undefined || data === undefined)
     throw new AppError(
       "invalid_request",
-      "Only `data:` URLs with base64 are accepted: the server fetches nothing.",
+      "Only `data:` URLs with base64 are supported, because the server fetches nothing.",
     );
   const bare = data.replaceAll(/\s/g, "");
   return { media_type: mediaTypeOf(bare, media_type), data: bare };

@@ -179,7 +179,7 @@ test("a server for several tenants without quotas says so when it starts, and no
     return lines.join("");
   };
   expect(await warningsOf({ auth: HEADER })).toMatch(
-    /AUTH=header serves several tenants, and `quotas` sets no limit/,
+    /AUTH=header serves several tenants, but `quotas` sets no limit/,
   );
   expect(await warningsOf({ auth: HEADER, quotas: { user: { concurrent_runs: 5 } } })).not.toContain(
     "quotas",

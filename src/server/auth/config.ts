@@ -78,7 +78,7 @@ export const OidcConfig = z.strictObject({
     .string()
     .min(1)
     .max(256)
-    .describe("Client id of the page at the issuer. With it people sign in on the page."),
+    .describe("Client id of the page at the issuer. If it is set, people sign in on the page."),
   scopes: z
     .string()
     .regex(/(^| )openid( |$)/, "must hold `openid`")
@@ -89,7 +89,7 @@ export const OidcConfig = z.strictObject({
     .enum(["access_token", "id_token"])
     .default("access_token")
     .describe(
-      "Token that the page sends; its audience is `auth.jwt.audience`. Use `id_token` when access tokens are no JWTs.",
+      "Token that the page sends. Its audience must be `auth.jwt.audience`. Use `id_token` if access tokens are not JWTs.",
     ),
 });
 export type OidcConfig = z.output<typeof OidcConfig>;

@@ -45,13 +45,14 @@ export async function settingsDoubts(env: Variables): Promise<string[]> {
 
 async function engineProblems({ host, engines }: ServerConfig["backends"]["docker"]): Promise<string[]> {
   if (!engines) return [];
-  const several = "backends.docker.engines: cannot stand beside DOCKER_HOST or `backends.docker.host`";
+  const several =
+    "backends.docker.engines: is not allowed together with DOCKER_HOST or `backends.docker.host`";
   const files = engines.map(async ({ name, tls }) => {
     const read = tls && (await readTls(tls));
     const problems = read && "problems" in read ? read.problems : [];
     return problems.map((problem) => `backends.docker.engines: \`${name}\`: tls.${problem}`);
   });
-  const both = host === undefined ? [] : [`${several}; remove either`];
+  const both = host === undefined ? [] : [`${several}; remove one of them`];
   return [...both, ...(await Promise.all(files)).flat()];
 }
 

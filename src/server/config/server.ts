@@ -138,7 +138,7 @@ const Webhook = z
       .describe("Address that receives a POST for each run that ends `interrupted`."),
     secret: z
       .string()
-      .regex(WEBHOOK_SECRET, "must be whsec_ and the base64 of at least 24 random bytes")
+      .regex(WEBHOOK_SECRET, "must be whsec_ followed by the base64 of 24 to 64 random bytes")
       .optional()
       .describe("Secret of the signatures: `whsec_` and the base64 of 24 to 64 random bytes."),
   })
@@ -208,7 +208,7 @@ export const ServerConfig = z.strictObject({
   wires: z
     .array(WireName)
     .default([...DEFAULT_WIRES])
-    .describe("Wires that the server speaks. `mcp` and `a2a` are off by default."),
+    .describe("Protocols of stock front ends that the server enables. `mcp` and `a2a` are off by default."),
   backends: Backends.prefault({}),
   limits: Limits.prefault({}),
   models: z

@@ -68,7 +68,7 @@ const FASTIFY: Readonly<Record<string, [ErrorCode, string]>> = {
     "The length of the body differs from the header `Content-Length`.",
   ],
   FST_ERR_BAD_URL: ["invalid_request", "The URL is malformed."],
-  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A part of the path is longer than any id."],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "A segment of the path is longer than any id."],
 };
 
 /** The body of an error response. */

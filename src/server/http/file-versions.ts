@@ -47,7 +47,7 @@ export function preconditionIn(headers: IncomingHttpHeaders): Precondition | und
   if (none !== undefined && none.trim() !== "*")
     throw new AppError(
       "invalid_request",
-      "`If-None-Match` must be `*`: write the file only if there is none.",
+      "`If-None-Match` must be `*`, which writes the file only if it does not exist.",
     );
   if (match === undefined) return none === undefined ? undefined : { isNew: true };
   if (match.trim() === "*") return { match: "any", isNew: none !== undefined };

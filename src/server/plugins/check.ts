@@ -59,7 +59,7 @@ function mapOf(name: Check, each: Check): Check {
 }
 
 const plugin: Check = (value, path) => {
-  if (!isObject(value)) return fault(path, "must be what `definePlugin` returns: an object with a `name`");
+  if (!isObject(value)) return fault(path, "must be the result of `definePlugin`: an object with a `name`");
   const known = ["name", ...Object.keys(PARTS)];
   const unknown = Object.keys(value).filter((key) => !known.includes(key));
   return [
@@ -67,7 +67,7 @@ const plugin: Check = (value, path) => {
     ...unknown.flatMap((key) =>
       fault(
         [...path, key],
-        `is no part of a plugin${didYouMean(key, known) || `; use one of ${known.join(", ")}`}`,
+        `is not a part of a plugin${didYouMean(key, known) || `; use one of ${known.join(", ")}`}`,
       ),
     ),
     ...Object.entries(PARTS).flatMap(([part, check]) =>
@@ -77,7 +77,7 @@ const plugin: Check = (value, path) => {
 };
 
 const hook: Check = (value, path) => {
-  if (!isObject(value)) return fault(path, "must be what `defineHook` returns");
+  if (!isObject(value)) return fault(path, "must be the result of `defineHook`");
   if (!("hook" in value)) return hookDefinition(value, path);
   const places = ["before", "after"].filter((key) => typeof value[key] === "string");
   return [
@@ -87,7 +87,7 @@ const hook: Check = (value, path) => {
 };
 
 const hookDefinition: Check = (value, path) => {
-  if (!isObject(value)) return fault(path, "must be what `defineHook` returns");
+  if (!isObject(value)) return fault(path, "must be the result of `defineHook`");
   return [
     ...text(/^[a-z][a-z0-9_]{0,63}$/, "1 to 64 characters out of a-z 0-9 _, the first a letter")(value.name, [
       ...path,
@@ -100,13 +100,13 @@ const hookDefinition: Check = (value, path) => {
 };
 
 const tool: Check = (value, path) => {
-  if (!isObject(value)) return fault(path, "must be what `defineTool` returns");
+  if (!isObject(value)) return fault(path, "must be the result of `defineTool`");
   const { name, parameters, parse, execute } = value;
   const isSchema = isObject(parameters) && ("_def" in parameters || "_zod" in parameters);
   const wrong = isSchema ? zodFault(parameters) : undefined;
   if (wrong) return fault([...path, "parameters"], wrong);
   if (isSchema || typeof parse !== "function" || typeof execute !== "function" || !isObject(parameters))
-    return fault(path, "must be what `defineTool` returns");
+    return fault(path, "must be the result of `defineTool`");
   return text(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, "1 to 64 characters out of A-Z a-z 0-9 _ -")(name, [
     ...path,
     "name",
@@ -114,7 +114,7 @@ const tool: Check = (value, path) => {
 };
 
 const backend: Check = (value, path) => {
-  if (!isObject(value)) return fault(path, "must be what `defineBackend` returns");
+  if (!isObject(value)) return fault(path, "must be the result of `defineBackend`");
   const { options } = value;
   const wrong = zodFault(options);
   const isZodObject = !wrong && typeof Object(options).extend === "function";
@@ -141,7 +141,10 @@ function methods(...names: readonly string[]): Check {
   };
 }
 
-const NAME = text(/^[a-z0-9][a-z0-9_-]{0,63}$/, "1 to 64 characters out of a-z 0-9 _ -, the first no sign");
+const NAME = text(
+  /^[a-z0-9][a-z0-9_-]{0,63}$/,
+  "1 to 64 characters out of a-z 0-9 _ -, the first a letter or a digit",
+);
 const WORD = text(/^[a-z0-9_-]{1,64}$/, "named by 1 to 64 characters out of a-z 0-9 _ -");
 
 const PARTS: Readonly<Record<string, Check>> = {

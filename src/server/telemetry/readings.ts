@@ -68,7 +68,7 @@ export function registerReadings(registry: Registry, readings: Readings): void {
   }
   new Gauge({
     name: "skein_dependency_up",
-    help: "1 while a part of the outside world answers.",
+    help: "1 if the external dependency works, otherwise 0.",
     labelNames: ["dependency"],
     registers,
     async collect() {

@@ -107,7 +107,9 @@ async function begin(around: (innermost: Runner) => Runner, run: Run): Promise<P
     reject,
     end(outcome) {
       if (outcome.status === "success" && outcome.message) return resolve(outcome.message);
-      reject("error" in outcome ? outcome.error : abortRun(`The run ended as ${outcome.status}.`));
+      reject(
+        "error" in outcome ? outcome.error : abortRun(`The run ended with the status \`${outcome.status}\`.`),
+      );
     },
   };
 }

@@ -106,6 +106,6 @@ const fixedParts = (plugins: readonly LoadedPlugin[]) =>
   plugins.flatMap(({ plugin, index }) =>
     FIXED_PARTS.filter((part) => plugin[part] !== undefined).map((part) => ({
       index,
-      message: `plugin \`${plugin.name}\` has \`${part}\`, which need a restart to change: name it under \`plugins\` in server.yaml`,
+      message: `plugin \`${plugin.name}\` has \`${part}\`, which need a restart to change. Name the plugin under \`plugins\` in server.yaml`,
     })),
   );

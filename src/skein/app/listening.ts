@@ -24,6 +24,6 @@ export const addressesOf = async (host: string): Promise<readonly string[]> =>
 export function listenFailure(place: ListenAddress, cause: unknown): AppError {
   const { host, port } = place;
   const why = cause instanceof Error && "code" in cause ? String(cause.code) : "unknown reason";
-  const what = why === "EADDRINUSE" ? "is taken" : `cannot be listened on (${why})`;
+  const what = why === "EADDRINUSE" ? "is taken" : `is not available (${why})`;
   return new AppError("unavailable", `${host}:${port} ${what}. Set PORT to another port.`, { cause });
 }

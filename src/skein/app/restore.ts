@@ -122,6 +122,6 @@ export function requireFiles(store: string): void {
   if (store === "sqlite") return;
   throw new AppError(
     "invalid_request",
-    `STORE=${store} has no backup of its own. See ${docsPage("guides/backups.md")}.`,
+    `Skein makes backups only with STORE=sqlite; STORE is ${store}. See ${docsPage("guides/backups.md")}.`,
   );
 }

@@ -59,7 +59,7 @@ export function createServer(options: ServerOptions = {}): Server {
   if (config.workers > 1)
     throw new AppError(
       "config_invalid",
-      `createServer: config.workers is ${config.workers}; a program serves in its own process, so it must be 1. \`skein serve\` starts workers.`,
+      `createServer: config.workers must be 1, not ${config.workers}: a program serves in its own process. Only \`skein serve\` starts workers.`,
     );
   const agents = options.agents && programAgents(options.agents);
   let opening: Promise<App> | undefined;

@@ -22,7 +22,7 @@ const Message = z.looseObject({
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Updates = z
   .string()
-  .describe("Server-Sent Events with an answer to the request as `data`, each with an update of the task.");
+  .describe("Server-Sent Events with a JSON-RPC response as `data`, each with an update of the task.");
 
 export function a2aRoutes(app: App, services: RouteServices): void {
   const wire = { services };

@@ -135,7 +135,7 @@ export function createSessions(options: SessionsOptions) {
       if (stops.has(sessionId))
         throw new RequestError(
           -32602,
-          "A prompt of this session is in progress. Cancel it, or wait for its end.",
+          "This session already has a prompt in progress. Cancel it, or wait until it ends.",
         );
       const content = contentOf(prompt);
       const stopping = new AbortController();

@@ -103,7 +103,8 @@ async function saidIn(
 function newestOf({ messages: sent }: RunAgentInput, known: readonly Message[], isBusy: boolean) {
   const at = sent.findLastIndex(({ role }) => role === "user");
   const newest = sent[at];
-  if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
+  if (!newest)
+    throw new AppError("invalid_request", "messages: must contain a message with the role `user`.");
   const message = messageOf({ id: newest.id ?? undefined, content: contentOf(newest) });
   const before = sent.slice(0, at).filter(({ role }) => role === "user");
   const held = [...before.map(({ id }) => ({ id: id ?? undefined, content: "" })), message];

@@ -1,4 +1,4 @@
-// Starts the run that a body asks for: a new one, or one that answers or ends what waits.
+// Starts the run that a body asks for: a new run, or a run that answers or ends open interrupts.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import type { Message, UserMessage } from "../../agent/core/message.ts";
@@ -53,7 +53,7 @@ export async function beginning(
   if (services.refusesSystemMessages && sentMessages(body).some((each) => roleOf(each) === "system"))
     throw new AppError(
       "invalid_request",
-      "input.messages: this server accepts no `system` messages from users.",
+      "input.messages: this server accepts no `system` messages from users. Use `human`.",
     );
   const thread = await services.stores.threads.get(caller.owner, threadId);
   if (!thread && body.if_not_exists !== "create") throw notFound("thread", threadId);

@@ -30,9 +30,13 @@ export async function writeFiles(
     .filter(([path, content]) => content !== shown[path] && !PLACEHOLDER.test(content ?? ""));
   if (changed.length === 0) return;
   if (changed.length > MAX_FILES)
-    throw new AppError("invalid_request", `files: at most ${MAX_FILES} can be written at once.`);
+    throw new AppError(
+      "invalid_request",
+      `files: ${changed.length} files were sent; at most ${MAX_FILES} are allowed.`,
+    );
   const { name, backend: config } = agents.find(agent);
-  if (!config) throw new AppError("invalid_request", `files: agent \`${name}\` has no backend to write to.`);
+  if (!config)
+    throw new AppError("invalid_request", `files: agent \`${name}\` has no backend in which to write them.`);
   const backend = await backends.get(owner, config);
   const signal = AbortSignal.timeout(WRITE_MS);
   for (const [path, content] of changed) {

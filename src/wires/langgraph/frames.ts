@@ -31,7 +31,7 @@ export function cursorIn(id: string | undefined, run: RunRecord): FrameCursor {
   if (parts?.run !== run.id)
     throw new AppError(
       "invalid_request",
-      "Last-Event-ID: this is not the id of an event of this run. Send the id of the last one that you received, or `-1`.",
+      "Last-Event-ID: must be the id of an event of this run. Send the id of the last event that you received, or `-1`.",
     );
   return { epoch: Number(parts.epoch), seq: Number(parts.seq), k: Number(parts.k) };
 }

@@ -170,7 +170,7 @@ export function messageIn(sent: SentMessage): Message {
   const { id } = messageOf({ ...(sent.id ? { id: sent.id } : {}), content });
   switch (roleOf(sent)) {
     case "user":
-      if (isBlank(content)) throw refused("input.messages: a message of the user is empty.");
+      if (isBlank(content)) throw refused("input.messages: a user message is empty.");
       return messageOf({ id, content });
     case "system":
       return { ...systemMessage(content), id };
@@ -207,7 +207,7 @@ function partOf(block: string | Block): Part[] {
   }
   if (!["image", "file", "audio", "document"].includes(block.type))
     throw refused(
-      `input.messages: blocks of type \`${block.type}\` are not supported; use text, image or file.`,
+      `input.messages: blocks of type \`${block.type}\` are not supported. Use text, image or file.`,
     );
   return [mediumOf(block)];
 }

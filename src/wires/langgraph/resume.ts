@@ -57,7 +57,7 @@ export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answ
   if (decisions.length > asked.length || (decisions.length < asked.length && !Array.isArray(value))) {
     const names = asked.map(({ name }) => name).join(", ");
     throw refused(
-      `send one decision for each request (${names}), in their order, and all at once; ${decisions.length} were sent.`,
+      `send one decision for each request (${names}), in this order and all at once. You sent ${decisions.length}.`,
     );
   }
   return decisions.flatMap((decision, index) => {
@@ -67,7 +67,7 @@ export function answersTo({ kind, asked }: InterruptGroup, value: unknown): Answ
     const name = edited?.name ?? edited?.action ?? interrupt.name;
     if (name !== interrupt.name)
       throw refused(
-        `decision ${index + 1} edits \`${name}\`; the request at its place is \`${interrupt.name}\`.`,
+        `decision ${index + 1} edits \`${name}\`, but request ${index + 1} is \`${interrupt.name}\`.`,
       );
     return [interrupt.kind === "question" ? answered(decision, interrupt) : decided(decision, interrupt)];
   });
@@ -124,7 +124,7 @@ function decided(decision: Decision, { id, options = [] }: Interrupt): Answer {
   }
 }
 
-/** Front ends see a delegation under two names. Removes the names that were added for them. */
+/** Front ends see the arguments of a delegation under two names. Removes the added names. */
 function withoutAliases(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const { subagent_type, description, ...rest } = args;
   return "agent" in rest && subagent_type !== undefined ? rest : { ...args };

@@ -25,7 +25,7 @@ export function taskOf(
   if (checkpointId !== undefined && !checkpoint)
     throw new AppError(
       "invalid_request",
-      `checkpoint: there is no checkpoint \`${checkpointId}\` in this thread; it may have been rewritten.`,
+      `checkpoint: this thread has no checkpoint \`${checkpointId}\`. The thread may have been rewritten.`,
     );
   const input = newIn(thread, said);
   const isBranch = checkpoint !== undefined && checkpoint.count < thread.length;

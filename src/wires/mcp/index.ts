@@ -55,7 +55,7 @@ const Body = z.union([Message, Batch]);
 const RpcAnswer = z.looseObject({ jsonrpc: z.literal("2.0") });
 const Messages = z
   .string()
-  .describe("Server-Sent Events with a JSON-RPC message as `data`, ending with the answer to the call.");
+  .describe("Server-Sent Events with a JSON-RPC message as `data`, ending with the result of the call.");
 const SessionHeaders = z.looseObject({
   "mcp-session-id": z.string().max(256).optional(),
   "mcp-protocol-version": z.string().max(64).optional(),

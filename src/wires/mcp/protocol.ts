@@ -119,8 +119,8 @@ function checkHeaders(
     const sent = plain(headerOf(request, name.toLowerCase()));
     if (sent === inBody) continue;
     const words = sent === undefined ? "is missing" : `is \`${shown(sent)}\``;
-    const said = inBody === undefined ? "the body has none" : `the body says \`${shown(inBody)}\``;
-    throw new RpcError(HEADER_MISMATCH, `The header \`${name}\` ${words}, and ${said}.`, { status: 400 });
+    const said = inBody === undefined ? "the body has none" : `the body has \`${shown(inBody)}\``;
+    throw new RpcError(HEADER_MISMATCH, `The header \`${name}\` ${words}, but ${said}.`, { status: 400 });
   }
 }
 

@@ -67,7 +67,7 @@ export function project(options: ProjectOptions): CallProjection {
     if (progressToken === undefined) return [];
     return [frame(progressMessage(progressToken, sent + 1, message))];
   };
-  /** Progress must grow. Each beat adds a fraction, which the numbers of other readers do not contain. */
+  /** Progress must grow, also between two frames. A beat adds a fraction, so that the frames keep their numbers. */
   const beat = (token: RpcId) => (): Frame => {
     beats++;
     return { data: JSON.stringify(progressMessage(token, sent + beats / (beats + 1), "At work")) };

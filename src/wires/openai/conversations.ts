@@ -108,7 +108,8 @@ async function placedIn(
   if (late.length > 0) return asNew(late);
   const sent = userMessages(said.messages);
   const newest = sent.at(-1);
-  if (!newest) throw new AppError("invalid_request", "messages: there is no message with the role `user`.");
+  if (!newest)
+    throw new AppError("invalid_request", "messages: must contain a message with the role `user`.");
   const known = await thread.messages();
   const held = await placed(owner.tenant, userMessages(known), sent);
   const place = align(known, held, { isWhole: true, isRegenerated: true });

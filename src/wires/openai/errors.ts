@@ -7,7 +7,7 @@ import type { Refused, WireErrors } from "../refusals.ts";
 function noRoute({ method, url }: FastifyRequest): AppError {
   const path = pathOf(url);
   const instead = path.startsWith(MESSAGES)
-    ? " Anthropic's API is not spoken here: use POST /v1/chat/completions or POST /v1/responses."
+    ? " This server does not support Anthropic's API. Use POST /v1/chat/completions or POST /v1/responses."
     : "";
   return new AppError("not_found", `There is no route ${method} ${path}.${instead}`);
 }

@@ -68,7 +68,7 @@ export function following(known: CurrentThread, messages: readonly Message[], pa
     if (late.length > 0) return late;
     throw refused(
       param,
-      `there is no call \`${id}\` without an output in this conversation. Send the \`function_call\` before its output.`,
+      `this conversation has no call \`${id}\` that waits for an output. Send the \`function_call\` before its output.`,
     );
   });
 }

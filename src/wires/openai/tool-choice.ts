@@ -43,7 +43,7 @@ export function choiceOf(given: readonly DescribedTool[], tool_choice: unknown):
   if (!sent)
     throw refused(
       "tool_choice",
-      "must be `auto`, `none`, `required`, a function of `tools` or `allowed_tools`: the agent's own tools are configured on the server.",
+      "must be `auto`, `none`, `required`, a function of `tools` or `allowed_tools`. The operator configures the agent's own tools.",
     );
   switch (sent.type) {
     case "none":

@@ -188,7 +188,7 @@ test("engines on this machine need no certificates", async () => {
 
 test("several engines and one of the environment are refused, because it is not clear which hold", async () => {
   const [problem] = await problemsOf(engines("{ name: a, host: /a }"), { DOCKER_HOST: "unix:///b" });
-  expect(problem).toMatch(/engines: cannot stand beside DOCKER_HOST/);
+  expect(problem).toMatch(/engines: is not allowed together with DOCKER_HOST/);
 });
 
 test("the certificates of an engine are read, and what does not belong together is refused", async () => {

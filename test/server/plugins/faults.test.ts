@@ -47,11 +47,15 @@ const BROKEN: readonly (readonly [file: string, text: string, said: string])[] =
     "export const a = 1;\n",
     "./empty.ts: has no default export; write `export default definePlugin({ … })`",
   ],
-  ["keys.ts", plugin("keys", "tols: []"), "./keys.ts: tols: is no part of a plugin; did you mean `tools`?"],
+  [
+    "keys.ts",
+    plugin("keys", "tols: []"),
+    "./keys.ts: tols: is not a part of a plugin; did you mean `tools`?",
+  ],
   [
     "second.ts",
     `import { definePlugin } from "skein";\nexport default [definePlugin({ name: "a1" }), { name: "B" }];\n`,
-    "./second.ts: [1].name: must be 1 to 64 characters out of a-z 0-9 _ -, the first no sign",
+    "./second.ts: [1].name: must be 1 to 64 characters out of a-z 0-9 _ -, the first a letter or a digit",
   ],
   [
     "zod3.ts",
@@ -82,7 +86,7 @@ const BROKEN: readonly (readonly [file: string, text: string, said: string])[] =
   [
     "late.ts",
     plugin("late", "routes: async () => {}"),
-    "plugin `late` has `routes`, which need a restart to change: name it under `plugins` in server.yaml",
+    "plugin `late` has `routes`, which need a restart to change. Name the plugin under `plugins` in server.yaml",
   ],
   [
     "backend.ts",

@@ -136,7 +136,7 @@ test("a plugin's scheme, routes and backend serve several users, each their own"
 
   // What a change needs, and the end.
   await write("company.ts", `${FILES["company.ts"]}\n`);
-  await expect.poll(output).toMatch(/company\.ts.*has changed; restart the server to load it/);
+  await expect.poll(output).toMatch(/company\.ts.*has changed: restart the server to load it/);
   child.kill("SIGTERM");
   expect(await exited).toBe(0);
   expect(output()).toContain("memo closed");

@@ -188,7 +188,7 @@ test.each<[string, () => Promise<unknown>, RegExp]>([
   [
     "agents and a file",
     async () => createServer({ agents: [greeter("a")], agentsFile: "x.yaml" }),
-    /not both/,
+    /both set/,
   ],
   ["no agents", async () => createServer({ agents: [] }), /at least one agent/],
   [

@@ -239,7 +239,7 @@ describe("a run", () => {
     ["a webhook", { webhook: "https://example.com" }, 422, "webhook"],
     ["a goto", { command: { goto: "tools" } }, 422, "command.goto"],
     ["nothing to do", { input: null }, 422, "nothing to run"],
-    ["an unknown checkpoint", { checkpoint_id: "00000009-x" }, 422, "it may have been rewritten"],
+    ["an unknown checkpoint", { checkpoint_id: "00000009-x" }, 422, "thread may have been rewritten"],
     ["an answer to nothing", { command: { resume: "yes" } }, 409, "This thread has no open interrupt"],
     [
       "a file behind a URL",

@@ -67,7 +67,7 @@ describe("a thread", () => {
     } as object)) as unknown as Values;
     expect(contents(again)).toEqual(["one", "A.", "two", "C."]);
     expect(contents(await send("other", at(beforeTwo)))).toEqual(["one", "A.", "other", "D."]);
-    await expect(send("x", at(afterTwo))).rejects.toThrow("it may have been rewritten");
+    await expect(send("x", at(afterTwo))).rejects.toThrow("thread may have been rewritten");
   });
 
   test("goes back to a checkpoint while a run is at work: that run ends, and is forgotten", async () => {

@@ -69,7 +69,7 @@ describe("a request is refused in OpenAI's shape", () => {
     const headers = { "anthropic-version": "2023-06-01", "x-api-key": "sk-ant-x" };
     for (const [address, sent, status, type, words] of [
       [`${url}/v1/messages`, headers, 404, "not_found_error", "/v1/chat/completions"],
-      [`${url}/v1/messages/count_tokens`, {}, 404, "not_found_error", "not spoken here"],
+      [`${url}/v1/messages/count_tokens`, {}, 404, "not_found_error", "does not support"],
       [`${url}/v1/chat/completions`, headers, 404, "not_found_error", "There is no model"],
       [`${locked}/v1/messages`, headers, 401, "authentication_error", "API key"],
       [`${locked}/v1/chat/completions`, headers, 401, "authentication_error", "API key"],

@@ -179,7 +179,7 @@ export function signInRoutes(app: App, signIn: () => Promise<SignInOptions>): vo
     "/sign-in",
     {
       schema: {
-        summary: "Get how a front end signs people in",
+        summary: "Get the sign-in options for a front end",
         tags: ["operations"],
         response: { 200: SignInOptions },
       },

@@ -220,7 +220,7 @@ function recordRoutes(app: App, { runs, stores, quotas, unreadAnswers }: RouteSe
       await getRun(runs, key);
       const sent = await runs.sentRequests.read(key, n);
       if (sent) return sent;
-      throw new AppError("not_found", `No request ${n} of run \`${key.run_id}\` is kept.`);
+      throw new AppError("not_found", `Request ${n} of run \`${key.run_id}\` is not stored.`);
     },
   );
 }
@@ -283,9 +283,13 @@ async function rejoin(
 const FROM_THE_START = "0";
 
 const notRecorded = () =>
-  new AppError("not_recorded", "This server does not keep the requests to models.", {
-    details: { setting: "traces.requests" },
-  });
+  new AppError(
+    "not_recorded",
+    "This server does not store the requests to models. The operator can set `traces.requests`.",
+    {
+      details: { setting: "traces.requests" },
+    },
+  );
 
 const keyIn = (request: FastifyRequest<{ Params: z.infer<typeof RunParams> }>): RunKey => ({
   owner: ownerOf(request),

@@ -96,7 +96,7 @@ export function toolRoutes(
       schema: {
         summary: "Call a registered tool once, without a run",
         description:
-          "Sends the endpoint the same signed request as a run does, and returns its answer. No model reads the answer and no thread keeps it. The endpoint cannot answer later, because the call has no `result_url`.",
+          "Sends the endpoint the same signed request as a run does, and returns its response. No model reads the response and no thread keeps it. The endpoint cannot deliver the result later, because the call has no `result_url`.",
         tags,
         params: ToolParams,
         body: z.strictObject({ args: z.record(z.string(), z.unknown()).default({}) }),

@@ -254,7 +254,10 @@ async function wholeThread(
 function placeOf({ messages }: WholeThread, id: string): ThreadCheckpoint {
   const place = checkpointOf(messages, id);
   if (place) return place;
-  throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
+  throw new AppError(
+    "not_found",
+    `This thread has no checkpoint \`${id}\`. The thread may have been rewritten.`,
+  );
 }
 
 function* listText(

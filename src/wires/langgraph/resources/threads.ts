@@ -236,10 +236,7 @@ async function search(
 ): Promise<Thread[]> {
   // No front end searches states.
   if (values && Object.keys(values).length > 0)
-    throw new AppError(
-      "invalid_request",
-      "values: threads cannot be searched by their values; use `metadata`.",
-    );
+    throw new AppError("invalid_request", "values: is not supported. Search by `metadata`.");
   const wanted = ids && new Set(ids.map(threadIdOf));
   const sought = Object.entries(metadata ?? {});
   const fits = (thread: Thread) => {

@@ -75,7 +75,7 @@ async function written(
   const made = await mapInTicks(tenant, read.value, (sent) => write(writing, sent));
   const added = made.filter((each) => each !== undefined);
   if (refusesSystemMessages && added.some(({ role }) => role === "system"))
-    throw refused("this server accepts no `system` messages from users.");
+    throw refused("this server accepts no `system` messages from users. Use `human`.");
   return { theirs: [...writing.messages.values()], added };
 }
 
@@ -111,7 +111,10 @@ const refused = (message: string) => new AppError("invalid_request", `values.mes
 function countAt(messages: readonly Message[], id: string): number {
   const place = checkpointOf(messages, id);
   if (place) return place.count;
-  throw new AppError("not_found", `There is no checkpoint \`${id}\`; the thread may have been rewritten.`);
+  throw new AppError(
+    "not_found",
+    `This thread has no checkpoint \`${id}\`. The thread may have been rewritten.`,
+  );
 }
 
 /** The messages by their ids, in order, and the ids of their calls. */
@@ -127,7 +130,8 @@ function write({ messages, calls }: ReturnType<typeof held>, sent: Sent): Messag
   const removal = Removal.safeParse(sent).data;
   if (removal) {
     if (removal.id === REMOVE_ALL) messages.clear();
-    else if (!messages.delete(removal.id)) throw refused(`there is no message \`${removal.id}\` to remove.`);
+    else if (!messages.delete(removal.id))
+      throw refused(`the thread has no message \`${removal.id}\` to remove.`);
     return undefined;
   }
   const [message] = sentMessages({ input: { messages: [sent as SentMessage] } }).map(messageIn);

@@ -119,7 +119,7 @@ function partOf({ type, text, image_url, file }: z.infer<typeof SentPart>): Part
   }
   throw refused(
     "messages",
-    `parts of type \`${type}\` are not supported; use text, image_url or file with data: URLs.`,
+    `parts of type \`${type}\` are not supported. Use text, image_url or file with \`data:\` URLs.`,
   );
 }
 

@@ -164,15 +164,12 @@ async function saidIn(request: ResponseRequest, choice: Choice): Promise<ChatInp
  */
 function onlyNew(said: ChatInput, body: ResponseBody): ChatInput {
   if (said.messages.some(({ role }) => role === "assistant"))
-    throw refused(
-      "input",
-      "what the assistant has said is in the conversation already. Send only what is new.",
-    );
+    throw refused("input", "the conversation already has the assistant's messages. Send only new items.");
   const items = itemsOf(body);
   if (items.some(isAnswer) && items.some(isMessage))
     throw refused(
       "input",
-      "answers and a new message cannot be sent together. Send the answers, then the message.",
+      "answers and a new message cannot be sent together. Send the answers first, then the message.",
     );
   return { ...said, messages: said.messages.filter(({ role }) => role !== "tool") };
 }

@@ -288,7 +288,7 @@ function partOf({ type, text, image_url, file_data, filename }: SentPart, param:
     );
   throw refused(
     param,
-    `a part of type \`${type}\` is not supported like this; use input_text, input_image with image_url or input_file with file_data, as data: URLs.`,
+    `a part of type \`${type}\` is not supported in this form. Use input_text, input_image with image_url or input_file with file_data, as \`data:\` URLs.`,
   );
 }
 

@@ -181,7 +181,7 @@ function assertOpen({ id, type, call_id }: Item, left: readonly Message[]): void
   if (type !== "function_call_output" || unanswered(left).some((call) => call.id === call_id)) return;
   throw refused(
     "item_id",
-    `the conversation has continued after \`${id}\`. Delete its call \`fc_${call_id}\`, which takes it along.`,
+    `the conversation has continued after \`${id}\`. Delete its call \`fc_${call_id}\` instead, together with the output.`,
   );
 }
 
