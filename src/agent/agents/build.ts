@@ -28,9 +28,9 @@ export interface BuildOptions {
   readonly subagents?: Subagents | undefined;
   /** The tenant's tools, which `tools:` may name as well. */
   readonly tools?: readonly Tool[];
-  /** `provider:model`, instead of the definition's. */
+  /** `provider:model` that replaces the definition's model. */
   readonly model?: string | undefined;
-  /** The user's stored overrides. Those that no longer fit are ignored with a warning. */
+  /** The user's stored overrides. Overrides that no longer fit are ignored with a warning. */
   readonly user?: unknown;
 }
 
@@ -66,7 +66,7 @@ export async function buildAgent(
   };
 }
 
-/** The tools of a tenant that no tool of the server has taken the name of. */
+/** The tenant's tools whose names do not conflict with tools of the server. */
 function unreserved(tools: readonly Tool[], catalogue: Catalogue): readonly Tool[] {
   if (tools.length === 0) return tools;
   const taken = reservedNames(catalogue);
@@ -85,7 +85,7 @@ const parsedOptions = oncePer((definition: AgentDefinition) =>
 async function loadHooks(hooks: readonly HookDefinition[]): Promise<void> {
   for (const hook of hooks)
     try {
-      // A hook in JavaScript may return no promise.
+      // A hook in JavaScript may return something other than a promise.
       if (hook.load) await hook.load();
     } catch (error) {
       throw hookFailed(hook.name, error);
@@ -100,13 +100,13 @@ function created(hook: HookDefinition, definition: AgentDefinition, services: Ho
   }
 }
 
-/** Warns once in a run of ignored overrides. */
+/** Warns once per run about ignored overrides. */
 function ignoring(what: string): Hook {
   const text = `Some of your overrides no longer fit this agent and are ignored: ${what}`;
   return warningOf("overrides", "overrides_ignored", text);
 }
 
-/** The tools of the server that are there as long as it runs. */
+/** The server's permanent tools. */
 function ownTools({ tools, serverTools }: Catalogue): readonly Tool[] {
   const changing = new Set(serverTools?.());
   return changing.size === 0 ? tools() : tools().filter((tool) => !changing.has(tool));
@@ -124,12 +124,12 @@ function policyOf(interrupts: NonNullable<AgentDefinition["interrupts"]>): Inter
   return { onExpiry, unattended, expiresAfterMs: expires_after };
 }
 
-/** In the catalogue's order, not the YAML's. */
+/** In the catalogue's order, not in the YAML's. */
 export function activeHooks(definition: AgentDefinition, hooks: readonly HookDefinition[]): HookDefinition[] {
   return hooks.filter((hook) => definition.hooks[hook.name] ?? hook.activeByDefault(definition));
 }
 
-/** As they are set, before the hook's schema has parsed them. */
+/** The options as configured, before the hook's schema parses them. */
 export function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition): Record<string, unknown> {
   const setting = hooks[name];
   return typeof setting === "object" ? setting : {};
@@ -137,7 +137,7 @@ export function optionsOf({ hooks }: AgentDefinition, { name }: HookDefinition):
 
 const MAX_MODELS = 64;
 
-/** Creates each model once and keeps the 64 most recently used. */
+/** Creates each model once and keeps the 64 most recently used models. */
 export function memoizeModels(create: Catalogue["createModel"]): Catalogue["createModel"] {
   const models = new LRUCache<string, Model>({ max: MAX_MODELS });
   return (spec: ModelSpec) => {

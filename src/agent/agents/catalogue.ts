@@ -1,4 +1,4 @@
-// The parts that agents are made of. The composition root provides them.
+// The parts for building agents. The composition root provides them.
 
 import type { z } from "zod";
 import type { ModelSpec } from "../core/agent.ts";
@@ -14,40 +14,55 @@ export interface ModelChoice {
   list(): readonly string[];
 }
 
-/** A catalogue with own code from an agents file. */
+/** A catalogue with parts from the plugins of an agents file. */
 export interface Extended {
-  /** The same object as the last time where nothing has changed. */
+  /** The same object as before if nothing has changed. */
   readonly catalogue: Catalogue;
-  /** By the entry of the list. */
+  /** Faults by index in the list of plugins. */
   readonly faults: readonly { readonly index: number; readonly message: string }[];
-  /** All files that the own code is made of. */
+  /** All source files of the plugins. */
   readonly files: readonly string[];
 }
 
-/** Adds the plugins that an agents file names to the catalogue, read again where they have changed. Never throws. */
+/**
+ * Adds the plugins named in an agents file to the catalogue, and reads them again if they have changed. Never
+ * throws.
+ */
 export type Extend = (modules: readonly string[], agentsFile: string) => Promise<Extended>;
 
 export interface Catalogue {
-  /** In the order in which they wrap an agent, first outermost. */
+  /** In the order in which they wrap an agent, the first outermost. */
   readonly hooks: readonly HookDefinition[];
-  /** The server's current tools; tenants may have more. */
+  /** The server's current tools. Tenants may have more. */
   tools(): readonly Tool[];
-  /** The tools that MCP servers have listed. They come and go while a run works; the same list while nothing has changed. */
+  /**
+   * The tools that MCP servers have listed, which may change during a run. Returns the same list while
+   * nothing has changed.
+   */
   serverTools?(): readonly Tool[];
-  /** Resolves when these MCP servers have listed their tools for the first time, or failed to. Never rejects. */
+  /**
+   * Resolves when these MCP servers have listed their tools for the first time, or have failed to. Never
+   * rejects.
+   */
   serversListed?(names: readonly string[]): Promise<void>;
-  /** The MCP servers whose tools are missing or cannot be called now; `why` completes "The server …". Default: none. */
+  /**
+   * The MCP servers whose tools are missing or cannot be called now. `why` completes "The server …". Default:
+   * none.
+   */
   absentServers?(): readonly { readonly server: string; readonly why: string }[];
-  /** `mcp_servers`, by name. */
+  /** Schema of `mcp_servers`, by name. */
   readonly mcpServers: z.ZodType;
-  /** A backend as configured; its value is a `BackendConfig`. */
+  /** Schema of a configured backend. Its value is a `BackendConfig`. */
   readonly backends: z.ZodType;
-  /** Opens no connection. Throws an `AppError` for a spec that no provider takes. */
+  /** Opens no connection. Throws an `AppError` if no provider accepts the spec. */
   createModel(spec: ModelSpec): Model;
-  /** Names that the file gives to models. Default: none. */
+  /** Model aliases of the file. Default: none. */
   readonly aliases?: readonly string[];
-  /** Whether a run may ask for this model besides its agent's own. Absent: every model. */
+  /** The models that a run may request besides its agent's own. Undefined: every model. */
   readonly modelChoice?: ModelChoice;
-  /** Why calls to the model, or to one of its fallbacks, will fail as things are: a clause; undefined if no reason is known. */
+  /**
+   * Why calls to the model, or to one of its fallbacks, would currently fail, as a clause. Undefined if no
+   * reason is known.
+   */
   modelDoubt(spec: ModelSpec): string | undefined;
 }

@@ -1,13 +1,13 @@
-// The differences between two agents files: agents and MCP servers that are added, removed or changed, field by field, as they
-// are written.
+// The differences between two agents files: agents and MCP servers that were added, removed or changed, field by field, as
+// written in the files.
 
 import { isObject } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
 
-/** A file as it is written: variables are not filled in, `defaults` are part of each agent. */
+/** A file as written, with variables unresolved and `defaults` merged into each agent. */
 export interface WrittenAgents {
   readonly agents: Readonly<Record<string, Fields>>;
-  /** The file's names for models. */
+  /** The model aliases of the file. */
   readonly models: Readonly<Record<string, unknown>>;
   readonly mcp_servers: Readonly<Record<string, Fields>>;
 }
@@ -15,13 +15,13 @@ type Fields = Readonly<Record<string, unknown>>;
 
 export interface Change {
   readonly kind: "added" | "removed" | "changed";
-  /** `agent coder`, `MCP server files` */
+  /** The changed entry, such as `agent coder` or `MCP server files`. */
   readonly what: string;
-  /** Of what changed: `hooks.timeout.tool: 600 → 10m`. */
+  /** The changed fields, such as `hooks.timeout.tool: 600 → 10m`. */
   readonly fields: readonly string[];
 }
 
-/** In the order of the new file; what is removed comes last. Values that may be secret are not shown. */
+/** In the order of the new file, with removed entries last. Does not show values that may be secret. */
 export function changesBetween(before: WrittenAgents, after: WrittenAgents): Change[] {
   return [
     ...changesOf("agent", before.agents, after.agents),
@@ -44,7 +44,7 @@ function changesOf(kind: string, before: Record<string, Fields>, after: Record<s
   ];
 }
 
-/** A model may be written as its name alone. */
+/** Accepts a model in its short form, as a name only. */
 const asFields = (models: Readonly<Record<string, unknown>>): Record<string, Fields> =>
   Object.fromEntries(
     Object.entries(models).map(([name, spec]) => [name, isObject(spec) ? spec : { model: spec }]),

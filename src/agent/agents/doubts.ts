@@ -1,4 +1,4 @@
-// Warnings about an agents file that is valid, but will fail when it is used.
+// Warnings about a valid agents file that will fail when it is used.
 
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -11,7 +11,7 @@ import { modelsIn } from "./named-models.ts";
 import { namedTools, type RawAgent } from "./raw-agent.ts";
 import { isPattern, leftOut, reservedNames } from "./tool-choice.ts";
 
-/** The warnings about one agent. */
+/** Returns the warnings about one agent. */
 export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   const models = modelsIn(draft, catalogue).flatMap(({ spec, path }) => {
     const message = catalogue.modelDoubt(spec);
@@ -20,7 +20,7 @@ export function doubtsOf(draft: RawAgent, catalogue: Catalogue): Fault[] {
   return [...unknownTools(draft, catalogue), ...idleTeam(draft, catalogue), ...models];
 }
 
-/** Names that only tools of tenants may have. */
+/** Warns about tool names that only tools of tenants could match. */
 function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Fault[] {
   const builtIn = reservedNames(catalogue);
   return namedTools(fields).flatMap((name, index) => {
@@ -31,7 +31,7 @@ function unknownTools({ fields, placeOf }: RawAgent, catalogue: Catalogue): Faul
   });
 }
 
-/** `subagents` of an agent whose `tools` leave out every tool for delegation. */
+/** Warns about `subagents` of an agent whose `tools` exclude every tool for delegation. */
 function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] {
   const needed = hooks.find(({ name }) => name === "subagents")?.tools ?? [];
   const without = leftOut(fields.tools === undefined ? undefined : namedTools(fields), hooks);
@@ -42,7 +42,10 @@ function idleTeam({ fields, placeOf }: RawAgent, { hooks }: Catalogue): Fault[] 
   return [{ path: placeOf("subagents"), message }];
 }
 
-/** MCP servers whose program or folder is not there. `env` has the path on which programs are looked for. */
+/**
+ * Warns about MCP servers whose program or folder does not exist. `PATH` contains the folders to search for
+ * programs.
+ */
 export function serverDoubts(data: unknown, { PATH = "" }: Variables): Fault[] {
   const servers = Programs.safeParse(data, SELDOM).data?.mcp_servers ?? {};
   return Object.entries(servers).flatMap(([name, { command, cwd }]) => {

@@ -1,5 +1,5 @@
-// Reads agents.yaml into agent definitions: checked as a whole, completed with defaults. Reports all problems at once,
-// each with its place in the file.
+// Reads agents.yaml into agent definitions: validates the whole file and adds defaults. Reports all problems at once, each with
+// its position in the file.
 
 import { z } from "zod";
 import { type Fault, SELDOM } from "../../lib/check.ts";
@@ -22,34 +22,38 @@ import { type AgentSchema, fileSchemas } from "./schema.ts";
 import { type Prompt, promptFiles, readPrompt } from "./system-prompt.ts";
 
 export interface AgentsSource {
-  /** Paths in it are relative to its folder. */
+  /** Paths in this file are relative to its folder. */
   readonly file: string;
   readonly catalogue: Catalogue;
-  /** Loads `plugins`. Default: there are none. */
+  /** Loads `plugins`. Default: plugins are not supported. */
   readonly extend?: Extend | undefined;
   readonly env: Variables;
-  /** Patterns of the models that runs may ask for, besides those that the file names. Default: any model. */
+  /**
+   * Patterns of the models that runs may request, in addition to the models in the file. Default: any model.
+   */
   readonly allowModels?: readonly string[] | undefined;
-  /** Called with all files that belong to the configuration, even unreadable ones, before anything is refused. */
+  /**
+   * Called with all files of the configuration, including unreadable ones, before any problem is reported.
+   */
   onFiles?(files: readonly string[]): void;
 }
 
 export interface LoadedAgents {
-  /** In the order of the file; at least one. */
+  /** In the order of the file. At least one. */
   readonly definitions: readonly [AgentDefinition, ...AgentDefinition[]];
-  /** With the parts of the file's plugins. */
+  /** The catalogue with the parts of the file's plugins. */
   readonly catalogue: Catalogue;
-  /** The models that the file names. */
+  /** The model aliases of the file. */
   readonly models: ModelAliases;
-  /** The agents to which the file gives no model. */
+  /** Names of the agents without a model in the file. */
   readonly withoutModel: ReadonlySet<string>;
   /** Parsed by the catalogue's schema. */
   readonly mcpServers: unknown;
-  /** Problems that fail only in use, such as a model without its key. One line each, with its place. */
+  /** Problems that appear only in use, such as a model without its key. One line each, with its position. */
   readonly warnings: readonly string[];
 }
 
-/** Throws `config_invalid` with every problem, one a line. */
+/** Throws `config_invalid` with all problems, one per line. */
 export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const { file, env } = source;
   source.onFiles?.([file]);
@@ -59,7 +63,7 @@ export async function loadAgents(source: AgentsSource): Promise<LoadedAgents> {
   const document = readYaml(file, read.text, env);
   const { catalogue, files: ofPlugins, faults: broken } = await extended(source, document.data);
   source.onFiles?.([file, ...ofPlugins]);
-  // Without a plugin's parts, every agent that uses them would be at fault.
+  // Stops here, because without a plugin's parts every agent that uses them would be invalid.
   if (broken.length > 0)
     throw invalid(
       document.linesOf(
@@ -124,11 +128,11 @@ const invalid = (problems: readonly string[]) => new AppError("config_invalid", 
 
 interface Drafted extends RawAgent {
   readonly prompt: Prompt;
-  /** From the files that its permissions name. */
+  /** Rules from the files that the agent's permissions name. */
   readonly rules: FiledRules;
 }
 
-/** An agent's permissions, under `permissions` or `hooks.permissions`, and their place. */
+/** An agent's permissions from `permissions` or `hooks.permissions`, and their position. */
 function permissionsOf({ fields, placeOf }: RawAgent): { value: unknown; place: Fault["path"] } {
   if ("permissions" in fields) return { value: fields.permissions, place: placeOf("permissions") };
   const value = HookFields.safeParse(fields.hooks).data?.permissions;
@@ -151,7 +155,7 @@ function permissionDoubts(draft: Drafted, hook: HookDefinition | undefined): Fau
   return doubts.map((doubt) => ({ ...doubt, path: [...place, ...doubt.path] }));
 }
 
-/** Faults that no schema of one field can see. Skips parts that the schema refuses. */
+/** Faults that involve several fields. Skips parts that the schema has rejected. */
 function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): Fault[] {
   const faults: Fault[] = [];
   for (const field of ["skills", "memory"])
@@ -164,7 +168,9 @@ function faultsOf({ fields, prompt, placeOf }: Drafted, catalogue: Catalogue): F
   return faults;
 }
 
-/** Names of MCP tools are known only once their server is asked; the server's own name is known here. */
+/**
+ * Names of MCP tools become known only when their server is asked, but the server's own name is known here.
+ */
 function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[]): Fault[] {
   return namedTools(fields).flatMap((name, index) => {
     const server = /^mcp__([^*?[{]+?)__/.exec(name)?.[1];
@@ -174,7 +180,7 @@ function serverFaults({ fields, placeOf }: RawAgent, servers: readonly string[])
   });
 }
 
-/** Subagents must be other agents of the file. */
+/** Subagents must be other agents in the file. */
 function teamFaults({ name: own, fields, placeOf }: RawAgent, drafts: readonly RawAgent[]): Fault[] {
   const names = drafts.map(({ name }) => name);
   const listed = z.array(z.unknown()).safeParse(fields.subagents).data ?? [];
@@ -197,7 +203,7 @@ const serverNames = (data: unknown) =>
   Object.keys(WithServers.safeParse(data, SELDOM).data?.mcp_servers ?? {});
 const WithServers = z.looseObject({ mcp_servers: z.record(z.string(), z.unknown()) });
 
-/** Agents that name the same container must mean the same one. */
+/** Agents that share a container by name must configure it identically. */
 function sharingFaults(drafts: readonly Drafted[]): Fault[] {
   const meant = new Map<string, { agent: string; options: string }>();
   return drafts.flatMap(({ name: agent, fields, placeOf }) => {
@@ -217,7 +223,7 @@ const SharedBackend = z.looseObject({ type: z.string(), name: z.string().optiona
 const HookFields = z.record(z.string(), z.unknown());
 const HookSettings = z.record(z.string(), z.union([z.boolean(), z.record(z.string(), z.unknown())]));
 
-/** For a draft without faults. */
+/** Creates the definition of a draft without faults. */
 function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefinition {
   const { name, fields, prompt, rules } = draft;
   const { value: permissions } = permissionsOf(draft);
@@ -227,7 +233,8 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
     name,
     model: own.model ?? automaticModel(env),
     system: prompt.blocks,
-    // As written: hooks and backends parse their own options, and parsing twice could change them twice.
+    // Unparsed, because hooks and backends parse their own options, and parsing twice could change them
+    // twice.
     hooks: HookSettings.parse({
       ...HookFields.parse(fields.hooks ?? {}),
       ...(permissions === undefined ? {} : { permissions: withRules(permissions, rules) }),
@@ -236,7 +243,7 @@ function define(draft: Drafted, schema: AgentSchema, env: Variables): AgentDefin
   };
 }
 
-/** Rules from files come before those beside `files`. */
+/** Rules from files come before `rules` in the YAML. */
 function withRules(permissions: unknown, { rules: filed }: FiledRules): unknown {
   const { files, rules = [], ...rest } = RuleFields.safeParse(permissions, SELDOM).data ?? {};
   return files ? { ...rest, rules: [...filed, ...rules] } : permissions;

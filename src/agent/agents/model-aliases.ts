@@ -1,4 +1,4 @@
-// The names that an agents file gives to models, under `models`: used wherever a model is named.
+// The aliases for models that an agents file defines under `models`. They can replace a model name everywhere.
 
 import { z } from "zod";
 import { SELDOM } from "../../lib/check.ts";
@@ -7,15 +7,15 @@ import { type ModelConfig, ModelSpec, modelNamed } from "../core/agent.ts";
 import { AppError } from "../core/errors.ts";
 import type { Catalogue } from "./catalogue.ts";
 
-/** A model by each name. It may be the name of another one, and have others as its fallbacks. */
+/** Models by alias. A model may be another alias, and may have aliases as its fallbacks. */
 export type ModelAliases = Readonly<Record<string, ModelSpec>>;
 
-/** The names in a file's data; none while they have faults, which the schema reports. */
+/** The aliases in a file's data. Empty if they have faults, which the schema reports. */
 export const aliasesIn = (data: unknown): ModelAliases =>
   WithModels.safeParse(data, SELDOM).data?.models ?? {};
 const WithModels = z.looseObject({ models: z.record(z.string(), ModelSpec).optional() });
 
-/** The catalogue with these names for models. Other names must be `provider:model` or well known. */
+/** Adds these aliases to the catalogue. Other names must be `provider:model` or a well-known model name. */
 export function withAliases(catalogue: Catalogue, aliases: ModelAliases): Catalogue {
   return {
     ...catalogue,
@@ -27,10 +27,10 @@ export function withAliases(catalogue: Catalogue, aliases: ModelAliases): Catalo
 
 type Single = string | ModelConfig;
 
-/** Throws `config_invalid` for a name that leads back to itself, and for one of no model. */
+/** Throws `config_invalid` for an alias that refers to itself, and for an unknown name. */
 function withoutAliases(spec: ModelSpec, aliases: ModelAliases): ModelSpec {
   const [first = "", ...fallback] = chainOf(spec, aliases, []);
-  // Only a map has fallbacks.
+  // Only the map form has fallbacks.
   return typeof first === "string" || fallback.length === 0 ? first : { ...first, fallback };
 }
 

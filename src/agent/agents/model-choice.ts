@@ -1,4 +1,4 @@
-// Chooses an agent's model: the configured one, the one that a run asks for, or one that this machine has a key for.
+// Chooses an agent's model: the configured one, the one that a run requests, or one for which the environment has a key.
 
 import type { Variables } from "../../lib/yaml/interpolate.ts";
 import { ModelSpec } from "../core/agent.ts";
@@ -6,7 +6,7 @@ import { AppError, messageOf } from "../core/errors.ts";
 import { type Model, modelMatcher } from "../core/model.ts";
 import type { Catalogue, ModelChoice } from "./catalogue.ts";
 
-/** The models that a key or an address in the environment chooses. The first variable that is set counts. */
+/** The models that a key or an address in the environment selects. The first variable that is set counts. */
 const MODELS_BY_VARIABLE = [
   ["ANTHROPIC_API_KEY", "anthropic:claude-sonnet-4-5"],
   ["ANTHROPIC_BASE_URL", "anthropic:claude-sonnet-4-5"],
@@ -16,34 +16,35 @@ const MODELS_BY_VARIABLE = [
 
 const choiceIn = (env: Variables) => MODELS_BY_VARIABLE.find(([variable]) => env[variable]);
 
-/** The default: a model that the environment has a key or an address for, else the built-in demo. */
+/** The default model: one for which the environment has a key or an address, otherwise the built-in demo. */
 export function automaticModel(env: Variables): ModelSpec {
   return choiceIn(env)?.[1] ?? "scripted:demo";
 }
 
-/** Why an agent without a model of its own asks `automaticModel`. */
+/** Explains why an agent without a configured model uses `automaticModel`. */
 export function reasonOfAutomaticModel(env: Variables): string {
   const [variable] = choiceIn(env) ?? [];
   return variable ? `because ${variable} is set` : "because no key is set";
 }
 
 /**
- * The model that a run asks for: a name of the file's `models`, or `provider:model`. With the agent's own provider, it keeps the agent's address, key and settings. Throws
- * `invalid_request` for a model that is unknown or not allowed.
+ * Returns the model that a run requests, by an alias or as `provider:model`. If the agent uses the same
+ * provider, the model keeps the agent's address, key and settings. Throws `invalid_request` for a model that
+ * is unknown or not allowed.
  */
 export function requestedModel(name: string, own: ModelSpec, catalogue: Catalogue): ModelSpec {
   const full = fullName(name, catalogue);
   const { modelChoice, createModel, aliases = [] } = catalogue;
   if (modelChoice && !modelChoice.allows(full) && !namesOf(createModel(own)).includes(full))
     throw new AppError("invalid_request", notAllowed(full, modelChoice.list()));
-  // A name of the file brings its own address, key and settings.
+  // An alias has its own address, key and settings.
   if (aliases.includes(name)) return name;
   const [provider = "", model = ""] = full.split(/:(.*)/s);
   if (typeof own === "string" || own.provider !== provider) return `${provider}:${model}`;
   return { ...own, model };
 }
 
-/** Scripts may be any file of the server, but runs may only name built-in ones. */
+/** Operators may use any file as a script, but runs may only name built-in scripts. */
 const FILE_SCRIPT = /^scripted:(?![\w-]+$)/;
 
 function fullName(name: string, { createModel }: Catalogue): string {
@@ -56,7 +57,7 @@ function fullName(name: string, { createModel }: Catalogue): string {
   }
 }
 
-/** Allows the models that match a pattern, and those that `named` returns. */
+/** Allows the models that match a pattern, and those in the result of `named`. */
 export function modelChoice(patterns: readonly string[], named: () => readonly string[]): ModelChoice {
   const matchers = patterns.map(modelMatcher);
   return {
@@ -69,7 +70,7 @@ export function modelChoice(patterns: readonly string[], named: () => readonly s
 export const namesOf = ({ name, fallback }: Model): string[] =>
   fallback ? [name, ...namesOf(fallback)] : [name];
 
-/** How many allowed models a refusal lists. */
+/** Maximum number of allowed models that an error lists. */
 const LISTED = 20;
 
 function notAllowed(name: string, allowed: readonly string[]): string {

@@ -1,5 +1,5 @@
-// A user's overrides of an agent for their own runs: some hooks, skills, the model. Each hook says what users may change:
-// nothing that protects the operator or others, and nothing that gives the agent more than the operator does.
+// A user's overrides of an agent for their own runs: some hooks, the skills and the model. Each hook defines what users may
+// change. They may not change anything that protects the operator or others, or give the agent more than the operator does.
 
 import { z } from "zod";
 import { boundedMap } from "../../lib/bounded-schemas.ts";
@@ -15,7 +15,7 @@ import type { ItemStore, Shelf } from "../core/items.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { requestedModel } from "./model-choice.ts";
 
-/** Of all patterns of a list: every run compiles them. */
+/** Maximum characters of all patterns in a list, because every run compiles them. */
 const MAX_PATTERN_CHARS = 2048;
 
 const Globs = z
@@ -48,7 +48,7 @@ const Skills = z.strictObject({
 const Model = z.string().min(1).max(256);
 const HookName = z.string().max(64);
 const Options = boundedMap(z.string().max(64), z.unknown(), 64);
-/** More than there are hooks. */
+/** More hooks than exist. */
 const MAX_HOOKS = 200;
 
 export const Overrides = z
@@ -78,13 +78,13 @@ export const OverridesPatch = z
   .meta({ id: "OverridesPatch" });
 
 export interface Overridden {
-  /** The agent with the overrides that fit. */
+  /** The agent with the valid overrides. */
   readonly definition: AgentDefinition;
-  /** The overrides that do not. */
+  /** The faults of the invalid overrides. */
   readonly faults: readonly Fault[];
 }
 
-/** `value` holds stored or new overrides, possibly made for an older configuration. Never throws. */
+/** Applies stored or new overrides, which may be for an older configuration. Never throws. */
 export function overridden(definition: AgentDefinition, value: unknown, catalogue: Catalogue): Overridden {
   if (value === undefined || value === null) return { definition, faults: [] };
   const checked = check(Overrides, value);
@@ -107,7 +107,7 @@ export function overridden(definition: AgentDefinition, value: unknown, catalogu
   return { definition: { ...definition, ...omitUndefined(parts), hooks: changes }, faults };
 }
 
-/** An override that does not fit, as users see it. */
+/** An invalid override, as users see it. */
 export const OverrideIssue = z.object({ path: z.string(), message: z.string() });
 export type OverrideIssue = z.infer<typeof OverrideIssue>;
 
@@ -117,7 +117,7 @@ export const issuesOf = (faults: readonly Fault[]): OverrideIssue[] =>
 export const told = (issues: readonly OverrideIssue[]): string =>
   issues.map(({ path, message }) => (path ? `${path}: ${message}` : message)).join("; ");
 
-/** What users may change, by hook. */
+/** The permission of users for each hook. */
 export function changeable(hooks: readonly HookDefinition[]): Record<string, UserMay> {
   return Object.fromEntries(hooks.flatMap(({ name, userMay }) => (userMay ? [[name, userMay]] : [])));
 }
@@ -185,8 +185,8 @@ export async function keptOverrides(items: ItemStore, owner: Owner, agent: strin
 }
 
 /**
- * Stores the result of `change`, which is called again when another request was faster. Throws what `change` throws, and
- * `limit_exceeded` for overrides that are too large.
+ * Stores the result of `change`, which is called again when another request was faster. Throws errors of
+ * `change`, and `limit_exceeded` for overrides that are too large.
  */
 export async function changeOverrides<T>(
   items: ItemStore,

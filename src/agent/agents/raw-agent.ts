@@ -1,4 +1,4 @@
-// The agents of a file before validation, merged with `defaults`, with the places of their fields.
+// The agents of a file before validation, merged with `defaults`, with the positions of their fields.
 
 import { z } from "zod";
 import type { Fault } from "../../lib/check.ts";
@@ -10,11 +10,11 @@ export interface RawAgent {
   readonly name: string;
   /** As in the file, not validated. */
   readonly fields: Fields;
-  /** A field's place in the file. */
+  /** A field's position in the file. */
   placeOf(field: string): Fault["path"];
 }
 
-/** Whether the whole file is one agent: it has a name of its own. */
+/** True if the whole file describes one agent, because it has a `name`. */
 export const isSingle = (data: unknown): data is Fields =>
   isObject(data) && "name" in data && !("agents" in data);
 
@@ -31,7 +31,7 @@ export function draftsOf(data: unknown): RawAgent[] {
   );
 }
 
-/** Each field is the agent's own or the default; `hooks` are merged one by one. */
+/** Each field comes from the agent or from the defaults. `hooks` are merged one by one. */
 function draft(name: string, own: Fields, defaults: Fields): RawAgent {
   const hooks =
     isObject(own.hooks) && isObject(defaults.hooks) ? { ...defaults.hooks, ...own.hooks } : undefined;

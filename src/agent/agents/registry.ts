@@ -1,4 +1,4 @@
-// The agents of this server: read from agents.yaml, found by name, made ready for each run.
+// The agents of this server: reads them from agents.yaml, finds them by name and prepares them for each run.
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
@@ -17,7 +17,7 @@ import { changeable, issuesOf, type OverrideIssue, overridden } from "./override
 import { isReserved } from "./tool-choice.ts";
 import { HookChoice, hookChoices, ModelChoices, modelChoices } from "./user-choices.ts";
 
-/** An agent as users see it: nothing of its prompt, its keys and its addresses. */
+/** An agent as users see it, without its prompt, keys and addresses. */
 export const AgentInfo = z
   .object({
     name: z.string(),
@@ -35,46 +35,48 @@ export const AgentInfo = z
     max_iterations: z.int(),
   })
   .meta({ id: "Agent" });
-/** What users may change with their overrides. */
+/** The settings that users may override. */
 export const UserChoices = z.object({
   hooks: z.array(HookChoice).describe("Hooks in order, starting with the outermost."),
   models: ModelChoices.describe("Models that your runs and overrides can name."),
 });
 export type UserChoices = z.infer<typeof UserChoices>;
 
-/** The part that depends on the configuration alone. */
+/** The part that depends only on the configuration. */
 export type AgentInfo = Omit<z.infer<typeof AgentInfo>, "tools">;
 
 export interface DefaultModel {
   /** As `provider:model`. */
   readonly name: string;
-  /** Why it is this one: a part of a sentence. */
+  /** Why this model was chosen, as a clause. */
   readonly reason: string;
 }
 
 export interface AgentRegistry {
-  /** The default agent without a name. Throws `invalid_request` for an unknown name. */
+  /** Returns the default agent if no name is given. Throws `invalid_request` for an unknown name. */
   find(name: string | undefined): AgentDefinition;
-  /** Whether a tool of the server, or of one of its hooks, has this name in any agent. */
+  /** True if a tool of the server, or of one of its hooks, has this name in any agent. */
   isReserved(name: string): boolean;
-  /** Whether the file names this model, as `provider:model`, fallbacks included. */
+  /** True if the file names this model as `provider:model`, fallbacks included. */
   hasModel(name: string): boolean;
   /** In the order of the file. */
   list(): readonly AgentInfo[];
-  /** What the default agent asks, where a file describes the agents. */
+  /** The default agent's model, if a file describes the agents. */
   defaultModel?(): DefaultModel;
   /** An agent with a user's overrides, and the overrides that do not fit. Throws `not_found`. */
   seenWith(
     name: string,
     user: unknown,
   ): { readonly agent: AgentInfo; readonly ignored: readonly OverrideIssue[] };
-  /** What the user may change in an agent, whose overrides are `user`. Throws `not_found`. */
+  /**
+   * The settings that the user may change in an agent. `user` contains their overrides. Throws `not_found`.
+   */
   choices(name: string, user: unknown): UserChoices;
-  /** What users may change, by hook. */
+  /** The permission of users for each hook. */
   changeable(): Readonly<Record<string, UserMay>>;
-  /** Throws `invalid_request` for a model that runs may not ask for. */
+  /** Throws `invalid_request` for a model that runs may not request. */
   checkModel(definition: AgentDefinition, model: string): void;
-  /** An agent for one run of `definition`, which may be older than the last `reload`. */
+  /** Builds an agent for one run of `definition`, which may be older than the last `reload`. */
   build(
     definition: AgentDefinition,
     services: Omit<BuildOptions, "model" | "user">,
@@ -82,15 +84,18 @@ export interface AgentRegistry {
   ): Promise<Agent>;
   /** The file's `mcp_servers`, parsed. */
   mcpServers(): unknown;
-  /** Problems that fail only in use; one line each, with its place in the file. */
+  /** Problems that appear only in use. One line each, with its position in the file. */
   warnings(): readonly string[];
-  /** All files of the configuration, even unreadable ones. */
+  /** All files of the configuration, including unreadable ones. */
   files(): readonly string[];
-  /** Reads the file again. Returns whether anything changed. Throws `config_invalid`, having changed nothing. */
+  /**
+   * Reads the file again. Returns true if anything changed. Throws `config_invalid` without changing
+   * anything.
+   */
   reload(): Promise<boolean>;
 }
 
-/** Throws `config_invalid`. */
+/** Throws `config_invalid` when the file is invalid. */
 export async function createRegistry(source: AgentsSource): Promise<AgentRegistry> {
   const { allowModels } = source;
   const choice: Pick<Catalogue, "modelChoice"> = allowModels
@@ -139,7 +144,7 @@ export async function createRegistry(source: AgentsSource): Promise<AgentRegistr
     async reload() {
       const turn = ++reloads;
       const loaded = await load();
-      // Only the latest reload counts: it has read the newest file.
+      // Only the latest reload counts, because it has read the most recent file.
       if (turn !== reloads || isSame(loaded, current)) return false;
       current = loaded;
       return true;
@@ -153,15 +158,15 @@ function defaultModelOf({ default: agent, catalogue, withoutModel }: Snapshot, s
   return { name, reason: isNamed ? `which \`${source.file}\` names` : reasonOfAutomaticModel(source.env) };
 }
 
-/** Immutable, so runs keep their definitions across reloads. */
+/** Immutable, so that runs keep their definitions across reloads. */
 interface Snapshot {
   readonly agents: ReadonlyMap<string, AgentDefinition>;
   readonly default: AgentDefinition;
   readonly catalogue: Catalogue;
-  /** The catalogue as it was loaded: another one when a plugin has changed. */
+  /** The catalogue at the time of loading. It changes when a plugin changes. */
   readonly parts: Catalogue;
   readonly aliases: ModelAliases;
-  /** All models that the file names, with its own names for them and with fallbacks. */
+  /** All models that the file names, including aliases and fallbacks. */
   readonly models: readonly string[];
   list(): readonly AgentInfo[];
   readonly withoutModel: ReadonlySet<string>;

@@ -1,5 +1,5 @@
-// The JSON files of rules that an agent's permissions name. They are read with agents.yaml, so that a broken one leaves
-// the previous configuration in force.
+// The JSON rule files that an agent's permissions name. They are read together with agents.yaml, so that an invalid one keeps the
+// previous configuration in effect.
 
 import { dirname, join } from "node:path";
 import { z } from "zod";
@@ -18,11 +18,11 @@ export interface FiledRules {
 const Permissions = z.looseObject({ files: z.array(z.string()) });
 const namesIn = (permissions: unknown) => Permissions.safeParse(permissions, SELDOM).data?.files ?? [];
 
-/** The files that permissions name, in any folder. */
+/** The paths of all rule files that permissions name. */
 export const ruleFiles = (permissions: unknown, configFile: string): string[] =>
   namesIn(permissions).map((file) => join(dirname(configFile), file));
 
-/** `permissions` is not validated yet: its schema reports values of the wrong form. */
+/** `permissions` is not validated yet. Its schema reports invalid values. */
 export async function readRuleFiles(
   permissions: unknown,
   configFile: string,
@@ -49,7 +49,7 @@ async function readRuleFile(
     const rules: unknown = JSON.parse(read.text);
     const checked = hook && check(hook.options, { rules });
     if (checked && "faults" in checked) return { faults: checked.faults.map((fault) => inFile(fault, file)) };
-    // The schema accepted it as a list.
+    // The cast is safe, because the schema accepted a list.
     return { rules: rules as unknown[] };
   } catch (error) {
     return { faults: [`must name a JSON file: in \`${file}\`, ${messageOf(error)}`] };

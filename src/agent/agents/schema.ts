@@ -1,4 +1,4 @@
-// The schema of agents.yaml. It checks the file and, as JSON Schema, supports editors.
+// The schema of agents.yaml. It validates the file and, as JSON Schema, supports editors.
 
 import { z } from "zod";
 import { SELDOM } from "../../lib/check.ts";
@@ -14,7 +14,7 @@ const AgentName = z
   .string()
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/,
-    "must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
+    "must be 1 to 64 characters of A-Z a-z 0-9 _ -, and begin with a letter or a digit",
   );
 
 const ModelName = z
@@ -28,7 +28,7 @@ type Parts = Pick<Catalogue, "backends" | "hooks" | "tools" | "mcpServers">;
 
 export type AgentSchema = ReturnType<typeof agentSchema>;
 
-/** The whole file: several agents, or one with a name. */
+/** The whole file: several agents, or one agent with a name. */
 export function fileSchemas(parts: Parts) {
   const agent = agentSchema(parts);
   const shared = {
@@ -48,7 +48,7 @@ export function fileSchemas(parts: Parts) {
   };
 }
 
-/** One agent, without its name. */
+/** The schema of one agent, without its name. */
 function agentSchema({ backends, hooks, tools }: Parts) {
   return AgentFields.extend({
     model: ModelSpec.optional().describe(
@@ -85,7 +85,7 @@ function agentsSchema(agent: AgentSchema) {
       ),
     agents: z
       .record(AgentName, agent)
-      .refine((agents) => Object.keys(agents).length > 0, "must hold at least one agent")
+      .refine((agents) => Object.keys(agents).length > 0, "must contain at least one agent")
       .describe(
         "Agents by name. The agent `default`, otherwise the first agent, answers when a run names none.",
       ),
@@ -96,7 +96,7 @@ function hookSettings(hooks: readonly HookDefinition[]) {
   return z.strictObject(Object.fromEntries(hooks.map((hook) => [hook.name, hookSetting(hook).optional()])));
 }
 
-/** `true` is enough for a hook that has a default for every option. */
+/** Accepts `true` only for a hook whose options all have defaults. */
 function hookSetting({ options }: HookDefinition) {
   const needsNothing = options.safeParse({}, SELDOM).success;
   return z.union([needsNothing ? z.boolean() : z.literal(false), options]);
@@ -112,7 +112,7 @@ function toolName(names: readonly string[]) {
     });
 }
 
-/** Other names may be tools of tenants, so only likely misspellings are refused. */
+/** Rejects only likely misspellings, because other names may be tools of tenants. */
 function nameFault(name: string, names: readonly string[]): string | undefined {
   const meant = names.includes(name) ? "" : didYouMean(name, names);
   return meant && `must be the name of a tool, or a glob${meant}`;

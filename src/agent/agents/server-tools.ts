@@ -1,4 +1,4 @@
-// The tools of MCP servers in a run: they come and go while it works.
+// The tools of MCP servers in a run. They may appear and disappear during the run.
 
 import { orAborted } from "../../lib/async.ts";
 import { warning } from "../../protocol/event.ts";
@@ -10,11 +10,14 @@ import { chosenTools, isPattern, namesServer, toolMatcher } from "./tool-choice.
 
 interface ServerTools {
   readonly tools: Pick<Agent, "currentTools" | "absence">;
-  /** Waits once for servers that have not answered yet, then warns of those that are absent. None when all are there. */
+  /**
+   * Waits once for servers that have not answered yet, then warns about unavailable ones. Empty when all are
+   * available.
+   */
   readonly hooks: readonly Hook[];
 }
 
-/** An agent's tools of MCP servers; undefined when `choice` names none. */
+/** An agent's tools from MCP servers; undefined when `choice` names none. */
 export function serverToolsOf(choice: readonly string[], catalogue: Catalogue): ServerTools | undefined {
   if (!choice.some((text) => text.startsWith("mcp__") || isPattern(text))) return undefined;
   const { serverTools, absentServers, serversListed } = catalogue;
@@ -43,7 +46,7 @@ const waiting = (absent: Absent, listed: Catalogue["serversListed"]): Hook => ({
   },
 });
 
-/** Chooses again only when the list has changed. */
+/** Filters again only when the list has changed. */
 function chosenFrom(choice: readonly string[], list: () => readonly Tool[]): () => readonly Tool[] {
   let [last, chosen]: (readonly Tool[])[] = [];
   return () => {

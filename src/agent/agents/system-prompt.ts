@@ -1,5 +1,5 @@
-// The configured part of the system prompt. It never changes during a run and precedes the blocks of hooks, so that
-// providers can cache it. Blocks keep their order and their exact text.
+// The configured part of the system prompt. It never changes during a run and precedes the blocks of hooks, so that providers can
+// cache it. Blocks keep their order and exact text.
 
 import { dirname, join } from "node:path";
 import { type Fault, SELDOM } from "../../lib/check.ts";
@@ -9,7 +9,7 @@ import type { SystemBlock } from "../core/model.ts";
 import type { RawAgent } from "./raw-agent.ts";
 import { textBeside } from "./text-beside.ts";
 
-/** Of all texts under `context` together. */
+/** Maximum characters of all texts under `context` together. */
 const MAX_CONTEXT_CHARS = 256 * 1024;
 
 export interface Prompt {
@@ -22,7 +22,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const { system_prompt, identity, description, context, behavioral_hints } = AgentFields.shape;
 
 /**
- * The blocks from an agent's fields in `configFile`. Values of the wrong form give no block: the schema reports them.
+ * Creates the blocks from an agent's fields in `configFile`. Skips invalid values, which the schema reports.
  */
 export async function readPrompt(
   { name, fields }: Pick<RawAgent, "name" | "fields">,
@@ -37,7 +37,7 @@ export async function readPrompt(
   return { blocks: parts.flatMap(({ blocks }) => blocks), faults: parts.flatMap(({ faults }) => faults) };
 }
 
-/** The files that a prompt names, in any folder. */
+/** The paths of all files that a prompt names. */
 export function promptFiles(fields: Fields, configFile: string): string[] {
   const texts = [
     system_prompt.safeParse(fields.system_prompt, SELDOM).data,
@@ -70,7 +70,7 @@ function identityOf(name: string, fields: Fields): Prompt {
   const who = identity.safeParse(fields.identity).data;
   if (who === undefined) return NOTHING;
   const prompt = system_prompt.safeParse(fields.system_prompt, SELDOM).data;
-  // Both would claim the beginning of the prompt.
+  // Both blocks would have to come first in the prompt.
   if (Array.isArray(prompt) && prompt.some(({ id }) => id === "identity"))
     return refused({
       path: ["identity"],
@@ -91,7 +91,7 @@ async function instructions(prompt: unknown, configFile: string): Promise<Prompt
   return oneBlock("instructions", read.text);
 }
 
-/** In their order: blocks up to the one called `identity` come first, the rest in the place of instructions. */
+/** Keeps the order. Blocks up to `identity` come first, and all others take the place of instructions. */
 function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   const ids = written.map(({ id }) => id);
   const blocks = written.map(({ id, text }, index) => ({
@@ -100,11 +100,11 @@ function ownBlocks(written: readonly { id: string; text: string }[]): Prompt {
   }));
   const twice = ids.find((id, index) => ids.indexOf(id) < index);
   if (twice === undefined) return { blocks, faults: [] };
-  const message = `has two blocks \`${twice}\`; give each an id of its own`;
+  const message = `has two blocks with the id \`${twice}\`; give each block a unique id`;
   return { blocks, faults: [{ path: ["system_prompt"], message }] };
 }
 
-/** One block of all texts. */
+/** Combines all texts in one block. */
 async function projectContext(written: unknown, configFile: string): Promise<Prompt> {
   const given = context.safeParse(written, SELDOM).data ?? [];
   const read = await Promise.all(
@@ -120,7 +120,7 @@ async function projectContext(written: unknown, configFile: string): Promise<Pro
   if (text.length > MAX_CONTEXT_CHARS)
     return refused({
       path: ["context"],
-      message: `must hold no more than ${MAX_CONTEXT_CHARS} characters in all, and holds ${text.length}`,
+      message: `must contain at most ${MAX_CONTEXT_CHARS} characters in total; it contains ${text.length}`,
     });
   return oneBlock("project_context", xmlTag("project_context", text));
 }

@@ -1,4 +1,4 @@
-// Text files that a configuration names: in its own folder or below, with links resolved.
+// Reads text files that a configuration names. Each must be in the configuration's folder or below, after resolving links.
 
 import { realpath } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
@@ -6,7 +6,7 @@ import { readText } from "../../lib/read-text.ts";
 
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** The text, never blank; or a clause about the fault of `file`. */
+/** Returns the text, which is never blank, or a clause about the fault of `file`. */
 export async function textBeside(
   configFile: string,
   file: string,

@@ -1,4 +1,4 @@
-// The tools that an agent's `tools:` list chooses: names and globs.
+// Selects tools by the names and globs in an agent's `tools:` list.
 
 import { globMatcher } from "../../lib/glob.ts";
 import type { HookDefinition } from "../core/hook.ts";
@@ -7,12 +7,12 @@ import type { Catalogue } from "./catalogue.ts";
 
 export const isPattern = (text: string) => /[*?[{]/.test(text);
 
-/** Throws a `SyntaxError` for a broken glob. */
+/** Throws a `SyntaxError` for an invalid glob. */
 export function toolMatcher(text: string): (name: string) => boolean {
   return isPattern(text) ? globMatcher(text) : (name) => name === text;
 }
 
-/** Whether a choice has a name or a glob that tools of an MCP server could match. */
+/** True if the list contains a name or a glob that tools of an MCP server could match. */
 export function namesServer(choice: readonly string[], server: string): boolean {
   const prefix = `mcp__${server}__`;
   return choice.some((text) => {
@@ -21,7 +21,7 @@ export function namesServer(choice: readonly string[], server: string): boolean 
   });
 }
 
-/** In the order of `tools`; the first of several with one name. */
+/** In the order of `tools`. Of several tools with the same name, the first. */
 export function chosenTools(choice: readonly string[], tools: readonly Tool[]): Tool[] {
   const matchers = choice.map(toolMatcher);
   const chosen = new Map<string, Tool>();
@@ -31,8 +31,8 @@ export function chosenTools(choice: readonly string[], tools: readonly Tool[]): 
 }
 
 /**
- * The tools of hooks that an agent does not get. Without a list: none. With an empty list: all. With a list that matches
- * some of them: the others. A list that matches none of them only adds tools.
+ * The tools of hooks that an agent does not get. Without a list: none. With an empty list: all. With a list
+ * that matches some of them: all others. A list that matches none of them only adds tools.
  */
 export function leftOut(
   choice: readonly string[] | undefined,
@@ -48,10 +48,10 @@ export function leftOut(
 
 type Offer = Pick<Catalogue, "tools" | "hooks">;
 
-/** The names of the tools of the server and of hooks, which tools of tenants cannot have. */
+/** The names of the tools of the server and of hooks. Tools of tenants cannot use them. */
 export const reservedNames = (offer: Offer): ReadonlySet<string> => new Set(namesIn(offer));
 
-/** Whether it is one of them. */
+/** True if `name` is one of these. */
 export const isReserved = (name: string, offer: Offer): boolean =>
   namesIn(offer).some((each) => each === name);
 

@@ -1,4 +1,4 @@
-// What users may choose in an agent for their own runs, as forms need it.
+// The settings of an agent that users may choose for their own runs, in a form for user interfaces.
 
 import { z } from "zod";
 import type { AgentDefinition } from "../core/agent.ts";
@@ -8,7 +8,7 @@ import type { Catalogue } from "./catalogue.ts";
 import { namesOf } from "./model-choice.ts";
 import { isPattern } from "./tool-choice.ts";
 
-/** More than a person looks through. */
+/** Maximum number of models in the list. A person cannot use a longer one. */
 const MAX_MODELS = 200;
 
 const JsonObject = z.record(z.string(), z.unknown());
@@ -49,7 +49,10 @@ export const ModelChoices = z.object({
 });
 export type ModelChoices = z.infer<typeof ModelChoices>;
 
-/** The models that a run or an override of this agent may name. `named`: all that the configuration of agents names. */
+/**
+ * The models that a run or an override of this agent may name. `named`: all models in the configuration of
+ * agents.
+ */
 export function modelChoices(
   { model }: AgentDefinition,
   { createModel, modelChoice }: Pick<Catalogue, "createModel" | "modelChoice">,
@@ -66,7 +69,10 @@ export function modelChoices(
 
 const schemas = new WeakMap<HookDefinition, Record<string, unknown>>();
 
-/** Made once of each hook. What JSON Schema cannot say is left out: the server checks it. */
+/**
+ * Converts each hook's options once. Omits constraints that JSON Schema cannot express, because the server
+ * checks them.
+ */
 function schemaOf(hook: HookDefinition): Record<string, unknown> {
   const known = schemas.get(hook);
   if (known) return known;

@@ -1,22 +1,25 @@
-// Parses the binary frames of `application/vnd.amazon.eventstream`, in which Bedrock streams.
+// Parses the binary frames of `application/vnd.amazon.eventstream`, Bedrock's streaming format:
 // https://smithy.io/2.0/aws/amazon-eventstream.html
 
 import zlib from "node:zlib";
 import { z } from "zod";
 import { ProviderError } from "./failure.ts";
 
-/** Of one frame. A delta is a few hundred bytes. */
+/** Maximum size of a frame in bytes. A delta has a few hundred bytes. */
 const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 /** Lengths of the frame and of its headers, and the checksum of both. */
 const PRELUDE_BYTES = 12;
 const CHECKSUM_BYTES = 4;
-/** The type of a header that is text: the only one that Bedrock sends. */
+/** The type of text headers, the only type that Bedrock sends. */
 const TEXT = 7;
 
-/** What Bedrock puts around one event of the model. */
+/** Bedrock's wrapper around one event of the model. */
 const Chunk = z.object({ bytes: z.base64() });
 
-/** Calls `onData` with each event's JSON. Throws `ProviderError` for damaged frames, and for errors that come as frames. */
+/**
+ * Calls `onData` with the JSON of each event. Throws `ProviderError` for damaged frames and for errors that
+ * arrive as frames.
+ */
 export function awsFrames(onData: (data: string) => void): { push(bytes: Uint8Array): void } {
   let rest: Buffer = Buffer.alloc(0);
   return {
@@ -82,4 +85,4 @@ function wordsIn(payload: string): string {
   }
 }
 
-const damaged = () => new ProviderError("the stream holds a damaged frame");
+const damaged = () => new ProviderError("the stream contains a damaged frame");

@@ -1,5 +1,5 @@
-// The closed turns of long threads as they stand in model requests: written once, and kept as text. A later request of the
-// thread adds the turns that were closed since, and writes only its newest turn itself.
+// Caches the closed turns of long threads as text for model requests. A later request of the thread appends the turns that have
+// closed since, and serializes only its most recent turn.
 
 import { ownTick } from "../../lib/ticks.ts";
 import { areLong, type Message } from "../core/message.ts";
@@ -8,15 +8,18 @@ import { losers } from "../core/shares.ts";
 import { jsonList } from "./json-list.ts";
 import { beginsTurn, CallIds, type HistoryStep, newestTurn, repairClosed } from "./repair.ts";
 
-/** Of everything that is kept. Past it those go to which nothing was added for the longest time, of the tenant that has most. */
+/**
+ * Maximum bytes of the whole cache. Beyond it, the largest tenant loses the entry that has not grown for the
+ * longest time.
+ */
 const MAX_BYTES = 32 * 1024 * 1024;
-/** Of one thread. */
+/** Maximum bytes of one thread. */
 const MAX_THREAD_BYTES = 4 * 1024 * 1024;
 
-/** So few short messages are written sooner than found. */
+/** Up to this number of short messages, serializing is faster than a cache lookup. */
 const FEW = 64;
 
-/** How a wire writes steps for one model. Not the same object for two that write them differently, or for two models. */
+/** Serializes steps for one model. Each model and each format needs a separate object. */
 export interface WireSteps<M = unknown> {
   readonly callId: RegExp;
   readonly keepsOwnIds: boolean;
@@ -24,9 +27,9 @@ export interface WireSteps<M = unknown> {
 }
 
 export interface ClosedTurns {
-  /** The beginning of the request's messages. */
+  /** The first messages of the request. */
   readonly messages: readonly Message[];
-  /** The elements of a JSON list; at least one. */
+  /** The elements of a JSON list, at least one. */
   readonly text: Buffer;
   readonly ids: CallIds;
 }
@@ -43,30 +46,33 @@ interface Weight {
 }
 
 /**
- * By the first message of the thread, and as long as others hold that: a run does, and in memory the store, until the thread
- * is deleted or compressed.
+ * Entries by the first message of the thread. An entry lives as long as other code references that message: a
+ * run, or the in-memory store until it deletes or compresses the thread.
  */
 const kept = new WeakMap<Message, CachedTurns>();
-/** Of what is kept, in the order of its growth. */
+/** Weights of the entries, least recently grown first. */
 const weights = new Set<Weight>();
 let keptBytes = 0;
 const collected = new FinalizationRegistry<Weight>(discount);
 
-/** Turns that are left out of a request's parameters, to stand behind the first `at` of its messages. */
+/**
+ * Turns that are omitted from a request's parameters. They belong after the first `at` messages of the
+ * request.
+ */
 export interface LeftOut {
   readonly at: number;
   readonly closed: ClosedTurns;
 }
 
-/** What stands behind closed turns begins with the user's message. */
+/** The messages after closed turns begin with a user message. */
 export const leftOut = (
   closed: ClosedTurns | undefined,
   { messages }: { readonly messages: readonly { readonly role: string }[] },
 ): LeftOut | undefined => closed && { closed, at: messages.findIndex(({ role }) => role === "user") };
 
 /**
- * The closed turns with which `messages` begin, as far as their messages are frozen: another one could change after it was
- * written. Undefined when there are none, and for few short messages.
+ * Returns the closed turns at the start of `messages`, as far as these messages are frozen, because others
+ * could still change. Undefined when no turn is closed, and for few short messages.
  */
 export async function closedTurns(
   { messages, model, tenant = "" }: Pick<ModelRequest, "messages" | "model" | "tenant">,
@@ -89,7 +95,7 @@ export async function closedTurns(
 
 const COMMA = Buffer.from(",");
 
-/** Messages are compared by identity: those of another thread are never the same objects. */
+/** Compares messages by identity, because different threads never share message objects. */
 function find(messages: readonly Message[], wire: WireSteps): CachedTurns | undefined {
   const found = messages[0] && kept.get(messages[0]);
   if (found?.wire !== wire) return undefined;
@@ -131,5 +137,5 @@ function bytesByTenant(): Map<string, number> {
 
 const oldestOf = (tenant: string) => weights.values().find((weight) => weight.tenant === tenant);
 
-/** Of the text and of the list of messages; those themselves are held by others. */
+/** Bytes of the text and of the message list. Other code owns the messages themselves. */
 const bytesOf = ({ text, messages }: ClosedTurns) => text.length + 8 * messages.length;

@@ -1,4 +1,4 @@
-// Thinking is configured as a budget in tokens. Newer models take a word instead.
+// Converts a thinking budget in tokens to the effort level that newer models expect.
 
 export type Effort = "low" | "medium" | "high";
 

@@ -1,4 +1,4 @@
-// One model call over HTTP: opens it, reads it to its end and leaves the connection as it should be.
+// One model call over HTTP: sends the request, reads the reply to its end and closes or reuses the connection.
 
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
@@ -12,27 +12,28 @@ import { failureOf, ProviderError, refused } from "./failure.ts";
 import { framesTo, type Listener } from "./reading/frames.ts";
 import type { ReplyReader } from "./reply.ts";
 
-/** A reply of the longest models, thoughts and framing included, is a quarter of that. */
+/** Maximum bytes of a reply: four times the size of the longest possible reply with thoughts and framing. */
 const MAX_REPLY_BYTES = 128 * 1024 * 1024;
 
 export interface Exchange {
   readonly reader: ReplyReader;
   readonly deltas: DeltaSink | undefined;
-  /** Never to be shown. */
+  /** The API key, which must never appear in a message. */
   readonly secret?: string;
   /** Sends the request; see `Send`. */
   open(signal: AbortSignal): Promise<IncomingMessage>;
 }
 
 /**
- * Yields the reply as it comes, where `deltas` does not take it, and returns it whole. The provider's socket is destroyed at once when the
- * request's signal aborts or the stream is returned early, also while it waits for the provider.
+ * Yields the events of the reply that `deltas` does not take, and returns the complete reply. Destroys the
+ * provider's socket immediately when the request's signal aborts or the stream returns early, even during a
+ * wait for the provider.
  */
 export function converse(request: ModelRequest, exchange: Exchange): Stream<ModelReply> {
   const controller = new AbortController();
   const stream = run(request, exchange, controller);
   const end = stream.return.bind(stream);
-  // A generator that awaits something takes a return only afterwards: the socket must not live until then.
+  // A generator handles `return` only after its current `await`, but the socket must close immediately.
   stream.return = (value) => {
     controller.abort();
     return end(value);
@@ -69,15 +70,15 @@ async function* run(
     else if (answer) {
       answer.destroy();
       const { usage } = reader;
-      // A provider may send the refusal of a request as the first event of a stream.
+      // A provider may send the rejection of a request as the first event of a stream.
       if (!isRefused || usage.input_tokens + usage.output_tokens > 0) onPartialUsage?.(usage);
     }
   }
 }
 
 /**
- * The events of what has arrived together come one after the other. Deltas go to their sink in the tick of the event loop that
- * brings them; what it does not take is yielded, and no more is read until then.
+ * Processes events that arrived together in order. Passes deltas to their sink in the same tick of the event
+ * loop. Yields the deltas that the sink does not take, and reads no further until the consumer continues.
  */
 async function* read(
   body: Readable,
@@ -87,7 +88,7 @@ async function* read(
   const events: StreamEvent[] = [];
   const frames = framesTo(listenerOf(reader, events), contentType);
   let bytes = 0;
-  /** What is to be yielded. */
+  /** Events to yield. */
   let left: readonly StreamEvent[] = [];
   const show = () => {
     left = untaken(joined(events), deltas, signal);
@@ -114,7 +115,7 @@ async function* read(
   return reply;
 }
 
-/** What follows the end of a reply in the same packet is no part of it. */
+/** Ignores data after the end of the reply in the same packet. */
 const listenerOf = (reader: ReplyReader, events: StreamEvent[]): Listener => ({
   get ended() {
     return reader.ended;
@@ -134,7 +135,7 @@ async function* offered(
   }
 }
 
-/** The events from the first one on that `deltas` does not take. */
+/** The events from the first one that `deltas` does not take. */
 function untaken(
   events: readonly StreamEvent[],
   deltas: DeltaSink | undefined,
@@ -144,7 +145,7 @@ function untaken(
   return at < 0 ? [] : events.slice(at);
 }
 
-/** Pieces of text that arrive together are shown together: one event instead of many, and none of it later. */
+/** Merges pieces of text that arrive together into one event, without delay. */
 function joined(events: readonly StreamEvent[]): readonly StreamEvent[] {
   if (events.length < 2) return events;
   const result: StreamEvent[] = [];

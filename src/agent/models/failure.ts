@@ -1,4 +1,4 @@
-// Maps errors of SDKs, the network and streams to `AppError`s. Shows the provider's own words, never its keys or addresses.
+// Converts errors of SDKs, the network and streams to `AppError`s. Shows the provider's message, but never keys or addresses.
 
 import { isIPv6 } from "node:net";
 import { z } from "zod";
@@ -11,8 +11,8 @@ import { firstChars } from "../../lib/text.ts";
 import { AppError, type ErrorCode } from "../core/errors.ts";
 
 /**
- * A failure that no SDK sees, because it comes beside one, inside a stream or instead of one. `body` is the error that the
- * provider sent, in any form; without it and without a `refusal`, the stream itself is invalid.
+ * A failure outside an SDK: beside it, inside a stream or without one. `body` is the provider's error in any
+ * format. Without `body` and `refusal`, the stream itself is invalid.
  */
 export class ProviderError extends Error {
   readonly body: unknown;
@@ -29,10 +29,10 @@ export class ProviderError extends Error {
   }
 }
 
-/** A failure that a retry would meet again: an answer of another kind, or one beyond a limit. */
+/** A failure that a retry would repeat: a response of the wrong kind, or one that exceeds a limit. */
 export const refused = (message: string) => new ProviderError(message, { body: { code: 400, message } });
 
-/** An answer with another status than 2xx. */
+/** A response with a status other than 2xx. */
 interface Refusal {
   readonly status: number;
   readonly headers: Headers;
@@ -41,11 +41,11 @@ interface Refusal {
 interface FailedRequest {
   /** `provider:model`, as the message names it. */
   readonly model: string;
-  /** The key that was sent: never to be shown. */
+  /** The key that was sent. It must never appear in a message. */
   readonly secret?: string | undefined;
 }
 
-/** Any error of a model call as an `AppError`. */
+/** Converts any error of a model call to an `AppError`. */
 export function failureOf(error: unknown, { model, secret }: FailedRequest): AppError {
   if (error instanceof AppError) return error;
   const facts = factsOf(error);
@@ -65,7 +65,7 @@ export function failureOf(error: unknown, { model, secret }: FailedRequest): App
         ...(retryAfter(facts.headers) ?? retryInfo(facts.whole)),
         ...requestId(facts.headers),
       },
-      // For the log. The provider's own error may hold a key; those of the network do not.
+      // For the log. A provider's own error may contain a key; network errors do not.
       ...causeOf(facts.status === undefined ? error : said !== words && new Error(said)),
     },
   );
@@ -74,18 +74,18 @@ export function failureOf(error: unknown, { model, secret }: FailedRequest): App
 const causeOf = (cause: unknown) => (cause ? { cause } : {});
 
 const SAYS = {
-  model_auth: "refused the key or the account",
-  model_rejected: "refused the request",
-  context_overflow: "cannot take a conversation of this length",
-  model_rate_limited: "limits the rate",
+  model_auth: "rejected the API key or the account",
+  model_rejected: "rejected the request",
+  context_overflow: "does not accept a conversation of this length",
+  model_rate_limited: "limited the request rate",
   model_overloaded: "is overloaded or failing",
-  model_timeout: "did not answer in time",
-  model_unreachable: "could not be reached, or broke off",
+  model_timeout: "did not respond in time",
+  model_unreachable: "could not be reached or closed the connection",
 } satisfies Partial<Record<ErrorCode, string>>;
 
-/** How servers say that a conversation is too long. Matched against the whole error. */
+/** Messages of servers about a conversation that is too long. Matched against the whole error. */
 const OVERFLOW: readonly RegExp[] = [
-  // Most speak of a context, and of what is wrong with its length, in either order.
+  // Most messages contain the word context and a problem with its length, in either order.
   /context[ _-]?(window|length|size|limit)\b.{0,60}?(exceed|overflow|\bfull\b|too (small|long)|reached|is only)/is,
   /(exceed|overflow|longer than|larger than|greater than|too (long|large|big)).{0,80}?\bcontext[ _-]?(window|length|size|limit)\b/is,
   /context_length_exceeded|exceed_context_size|maximum context length|ContextWindowExceeded|context overflow/i,
@@ -98,7 +98,7 @@ const OVERFLOW: readonly RegExp[] = [
   /exceeded (model token limit|max context length)/i, // Moonshot, Ollama
 ];
 
-/** Error types and codes that come without a status of their own, or say more than it. */
+/** Error types and codes that arrive without a status, or that are more specific than it. */
 const TYPES: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
   authentication_error: 401,
@@ -149,20 +149,20 @@ const STATUSES: Readonly<Record<number, keyof typeof SAYS>> = {
 };
 
 interface Facts {
-  /** Absent when no answer came, or the stream broke: then nothing in here was written by the provider. */
+  /** Undefined when no response arrived or the stream broke. Then no text in here comes from the provider. */
   readonly status: number | undefined;
   readonly headers?: Headers | undefined;
   /** The provider's code and type. */
   readonly types: readonly string[];
   readonly message: string;
-  /** Everything the provider wrote, or the network said. */
+  /** The complete text from the provider or the network. */
   readonly whole: string;
 }
 
 function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
   if (status === undefined && /could not load (the default )?credentials/i.test(whole)) return "model_auth";
   if (status === undefined) return /timed? ?out/i.test(whole) ? "model_timeout" : "model_unreachable";
-  // A quota that is used up looks like a rate limit, but no waiting helps.
+  // An exhausted quota looks like a rate limit, but waiting does not help.
   if (types.includes("insufficient_quota")) return "model_auth";
   if (/API_KEY_INVALID|API key not valid|login fail/.test(whole)) return "model_auth"; // Gemini with status 400, MiniMax
   if (status !== 429 && OVERFLOW.some((pattern) => pattern.test(whole))) return "context_overflow";
@@ -171,10 +171,10 @@ function codeOf({ status, types, whole }: Facts): keyof typeof SAYS {
 
 const Word = z.union([z.string(), z.number()]).transform(String).optional().catch(undefined);
 const ErrorWords = z.object({ message: Word, type: Word, code: Word, status: Word });
-/** How the errors of both SDKs look; they share their makers. */
+/** The errors of both SDKs, which have the same format because the same company generates them. */
 const Thrown = z.object({
   status: z.number(),
-  // Not before there is an error: `Headers` comes with Node's own fetch, which is loaded then.
+  // Checked lazily, because `Headers` belongs to Node's own fetch, which is loaded only for an error.
   headers: z.custom<Headers>((value) => value instanceof Headers).optional(),
   error: z.unknown(),
 });
@@ -193,7 +193,7 @@ function factsOf(error: unknown): Facts | undefined {
 
 const broken = (message: string): Facts => ({ status: undefined, types: [], message, whole: message });
 
-/** A failure of the network: its code only, since its message may name the host. */
+/** A network failure. Uses only its code, because the message may contain the host. */
 function disconnected(error: Error): Facts {
   const { code } = z.object({ code: z.string().regex(/^[A-Z\d_]+$/) }).safeParse(error).data ?? {};
   return { ...broken(code ?? ""), whole: error.message };
@@ -207,7 +207,10 @@ function said(body: unknown, fallback: string): Facts & { status: number } {
   return { status, types, message, whole: `${fallback} ${JSON.stringify(body)}` };
 }
 
-/** Anthropic: `{error: {type, message}}`. OpenAI: that object's inside. Others: flat, a string, a list of one, under other names. */
+/**
+ * Anthropic sends `{error: {type, message}}`, and OpenAI the inner object. Others send a flat object, a
+ * string, a list of one, or other names.
+ */
 function wordsOf(body: unknown): z.infer<typeof ErrorWords> {
   if (typeof body === "string") return { message: body };
   if (Array.isArray(body)) return wordsOf(body[0]);
@@ -255,7 +258,7 @@ const ADDRESSES: readonly RegExp[] = [
   /\b(?:[a-z\d-]+\.)+(?:internal|local|localdomain|lan|corp|home|intranet|private|invalid|test|svc)\b/gi,
 ];
 
-/** Removes what tells of the operator's network. */
+/** Removes details of the operator's network. */
 function withoutAddresses(message: string): string {
   const left = ADDRESSES.reduce((text, pattern) => text.replace(pattern, "[address]"), message);
   return left.replace(/[\da-f:]{2,}/gi, (text) => (isIPv6(text) ? "[address]" : text));
@@ -263,7 +266,7 @@ function withoutAddresses(message: string): string {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** How long the provider asks to wait, at most a day. */
+/** The wait that the provider requests, at most one day. */
 function retryAfter(headers: Headers | undefined): { retry_after_ms: number } | undefined {
   const milliseconds = Number.parseFloat(headers?.get("retry-after-ms") ?? "");
   const value = headers?.get("retry-after") ?? "";
@@ -273,7 +276,7 @@ function retryAfter(headers: Headers | undefined): { retry_after_ms: number } | 
   return Number.isFinite(wait) ? { retry_after_ms: atMostADay(wait) } : undefined;
 }
 
-/** Google says it in the body, in seconds. */
+/** Google puts the wait into the body, in seconds. */
 function retryInfo(said: string): { retry_after_ms?: number } {
   const [, seconds] = /"retryDelay":"(\d+(?:\.\d+)?)s"/.exec(said) ?? [];
   return seconds === undefined ? {} : { retry_after_ms: atMostADay(Number(seconds) * 1000) };

@@ -1,4 +1,4 @@
-// Files that a user or a tool hands to the model, where the provider takes images and PDFs only.
+// Converts files from users and tools to text, for providers that accept only images and PDFs.
 
 import type { Part } from "../core/message.ts";
 
@@ -9,7 +9,7 @@ const TEXTUAL = /^text\/|[/+](json|xml|yaml|toml|csv|javascript|typescript|x-sh|
 export const isPdf = (part: FilePart) => part.media_type === "application/pdf";
 export const nameOf = (part: FilePart) => part.name ?? (isPdf(part) ? "document.pdf" : "file");
 
-/** The file as text that the model can read: its content, or a line that says that it cannot be shown. */
+/** The content of a text file, or a line that explains why the file cannot be shown. */
 export function fileText(part: FilePart): string {
   const name = nameOf(part);
   if (!TEXTUAL.test(part.media_type)) return `[${name}: a file of type ${part.media_type} cannot be shown]`;

@@ -1,4 +1,4 @@
-// Makes models of their configuration: finds the provider, its address and its key.
+// Creates models from their configuration: finds the provider, its address and its key.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -21,8 +21,8 @@ type Single = string | ModelConfig;
 export type OwnProviders = ReadonlyMap<string, ModelFactory>;
 
 /**
- * The model, linked to its fallbacks. Opens no connection: a missing key is an error of the first call. Throws
- * `config_invalid` for an unknown provider and an invalid address.
+ * Creates the model, linked to its fallbacks. Opens no connection, so a missing key fails only the first
+ * call. Throws `config_invalid` for an unknown provider and an invalid address.
  */
 export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnProviders = new Map()): Model {
   return chainOf(spec).reduceRight<Model | undefined>(
@@ -31,19 +31,19 @@ export function createModel(spec: ModelSpec, env: NodeJS.ProcessEnv, own: OwnPro
   ) as Model; // a chain has at least one link
 }
 
-/** Why calls to `spec`, or to one of its fallbacks, will fail as things are: a clause. */
+/** Why calls to `spec`, or to one of its fallbacks, would currently fail, as a clause. */
 export function modelDoubt(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   const variable = missingKey(spec, env);
   if (variable !== undefined)
-    return `environment variable \`${variable}\` is not set; until it is, calls to its model will fail`;
+    return `environment variable \`${variable}\` is not set, so calls to its model will fail`;
   return chainOf(spec)
     .map(configOf)
     .flatMap(({ provider, model }) => (provider === SCRIPTED && !isBuiltIn(model) ? model : []))
     .filter((path) => !existsSync(path))
-    .map((path) => `there is no file \`${path}\`; until there is, calls to its model will fail`)[0];
+    .map((path) => `the file \`${path}\` does not exist, so calls to its model will fail`)[0];
 }
 
-/** The environment variable without which a call to `spec`, or to one of its fallbacks, must fail. */
+/** The missing environment variable without which a call to `spec`, or to one of its fallbacks, must fail. */
 export function missingKey(spec: ModelSpec, env: NodeJS.ProcessEnv): string | undefined {
   return chainOf(spec)
     .map(configOf)
@@ -84,7 +84,7 @@ function createOne(
   return (config.traceparent ?? isGateway(baseUrl)) ? made : untraced(made);
 }
 
-/** Loads the SDKs of these models, `provider:model`: their first call does not wait for it. */
+/** Loads the SDKs of these models (`provider:model`), so that their first call does not wait for this. */
 export async function loadSdks(models: readonly string[]): Promise<void> {
   const providers = new Set(models.map((name) => name.split(":", 1)[0] ?? ""));
   for (const name of providers) await providerOf(name)?.loadSdk?.();
@@ -92,7 +92,7 @@ export async function loadSdks(models: readonly string[]): Promise<void> {
 
 export const providerNames = (): string[] => [...Object.keys(PROVIDERS), SCRIPTED];
 
-/** Its requests do not say which trace they are part of. */
+/** Removes the trace context from the model's requests. */
 const untraced = (made: Model): Model => ({
   ...made,
   stream: ({ traceparent: _, ...request }, deltas) => made.stream(request, deltas),
@@ -100,10 +100,10 @@ const untraced = (made: Model): Model => ({
 
 const providerOf = (name: string) => (Object.hasOwn(PROVIDERS, name) ? PROVIDERS[name] : undefined);
 
-/** A word names a built-in script; any other text is a path. */
+/** A single word names a built-in script. Any other text is a path. */
 const isBuiltIn = (script: string) => /^[\w-]+$/.test(script);
 
-/** Throws `config_invalid` for a word that names no script. */
+/** Throws `config_invalid` when no built-in script has this name. */
 function scriptPath(script: string): string {
   if (!isBuiltIn(script)) return script;
   const path = fileURLToPath(new URL(`config/scripts/${script}.yaml`, packageRoot));
@@ -139,7 +139,7 @@ function givenKey({ api_key, api_key_env }: ModelConfig, { keyEnv = [] }: Provid
   return api_key?.trim() || variables.map((name) => env[name]?.trim()).find(Boolean);
 }
 
-/** The variable to set first. The provider's own address needs a key; other addresses may not. */
+/** The variable to set first. Only the provider's own address always needs a key. */
 function missingFor(config: ModelConfig, env: NodeJS.ProcessEnv): string | undefined {
   const provider = providerOf(config.provider);
   if (!provider) return undefined;

@@ -1,11 +1,14 @@
-// Writes a long list of values as JSON, in several ticks of the event loop.
+// Serializes a long list of values as JSON in several ticks of the event loop.
 
 import { ownTick } from "../../lib/ticks.ts";
 
-/** Of values that are written in one turn; one turn ends with the value that passes it. */
+/** Characters to serialize per turn. A turn ends with the value that exceeds this. */
 const SLICE_CHARS = 256 * 1024;
 
-/** The elements of the list, with commas between them, in parts. The first turn is the caller's, the others the tenant's. */
+/**
+ * Returns the elements of the list, separated by commas, in parts. The first turn belongs to the caller, all
+ * others to the tenant.
+ */
 export async function jsonList(values: readonly unknown[], tenant: string): Promise<Buffer[]> {
   const parts: Buffer[] = [];
   let text = "";

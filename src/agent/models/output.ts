@@ -1,4 +1,5 @@
-// Structured output where a provider has none: the model gives its answer as the arguments of a tool, and it comes out as text.
+// Structured output for providers without it: the model passes its answer as the arguments of a tool, and the reader returns it
+// as text.
 
 import { isObject } from "../../lib/json.ts";
 import type { JsonSchema } from "../../lib/untrusted-schema/index.ts";
@@ -6,7 +7,7 @@ import type { StreamEvent } from "../../protocol/event.ts";
 import type { ModelReply, ModelRequest, ModelSettings, ToolSchema } from "../core/model.ts";
 import type { ReplyReader } from "./reply.ts";
 
-/** How a model is brought to answer by a schema: the provider holds it to it, or a tool takes the answer. */
+/** `native`: the provider enforces the schema. `tool`: a tool receives the answer. */
 export type OutputMode = "native" | "tool";
 
 interface Planned {
@@ -15,8 +16,8 @@ interface Planned {
 }
 
 /**
- * `request` as the provider gets it, and what reads its reply. A tool is added and a call asked for, unless the model
- * thinks: most refuse a forced call then.
+ * Returns the request for the provider, and a reader for its reply. Adds a tool and requires a call. If the
+ * model thinks, it only allows a call, because most models reject a forced one then.
  */
 export function planned(
   request: ModelRequest,
@@ -28,14 +29,14 @@ export function planned(
   const tool = answerTool(output, request.tools);
   const { tool_choice: wanted, thinking } = { ...settings, ...request.settings };
   const silent = wanted === "none";
-  // The tools stay sorted, so that requests begin alike.
+  // Tools stay sorted, so that requests begin alike.
   const tools = [...(silent ? [] : request.tools), tool].sort((a, b) => (a.name < b.name ? -1 : 1));
   const withTool = { ...others, tools };
   const text = asText(reader, tool.name);
   if (typeof wanted === "object" && !request.toolCalled) return { request: withTool, reader: text };
   const tool_choice = thinking === undefined ? ("required" as const) : ("auto" as const);
   const choice = { settings: { ...request.settings, tool_choice } };
-  // Calls stay required after the first one, as the last one is the answer.
+  // Calls stay required after the first one, because the last one is the answer.
   return { request: { ...withTool, ...choice, toolCalled: false }, reader: text };
 }
 
@@ -47,7 +48,10 @@ function answerTool(schema: JsonSchema, tools: readonly ToolSchema[]): ToolSchem
   return { name, description, parameters: schema };
 }
 
-/** The arguments of the calls of `name` as the reply's text. Beside other calls they are dropped, as the model has not seen those results yet. */
+/**
+ * Returns the arguments of calls to `name` as the reply's text. Drops such calls beside other calls, because
+ * the model has not seen the other results yet.
+ */
 function asText(reader: ReplyReader, name: string): ReplyReader {
   const answers = new Set<number>();
   const show = (event: StreamEvent): StreamEvent[] => {
@@ -90,8 +94,9 @@ function withAnswer(reply: ModelReply, name: string): ModelReply {
 }
 
 /**
- * A schema as providers take it that hold the model to it: every object closed, and what they do not know told in the
- * description, to be checked afterwards. Undefined where that would change the meaning: open objects, references.
+ * Converts a schema for providers that enforce it: closes every object, and moves unsupported keywords to the
+ * description for a later check. Returns undefined if that would change the meaning (open objects,
+ * references).
  */
 export function enforceable(schema: JsonSchema): JsonSchema | undefined {
   try {
@@ -102,7 +107,7 @@ export function enforceable(schema: JsonSchema): JsonSchema | undefined {
   }
 }
 
-/** Whether each object of `schema` has all of its properties. */
+/** True if each object in `schema` requires all its properties. */
 export function isComplete(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.every(isComplete);
   if (!isObject(schema)) return true;

@@ -1,5 +1,5 @@
-// A model of a plugin: called by the name that it was configured with, and held to the form of a reply. What it throws is
-// the fault of its own code or of what it asks, not of the server.
+// Wraps a plugin's model: uses its configured name and validates its replies. An error that it throws is a fault of the plugin's
+// code or of its service, not of the server.
 
 import { isObject } from "../../lib/json.ts";
 import { AppError, hasCode, messageOf } from "../core/errors.ts";
@@ -7,7 +7,7 @@ import type { Model, ModelReply } from "../core/model.ts";
 import { isStream, type Stream } from "../core/stream.ts";
 import { failureOf } from "./failure.ts";
 
-/** Throws `config_invalid` for what is no model. */
+/** Throws `config_invalid` if `made` is not a model. */
 export function ownModel(name: string, made: Model, fallback: Model | undefined): Model {
   if (typeof made?.stream !== "function")
     throw new AppError(
@@ -34,7 +34,7 @@ function streamOf(stream: Stream<ModelReply>): Stream<ModelReply> {
   throw new TypeError("`stream` must be an async generator: `async *stream(request) { … }`");
 }
 
-/** The reply, if it has every part. */
+/** Returns the reply if it has every required part. */
 function whole(reply: ModelReply): ModelReply {
   const parts = {
     content: typeof reply?.content === "string",
@@ -45,10 +45,12 @@ function whole(reply: ModelReply): ModelReply {
   };
   const missing = Object.entries(parts).flatMap(([part, isThere]) => (isThere ? [] : [`\`${part}\``]));
   if (missing.length === 0) return reply;
-  throw new TypeError(`\`stream\` must return a reply; it has no ${missing.join(", ")}`);
+  throw new TypeError(`\`stream\` must return a complete reply; this one lacks ${missing.join(", ")}`);
 }
 
-/** Errors of SDKs and of the network as with Skein's own providers; any other in its own words. */
+/**
+ * Converts errors of SDKs and of the network as for Skein's own providers. Any other error keeps its message.
+ */
 function failed(name: string, error: unknown): AppError {
   const failure = failureOf(error, { model: name });
   if (!hasCode(failure, "internal")) return failure;

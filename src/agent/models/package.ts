@@ -1,8 +1,10 @@
-// Packages that only some providers need: they are not installed with Skein.
+// Loads packages that only some providers need. Skein does not install them.
 
 import { AppError } from "../core/errors.ts";
 
-/** What `load` imports. Throws `config_invalid`, which names the package, when it is not installed. */
+/**
+ * Returns the package that `load` imports. Throws `config_invalid` with its name when it is not installed.
+ */
 export async function packageFor<T>(model: string, name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await load();

@@ -1,4 +1,4 @@
-// The providers of models, by name.
+// The model providers, by name.
 
 import type { Model } from "../core/model.ts";
 import { bedrockAddress, bedrockModel, regionOf } from "./anthropic/bedrock.ts";
@@ -10,23 +10,23 @@ import { dialectOf } from "./openai/dialect.ts";
 import type { ModelOptions } from "./options.ts";
 
 export interface Provider {
-  /** Loads the provider's SDK at the first call, not before. */
+  /** Creates a model. Loads the provider's SDK only with the first call. */
   readonly create: (options: ModelOptions, env: NodeJS.ProcessEnv) => Model;
-  /** Loads it before that. */
+  /** Loads the SDK in advance. */
   readonly loadSdk?: () => Promise<unknown>;
-  /** Its address; for a provider that gives each customer an own one, an example. */
+  /** The provider's address, or an example if each customer has a different one. */
   readonly baseUrl: string | ((env: NodeJS.ProcessEnv) => string);
-  /** The variable that names another address. */
+  /** The variable for another address. */
   readonly baseUrlEnv?: string;
-  /** There is no address that all customers share. */
+  /** Set if customers do not share an address. */
   readonly hasOwnAddress?: true;
-  /** The variables that may hold the key, the first that is set. Without them the provider wants none. */
+  /** Variables for the key; the first one that is set counts. Without them, the provider needs no key. */
   readonly keyEnv?: string | readonly string[];
-  /** Where one of these is set, the SDK finds credentials that are no key. */
+  /** If one of these variables is set, the SDK finds credentials other than a key. */
   readonly credentialsEnv?: readonly string[];
-  /** The SDK looks for credentials in more places than the environment. */
+  /** Set if the SDK also looks for credentials outside the environment. */
   readonly findsCredentials?: true;
-  /** The variable without which no call can succeed, if it is not set. */
+  /** The unset variable without which no call can succeed. */
   readonly missing?: (env: NodeJS.ProcessEnv) => string | undefined;
 }
 
@@ -87,10 +87,10 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   xai: { ...OPENAI, baseUrl: "https://api.x.ai/v1", keyEnv: "XAI_API_KEY" },
 };
 
-/** `openai.com` of `api.openai.com`. */
+/** Returns `openai.com` for `api.openai.com`. */
 const domainOf = (url: string) => new URL(url).hostname.split(".").slice(-2).join(".");
 
-/** Ollama, which is asked in the clear, runs where its user says. */
+/** Excludes Ollama, which uses plain HTTP at an address of the user's choice. */
 const DOMAINS: ReadonlySet<string> = new Set(
   Object.values(PROVIDERS)
     .map(({ baseUrl }) => (typeof baseUrl === "string" ? baseUrl : baseUrl({})))
@@ -98,5 +98,8 @@ const DOMAINS: ReadonlySet<string> = new Set(
     .map(domainOf),
 );
 
-/** Whether it is a gateway of the operator's own, not a provider's: the trace of a run goes no further than to the operator. */
+/**
+ * True if the address belongs to an operator's own gateway and not to a provider. Only gateways receive the
+ * trace context of runs.
+ */
 export const isGateway = (baseUrl: string): boolean => !DOMAINS.has(domainOf(baseUrl));

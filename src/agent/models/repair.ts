@@ -1,5 +1,5 @@
-// Makes any history acceptable to providers: it begins with the user, ends with a message to answer, has no empty parts,
-// and every tool call has a valid id and name and exactly one result. The same history gives the same bytes.
+// Makes any history acceptable to providers. It begins with the user, ends with a message to answer and has no empty parts. Every
+// tool call has a valid id and name, and exactly one result. Equal histories give equal bytes.
 
 import { createHash } from "node:crypto";
 import type {
@@ -12,13 +12,13 @@ import type {
   ToolMessage,
 } from "../core/message.ts";
 
-/** A step of a conversation. An assistant's calls carry their results: there is no call without one. */
+/** A step of a conversation. The calls of an assistant include their results, and none is without one. */
 export type HistoryStep =
   | { readonly role: "system" | "user"; readonly content: readonly Part[] }
   | {
       readonly role: "assistant";
       readonly text: string;
-      /** Only what must go back to the model that thought it. */
+      /** Only reasoning that must go back to the same model. */
       readonly reasoning: readonly Reasoning[];
       readonly calls: readonly AnsweredCall[];
     };
@@ -33,20 +33,23 @@ export interface AnsweredCall {
 }
 
 interface RepairOptions {
-  /** `provider:model` that is to read it. */
+  /** The model that will read the history, as `provider:model`. */
   readonly model: string;
-  /** The ids that its provider takes. */
+  /** The format of ids that the provider accepts. */
   readonly callId: RegExp;
-  /** Whether the model's own ids go back to it in any form: it made them, and may read them. */
+  /** True if the model accepts its own ids in any format. It created them, and may depend on them. */
   readonly keepsOwnIds: boolean;
-  /** What closed turns before the messages have taken; see `repairClosed`. */
+  /** The ids used by closed turns before these messages; see `repairClosed`. */
   readonly after?: CallIds | undefined;
 }
 
-/** What Anthropic and OpenAI both take. */
+/** The format that both Anthropic and OpenAI accept. */
 export const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 
-/** Ids that models are known to read again: `functions.read:0`, or with a signature in base64. Longer ones were cut when they came. */
+/**
+ * Ids that models may read again, such as `functions.read:0`, or ids with a base64 signature. Longer ids were
+ * already cut on arrival.
+ */
 const OWN_ID = /^[\w.:+/=-]{1,255}$/;
 
 export function repair(
@@ -60,8 +63,8 @@ export function repair(
 }
 
 /**
- * Turns that lie before the newest one, so that nothing that comes later changes them; `isBeginning`: no others lie before
- * them. Takes their ids from `taken`. Undefined when a call among them has no result.
+ * Repairs closed turns, which no later message changes. `isBeginning`: no other turns precede them. Adds
+ * their ids to `taken`. Returns undefined when one of their calls has no result.
  */
 export function repairClosed(
   messages: readonly Message[],
@@ -75,7 +78,10 @@ export function repairClosed(
   return isBeginning ? withBeginning(steps) : steps;
 }
 
-/** Where the newest turn begins: with a message of the user's after an answer. 0 when there is no turn before it. */
+/**
+ * The index at which the most recent turn begins, with a user message after an answer. 0 when no turn
+ * precedes it.
+ */
 export function newestTurn(messages: readonly Message[]): number {
   return Math.max(
     0,
@@ -83,7 +89,7 @@ export function newestTurn(messages: readonly Message[]): number {
   );
 }
 
-/** Whether what lies before the message is complete, and stays as it is with any messages that follow. */
+/** True if everything before the message is complete and stays unchanged by later messages. */
 export function beginsTurn(messages: readonly Message[], index: number): boolean {
   const [before, message] = [messages[index - 1], messages[index]];
   if (message?.role !== "user" || filled(message.content).length === 0) return false;
@@ -98,7 +104,7 @@ interface DraftReply {
   readonly calls: readonly DraftCall[];
 }
 
-/** The ids that are taken, and the model whose own ids stay as they are. */
+/** The ids in use, and the model whose own ids stay unchanged. */
 export interface CallIdScope {
   readonly ids: CallIds;
   readonly author: string | undefined;
@@ -111,8 +117,8 @@ interface DraftCall {
 }
 
 /**
- * Gives each result to the newest message with a call of its id that still waits for one, wherever it stands
- * after it. A result that finds none, an orphan or a second one, is left out.
+ * Assigns each result to the most recent preceding message with an open call of its id. Drops results without
+ * such a call, which are orphans or duplicates.
  */
 function pair(messages: readonly Message[], { ids, author }: CallIdScope): Draft[] {
   const drafts: Draft[] = [];
@@ -145,8 +151,8 @@ function pair(messages: readonly Message[], { ids, author }: CallIdScope): Draft
 }
 
 /**
- * Where the current tool loop begins: at the newest user's message. One that came while tools were running
- * does not begin another: providers see it beside the results, in the same turn.
+ * The index at which the current tool loop begins, at the user's last message. A message that arrived during
+ * tool calls does not begin another loop, because providers see it beside the results, in the same turn.
  */
 function loopStart(drafts: readonly Draft[]): number {
   return drafts.findLastIndex((draft, index) => {
@@ -178,13 +184,13 @@ function answered({ id, call, result }: DraftCall): AnsweredCall {
   return { id, name, args: wellFormed(call.args), output, failed: error !== undefined };
 }
 
-/** A first step that is the user's, a last one that asks for an answer. */
+/** Ensures that the first step is a user's and the last one requests an answer. */
 function withEnds(steps: HistoryStep[]): HistoryStep[] {
   withBeginning(steps);
   const last = steps.at(-1);
   const isEmpty = steps.every((step) => step.role === "system");
-  // A reply that stands last was cut short, or its run was: to leave it out would make the model say it again,
-  // to leave it last is refused by newer models.
+  // A reply at the end was cut off, or its run was. Without it, the model would repeat it. Newer models
+  // reject a request that ends with it.
   if (isEmpty || (last?.role === "assistant" && last.calls.length === 0)) steps.push(user("Continue."));
   return steps;
 }
@@ -199,7 +205,7 @@ function withBeginning(steps: HistoryStep[]): HistoryStep[] {
 const text = (content: string): Part => ({ type: "text", text: content });
 const user = (content: string): HistoryStep => ({ role: "user", content: [text(content)] });
 
-/** The parts that hold something. */
+/** The non-empty parts. */
 function filled(content: Content): Part[] {
   const parts = typeof content === "string" ? [text(content)] : content;
   return parts.flatMap((part) => {
@@ -208,21 +214,21 @@ function filled(content: Content): Part[] {
   });
 }
 
-/** Half a character, left by a cut, is refused wherever it stands in the request. */
+/** Replaces half characters left by cuts, because providers reject them anywhere in the request. */
 function wellFormed(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const json = JSON.stringify(args);
   if (!/\\ud[89a-f]/i.test(json)) return args;
   return JSON.parse(json, (_, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value));
 }
 
-/** Ids that the provider takes, each once: the call's own where it can be, else one made from it. */
+/** Unique ids that the provider accepts: the call's own if possible, otherwise one derived from it. */
 export class CallIds {
   readonly #pattern: RegExp;
   readonly #before: CallIds | undefined;
   #used = new Set<string>();
   #repeats = new Map<string, number>();
 
-  /** `before` has taken its ids already, and takes no more. */
+  /** Continues after the ids of `before`, which must assign no further ids. */
   constructor(pattern: RegExp, before?: CallIds) {
     this.#pattern = pattern;
     this.#before = before;
@@ -235,7 +241,7 @@ export class CallIds {
     return copy;
   }
 
-  /** `isOwn`: the id is the model's own, and may be more to it than a name. */
+  /** `isAuthors`: the model that will read the id created it, and may derive meaning from it. */
   take(id: string, isAuthors: boolean): string {
     const isOwn = isAuthors && OWN_ID.test(id);
     let repeat = this.#repeatsOf(id);
@@ -261,10 +267,13 @@ export class CallIds {
   }
 }
 
-/** Kimi reads the tool off its ids, and counts the calls in them: `functions.read:0`. Some servers count from 0 in each reply. */
+/**
+ * Kimi derives the tool and the number of the call from ids such as `functions.read:0`. Some servers restart
+ * at 0 in each reply.
+ */
 const COUNTED = /:\d{1,9}$/;
 const countedOn = (id: string, by: number) =>
   id.replace(COUNTED, (count) => `:${Number(count.slice(1)) + by}`);
 
-/** Nine letters and digits, which the strictest provider requires. */
+/** Nine letters and digits, as the strictest provider requires. */
 const digest = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 9);

@@ -1,4 +1,4 @@
-// Shared by the readers of all dialects: their interface, and the values that providers send.
+// Shared by the readers of all dialects: their interface, and conversions of providers' values.
 
 import { isNestedDeeper } from "../../lib/json.ts";
 import { firstChars } from "../../lib/text.ts";
@@ -8,48 +8,48 @@ import type { ToolCall, Usage } from "../core/message.ts";
 import type { ModelReply } from "../core/model.ts";
 import { newCallId } from "../core/new-ids.ts";
 
-/** One event of a provider's, of any kind. */
+/** One event from a provider, of any kind. */
 export type ProviderEvent = Readonly<Record<string, unknown>>;
 
 /** Reads one reply of a provider, event by event. */
 export interface ReplyReader {
-  /** Adds what one event tells to `out`. Throws `ProviderError` when the event is an error. */
+  /** Adds the resulting events to `out`. Throws `ProviderError` when the event is an error. */
   take(event: ProviderEvent, out: StreamEvent[]): void;
-  /** The stream has said that it is over. */
+  /** The stream has announced its end. */
   close(): void;
-  /** Whether nothing more is to be read. */
+  /** True if nothing more must be read. */
   readonly ended: boolean;
-  /** What the provider has counted so far. */
+  /** The usage that the provider has reported so far. */
   readonly usage: Usage;
   /**
-   * The reply; to be asked once, when it has ended or its stream has come to a clean end. Adds to `out` what was still to be
-   * shown. Throws `ProviderError` when the reply was cut, or its provider took it back.
+   * Returns the reply. Call it once, after the reply or its stream has ended cleanly. Adds held-back events
+   * to `out`. Throws `ProviderError` when the reply was cut off or withdrawn by the provider.
    */
   finish(out: StreamEvent[]): ModelReply;
 }
 
 const MAX_NAME_LENGTH = 256;
 
-/** A text of the provider's. Compatible servers send numbers for texts; anything else is no text. */
+/** Text from a provider. Compatible servers may send numbers; any other value counts as empty. */
 export function textIn(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "number" ? String(value) : "";
 }
 
-/** A piece of JSON. Compatible servers send the whole value instead of its text. */
+/** A piece of JSON text. Compatible servers may send the value itself. */
 export function jsonIn(value: unknown): string {
   return typeof value === "object" && value !== null ? JSON.stringify(value) : textIn(value);
 }
 
-/** The name or the id of a tool call; empty when the provider gave none. */
+/** The name or the id of a tool call; empty when the provider sent none. */
 export const nameIn = (value: unknown) => firstChars(textIn(value).toWellFormed(), MAX_NAME_LENGTH);
 
-/** Whether a value of the provider's may be kept with the message as it is. */
+/** True if a value from the provider may be stored unchanged with the message. */
 export function isKeepable(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !isNestedDeeper(value, MAX_ARGUMENT_DEPTH);
 }
 
-/** A tool call as it came. */
+/** A tool call as received. */
 interface ReadCall {
   readonly id: string;
   readonly name: string;
@@ -57,8 +57,8 @@ interface ReadCall {
 }
 
 /**
- * One call, or each of those whose arguments a server has joined: only the first of them has the id. `cut`: the model's tokens ran out
- * while it wrote this one. Then no arguments are not the same as none.
+ * Returns one call, or several if a server joined their arguments; only the first of these keeps the id.
+ * `cut`: the model ran out of tokens during this call, so missing arguments do not mean an empty object.
  */
 export function toToolCalls({ id, name, json }: ReadCall, cut: boolean): ToolCall[] {
   const read = readArguments(json);

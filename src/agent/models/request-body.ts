@@ -1,5 +1,4 @@
-// The body of a model request. That of a long thread is written in ticks of the event loop of its own, and its closed turns
-// once.
+// The body of a model request. A long thread is serialized in separate ticks of the event loop, and its closed turns only once.
 
 import { ownTick } from "../../lib/ticks.ts";
 import { areLong } from "../core/message.ts";
@@ -11,13 +10,13 @@ interface Params {
   readonly messages: readonly unknown[];
 }
 
-/** What an SDK is given as the body, with the headers that say what it is. */
+/** The body for an SDK, with the headers that describe it. */
 export interface RequestBody {
   readonly body: unknown;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `params`: what `request` becomes on the wire. An SDK writes a short one itself. */
+/** `params`: the parameters for `request`. An SDK serializes short ones itself. */
 export async function requestBody(
   request: ModelRequest,
   params: Params,

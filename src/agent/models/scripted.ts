@@ -1,4 +1,4 @@
-// A model that plays a script, for the demo and tests. It streams, calls tools, thinks and fails like the others.
+// A model that plays a script, for the demo and tests. It streams, calls tools, thinks and fails like other models.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { type Message, type ToolCall, textOf, Usage } from "../core/message.ts";
 import type { Model, ModelReply, ModelRequest, StopReason } from "../core/model.ts";
 import { type DeltaSink, mapEvents, type Stream } from "../core/stream.ts";
 
-/** One answer of the model. `say` may hold `{{user}}`: the text of the newest user message. */
+/** One answer of the model. `say` may contain `{{user}}`, the text of the most recent user message. */
 export const Turn = z.strictObject({
   think: z.string().optional().describe("Thinking to stream, word by word."),
   say: z
@@ -26,7 +26,7 @@ export const Turn = z.strictObject({
       }),
     )
     .default([])
-    .describe("Tool calls. `malformed` replaces the arguments with text that is no JSON."),
+    .describe("Tool calls. `malformed` replaces the arguments with text that is not valid JSON."),
   fail: z
     .strictObject({
       code: z.string(),
@@ -43,7 +43,7 @@ export const Turn = z.strictObject({
 });
 export type Turn = z.input<typeof Turn>;
 
-/** What to answer to `request`, the model's `call`-th (from 0). */
+/** Returns the answer to `request`, which is the model's `call`-th request (from 0). */
 export type Script = (request: ModelRequest, call: number) => Turn | undefined;
 
 /** A model that answers its first call with the first turn, and so on. */
@@ -62,8 +62,8 @@ export function scriptedModel(script: readonly Turn[] | Script, name = "scripted
 }
 
 /**
- * A model that plays a YAML file, a list of turns, from its beginning for each user message. The next turn is derived
- * from the history, so it survives restarts.
+ * A model that plays a YAML file with a list of turns, from the beginning for each user message. It derives
+ * the next turn from the history, so it survives restarts.
  */
 export function scriptedFile(path: string, name: string): Model {
   const turns = readScript(path, name);
@@ -79,7 +79,7 @@ export function scriptedFile(path: string, name: string): Model {
   };
 }
 
-/** Throws `config_invalid` with what is wrong with the file. */
+/** Throws `config_invalid` with the problems of the file. */
 async function readScript(path: string, name: string): Promise<z.output<typeof Turn>[]> {
   const read = await readText(path, MAX_YAML_BYTES);
   if ("fault" in read)
@@ -115,7 +115,7 @@ async function* play(turn: z.output<typeof Turn>, request: ModelRequest, call: n
   }
   if (turn.fail) {
     const { code, message, retry_after_ms } = turn.fail;
-    // Scripts are trusted: an unknown code fails the test that wrote it.
+    // Scripts are trusted. An unknown code fails the test that uses it.
     throw new AppError(
       code as ErrorCode,
       message,

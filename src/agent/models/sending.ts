@@ -1,4 +1,4 @@
-// How a model request goes out: through the provider's SDK, or beside it with the head that the SDK makes.
+// Sends a model request, either through the provider's SDK or directly with headers that the SDK created.
 
 import type { IncomingMessage } from "node:http";
 import { errorText, headersOf, send, streamOf, targetOf } from "../../lib/http-fetch.ts";
@@ -7,18 +7,18 @@ import type { LeftOut } from "./closed-turns.ts";
 import { ProviderError } from "./failure.ts";
 import { requestBody, traceHeaders } from "./request-body.ts";
 
-/** What a request becomes on the wire. */
+/** The provider's form of a request. */
 export interface Wire {
   readonly params: { readonly messages: readonly unknown[] };
   readonly leftOut?: LeftOut | undefined;
-  /** Beside those of the SDK, their names in lower case. */
+  /** In addition to the SDK's headers. Names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** `isWhole`: nothing may be left out of the parameters. */
+/** `isWhole`: the parameters must be complete. */
 export type WireOf = (how: { readonly isWhole: boolean }) => Promise<Wire>;
 
-/** Resolves with the answer's unread body; throws for an answer with another status than 2xx. */
+/** Resolves with the unread body of the response. Throws for a status other than 2xx. */
 export type Send = (request: ModelRequest, wireOf: WireOf, signal: AbortSignal) => Promise<IncomingMessage>;
 
 interface SdkClient {
@@ -28,7 +28,10 @@ interface SdkClient {
   ): { asResponse(): Promise<Response> };
 }
 
-/** Through the SDK, which was given `httpFetch`. `takesObjectsOnly`: it changes the body, and so must write it itself. */
+/**
+ * Sends through the SDK, which uses `httpFetch`. `takesObjectsOnly`: the SDK changes the body, so it must
+ * serialize it itself.
+ */
 export function throughSdk(client: SdkClient, path: string, { takesObjectsOnly = false } = {}): Send {
   return async (request, wireOf, signal) => {
     const { params, headers: own, leftOut } = await wireOf({ isWhole: takesObjectsOnly });
@@ -53,8 +56,9 @@ interface BuildingClient {
 }
 
 /**
- * Beside the SDK, which is asked once for the address and the headers: they do not depend on the body, and the rest of what it
- * does for a call costs several times what sending it does. Only for a client whose credentials never change.
+ * Sends without the SDK. The SDK provides the address and headers once, because they do not depend on the
+ * body. Its other work for each call costs several times as much as sending. Only for a client whose
+ * credentials never change.
  */
 export function besideSdk(client: BuildingClient, path: string): Send {
   let learned: ReturnType<typeof headOf> | undefined;

@@ -1,11 +1,12 @@
-// The `tool_choice` that is sent with a request: the configured one, as far as it fits the request.
+// The `tool_choice` of a request: the configured one, as far as it fits the request.
 
 import { AppError } from "../core/errors.ts";
 import type { ModelRequest, ModelSettings, ToolChoice } from "../core/model.ts";
 
 /**
- * Undefined when the request has no tools. A choice that forces a call would never let the run end, so it becomes `auto`
- * once a tool was called. Throws `model_rejected` for a tool that the model is not offered.
+ * Returns undefined when the request has no tools. A choice that forces a call would never let the run end,
+ * so it becomes `auto` after the first tool call. Throws `model_rejected` if the model is not offered the
+ * chosen tool.
  */
 export function toolChoiceOf(
   { tools, toolCalled }: ModelRequest,

@@ -134,7 +134,7 @@ agents:
     "agents.yaml:14:5: agents.b.memory: needs a `backend`: that is where its files are",
     "agents.yaml:14:15: agents.b.memory.paths: must have at least 1 entry",
     "agents.yaml:15:5: agents.b.system_prompt: must name a text file: `nowhere.md` does not exist",
-    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters out of A-Z a-z 0-9 _ -, the first a letter or a digit",
+    "agents.yaml:16:3: agents: `c d` must be 1 to 64 characters of A-Z a-z 0-9 _ -, and begin with a letter or a digit",
     "agents.yaml:17:5: agents.e: is empty: must be a map",
   ]);
 });
@@ -143,7 +143,7 @@ test.each([
   ["", "agents.yaml:1:1: is empty: must be a map"],
   ["[]", "agents.yaml:1:1: must be a map, not a list"],
   ["version: 1", "agents.yaml:1:1: agents: is missing: must be a map"],
-  ["agents: {}", "agents.yaml:1:1: agents: must hold at least one agent"],
+  ["agents: {}", "agents.yaml:1:1: agents: must contain at least one agent"],
   ["agents: [{ name: a }]", "agents.yaml:1:1: agents: must be a map, not a list"],
   ["name: a\nmodle: x", "agents.yaml:2:1: unknown key `modle`; did you mean `model`?"],
   ["agents:\n  a: {}\n  a: {}", "agents.yaml:3:3: duplicate key `a`; keep one of them"],
@@ -277,7 +277,7 @@ test("keeps the blocks of a system prompt in their order and as they are", async
   ]);
   const twice = "[{ id: a, text: x }, { id: a, text: y }]";
   expect(await problemsOf(load(`agents: { a: { system_prompt: ${twice} } }`))).toEqual([
-    "agents.yaml:1:16: agents.a.system_prompt: has two blocks `a`; give each an id of its own",
+    "agents.yaml:1:16: agents.a.system_prompt: has two blocks with the id `a`; give each block a unique id",
   ]);
 });
 
@@ -400,7 +400,7 @@ test("refuses context that is not there, that is nothing, or that is too much, a
   expect(await problemsOf(load(text, { files }))).toEqual([
     "agents.yaml:2:22: agents.a.context[1]: must name a text file: `nowhere.md` does not exist",
     "agents.yaml:2:44: agents.a.context[2]: must be in the folder of this file or below it: `../x.md` is not",
-    "agents.yaml:3:8: agents.b.context: must hold no more than 262144 characters in all, and holds 409607",
+    "agents.yaml:3:8: agents.b.context: must contain at most 262144 characters in total; it contains 409607",
     "agents.yaml:4:8: agents.c.context: must have at least 1 entry",
     "agents.yaml:4:31: agents.c.identity: ` ` must not be empty",
     "agents.yaml:5:17: agents.d.context: `text` must be a list",

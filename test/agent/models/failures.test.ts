@@ -116,7 +116,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
   test("is unreachable when nothing listens there", async () => {
     const error = await failing(model(fake.current, { base_url: "http://127.0.0.1:1" }));
     expect(error.code).toBe("model_unreachable");
-    expect(error.message).toMatch(/could not be reached, or broke off: ECONNREFUSED$/);
+    expect(error.message).toMatch(/could not be reached or closed the connection: ECONNREFUSED$/);
   });
 
   test("shows the addresses that a provider names to the log alone", async () => {
@@ -232,7 +232,7 @@ describe.each(PROTOCOLS)("any provider of the protocol of $name", ({ model }) =>
     const asked = model(fake.current);
     fake.current.enqueue({ raw: events, batch: 20 });
     const error = await failing(asked);
-    expect(error.message).toMatch(/the reply (is longer than|holds more than)/);
+    expect(error.message).toMatch(/the reply (is longer than|contains more than)/);
     expect(isTransient(error)).toBe(false);
   });
 

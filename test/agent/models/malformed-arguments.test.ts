@@ -82,7 +82,7 @@ describe.each(PROTOCOLS)("$name", ({ model }) => {
   test("takes no more calls of one text than of one reply", async () => {
     const json = Array.from({ length: 600 }, (_, path) => JSON.stringify({ path })).join("");
     fake.current.enqueue({ blocks: [rawCall("read", json, "call_1")] });
-    await expect(ask(model(fake.current))).rejects.toThrow("the reply holds more than 512 tool calls");
+    await expect(ask(model(fake.current))).rejects.toThrow("the reply contains more than 512 tool calls");
   });
 
   test("does not run the tool, tells the model what is wrong, and continues", async () => {

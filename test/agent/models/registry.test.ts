@@ -125,9 +125,7 @@ test("a script that is missing or invalid fails its runs with the file's name an
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, "turns.yaml");
   const spec = `scripted:${file}`;
-  expect(modelDoubt(spec, {})).toBe(
-    `there is no file \`${file}\`; until there is, calls to its model will fail`,
-  );
+  expect(modelDoubt(spec, {})).toBe(`the file \`${file}\` does not exist, so calls to its model will fail`);
   expect(await failing(createModel(spec, {}))).toMatchObject({
     code: "config_invalid",
     message: `The script \`${file}\` of the model \`${spec}\` does not exist.`,

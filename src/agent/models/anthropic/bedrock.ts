@@ -1,4 +1,4 @@
-// Models at Amazon Bedrock: Claude by Anthropic's own SDK for it, others by the endpoint that speaks OpenAI's protocol.
+// Models at Amazon Bedrock: Claude through Anthropic's SDK for Bedrock, all others through the endpoint with OpenAI's protocol.
 
 import type { Model } from "../../core/model.ts";
 import { openaiModel } from "../openai/client.ts";
@@ -16,7 +16,7 @@ export function bedrockModel(options: ModelOptions, env: NodeJS.ProcessEnv): Mod
   if (/claude/.test(options.model))
     return anthropicModel({ ...options, connect: () => connect(options, env) });
   const { key } = options;
-  const missing = { missing: "Set AWS_BEARER_TOKEN_BEDROCK: only Claude is asked with other credentials." };
+  const missing = { missing: "Set AWS_BEARER_TOKEN_BEDROCK. Other credentials work only for Claude models." };
   return openaiModel({
     ...options,
     baseUrl: `${options.baseUrl.replace(/\/+(openai\/v1\/*)?$/, "")}/openai/v1`,
@@ -32,14 +32,17 @@ async function connect({ name, baseUrl, key }: ModelOptions, env: NodeJS.Process
     ...EXCHANGE,
     baseURL: baseUrl,
     awsRegion: regionOf(env) ?? "us-east-1",
-    // `null` keeps the SDK from looking for a key in the environment.
+    // `null` prevents the SDK from reading a key from the environment.
     apiKey: "secret" in key ? secretOf(key, name) : null,
     ...credentialsOf(env),
   });
   return throughSdk(client, PATH, { takesObjectsOnly: true });
 }
 
-/** Those of the environment that the program was given; without them the SDK looks where AWS's own tools do. */
+/**
+ * Credentials from the program's environment. Without them, the SDK searches the same places as AWS's own
+ * tools.
+ */
 function credentialsOf({ AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN }: NodeJS.ProcessEnv) {
   if (!AWS_ACCESS_KEY_ID || !AWS_SECRET_ACCESS_KEY) return {};
   return {

@@ -1,4 +1,4 @@
-// Claude. The official SDK makes requests; replies are read here.
+// The client for Claude. The official SDK makes the requests; this code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
 import type { Model } from "../../core/model.ts";
@@ -11,13 +11,16 @@ import { generationOf, maxTokens } from "./generation.ts";
 import { anthropicReply } from "./reply.ts";
 import { toWire, wireSteps } from "./wire.ts";
 
-/** What clients of the SDK are asked for. Not by `messages.create`, which writes advice on models to the console at every call. */
+/**
+ * The path of the requests. `messages.create` is not used, because it prints advice about models to the
+ * console with every call.
+ */
 export const PATH = "/v1/messages";
 
 interface AnthropicOptions extends ModelOptions {
-  /** Default: the key is sent to Anthropic. */
+  /** Default: sends the key to Anthropic. */
   readonly connect?: (options: ModelOptions) => Promise<Send>;
-  /** Whether the provider holds the model to a schema. Default: whether Anthropic does. */
+  /** True if the provider enforces output schemas. Default: true if Anthropic does for this model. */
   readonly enforces?: boolean;
 }
 
@@ -54,17 +57,17 @@ export function anthropicModel(options: AnthropicOptions): Model {
   };
 }
 
-/** The SDK. A server starts without it. */
+/** Loads the SDK. A server starts without it. */
 export const loadAnthropic = () => import("@anthropic-ai/sdk");
 
-/** Nothing is repeated in here; a hook does that. */
+/** Never retries; a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
   const { Anthropic } = await loadAnthropic();
-  // People also give the address that is asked in the end.
+  // Users also configure the full request address as the base URL.
   const baseURL = baseUrl.replace(/\/+(v1(\/+messages)?\/*)?$/, "");
   return besideSdk(new Anthropic({ ...EXCHANGE, apiKey, baseURL }), PATH);
 }
 
-/** What every client of the SDK is given. */
+/** Options for every client of the SDK. */
 export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off", openTelemetry: false } as const;

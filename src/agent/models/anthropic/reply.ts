@@ -1,4 +1,4 @@
-// The Messages API's stream, read into events and a reply. Pure. Takes no value for what its type says before it was looked at.
+// Reads the Messages API's stream into events and a reply. Pure. Checks the actual type of every value before using it.
 
 import { isObject } from "../../../lib/json.ts";
 import type { StreamEvent } from "../../../protocol/event.ts";
@@ -6,10 +6,10 @@ import type { Reasoning } from "../../core/message.ts";
 import { openThought, replyDraft, type Thought } from "../reading/draft.ts";
 import { type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 
-/** A thought, and where in the reply it stands; a stored reply holds its text and its calls apart. */
+/** A thought and its position in the reply, because a stored reply separates text from calls. */
 interface PlacedThought {
   readonly thought: Thought;
-  /** Undefined while none has come: some servers sign nothing. */
+  /** Undefined until it arrives. Some servers sign nothing. */
   signature: string | undefined;
   readonly redacted?: string;
   readonly afterText: number;
@@ -19,7 +19,7 @@ interface PlacedThought {
 export function anthropicReply(): ReplyReader {
   const draft = replyDraft();
   const thoughts: PlacedThought[] = [];
-  /** The thoughts that are still being written, by the index of their block. */
+  /** Unfinished thoughts, by the index of their block. */
   const open = new Map<unknown, PlacedThought>();
 
   const begin = (place: unknown, block: ProviderEvent): PlacedThought => {
@@ -47,7 +47,7 @@ export function anthropicReply(): ReplyReader {
       }
       case "tool_use": {
         const { id, name, input } = block;
-        // Compatible servers may send the whole input at once; the vendor sends `{}` and then the pieces.
+        // Compatible servers may send the whole input at once. Anthropic sends `{}` and then the pieces.
         const args = isObject(input) && Object.keys(input).length === 0 ? "" : input;
         draft.call({ place, id, name, args, begins: true }, out);
         break;
@@ -65,7 +65,7 @@ export function anthropicReply(): ReplyReader {
         draft.call({ place, args: delta.partial_json }, out);
         break;
       case "thinking_delta":
-        // Some gateways leave out the beginning of a block.
+        // Some gateways omit the beginning of a block.
         draft.think((placed ?? begin(place, {})).thought, delta.thinking, out);
         break;
       case "signature_delta":
@@ -74,7 +74,7 @@ export function anthropicReply(): ReplyReader {
     }
   };
 
-  /** A reply that comes at once, in answer to a request for a stream. */
+  /** Reads a complete reply that the server sent instead of the requested stream. */
   const whole = ({ content, usage, stop_reason }: ProviderEvent, out: StreamEvent[]) => {
     if (Array.isArray(content))
       for (const [place, block] of content.entries()) if (isObject(block)) start(place, block, out);
@@ -119,7 +119,7 @@ export function anthropicReply(): ReplyReader {
   };
 }
 
-/** The kind of a piece that has no `type`. */
+/** The kind of a piece without a `type`. */
 const kindOf = (delta: ProviderEvent) => KINDS.find(([key]) => typeof delta[key] === "string")?.[1];
 
 const KINDS = [

@@ -1,5 +1,5 @@
-// A model request as the Messages API wants it. Pure: what changes least comes first, and the same beginning
-// gives the same bytes, so that the provider's cache finds it again.
+// Converts a model request for the Messages API. Pure. The least changing parts come first, and equal beginnings give equal
+// bytes, so that the provider's cache can reuse them.
 
 import type { Anthropic } from "@anthropic-ai/sdk";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
@@ -16,7 +16,7 @@ import { generationOf, limited, maxTokens } from "./generation.ts";
 type Block = Anthropic.ContentBlockParam;
 type Reply = Extract<HistoryStep, { role: "assistant" }>;
 
-/** The SDK's own parameters, and those of its beta and of older versions of the API. */
+/** The SDK's parameters, plus those of its beta and of older API versions. */
 export type Params = Omit<Anthropic.MessageCreateParamsStreaming, "thinking" | "messages"> & {
   messages: Anthropic.MessageParam[];
   thinking?: Anthropic.Beta.BetaThinkingConfigParam;
@@ -34,7 +34,7 @@ export interface Wire {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Leaves out the closed turns of the request, if any. */
+/** Omits the closed turns of the request, if any. */
 export function toWire(
   request: ModelRequest,
   { model, settings: configured, keepsOwnIds }: Target,
@@ -48,7 +48,8 @@ export function toWire(
   });
   const wanted = toolChoiceOf(request, settings);
   const thinks = generationOf(model).thinking === "always";
-  // A call cannot be forced while the model thinks: where it can, it does without thinking.
+  // A model cannot be forced to call a tool while it thinks. If thinking is optional, it is turned off
+  // instead.
   const choice = thinks && forces(wanted) ? "auto" : wanted;
   const thinking = forces(choice) ? NO_THINKING : thinkingOf(model, settings, steps);
   const heats = generationOf(model).temperature && !thinking.params.thinking;
@@ -66,7 +67,7 @@ export function toWire(
       messages: cachedToTheEnd(turnsOf(steps)),
       ...thinking.params,
       ...(format ? { output_config: { ...effortIn(thinking.params), format } } : {}),
-      // The API's present version has no temperature; the one before has, for the models that take it.
+      // The current API version has no temperature. The previous version has it, for models that accept it.
       ...(temperature === undefined ? {} : { temperature: Math.min(temperature, 1) }),
     },
     headers: {
@@ -98,8 +99,8 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
   const { thinking } = generationOf(model);
   const effort = budget === undefined ? {} : { output_config: { effort: effortOf(budget) } };
   if (thinking === "always") {
-    // System blocks, tools and messages may change in the middle of a run: a thought that belongs to what was
-    // there before is to be left out, not to fail the call.
+    // System blocks, tools and messages may change during a run. The provider must then drop thoughts that
+    // belong to the earlier version instead of failing the call.
     const block_binding = { prefix_mismatch_behavior: "drop_block" } as const;
     return {
       params: { thinking: { type: "adaptive", display: "summarized", block_binding }, ...effort } as const,
@@ -112,13 +113,16 @@ function thinkingOf(model: string, { thinking: budget }: ModelSettings, steps: r
       params: { thinking: { type: "adaptive", display: "summarized" }, ...effort } as const,
       headers: {},
     };
-  // A tool loop that began without thoughts (another model's, say) cannot continue with them.
+  // A tool loop that began without thoughts, for example with another model, cannot continue with thoughts.
   const last = steps.findLast((step) => step.role === "assistant");
   if (last && last.calls.length > 0 && last.reasoning.length === 0) return NO_THINKING;
   return { params: { thinking: { type: "enabled", budget_tokens: budget } } as const, headers: {} };
 }
 
-/** Four places may be marked for the cache; these are two of them, the last tool and the last message the others. */
+/**
+ * The provider allows four cache marks. Two of them are here; the last tool and the last message have the
+ * others.
+ */
 function systemBlocks(blocks: readonly SystemBlock[]): Anthropic.TextBlockParam[] {
   const kinds = (["static", "semi", "dynamic"] as const).map((kind) => {
     const texts = blocks.filter(({ cache, text }) => cache === kind && text.trim() !== "");
@@ -143,7 +147,7 @@ interface Turn {
   readonly content: Block[];
 }
 
-/** One message per turn: the next message of the same role joins it. */
+/** Merges consecutive messages of the same role into one turn. */
 function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   const turns: Turn[] = [];
   const add = (role: "user" | "assistant", content: Block[]) => {
@@ -162,19 +166,19 @@ function turnsOf(steps: readonly HistoryStep[]): Turn[] {
   return turns;
 }
 
-/** `keepsOwnIds`: the server is a compatible one, which may make ids of another form. */
+/** `keepsOwnIds`: the server is a compatible one, whose ids may have another format. */
 export const wireSteps = (keepsOwnIds: boolean): WireSteps<Turn> => ({
   ...{ callId: CALL_ID, keepsOwnIds },
   write: turnsOf,
 });
 
-/** The last block is marked for the cache. */
+/** Marks the last block for the cache. */
 const cachedToTheEnd = (turns: readonly Turn[]): Anthropic.MessageParam[] =>
   turns.map((turn, index) =>
     index === turns.length - 1 ? { ...turn, content: cacheLast(turn.content) } : turn,
   );
 
-/** A reply as it was given: thoughts stand where they were thought, between the texts and calls around them. */
+/** A reply in its original order, with thoughts between the texts and calls around them. */
 function replyBlocks({ text, calls, reasoning }: Reply): Block[] {
   const blocks: Block[] = [];
   let said = 0;
@@ -201,7 +205,7 @@ function thoughtBlock({ text, metadata }: Reasoning): Block | undefined {
   const { redacted, signature, unsigned } = metadata ?? {};
   if (typeof redacted === "string") return { type: "redacted_thinking", data: redacted };
   if (typeof signature === "string") return { type: "thinking", thinking: text, signature };
-  // The SDK's type knows signed ones only.
+  // The SDK's type includes only signed thoughts.
   return unsigned === true
     ? ({ type: "thinking", thinking: text } as Anthropic.ThinkingBlockParam)
     : undefined;
@@ -239,7 +243,7 @@ function block(part: Part) {
   }
 }
 
-/** A system message in the middle of a conversation: the user's side says it, and says whose word it is. */
+/** A system message within a conversation. The user's side sends it, marked as a system message. */
 function asUser(content: readonly Part[]): Block[] {
   return content.map((part) =>
     part.type === "text" ? { type: "text", text: `<system>\n${part.text}\n</system>` } : block(part),

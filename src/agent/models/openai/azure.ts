@@ -1,4 +1,4 @@
-// OpenAI's models at Azure: a deployment in place of the model, a version in the address, a key or an Entra token.
+// OpenAI's models at Azure, which needs a deployment instead of a model, a version in the address, and a key or an Entra token.
 
 import type { Model } from "../../core/model.ts";
 import { type ModelOptions, missingKey, secretOf } from "../options.ts";
@@ -7,7 +7,7 @@ import { besideSdk, type Send, throughSdk } from "../sending.ts";
 import { EXCHANGE, openaiModel, PATH } from "./client.ts";
 import { dialectOf } from "./dialect.ts";
 
-/** The newest that is generally available. */
+/** The most recent version that is generally available. */
 const API_VERSION = "2024-10-21";
 const TOKEN_SCOPE = "https://cognitiveservices.azure.com/.default";
 const DIALECT = dialectOf("https://resource.openai.azure.com");
@@ -23,12 +23,12 @@ async function connect({ name, model, baseUrl, key }: ModelOptions, apiVersion: 
   const baseURL = `${baseUrl.replace(/\/+(openai\/*)?$/, "")}/openai`;
   const options = { ...EXCHANGE, baseURL, apiVersion, deployment: model };
   if ("secret" in key) return besideSdk(new AzureOpenAI({ ...options, apiKey: secretOf(key, name) }), PATH);
-  // The SDK would look for a key in the environment if it were given none.
+  // Without a key, the SDK would read one from the environment.
   const azureADTokenProvider = await entraTokens(name);
   return throughSdk(new AzureOpenAI({ ...options, apiKey: "", azureADTokenProvider }), PATH);
 }
 
-/** Tokens of the machine, of a workload or of a login, found and renewed by Azure's own SDK. */
+/** Tokens of the machine, a workload or a login. Azure's own SDK finds and renews them. */
 async function entraTokens(name: string): Promise<() => Promise<string>> {
   const identity = "@azure/identity";
   const { DefaultAzureCredential, getBearerTokenProvider } = await packageFor(

@@ -1,4 +1,5 @@
-// OpenAI and servers compatible with its Chat Completions. The official SDK makes requests; replies are read here.
+// The client for OpenAI and servers that are compatible with its Chat Completions API. The official SDK makes the requests; this
+// code reads the replies.
 
 import { httpFetch } from "../../../lib/http-fetch.ts";
 import { DEFAULT_MAX_TOKENS, type Model, type ModelSettings } from "../../core/model.ts";
@@ -11,13 +12,13 @@ import { type Dialect, dialectOf } from "./dialect.ts";
 import { openaiReply } from "./reply.ts";
 import { toWire, wireSteps } from "./wire.ts";
 
-/** What clients of the SDK are asked for. */
+/** The path of the requests. */
 export const PATH = "/chat/completions";
 
 interface OpenAIOptions extends ModelOptions {
-  /** Default: what the host of `baseUrl` is known to speak. */
+  /** Default: the dialect that the host of `baseUrl` is known to use. */
   readonly dialect?: Dialect;
-  /** Default: the key is sent as a bearer token. */
+  /** Default: sends the key as a bearer token. */
   readonly connect?: (options: ModelOptions) => Promise<Send>;
 }
 
@@ -58,17 +59,17 @@ function limitOf({ max_tokens, thinking }: ModelSettings): number | undefined {
   return max_tokens ?? (thinking === undefined ? undefined : DEFAULT_MAX_TOKENS + thinking);
 }
 
-/** The SDK. A server starts without it. */
+/** Loads the SDK. A server starts without it. */
 export const loadOpenai = () => import("openai");
 
-/** Nothing is repeated in here; a hook does that. */
+/** Never retries; a hook does that. */
 async function byKey({ baseUrl, key, name }: ModelOptions): Promise<Send> {
   const apiKey = secretOf(key, name);
-  // People also give the address that is asked in the end.
+  // Users also configure the full request address as the base URL.
   const baseURL = baseUrl.replace(/\/+(chat\/+completions\/*)?$/, "");
   const { OpenAI } = await loadOpenai();
   return besideSdk(new OpenAI({ apiKey, baseURL, ...EXCHANGE }), PATH);
 }
 
-/** What every client of the SDK is given. */
+/** Options for every client of the SDK. */
 export const EXCHANGE = { fetch: httpFetch, maxRetries: 0, logLevel: "off" } as const;

@@ -1,27 +1,27 @@
-// Where servers that speak OpenAI's protocol differ: what one needs another refuses.
+// Differences between servers that use OpenAI's protocol. Some require fields that others reject.
 
 import type { OutputMode } from "../output.ts";
 import { CALL_ID } from "../repair.ts";
 
 export interface Dialect {
   readonly maxTokens: "max_tokens" | "max_completion_tokens";
-  /** Counts tokens only when asked to. */
+  /** The server reports token counts only on request. */
   readonly askForUsage: boolean;
   readonly callId: RegExp;
-  /** Takes back the ids that its own models made, in any form. */
+  /** The server accepts ids that its own models created, in any format. */
   readonly keepsOwnIds: boolean;
-  /** Wants to find a thought in every reply, and be it an empty one. */
+  /** The server expects a thought in every reply, even an empty one. */
   readonly thoughtInEveryReply: boolean;
   /**
-   * Models that take tools here only while they do not reason; with both they want another endpoint.
+   * True for models that accept tools here only without reasoning. With both, they need another endpoint:
    * https://github.com/openai/openai-openapi/issues/541
    */
   readonly toolsOrReasoning: (model: string) => boolean;
-  /** Whether the server holds this model to a schema, with tools or without. */
+  /** How the server makes this model follow a schema, with or without tools. */
   readonly output: (model: string, hasTools: boolean) => OutputMode;
-  /** Takes documents, not only images. */
+  /** The server accepts documents as well as images. */
   readonly documents: boolean;
-  /** Google's: thoughts are asked for by a field of its own, and a call comes with a signature that it wants back. */
+  /** Google's format: a separate field requests thoughts, and a call includes a signature to send back. */
   readonly google: boolean;
 }
 
@@ -41,7 +41,7 @@ const COMMON: Dialect = {
 const GOOGLE: Partial<Dialect> = {
   documents: false,
   google: true,
-  // Before Gemini 3 it is one or the other.
+  // Before Gemini 3, models support either tools or an output schema.
   output: (model, hasTools) => (hasTools && /gemini-[12]\b/.test(model) ? "tool" : "native"),
 };
 
@@ -68,7 +68,7 @@ export function dialectOf(baseUrl: string): Dialect {
   return { ...COMMON, ...DIALECTS.find(({ host }) => host.test(hostname))?.dialect };
 }
 
-/** `gpt-5.6-terra` is 5.6; a model that is no GPT is 0. */
+/** Returns 5.6 for `gpt-5.6-terra`, and 0 for a model other than GPT. */
 function versionOf(model: string): number {
   return Number(/^gpt-(\d+(?:\.\d)?)/.exec(model)?.[1] ?? 0);
 }

@@ -1,12 +1,11 @@
-// What Google adds to OpenAI's protocol: thoughts are asked for by a field of its own, and a call comes with a signature of the
-// thought behind it, without which Gemini does not take the call back.
-// https://ai.google.dev/gemini-api/docs/thought-signatures
+// Google's additions to OpenAI's protocol. A separate field requests thoughts. A call includes a signature of its thought, and
+// Gemini rejects the call in later requests without it. https://ai.google.dev/gemini-api/docs/thought-signatures
 
 import type { Reasoning } from "../../core/message.ts";
 import { effortOf } from "../effort.ts";
 import { isKeepable } from "../reply.ts";
 
-/** The field that asks for thoughts. From Gemini 3 on it takes a level in place of a budget. */
+/** The field that requests thoughts. From Gemini 3 on, it takes a level instead of a budget. */
 export function thinkingConfig(model: string, budget: number): object {
   const amount = /gemini-[12]\b/.test(model)
     ? { thinking_budget: budget }
@@ -14,13 +13,16 @@ export function thinkingConfig(model: string, budget: number): object {
   return { extra_body: { google: { thinking_config: { ...amount, include_thoughts: true } } } };
 }
 
-/** What came with the calls of a reply, by their places. */
+/** Extra data of the calls in a reply, by position. */
 export type CallExtras = Readonly<Record<number, unknown>>;
 
-/** In place of the signature of a call that another model made: the provider then checks none. */
+/** Replaces the signature of a call that another model made, which turns off the provider's check. */
 const UNSIGNED = { google: { thought_signature: "skip_thought_signature_validator" } };
 
-/** What goes back with the call at `index`. Of calls that were made together only the first is signed. */
+/**
+ * The extra data to send back with the call at `index`. Of several calls made together, only the first is
+ * signed.
+ */
 export function callExtra(reasoning: readonly Reasoning[], index: number): { extra_content?: unknown } {
   const kept = reasoning[0]?.metadata?.calls;
   const extra_content = isKeepable(kept) ? kept[index] : undefined;
@@ -30,13 +32,13 @@ export function callExtra(reasoning: readonly Reasoning[], index: number): { ext
 
 const Thought = /^<thought>|<\/thought>$/g;
 
-/** Text of a thought without the tags around it. */
+/** Text of a thought without its tags. */
 export const untagged = (text: string): string => text.replace(Thought, "");
 
-/** The text after a thought begins with the tag that ends it. */
+/** Removes the closing tag with which the text after a thought begins. */
 export const afterThought = (text: string): string => text.replace(/^<\/thought>/, "");
 
-/** Whether a piece of text is a thought. */
+/** True if a piece of text is a thought. */
 export function isThought(extra: unknown): boolean {
   return isKeepable(extra) && isKeepable(extra.google) && extra.google.thought === true;
 }

@@ -1,5 +1,5 @@
-// The stream of Chat Completions, read into events and a reply. Pure. Takes what compatible servers add (thoughts, whole messages,
-// calls of the old kind), and takes no value for what its type says before it was looked at.
+// Reads the stream of Chat Completions into events and a reply. Pure. Accepts additions of compatible servers (thoughts, whole
+// messages, calls in the old format), and checks the actual type of every value before using it.
 
 import { isObject } from "../../../lib/json.ts";
 import type { StreamEvent } from "../../../protocol/event.ts";
@@ -9,7 +9,7 @@ import { openThought, replyDraft } from "../reading/draft.ts";
 import { isKeepable, type ProviderEvent, type ReplyReader, textIn } from "../reply.ts";
 import { afterThought, type CallExtras, isThought, untagged } from "./google.ts";
 
-/** A piece of a thought as OpenRouter sends it. Its text comes in `reasoning` as well. */
+/** A piece of a thought in OpenRouter's format. `reasoning` contains its text as well. */
 type Detail = Record<string, unknown>;
 
 export function openaiReply(): ReplyReader {
@@ -22,7 +22,7 @@ export function openaiReply(): ReplyReader {
 
   const think = (words: unknown, out: StreamEvent[]) => draft.think(thought, words, out);
 
-  /** Mistral's reasoning models and Databricks send parts. */
+  /** Databricks and Mistral's reasoning models send content in parts. */
   const speak = (content: unknown, out: StreamEvent[]) => {
     if (!isObject(content) && !Array.isArray(content)) return draft.say(content, out);
     for (const part of [content].flat().filter(isObject)) {
@@ -41,7 +41,7 @@ export function openaiReply(): ReplyReader {
     think(delta[name], out);
   };
 
-  /** Google's thoughts come as text, which says of itself that it is one. */
+  /** Google sends thoughts as marked text. */
   const speakOrThink = ({ content, extra_content }: ProviderEvent, out: StreamEvent[]) => {
     if (isThought(extra_content)) {
       hasThought = true;
@@ -69,7 +69,10 @@ export function openaiReply(): ReplyReader {
     if (isObject(delta.function_call)) call({ function: delta.function_call }, out);
   };
 
-  /** Some servers send all there is so far, and not what is new; those that do not stream send it once. */
+  /**
+   * Some servers send the whole text so far instead of only the new part. Servers that do not stream send it
+   * once.
+   */
   const growTo = (message: ProviderEvent, out: StreamEvent[]) => {
     const { content } = message;
     const isLonger = typeof content === "string" && content.startsWith(draft.text);
@@ -104,10 +107,13 @@ export function openaiReply(): ReplyReader {
   };
 }
 
-/** Where servers put thoughts. They go back under the first two names only: src/agent/models/openai/wire.ts. */
+/**
+ * Fields in which servers send thoughts. Only the first two names are sent back:
+ * src/agent/models/openai/wire.ts.
+ */
 const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_text", "thinking"] as const;
 
-/** Pieces of one thought share an index and a type: their texts grow, other values are replaced. */
+/** Pieces of one thought share an index and a type. Texts are appended, other values replaced. */
 function addDetail(details: Detail[], piece: Detail): void {
   const same = details.find((detail) => detail.index === piece.index && detail.type === piece.type);
   if (!same || piece.index === undefined) {

@@ -1,5 +1,5 @@
-// A model request as Chat Completions wants it. Pure: what changes least comes first, and the same beginning
-// gives the same bytes, so that the provider's cache finds it again.
+// Converts a model request for Chat Completions. Pure. The least changing parts come first, and equal beginnings give equal
+// bytes, so that the provider's cache can reuse them.
 
 import type { OpenAI } from "openai";
 import type { JsonSchema } from "../../../lib/untrusted-schema/index.ts";
@@ -18,7 +18,10 @@ type Message = OpenAI.ChatCompletionMessageParam;
 type Params = OpenAI.ChatCompletionCreateParamsStreaming;
 type Reply = Extract<HistoryStep, { role: "assistant" }>;
 
-/** How compatible servers take a model's thoughts back; OpenAI itself neither gives nor takes any. */
+/**
+ * The format in which compatible servers accept a model's thoughts. OpenAI itself neither sends nor accepts
+ * any.
+ */
 interface Thoughts {
   reasoning_content?: string;
   reasoning?: string;
@@ -31,7 +34,7 @@ export interface Target {
   readonly dialect: Dialect;
 }
 
-/** How steps are written for the server of a dialect. */
+/** Serializes steps for servers of a dialect. */
 export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
   callId: dialect.callId,
   keepsOwnIds: dialect.keepsOwnIds,
@@ -39,7 +42,7 @@ export const wireSteps = (dialect: Dialect): WireSteps<Message> => ({
     steps.flatMap((step) => messages(dialect.documents ? step : withoutDocuments(step), dialect)),
 });
 
-/** Leaves out the closed turns of the request, if any. */
+/** Omits the closed turns of the request, if any. */
 export function toWire(
   request: ModelRequest,
   { model, settings, dialect }: Target,
@@ -65,7 +68,10 @@ export function toWire(
   };
 }
 
-/** OpenAI enforces only schemas whose properties are all required; others it follows as well as it can. */
+/**
+ * OpenAI enforces only schemas in which all properties are required. It follows other schemas as well as it
+ * can.
+ */
 function responseFormat(output: JsonSchema) {
   const schema = enforceable(output) ?? output;
   const json_schema = { name: "answer", schema: { ...schema }, strict: isComplete(schema) };
@@ -112,7 +118,7 @@ function messages(step: HistoryStep, dialect: Dialect): Message[] {
   }
 }
 
-/** A document's name stands in its place. */
+/** Replaces each document with its name. */
 function withoutDocuments(step: HistoryStep): HistoryStep {
   const named = (parts: readonly Part[]) =>
     parts.map((part) =>
@@ -140,7 +146,7 @@ function reply({ text, calls, reasoning }: Reply, dialect: Dialect): Message & T
   };
 }
 
-/** Under the name that they came under. */
+/** Sends thoughts in the field from which they came. */
 function thoughts(reasoning: readonly Reasoning[]): Thoughts {
   const { field, details } = reasoning[0]?.metadata ?? {};
   if (details !== undefined) return { reasoning_details: details };
@@ -157,7 +163,7 @@ function result({ id, output, failed }: AnsweredCall): Message {
   return { role: "tool", tool_call_id: id, content: failed ? `Error: ${content}` : content };
 }
 
-/** A tool's result is text. Images and documents among it follow in a user's message. */
+/** A tool result must be text, so its images and documents follow in a user message. */
 function shown(calls: readonly AnsweredCall[]): Message[] {
   const parts = calls.flatMap(({ name, output }) => {
     const media = output.filter(isMedia);
@@ -178,7 +184,7 @@ function textOfPart(part: Part): string {
   return `[${part.media_type}]`;
 }
 
-/** Plain text where it is nothing else: not every server takes parts. */
+/** Plain text if possible, because some servers do not accept parts. */
 function content(parts: readonly Part[]): string | OpenAI.ChatCompletionContentPart[] {
   return parts.some(isMedia) ? parts.map(contentPart) : textOf(parts);
 }

@@ -1,17 +1,20 @@
-// The arguments of one call, put together from the pieces of a stream.
+// Assembles the arguments of one call from the pieces of a stream.
 
 import { wholeCharacters } from "./whole-characters.ts";
 
 export interface ArgumentText {
-  /** `empty`: nothing yet, or `{}`. `open`: more has to come. `whole`: a JSON object or list has come to its end. */
+  /** `empty`: no text yet, or `{}`. `open`: incomplete. `whole`: a JSON object or list is complete. */
   readonly state: "empty" | "open" | "whole";
-  /** The arguments, with what came behind them, unless that says nothing new. */
+  /** The arguments, followed by any later text that adds new values. */
   readonly text: string;
-  /** Adds a piece. Returns what is new for those who watch; an empty object waits, as the arguments may follow it. */
+  /**
+   * Adds a piece. Returns the new text for viewers. Holds back an empty object, because the arguments may
+   * follow it.
+   */
   take(piece: string): string;
-  /** What waits to be shown when the reply has ended. */
+  /** Text that is still held back when the reply has ended. */
   rest(): string;
-  /** Whether `piece` is all of the arguments once more, as some proxies send them. */
+  /** True if `piece` repeats all of the arguments, as some proxies do. */
   repeats(piece: string): boolean;
 }
 
@@ -61,16 +64,18 @@ export function argumentText(): ArgumentText {
   };
 }
 
-/** Longer texts are not looked into: they are put together of many pieces. */
+/** Maximum characters to examine. Longer texts consist of many pieces. */
 const SHORT = 32;
 
-/** An empty object, or the beginning of one. */
+/** True for an empty object, or the beginning of one. */
 const isEmptyObject = (text: string) => text.length <= SHORT && /^\s*\{\s*\}?\s*$/.test(text);
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
-/** Looks for the end of the JSON object or list that a text begins with, piece by piece. No other text has an end. */
+/**
+ * Finds the end of the JSON object or list at the start of a text, piece by piece. Other texts have no end.
+ */
 function jsonEnd() {
   let state: "before" | "inside" | "in a string" | "escaped" | "reached" | "none" = "before";
   let depth = 0;
@@ -91,7 +96,7 @@ function jsonEnd() {
     get isReached() {
       return state === "reached";
     },
-    /** The index in `piece` behind the end. */
+    /** The index in `piece` after the end. */
     find(piece: string): number | undefined {
       for (let at = 0; at < piece.length && state !== "none"; at++) {
         step(piece.charCodeAt(at));

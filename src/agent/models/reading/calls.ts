@@ -1,5 +1,6 @@
-// Puts the tool calls of a reply together from their pieces. A piece belongs to the call of its id, else of its place, else to the
-// call before; a name behind arguments that are complete begins another call, and so does each other object in one text.
+// Assembles the tool calls of a reply from their pieces. A piece belongs to the call with its id, otherwise with its place,
+// otherwise to the previous call. A name after complete arguments begins another call, and so does each further object in one
+// text.
 
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { ToolCall } from "../../core/message.ts";
@@ -9,31 +10,31 @@ import { refused } from "../failure.ts";
 import { jsonIn, nameIn, toToolCalls } from "../reply.ts";
 import { type ArgumentText, argumentText } from "./argument-text.ts";
 
-/** More than any model makes in one reply. */
+/** Maximum number of calls in one reply. No model makes more. */
 const MAX_CALLS = 512;
 
 /** A piece of a call as any provider sends it. */
 export interface CallPiece {
-  /** The number that the provider counts the call by. */
+  /** The number that the provider assigns to the call. */
   readonly place?: unknown;
   readonly id?: unknown;
   readonly name?: unknown;
   /** A part of the arguments as text, or all of them. */
   readonly args?: unknown;
-  /** The provider says itself that another call begins here. */
+  /** True if the provider itself marks the beginning of another call. */
   readonly begins?: boolean;
 }
 
 interface OpenCall {
   readonly place: number | undefined;
-  /** Empty while the provider has given none. */
+  /** Empty until the provider sends one. */
   id: string;
-  /** Empty while it has not come. */
+  /** Empty until it arrives. */
   name: string;
   readonly args: ArgumentText;
-  /** What those who watch have not seen of the arguments; they see a call from its name on. */
+  /** Arguments that viewers have not seen yet. They see a call once its name is known. */
   unseen: string;
-  /** Its number for those who watch. */
+  /** The number of the call for viewers. */
   index: number | undefined;
 }
 
@@ -45,12 +46,12 @@ interface Piece {
 }
 
 export interface Calls {
-  /** Adds a piece. Returns the number of its call; undefined before the call has a name. */
+  /** Adds a piece. Returns the number of its call; undefined until the call has a name. */
   take(piece: CallPiece, out: StreamEvent[]): number | undefined;
   readonly count: number;
-  /** Whether each call has all of its arguments, or none. */
+  /** True if each call has complete arguments, or none. */
   readonly areWhole: boolean;
-  /** The calls of a reply that has ended with `stop`. Adds to `out` what waits to be shown. */
+  /** Returns the calls of a reply that ended with `stop`. Adds held-back events to `out`. */
   settle(stop: StopReason, out: StreamEvent[]): ToolCall[];
 }
 
@@ -118,15 +119,15 @@ export function callList(): Calls {
   };
 }
 
-const tooMany = () => refused(`the reply holds more than ${MAX_CALLS} tool calls`);
+const tooMany = () => refused(`the reply contains more than ${MAX_CALLS} tool calls`);
 
-/** Some gateways write the number as text. */
+/** Some gateways send the number as text. */
 function placeIn(place: unknown): number | undefined {
   const number = typeof place === "string" && /^\d{1,6}$/.test(place) ? Number(place) : place;
   return typeof number === "number" ? number : undefined;
 }
 
-/** Whether the beginning of a call is said twice, before any of its arguments. */
+/** True if the piece repeats the beginning of the call before any arguments. */
 const isBegunAgain = ({ place, id, name, args }: Piece, call: OpenCall) =>
   id !== "" &&
   id === call.id &&
@@ -135,7 +136,7 @@ const isBegunAgain = ({ place, id, name, args }: Piece, call: OpenCall) =>
   args === "" &&
   call.args.text === "";
 
-/** The call that a piece belongs to; undefined when it begins another one. */
+/** The call to which a piece belongs; undefined when it begins another one. */
 function ownerOf(piece: Piece, calls: readonly OpenCall[]): OpenCall | undefined {
   const { place, id } = piece;
   const sameId = id === "" ? undefined : calls.findLast((call) => call.id === id && isAt(place, call));
@@ -152,11 +153,15 @@ function ownerOf(piece: Piece, calls: readonly OpenCall[]): OpenCall | undefined
 const isAt = (place: number | undefined, call: OpenCall) =>
   place === undefined || call.place === undefined || call.place === place;
 
-/** Whether a piece that comes under the id or the place of `call` begins another one. Some servers give all calls the same. */
+/**
+ * True if a piece with the id or the place of `call` begins another one. Some servers give all calls the same
+ * id or place.
+ */
 function isAnother({ place, id, name, args }: Piece, call: OpenCall): boolean {
   const { state } = call.args;
   const hasOtherId = id !== "" && call.id !== "" && id !== call.id;
-  // Without a name: only a server that numbers nothing can mean another call. Some give each piece an id of its own.
+  // A piece without a name begins another call only if the server numbers nothing. Some servers give each
+  // piece a new id.
   if (name === "") return hasOtherId && place === undefined && state === "whole";
   if (call.name === "" || state === "open") return hasOtherId && call.name !== "" && name !== call.name;
   if (hasOtherId || name !== call.name) return true;

@@ -1,4 +1,4 @@
-// The tokens that a provider counts, under all names that servers have for them. A count never goes down within a reply.
+// Reads the token counts of a provider under all known names. A count never decreases within a reply.
 
 import { isObject } from "../../../lib/json.ts";
 import { NO_USAGE, type Usage } from "../../core/message.ts";
@@ -16,7 +16,7 @@ export function counter(): Counter {
   let usage: Usage = NO_USAGE;
   const beside = { input: 0, read: 0, written: 0 };
 
-  /** Anthropic's, which counts the cache beside the input, and may leave out what it has said before. */
+  /** Anthropic counts cached tokens separately from the input, and may omit counts that it sent before. */
   const inputBeside = (counts: Counts) => {
     beside.input = countIn(counts.input_tokens) ?? beside.input;
     beside.read = countIn(counts.cache_read_input_tokens) ?? beside.read;
@@ -48,12 +48,12 @@ const usageBeside = (counts: Counts, input_tokens: number): Usage => ({
   cache_write_tokens: countIn(counts.cache_creation_input_tokens) ?? 0,
 });
 
-/** OpenAI's: `prompt_tokens` includes what came from the cache. */
+/** OpenAI's counts, in which `prompt_tokens` includes cached tokens. */
 function usageOf(counts: Counts, prompt: number): Usage {
   const { cache_write_tokens } = detailsIn(counts.prompt_tokens_details);
   const completion = countIn(counts.completion_tokens) ?? countIn(counts.output_tokens) ?? 0;
   const read = cachedIn(counts);
-  // Thoughts are a part of the total alone at Google and xAI.
+  // Google and xAI include thoughts only in the total.
   const hidden = (countIn(counts.total_tokens) ?? 0) - prompt - completion;
   return {
     input_tokens: Math.max(prompt, read),
@@ -80,7 +80,7 @@ const higher = (a: Usage, b: Usage): Usage => ({
   cache_write_tokens: Math.max(a.cache_write_tokens, b.cache_write_tokens),
 });
 
-/** A provider's token count, also one that is written as text, as a whole number; undefined for any other value. */
+/** Converts a token count, as a number or as text, to an integer; undefined for any other value. */
 function countIn(value: unknown): number | undefined {
   const count = typeof value === "string" && /^\d{1,12}$/.test(value) ? Number(value) : value;
   const isCount = typeof count === "number" && count >= 0 && count <= MAX_COUNT;

@@ -1,4 +1,4 @@
-// Builds a reply: the reader of each dialect adds text, thoughts, calls, counts and the end, and gets the whole reply.
+// Builds a reply. The reader of each dialect adds text, thoughts, calls, counts and the end, and gets the complete reply.
 
 import type { StreamEvent } from "../../../protocol/event.ts";
 import type { Reasoning } from "../../core/message.ts";
@@ -10,7 +10,10 @@ import { type Counter, counter } from "./counts.ts";
 import { type Ending, ending } from "./stop-reasons.ts";
 import { wholeCharacters } from "./whole-characters.ts";
 
-/** Text, thoughts and arguments of one reply: several times what the longest models say, and no more than a small process can hold. */
+/**
+ * Maximum characters of text, thoughts and arguments in one reply. Several times the longest replies of
+ * models, and small enough for a small process.
+ */
 const MAX_REPLY_CHARS = 8 * 1024 * 1024;
 
 export interface Draft {
@@ -20,14 +23,17 @@ export interface Draft {
   readonly callCount: number;
   say(words: unknown, out: StreamEvent[]): void;
   think(thought: Thought, words: unknown, out: StreamEvent[]): void;
-  /** Returns the number of the call, once it has a name. */
+  /** Adds a piece of a call. Returns the number of the call, once it has a name. */
   call(piece: CallPiece, out: StreamEvent[]): number | undefined;
-  /** The model says in its own words that it will not answer. */
+  /** Records that the model declined to answer, in its own words. */
   refuse(): void;
-  /** The provider has said that nothing more comes. */
+  /** Records that the provider has announced the end. */
   close(): void;
   readonly isClosed: boolean;
-  /** The reply, when its stream has come to a clean end. Throws `ProviderError` for one that was cut, or that its provider took back. */
+  /**
+   * Returns the reply after a clean end of its stream. Throws `ProviderError` for a reply that was cut off or
+   * withdrawn by the provider.
+   */
   finish(reasoning: () => readonly Reasoning[], out: StreamEvent[]): ModelReply;
 }
 
@@ -36,7 +42,7 @@ export interface Thought {
   take(words: string): string;
 }
 
-/** A thought whose pieces are still coming. */
+/** A thought whose pieces are still arriving. */
 export function openThought(): Thought {
   let text = "";
   const whole = wholeCharacters();
@@ -67,7 +73,7 @@ export function replyDraft(): Draft {
     return words;
   };
 
-  /** Without a reason, the stream's own end must stand behind something that is complete. */
+  /** Without a stop reason, the reply is complete only if the stream ended cleanly after complete content. */
   const isWhole = () =>
     end.end !== undefined || (isClosed && calls.areWhole && (said.text !== "" || calls.count > 0));
 
@@ -110,9 +116,9 @@ export function replyDraft(): Draft {
     finish(reasoning, out) {
       const stop = stopOf();
       const made = calls.settle(stop, out);
-      // What the provider took back in the middle is not carried out.
+      // Calls in a reply that the provider withdrew are not executed.
       const tool_calls = stop === "refusal" ? [] : made;
-      // Some servers say that the turn is over and mean the calls.
+      // Some servers report the end of the turn although they made calls.
       const stop_reason = stop === "end_turn" && tool_calls.length > 0 ? "tool_use" : stop;
       const remark = end.isUnknown ? { remark: unknownReason(end.word ?? "") } : {};
       return {

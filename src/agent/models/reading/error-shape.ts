@@ -1,20 +1,20 @@
-// Errors that come as events of a stream, or as a whole answer with status 200. Servers wrap them in many ways.
+// Finds errors that arrive as events of a stream, or as a whole response with status 200. Servers wrap them in many ways.
 
 import { isObject } from "../../../lib/json.ts";
 import type { ProviderEvent } from "../reply.ts";
 
-/** The error that an event is, in the provider's form; undefined for any other event. */
+/** The error in an event, in the provider's format; undefined for any other event. */
 export function errorIn(event: ProviderEvent): unknown {
   const { error, type, object, base_resp: status, choices, message } = event;
   if (saysSomething(error) || type === "error" || object === "error") return event;
   if (isObject(status) && status.status_code) return status; // MiniMax
   if (Array.isArray(choices) && choices.length > 0) return undefined;
-  // Anthropic's `message_start` has a message that is no text.
+  // Anthropic's `message_start` has a `message` that is not text.
   const hasWords = typeof message === "string" || WORDS.some((key) => saysSomething(event[key]));
   return hasWords ? event : undefined;
 }
 
-/** Where servers without a key `error` put their words. */
+/** Fields in which servers without an `error` field send their message. */
 const WORDS = ["detail", "errors", "error_message", "error_msg", "msg"] as const;
 
 const saysSomething = (value: unknown) =>

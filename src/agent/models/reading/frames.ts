@@ -1,5 +1,5 @@
-// The events of an answer's body in any form: server-sent events, AWS's frames, or JSON. The body decides by how it begins,
-// as gateways label it wrongly.
+// Reads the events in a response body of any format: server-sent events, AWS frames or JSON. The beginning of the body determines
+// the format, because gateways send wrong content types.
 
 import { isObject } from "../../../lib/json.ts";
 import { sseParser } from "../../../lib/sse-parser.ts";
@@ -8,25 +8,28 @@ import { ProviderError, refused } from "../failure.ts";
 import type { ProviderEvent } from "../reply.ts";
 import { errorIn } from "./error-shape.ts";
 
-/** Maximum length of one event, or of an answer that is one event: parsing it takes one tick of the event loop. */
+/**
+ * Maximum length of one event, or of a response that is one event. Parsing it blocks the event loop for one
+ * tick.
+ */
 const MAX_EVENT_CHARS = 2 * 1024 * 1024;
 
 export interface Listener {
-  /** The listener ignores further events. */
+  /** True if the listener ignores further events. */
   readonly ended: boolean;
   event(event: ProviderEvent): void;
-  /** The stream says that it is over. */
+  /** The stream has announced its end. */
   close(): void;
 }
 
 export interface Frames {
-  /** Throws `ProviderError` for what is no event, and for errors that come as events. */
+  /** Throws `ProviderError` for invalid events, and for errors that arrive as events. */
   push(bytes: Buffer): void;
-  /** The body has come to a clean end. */
+  /** The body has ended cleanly. */
   end(): void;
 }
 
-/** `contentType`: of the answer. */
+/** `contentType` is the response's. */
 export function framesTo(listener: Listener, contentType: string): Frames {
   if (contentType.includes("vnd.amazon.eventstream")) {
     const frames = awsFrames((data) => hear(data, listener));
@@ -42,7 +45,7 @@ export function framesTo(listener: Listener, contentType: string): Frames {
   };
 }
 
-/** Read off the first character that is no blank; undefined before it is there. */
+/** Detects the format from the first character other than white space; undefined until it has arrived. */
 function formOf(bytes: Buffer, listener: Listener, contentType: string): Frames | undefined {
   if (bytes[0] === GZIP) throw refused("the answer is compressed with gzip, and its headers do not say so");
   const first = bytes.find((byte) => byte > 0x20 && !BYTE_ORDER_MARK.includes(byte));
@@ -57,7 +60,7 @@ const GZIP = 0x1f;
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 
 const noEvents = (contentType: string) =>
-  refused(`answered with ${contentType || "something"} instead of an event stream; check base_url`);
+  refused(`returned ${contentType || "an unknown type"} instead of an event stream; check base_url`);
 
 function serverSent(listener: Listener): Frames {
   const parser = sseParser(
@@ -73,14 +76,14 @@ function serverSent(listener: Listener): Frames {
       try {
         parser.push(END_OF_EVENT);
       } catch (error) {
-        // The last event may be incomplete. The reply decides whether it was needed.
+        // The last event may be incomplete. The reply decides if it was needed.
         if (error instanceof ProviderError) throw error;
       }
     },
   };
 }
 
-/** Some servers write their errors beside the events: in a field of its own, or as bare JSON. */
+/** Some servers write errors outside the events: in a separate field, or as bare JSON. */
 function hearOther(line: string, listener: Listener): void {
   if (listener.ended) return;
   if (line.startsWith("error:")) throw failed(errorOf(line.slice("error:".length).trim()));
@@ -89,7 +92,7 @@ function hearOther(line: string, listener: Listener): void {
 
 const END_OF_EVENT = Buffer.from("\n\n");
 
-/** An answer that is JSON, or a line of JSON for each event. */
+/** A response that is JSON, or one line of JSON per event. */
 function json(listener: Listener, contentType: string): Frames {
   const pieces: Buffer[] = [];
   let length = 0;
@@ -102,7 +105,7 @@ function json(listener: Listener, contentType: string): Frames {
       const [choice]: unknown[] = Array.isArray(event.choices) ? event.choices : [];
       isReply ||= choice !== undefined || typeof event.type === "string";
       listener.event(event);
-      // A whole message that is complete as JSON needs no other end.
+      // A whole message that is complete JSON needs no other end.
       if (isObject(choice) && isObject(choice.message)) listener.close();
     },
     close: () => listener.close(),
@@ -120,12 +123,12 @@ function json(listener: Listener, contentType: string): Frames {
   };
 }
 
-/** Passes on the data of one frame: one event, a list of events, or one event in each line. */
+/** Passes on the data of one frame: one event, a list of events, or one event per line. */
 function hear(data: string, listener: Listener): void {
   if (listener.ended) return;
   const isPlain = data.charCodeAt(0) === BRACE;
   const text = isPlain ? data : bare(data);
-  // Nearly every frame is an object, and every token is a frame.
+  // A fast path, because nearly every frame is an object and every token is a frame.
   if (!isPlain && IDLE.test(text)) return;
   if (!isPlain && DONE.test(text)) {
     listener.close();
@@ -139,7 +142,7 @@ function hear(data: string, listener: Listener): void {
 
 function tell(value: unknown, listener: Listener): void {
   if (!isObject(value) && typeof value !== "string")
-    throw new TypeError(`${JSON.stringify(value)} is no event.`);
+    throw new TypeError(`${JSON.stringify(value)} is not an event.`);
   if (isObject(value) && isEmpty(value)) return;
   const event = isObject(value) ? value : { error: value };
   const error = errorIn(event);
@@ -154,15 +157,17 @@ function isEmpty(value: object): boolean {
   return true;
 }
 
-/** Proxies wrap what is data already. */
+/** Removes the `data:` prefix that proxies add to existing data. */
 const bare = (data: string) => data.replace(/^\uFEFF?\s*(?:data:\s*)*/, "").trimEnd();
 
-/** Data without an event, which keeps the connection open; also a comment that a proxy has wrapped as data. */
+/**
+ * Data without an event that keeps the connection open, including comments that a proxy has wrapped as data.
+ */
 const IDLE =
   /^(?::.*|null|""|\{\s*\}|\[\s*\]|\[?(?:ping|keep-?alive|heartbeat)\]?|(?:event|id|retry):.*)?$/is;
 const DONE = /^"?\[?done\]?"?$/i;
 
-/** Says that a text has several lines, and is no JSON as a whole. */
+/** Marks a text that has several lines and is not valid JSON as a whole. */
 const LINES = Symbol("lines");
 
 function valueIn(text: string): unknown {
@@ -176,7 +181,7 @@ function valueIn(text: string): unknown {
 
 const failed = (body: unknown) => new ProviderError("the stream ended with an error", { body });
 
-/** The data of an event that is called `error`. */
+/** The data of an event with the name `error`. */
 function errorOf(data: string): unknown {
   try {
     return JSON.parse(data);
@@ -190,6 +195,6 @@ function understood(read: () => void): void {
     read();
   } catch (cause) {
     if (cause instanceof ProviderError) throw cause;
-    throw new ProviderError("the stream holds something that is not one of its events", { cause });
+    throw new ProviderError("the stream contains an invalid event", { cause });
   }
 }

@@ -1,13 +1,13 @@
-// Why a reply ended. The words of all dialects stand in one list, because gateways translate one into another and miss some.
+// The reasons why replies end. One list contains the words of all dialects, because gateways translate between them incompletely.
 
 import { firstChars } from "../../../lib/text.ts";
 import type { StopReason } from "../../core/model.ts";
 import { textIn } from "../reply.ts";
 
-/** `failed`: the provider gave up in the middle, and the same question may succeed. */
+/** `failed`: the provider gave up during the reply, and a retry may succeed. */
 type End = StopReason | "failed";
 
-/** From the gravest to the least: where a server names several, the first of them counts. */
+/** Most severe first. If a server sends several reasons, the most severe counts. */
 const WORDS: readonly (readonly [End, readonly string[]])[] = [
   [
     "failed",
@@ -24,7 +24,7 @@ const WORDS: readonly (readonly [End, readonly string[]])[] = [
         "disconnected",
       ],
       ...["overloaded", "engine_overloaded", "insufficient_system_resource", "rate_limit"],
-      // Gemini takes back a call that it wrote wrong, and says nothing else: asked again, it writes a better one.
+      // Gemini withdraws a malformed call without further explanation. A retry usually produces a valid one.
       ...["function_call_filter", "malformed_function_call", "malformed_response", "unexpected_tool_call"],
     ],
   ],
@@ -54,7 +54,7 @@ const WORDS: readonly (readonly [End, readonly string[]])[] = [
   ["stop_sequence", ["stop_sequence"]],
   [
     "end_turn",
-    // A `pause_turn` is for the provider's own tools, and none is ever offered.
+    // `pause_turn` concerns the provider's own tools, which Skein never offers.
     [
       "stop",
       "end_turn",
@@ -76,12 +76,12 @@ const ENDS: ReadonlyMap<string, End> = new Map(
 const GRAVITY = WORDS.map(([end]) => end);
 
 export interface Ending {
-  /** Takes a reason as a provider sends it, with each piece or once. */
+  /** Adds a reason from the provider, which may arrive once or with each piece. */
   take(reason: unknown): void;
-  /** The gravest one, in the provider's word. */
+  /** The provider's word for the most severe reason. */
   readonly word: string | undefined;
   readonly end: End | undefined;
-  /** The provider's word is in no list. */
+  /** True if no list contains the provider's word. */
   readonly isUnknown: boolean;
 }
 
@@ -112,5 +112,5 @@ export function ending(): Ending {
 
 const MAX_LENGTH = 100;
 
-/** `STOP` and `tool-calls` are words of the list in another coat; Google adds a reason of its own behind a colon. */
+/** Normalizes spellings such as `STOP` and `tool-calls`. Removes details that Google adds after a colon. */
 const plain = (word: string) => (word.split(":", 1)[0] ?? "").toLowerCase().replace(/[\s-]+/g, "_");

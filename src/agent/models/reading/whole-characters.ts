@@ -1,6 +1,9 @@
-// Half a character never leaves: some providers cut their pieces between the two halves of an emoji.
+// Prevents half characters in the output, because some providers cut pieces between the two halves of an emoji.
 
-/** Returns a function that keeps the half at the end of a piece until the piece with the other half comes. */
+/**
+ * Returns a function that holds back half a character at the end of a piece until the next piece completes
+ * it.
+ */
 export function wholeCharacters(): (piece: string) => string {
   let half = "";
   return (piece) => {
