@@ -7,7 +7,7 @@ import { decisionIn } from "../../protocol/approval-words.ts";
 import { type Paint, visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
-/** Resolves with the answers, or with `undefined` when the user leaves one open. */
+/** Returns the answers, or `undefined` when the user leaves a question open. */
 export async function answersTo(
   interrupts: readonly Interrupt[],
   asking: Asking,
@@ -21,10 +21,10 @@ export async function answersTo(
   return answers;
 }
 
-/** Resolves with the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
+/** Returns the line that the user enters; `undefined` when the terminal is closed or the user presses Ctrl-C. */
 export type Ask = (question: string) => Promise<string | undefined>;
 
-/** Someone who can answer. */
+/** How to ask the user. */
 export interface Asking {
   readonly ask: Ask;
   readonly paint: Paint;
@@ -65,12 +65,12 @@ const ASK_FOR: Record<Interrupt["kind"], AskFor> = {
   },
 };
 
-/** The line that asks, without the choices. */
+/** Returns the line with the question, without the choices. */
 export function asked({ prompt, asked_by }: Interrupt, paint: Paint): string {
   return paint("yellow", `? ${asked_by ? t().questions.askedBy(asked_by.name, prompt) : prompt}`);
 }
 
-/** With the widths of a rule behind "always", where there is more than the very same call. */
+/** Returns the choices. If a rule can cover more than this exact call, the line lists how to choose that. */
 function choices({ name, remember_options = [] }: Interrupt): string {
   const words = t().questions;
   const widths = remember_options.flatMap(({ remember_as, command_prefix = [] }) => {
@@ -80,7 +80,7 @@ function choices({ name, remember_options = [] }: Interrupt): string {
   return visible(widths.length === 0 ? words.choices : `${words.choices} ${words.widths(widths.join(", "))}`);
 }
 
-/** What `a`, `Always`, `a command` and the like remember. Undefined: the text says nothing of that. */
+/** Returns the rule that an answer such as `a`, `Always` or `a command` asks for. Undefined for any other text. */
 function remembered(
   text: string,
   { remember_options = [] }: Interrupt,
@@ -101,7 +101,7 @@ const ALWAYS: ReadonlyMap<string, "session" | "agent"> = new Map([
 
 const Args = z.record(z.string(), z.unknown());
 
-/** Asks until the user enters a JSON object. */
+/** Asks until the user enters a JSON object. Returns `undefined` when the user leaves. */
 async function edited(ask: Ask): Promise<Omit<Answer, "id"> | undefined> {
   let question = `  ${t().questions.args}`;
   for (;;) {
@@ -121,7 +121,7 @@ function jsonIn(text: string): unknown {
   }
 }
 
-/** A number or a unique first letter selects an option; any other text is the answer. */
+/** Selects options by number or unique first letter. Any other text is the answer itself. */
 function chosen(text: string, options: readonly string[], several: boolean): string {
   const parts = several ? text.split(",").map((part) => part.trim()) : [text];
   const named = (part: string) => {

@@ -15,7 +15,10 @@ interface Server {
   readonly key: string | undefined;
 }
 
-/** Has the running server make a backup, and moves it to `dir`. Throws `already_exists`, also while another one is made there. */
+/**
+ * Asks the running server for a backup and moves it to `dir`. Throws `already_exists` when `dir` exists or another backup
+ * to it is in progress.
+ */
 export async function backUpTo(dir: string, { url, key }: Server): Promise<string> {
   const target = resolve(dir);
   if (existsSync(target)) throw new AppError("already_exists", t().backup.exists(dir));
@@ -43,7 +46,7 @@ export async function backUpTo(dir: string, { url, key }: Server): Promise<strin
 const leftOut = (workspaces: number) =>
   workspaces === 0 ? "" : `\n${t().backup.withoutSandboxes(workspaces)}`;
 
-/** Who makes the folder `part` makes the backup. A killed command leaves it. */
+/** Creates the folder `part`, so that only one command writes the backup. A killed command leaves it behind. */
 async function claim(part: string, dir: string): Promise<void> {
   await mkdir(dirname(part), { recursive: true });
   await mkdir(part, { mode: 0o700 }).catch((error: unknown) => {
@@ -52,7 +55,7 @@ async function claim(part: string, dir: string): Promise<void> {
   });
 }
 
-/** The server must not run. */
+/** Replaces the data folder by a backup. The server must not run. */
 export async function restoreFrom(dir: string, env: NodeJS.ProcessEnv): Promise<string> {
   const { store, data_dir } = await loadServerConfig(env);
   requireFiles(store);

@@ -1,4 +1,4 @@
-// What a command of `skein` is, how its arguments are read, and its help.
+// Defines a command of `skein`, parses its arguments and prints its help.
 
 import { parseArgs } from "node:util";
 import { AppError, messageOf } from "../../agent/core/errors.ts";
@@ -7,7 +7,7 @@ import { t } from "./texts.ts";
 
 /** Without `value` it is a flag. */
 export interface Option {
-  /** What the help calls the value, as in `--port NUMBER`. */
+  /** The placeholder of the value in the help, as in `--port NUMBER`. */
   readonly value?: string;
   readonly about: (texts: Texts) => string;
   /** The command refuses to run without it. */
@@ -22,11 +22,11 @@ export type Values<O extends Options> = {
 export interface Command<O extends Options = Options> {
   /** `keys create` */
   readonly name: string;
-  /** The argument after the name, as the help shows it: `ID`, or `[MESSAGE]` when it may be missing. */
+  /** The placeholder of the argument after the name: `ID`, or `[MESSAGE]` if it is optional. */
   readonly argument?: string;
   readonly about: (texts: Texts) => string;
   readonly options: O;
-  /** Resolves with the exit code. */
+  /** Returns the exit code. */
   run(values: Values<O>, argument: string | undefined): Promise<number>;
 }
 
@@ -41,8 +41,8 @@ export interface Call {
 }
 
 /**
- * What the arguments of the process ask for: a call, or the text to print when they ask for help or a version. Throws
- * `invalid_request` with the usage of the command, or of the commands that could be meant.
+ * Parses the arguments of the process. Returns a call, or the text to print for help and version. Throws `invalid_request`
+ * with the usage of the command, or of similar commands.
  */
 export function readCall(args: readonly string[], commands: readonly Command[], head: string): Call | string {
   const words = leadingWords(args);
@@ -65,7 +65,7 @@ export function readCall(args: readonly string[], commands: readonly Command[], 
 
 const asksForHelp = (args: readonly string[]) => args.includes("--help") || args.includes("-h");
 
-/** Those before the first option. */
+/** Returns the words before the first option. */
 function leadingWords(args: readonly string[]): readonly string[] {
   const end = args.findIndex((arg) => arg.startsWith("-"));
   return end === -1 ? args : args.slice(0, end);

@@ -1,4 +1,4 @@
-// The commands of `skein`, with their options. What takes long to load is imported by the command that needs it.
+// The commands of `skein` and their options. A command imports slow modules itself, so that the others start quickly.
 
 import packageJson from "../../../package.json" with { type: "json" };
 import type { ApiKeyStore } from "../../server/auth/api-keys.ts";
@@ -7,7 +7,7 @@ import { type Command, command, type Options, type Values } from "./command.ts";
 import { createKey, generateKey, type KeyLine, listKeys, revokeKey } from "./keys.ts";
 import type { Texts } from "./texts/en.ts";
 
-/** Options that come before a variable of the environment. */
+/** Options that override an environment variable. */
 const FILES = {
   config: { value: "FILE", about: (texts) => texts.options.config },
   agents: { value: "FILE", about: (texts) => texts.options.agents },
@@ -31,7 +31,7 @@ const VARIABLES = {
   workers: "WORKERS",
 } as const;
 
-/** The environment with the options in place of its variables. */
+/** Returns the environment, overridden by the options. */
 function environment(values: Values<typeof FILES & typeof LISTEN & typeof WORKERS>): NodeJS.ProcessEnv {
   const set = Object.entries(VARIABLES).flatMap(([option, name]) => {
     const value = values[option as keyof typeof VARIABLES];
@@ -202,7 +202,7 @@ export const COMMANDS: readonly Command[] = [
 export const head = (texts: Texts): string =>
   texts.help.head(packageJson.version, `${packageJson.homepage}#documentation`);
 
-/** The running server to talk to. */
+/** The running server to connect to. */
 const serverOf = (url: string | undefined) => ({
   url: url ?? `http://127.0.0.1:${process.env.PORT || 8000}`,
   key: process.env.SKEIN_API_KEY || undefined,
@@ -214,7 +214,7 @@ function show({ output, note }: KeyLine): number {
   return 0;
 }
 
-/** Works on the configured store, also while a server uses it. */
+/** Opens the configured store, also while a server uses it, and prints the result of `act`. */
 async function keys(env: NodeJS.ProcessEnv, act: (store: ApiKeyStore) => Promise<KeyLine>): Promise<number> {
   const config = await loadServerConfig(env);
   const { openApiKeys } = await import("../app/stores.ts");

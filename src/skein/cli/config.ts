@@ -1,5 +1,5 @@
-// `skein config check` and `skein config diff`: what is wrong with the configuration, and what another agents file would change. Both
-// read it as the server does: plugins are imported, and nothing of them is called.
+// `skein config check` lists the problems of the configuration, and `skein config diff` the changes that another agents file
+// would make. Both read the files like the server: they import plugins, but call no function of theirs.
 
 import { type Change, changesBetween, type WrittenAgents } from "../../agent/agents/changes.ts";
 import { type LoadedAgents, loadAgents } from "../../agent/agents/load.ts";
@@ -18,7 +18,7 @@ import { loadServerPlugins, type ServerPlugins } from "../app/server-plugins.ts"
 import { visible } from "./paint.ts";
 import { t } from "./texts.ts";
 
-/** Prints every problem and warning. Resolves with the exit code: 1 when the server would not start. */
+/** Prints every problem and warning. Returns the exit code: 1 when the server would not start. */
 export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
   let own: ServerPlugins | undefined;
   const { problems, warnings, summary } = await checkConfig(
@@ -35,7 +35,7 @@ export async function configCheck(env: NodeJS.ProcessEnv): Promise<number> {
   return problems.length > 0 ? 1 : 0;
 }
 
-/** Prints the changes. Resolves with the exit code; throws `config_invalid` when the server would refuse one of the files. */
+/** Prints the changes. Returns the exit code. Throws `config_invalid` when the server would refuse one of the files. */
 export async function configDiff(file: string, env: NodeJS.ProcessEnv): Promise<number> {
   const config = await loadServerConfig(env);
   const own = await serverPlugins(config);
@@ -54,7 +54,7 @@ const linesOf = ({ kind, what, fields }: Change) => [
   ...fields.map((field) => `    ${field}`),
 ];
 
-/** Each variable stands for its own name, so that no value of one is shown. */
+/** Replaces each variable's value by its name, so that no value is printed. */
 const namesOf = (env: NodeJS.ProcessEnv): Variables =>
   Object.fromEntries(Object.keys(env).map((name) => [name, `\${${name}}`]));
 
@@ -66,7 +66,7 @@ async function written(
   const read = await readText(file, MAX_YAML_BYTES);
   if ("fault" in read) throw new AppError("config_invalid", `\`${file}\` ${read.fault}`);
   const data = readYaml(file, read.text, namesOf(env)).data as Partial<WrittenAgents>;
-  // A prompt may be in files of its own, which can differ under the same names.
+  // The prompt can be in separate files, whose content can differ although their names are equal.
   const prompts = new Map(
     definitions.map(({ name, system }) => [name, system.map(({ text }) => text).join("\n")]),
   );
@@ -81,11 +81,11 @@ async function written(
   };
 }
 
-/** Throws `config_invalid` for plugins that cannot be loaded. */
+/** Throws `config_invalid` if a plugin cannot be loaded. */
 const serverPlugins = ({ plugins }: ServerConfig): Promise<ServerPlugins> =>
   loadServerPlugins(createPluginLoader(), plugins, [], builtInNames());
 
-/** Throws `config_invalid` for a scheme that neither Skein nor one of the plugins has. */
+/** Throws `config_invalid` for an authentication scheme that neither Skein nor a plugin provides. */
 function requireScheme({ listen, auth }: ServerConfig, { plugins }: ServerPlugins): void {
   const schemes = plugins.flatMap(({ plugin }) => plugin.auth?.name ?? []);
   const problems = authProblems(listen.host, auth, schemes);

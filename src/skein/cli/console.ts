@@ -1,4 +1,4 @@
-// A console for an agent of a program: shows its events, sends what the user types, and asks its questions.
+// A console for an agent in a program: shows its events, sends the user's messages, and asks its questions.
 
 import { createInterface, type Interface } from "node:readline";
 import type { AgentHandle } from "../library/handle.ts";
@@ -13,8 +13,8 @@ export interface ConsoleOptions {
 }
 
 /**
- * Resolves when the user enters an empty line or closes the input; an active run continues. Ctrl-C stops a run after its
- * step, a second one at once.
+ * Returns when the user enters an empty line or closes the input; an active run continues. The first Ctrl-C stops a run
+ * after its step, the second stops it at once.
  */
 export async function runAtConsole(
   handle: AgentHandle,
@@ -23,7 +23,7 @@ export async function runAtConsole(
   const terminal = createInterface({ input, output });
   const closed = new AbortController();
   terminal.once("close", () => closed.abort());
-  // Created first: the input may end while a run is shown.
+  // Created first, because the input may end while a run is shown.
   const lines = linesAt(terminal, output);
   const console = { handle, terminal, output, closed: closed.signal };
   try {
@@ -47,7 +47,7 @@ interface Console {
   readonly closed: AbortSignal;
 }
 
-/** Shows the newest run, and the runs that resume it once its questions are answered. */
+/** Shows the most recent run, and the runs that resume it after the user's answers. */
 async function show({ handle, terminal, output, closed }: Console): Promise<void> {
   const paint = paintFor(output);
   const render = renderer(paint);
@@ -63,7 +63,7 @@ async function show({ handle, terminal, output, closed }: Console): Promise<void
     const open = await handle.interrupts();
     if (open.length === 0) return;
     if (closed.aborted) {
-      // No one can answer here. The output shows what waits.
+      // No one can answer here, so print the open questions.
       for (const each of open) output.write(`${asked(each, paint)}\n`);
       return;
     }

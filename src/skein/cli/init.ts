@@ -1,4 +1,4 @@
-// `skein init`: writes a project with an agent, and a plugin with a tool and a hook. It runs without a key.
+// `skein init`: writes a project with an agent, and a plugin with a tool and a hook. The project runs without an API key.
 
 import { existsSync } from "node:fs";
 import { lstat, mkdir, readFile, writeFile } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { AppError } from "../../agent/core/errors.ts";
 import { packageRoot } from "../../lib/paths.ts";
 import { t } from "./texts.ts";
 
-/** By the name that a file has in the project. npm leaves out files of these names, or reads them as its own. */
+/** Source files by their name in the project. The names differ if npm would skip a file or read it itself. */
 const TEMPLATES: Readonly<Record<string, string>> = {
   "agents.yaml": "agents.yaml",
   "my-plugin.ts": "my-plugin.ts",
@@ -23,8 +23,8 @@ const TEMPLATES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates the folder if it is missing. Throws `invalid_request`, having written nothing, when one of the files exists.
- * Resolves with the text to print.
+ * Creates the folder if it is missing. Returns the text to print. Throws `invalid_request`, without writing anything, when
+ * one of the files exists.
  */
 export async function init(folder: string): Promise<string> {
   const dir = resolve(folder);
@@ -45,7 +45,7 @@ export async function init(folder: string): Promise<string> {
       t().init.exists(dir, taken.map((name) => `\`${name}\``).join(", ")),
     );
   await mkdir(dir, { recursive: true });
-  // `wx`: a file that has appeared meanwhile is not overwritten either.
+  // `wx` does not overwrite a file that was created meanwhile.
   for (const [name, text] of files) await writeFile(join(dir, name), text, { flag: "wx" });
   return next(
     dir,
@@ -80,7 +80,7 @@ function packageOf(dir: string, skein: string): string {
     private: true,
     type: "module",
     engines: packageJson.engines,
-    // `exec`: a signal to npm then reaches the server.
+    // With `exec`, a signal to npm reaches the server.
     scripts: { start: "exec skein serve", check: "skein config check && tsc" },
     dependencies: { skein },
     devDependencies: { "@types/node": types, typescript: `^${typescript}` },
@@ -88,14 +88,14 @@ function packageOf(dir: string, skein: string): string {
   return `${JSON.stringify(content, null, 2)}\n`;
 }
 
-/** What npm records beside the packages that it installs: where each one came from. */
+/** npm's record of where each installed package came from. */
 const Installed = z.object({
   packages: z.object({ "node_modules/skein": z.object({ resolved: z.string() }) }),
 });
 
 /**
- * The dependency on this package as npm can install it: the version when npm took this copy from a registry, otherwise the path of the
- * archive that it was installed from, or of this copy.
+ * Returns the version range of this package as npm can install it. The version if npm installed this copy from a registry;
+ * otherwise the path of the archive it was installed from, or of this copy.
  */
 async function source(): Promise<string> {
   const root = resolve(fileURLToPath(packageRoot));

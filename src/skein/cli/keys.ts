@@ -1,4 +1,4 @@
-// `skein keys`: creates, lists and revokes API keys, in the store that a running server uses.
+// `skein keys`: creates, lists and revokes API keys in the store of a running server.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -52,7 +52,7 @@ const NewKey = z.object({
   expires: Expiry.optional(),
 });
 
-/** The output is the key alone. Throws `invalid_request` for invalid options. */
+/** Creates a key. `output` is only the key. Throws `invalid_request` for invalid options. */
 export async function createKey(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
   const checked = check(NewKey, omitUndefined(options));
   if (!("value" in checked)) {
@@ -70,7 +70,7 @@ export async function createKey(store: ApiKeyStore, options: KeyOptions): Promis
   };
 }
 
-/** A key that no store knows: for `BOOTSTRAP_API_KEY`. */
+/** Generates a key for `BOOTSTRAP_API_KEY`, without storing it. */
 export function generateKey(): KeyLine {
   return {
     output: newApiKey().key,
@@ -78,7 +78,7 @@ export function generateKey(): KeyLine {
   };
 }
 
-/** Newest first. Times are ISO 8601 in UTC in every language, because scripts read and sort them. */
+/** Lists keys, newest first. Times are ISO 8601 in UTC in every language, because scripts read and sort them. */
 export async function listKeys(store: ApiKeyStore, options: KeyOptions): Promise<KeyLine> {
   const { head } = t().keys;
   const rows = [head, ...(await store.list(options.tenant)).map(rowOf)];
@@ -100,7 +100,7 @@ function stateOf({ revoked_at, expires_at }: Pick<ApiKey, "revoked_at" | "expire
   return `${Date.parse(expires_at) > Date.now() ? until : expired} ${expires_at}`;
 }
 
-/** Accepts the id or the whole key. Throws `not_found`. */
+/** Revokes a key by its id or by the whole key. Throws `not_found`. */
 export async function revokeKey(store: ApiKeyStore, text: string): Promise<KeyLine> {
   const id = readApiKey(text)?.id ?? text;
   const revoked = await store.revoke(id);

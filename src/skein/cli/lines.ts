@@ -1,13 +1,13 @@
-// The lines that a user types, also while something else is shown.
+// Reads the lines that the user types, even while other output is shown.
 
 import type { Interface } from "node:readline";
 
 const PROMPT = "> ";
-/** Past these the terminal waits. */
+/** Maximum number of lines to keep. The terminal then pauses. */
 const MOST_AHEAD = 1000;
 
 export interface Lines {
-  /** Asks for a line, or takes one that was typed ahead. `undefined` when the input has ended. */
+  /** Asks for a line, or returns one that was typed earlier. Returns `undefined` when the input has ended. */
   next(): Promise<string | undefined>;
 }
 
@@ -27,7 +27,7 @@ export function linesAt(terminal: Interface, output: NodeJS.WritableStream): Lin
   });
   return {
     async next() {
-      // Not part of the prompt: a prompt of two rows is drawn over the row above it.
+      // Separate from the prompt, because the terminal draws a prompt of two rows over the row above it.
       output.write("\n");
       const typed = ahead.shift();
       if (typed !== undefined) {

@@ -1,4 +1,4 @@
-// The process: its arguments, its environment and its exit code.
+// The process: parses arguments, loads the environment and sets the exit code.
 
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
@@ -20,7 +20,10 @@ async function main(args: readonly string[]): Promise<number> {
 
 const ENV_FILE = ".env";
 
-/** Variables that are set come before those of the file. Editors of Windows begin it with a byte order mark. Throws `config_invalid`. */
+/**
+ * Loads the file `.env`. Variables that are already set override the file. Editors on Windows may begin it with a byte
+ * order mark. Throws `config_invalid`.
+ */
 function loadEnvironment(): void {
   if (!existsSync(ENV_FILE)) return;
   try {

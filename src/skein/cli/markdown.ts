@@ -1,5 +1,5 @@
-// Markdown as it streams, for a terminal: headings, lists, quotes, code, bold and italic. What is shown stays as it is: a mark
-// is held back until it is clear what it means, and shown as it is when it means nothing.
+// Renders streamed Markdown for a terminal: headings, lists, quotes, code, bold and italic. Printed text cannot change, so a
+// mark is held back until its meaning is clear. A mark without meaning is printed as it is.
 
 import { type Paint, visible } from "./paint.ts";
 
@@ -7,18 +7,18 @@ type Style = "bold" | "cyan" | "dim" | "italic" | "underline";
 type Styles = readonly Style[];
 
 export interface Markdown {
-  /** Returns what can be shown by now, painted. */
+  /** Returns the painted text that can be printed now. */
   write(text: string): string;
-  /** Returns what was held back: the text has ended. The next one begins with a new line. */
+  /** Returns the text that was held back. Call it at the end of a text; the next text begins on a new line. */
   end(): string;
 }
 
-/** Characters that are held back at most. What is longer is plain text. */
+/** Maximum number of characters to hold back. Longer markup is printed as plain text. */
 const LONGEST = 1000;
 const CODE: Styles = ["cyan"];
 const LINE = "───";
 
-/** The beginning of a line whose kind is not clear yet. */
+/** The beginning of a line that can still become different kinds of block. */
 const UNCLEAR =
   /^\s*(?:>|#{1,6}|[-*+](?: +\[(?:[ xX]\]?)?)?|\d{1,9}[.)]?|`{1,2}|`{3,}[^`]*|~{1,2}|~{3,}.*|([-*_])(?: *\1)*)? *$/s;
 const UNCLEAR_IN_FENCE = /^ {0,3}(?:`*|~*) *$/;
@@ -30,16 +30,16 @@ const QUOTE = /^ {0,3}> ?(.*)$/s;
 
 export function markdown(paint: Paint): Markdown {
   const inline = spansWith(paint);
-  /** The end of the current line that is not shown yet. */
+  /** The end of the current line that is not printed yet. */
   let held = "";
-  /** The last character that was shown. */
+  /** The last printed character. */
   let before = "";
   /** The styles of the current line, once its kind is known. */
   let styles: Styles | undefined;
-  /** What closes the code block in progress. */
+  /** The text that closes the current code block. */
   let fence: string | undefined;
 
-  /** Takes the mark at the beginning of the line; returns what stands for it. */
+  /** Removes the mark at the beginning of the line, and returns the text to print for it. */
   const beginLine = (isEnd: boolean): string => {
     if (fence !== undefined) {
       styles = CODE;
@@ -130,13 +130,13 @@ interface Inline {
   readonly styles: Styles;
   /** The character before the text. */
   readonly before: string;
-  /** No more of the line comes. */
+  /** True if the line is complete. */
   readonly isEnd: boolean;
 }
 
 interface Spans {
   readonly shown: string;
-  /** How much of the text that is. */
+  /** Number of characters of the text that `shown` covers. */
   readonly taken: number;
 }
 
@@ -199,7 +199,7 @@ function spansWith(paint: Paint) {
   };
 }
 
-/** A mark with all its repetitions. */
+/** Returns a mark with all its repetitions. */
 function markAt(text: string, at: number): string {
   const mark = text.charAt(at);
   let end = at + 1;
@@ -210,13 +210,13 @@ function markAt(text: string, at: number): string {
 const stylesOf = (mark: string): Styles =>
   mark[0] === "`" ? CODE : mark.length === 1 ? ["italic"] : mark.length === 2 ? ["bold"] : ["bold", "italic"];
 
-/** As in `**bold**`; not in `2 ** 3`, `2**3` or `snake_case`. */
+/** True for `**bold**`; false for `2 ** 3`, `2**3` and `snake_case`. */
 function opens(mark: string, previous: string, next: string | undefined): boolean {
   if (mark[0] === "`") return true;
   return mark.length <= 3 && !/[a-z0-9]/i.test(previous) && next !== undefined && !/\s/.test(next);
 }
 
-/** Where the mark that closes begins. It is not far, and is no longer than it is now. */
+/** Returns the position of the closing mark. It must be within `LONGEST` characters and have the same length. */
 function closeOf(mark: string, line: Pick<Inline, "text" | "isEnd">, from: number): number | undefined {
   const { text, isEnd } = line;
   const end = Math.min(text.length, from + LONGEST);
@@ -227,7 +227,7 @@ function closeOf(mark: string, line: Pick<Inline, "text" | "isEnd">, from: numbe
     if (found === mark && (mark[0] === "`" || isClosing(text, at, next))) return at;
     at = next;
     if (found[0] !== "`" || mark[0] === "`") continue;
-    // Marks in code mean nothing.
+    // Inside code, other marks have no meaning.
     const code = closeOf(found, line, next);
     if (code === undefined && !isEnd) return undefined;
     at = code === undefined ? next : code + found.length;

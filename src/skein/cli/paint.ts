@@ -1,11 +1,11 @@
-// Text for a terminal: escaped, and styled where the terminal shows it.
+// Escapes text for a terminal, and styles it if the terminal supports that.
 
-// By its name alone an old Node would refuse it before lib/node-version.ts can say what is wrong.
+// A named import would fail on an old Node before lib/node-version.ts can report the version.
 import * as util from "node:util";
 
 /**
  * Escapes control and format characters, so that text from models, tools and servers cannot move the cursor, hide or reorder
- * what is shown, or reach the clipboard. It works on each character alone: a sequence split between two texts is escaped as
+ * output, or reach the clipboard. It works on each character alone: a sequence split between two texts is escaped as
  * well. Line breaks and tabs stay, and the joiners that emoji and some scripts are written with.
  */
 export const visible = (text: string) =>
@@ -13,10 +13,10 @@ export const visible = (text: string) =>
     .replace(/\r\n?/g, "\n")
     .replace(/[^\P{C}\n\t\u200c\u200d]/gu, (each) => `\\u{${each.codePointAt(0)?.toString(16)}}`);
 
-/** Returns the text escaped as by `visible`, and styled. */
+/** Returns the text, escaped like `visible`, with a style. */
 export type Paint = (style: Parameters<typeof util.styleText>[0], text: string) => string;
 
-/** Styles only when `stream` is a terminal with colours and `NO_COLOR` is not set. A line break at the end is not styled. */
+/** Adds styles only when `stream` is a terminal with colours and `NO_COLOR` is not set. A final line break gets no style. */
 export const paintFor =
   (stream: NodeJS.WritableStream): Paint =>
   (style, text) => {

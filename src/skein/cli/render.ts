@@ -18,13 +18,13 @@ interface Piece {
   readonly text: string;
   /** The stream that the piece belongs to, such as a tool's output. Pieces of one stream continue the same line. */
   readonly of?: string;
-  /** Ends the line that is open. */
+  /** Ends the current line. */
   readonly endsLine?: true;
 }
 
 /**
- * Returns a function from event to text; empty for events that are not shown. What it returns is painted; what the agent
- * says, with `spoken`.
+ * Returns a function that converts an event to text. The text is painted, with `spoken` for the agent's answer. It is empty
+ * for events that are not shown.
  */
 export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => string {
   const speech = speechWith(spoken);
@@ -45,9 +45,9 @@ export function renderer(paint: Paint, spoken = paint): (event: StreamEvent) => 
   return (event) => read(event, undefined).map(lined).join("");
 }
 
-/** Returns a function that begins a new line when the last one belongs to something else. */
+/** Returns a function that starts a new line when the current one belongs to another stream. */
 function lines(): (piece: Piece) => string {
-  /** What the last line belongs to, while it has no end. */
+  /** The stream of the current line, until the line ends. */
   let open: string | undefined;
   return ({ text, of, endsLine }) => {
     const isOther = open !== undefined && open !== (endsLine ? "text" : of);
@@ -77,7 +77,7 @@ function callRows(paint: Paint) {
   } satisfies Partial<AgentHandlers<Piece>>;
 }
 
-/** Subagents, each under its name, by the depth of their agent. */
+/** Shows subagents, each with its name, indented by depth. */
 function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[]) => Piece[] {
   const calls = readAgent(callRows(paint));
   /** Names of the active subagents by path. */
@@ -100,7 +100,7 @@ function subagentRows(paint: Paint): (event: StreamEvent, path: readonly string[
 
 const placeOf = (path: readonly string[], ...id: readonly string[]) => JSON.stringify([...path, ...id]);
 
-/** Whether it is what the agent says, not what it thinks or does. */
+/** Returns whether the event is part of the agent's answer, and not of its reasoning or tool calls. */
 export function isSpeech(event: StreamEvent): boolean {
   if (event.path && event.path.length > 0) return false;
   if (event.event === "on_chat_model_stream") return "delta" in event.data;
@@ -108,7 +108,7 @@ export function isSpeech(event: StreamEvent): boolean {
 }
 
 function endLine({ as, reason, message }: End, paint: Paint): string {
-  // The questions show why the run waits.
+  // The questions that follow show why the run waits.
   if (as === "asks") return "";
   const words = t().run;
   const told = message && (words.ends[reason] ?? message);
@@ -131,9 +131,9 @@ export const callLine = ({ name, args }: { readonly name: string; readonly args:
 export interface Result {
   readonly name: string;
   readonly error?: string | undefined;
-  /** Absent in a history. */
+  /** Absent for a message of the history. */
   readonly duration_ms?: number;
-  /** It has no result yet. */
+  /** The call has no result yet. */
   readonly interrupted?: true | undefined;
 }
 

@@ -1,15 +1,18 @@
-// The signals that ask a process to stop.
+// Handles the signals that ask a process to stop.
 
 export const STOPS = ["SIGTERM", "SIGINT"] as const;
 export type Stop = (typeof STOPS)[number];
 
-/** Longer than `shutdown.grace`, in ms: a shutdown that takes this long hangs. */
+/** Time after `shutdown.grace` from which a shutdown counts as hanging, in milliseconds. */
 export const HANGS_AFTER = 10_000;
 
-/** npm and process managers pass a signal on that the process has got from the terminal too: it comes again within this time, in ms. */
+/**
+ * Time in which a repeated signal is ignored, in milliseconds. npm and process managers forward a signal that the terminal
+ * has already sent to the process.
+ */
 const REPEATED_MS = 1_000;
 
-/** Calls `hear` for each signal that a person or program has sent; returns what ends that. */
+/** Calls `hear` for each signal, without duplicates. Returns a function that unsubscribes. */
 export function onSignals<Name extends Stop>(names: readonly Name[], hear: (name: Name) => void): () => void {
   let last: { readonly name: Name; readonly at: number } | undefined;
   const listener = (name: Name) => {
@@ -25,13 +28,13 @@ export function onSignals<Name extends Stop>(names: readonly Name[], hear: (name
 }
 
 export interface StopRequest {
-  /** The first signal. */
+  /** Resolves with the first signal. */
   readonly first: Promise<Stop>;
-  /** Called at the second one. */
+  /** Called for the second signal. */
   onSecond: () => void;
 }
 
-/** From now on the signals end nothing by themselves. */
+/** Installs the handlers. From then on, signals no longer end the process by themselves. */
 export function stopRequest(): StopRequest {
   const first = Promise.withResolvers<Stop>();
   let isFirst = true;

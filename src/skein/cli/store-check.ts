@@ -1,4 +1,4 @@
-// `skein store check`: reads the store that the settings choose and prints what contradicts itself.
+// `skein store check`: reads the configured store and prints its contradictions.
 
 import { messageOf } from "../../agent/core/errors.ts";
 import { type Checked, checkStore } from "../../engine/stores/check/check.ts";
@@ -9,7 +9,7 @@ import { visible } from "./paint.ts";
 import { onSignals, STOPS } from "./signals.ts";
 import { t } from "./texts.ts";
 
-/** Resolves with the exit code: 0 when nothing was found, 1 when something was, 2 when not all could be read. */
+/** Returns the exit code. 0: no contradiction. 1: at least one. 2: the store could not be read completely. */
 export async function storeCheck(
   env: NodeJS.ProcessEnv,
   { json }: { readonly json: boolean },

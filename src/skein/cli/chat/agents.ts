@@ -1,4 +1,4 @@
-// `/agent` and `/model`: who answers the next message.
+// `/agent` and `/model`: choose the agent and the model of the next message.
 
 import { ProblemError } from "../../../client/client.ts";
 import type { AgentDetails } from "../../../client/wire.ts";
@@ -12,7 +12,7 @@ import { threadIfThere } from "./threads.ts";
 type ModelChoices = AgentDetails["choices"]["models"];
 type ChatContext = Pick<Context, "client" | "thread" | "run" | "signal">;
 
-/** Lists the agents, or changes the agent. Throws what the server refuses. */
+/** Lists the agents, or changes the agent. Throws the server's error. */
 export async function chooseAgent(name: string, context: Context): Promise<Change> {
   const { run, paint, write } = context;
   const { agents, current } = await agentsFor(context);
@@ -33,7 +33,7 @@ export async function chooseAgent(name: string, context: Context): Promise<Chang
   return { run: { ...run, agent: chosen.name } };
 }
 
-/** Lists the models that may be named, or changes the model. Throws what the server refuses. */
+/** Lists the permitted models, or changes the model. Throws the server's error. */
 export async function chooseModel(name: string, context: Context): Promise<Change> {
   const { client, run, paint, write, signal } = context;
   const { current } = await agentsFor(context);
@@ -56,7 +56,7 @@ export async function chooseModel(name: string, context: Context): Promise<Chang
   return { run: omitUndefined({ agent: run.agent, model: isOwn ? undefined : name }) };
 }
 
-/** One model a line; the one that is used is marked. */
+/** Returns one line per model, with a mark at the current one. */
 function listed({ any, names, patterns }: ModelChoices, own: string, used: string, paint: Paint): string {
   const models = [...new Set([used, ...names])].map((name) => {
     const mark = name === used ? "*" : " ";
@@ -68,12 +68,12 @@ function listed({ any, names, patterns }: ModelChoices, own: string, used: strin
     .join("");
 }
 
-/** Whether the server may know the model. It judges by itself what matches a pattern: it refuses the run. */
+/** Returns whether the server may accept the model. Only the server matches patterns; it refuses the run if none fits. */
 function mayBeNamed(name: string, { any, names, patterns }: ModelChoices): boolean {
   return names.includes(name) || ((any || patterns.length > 0) && name.includes(":"));
 }
 
-/** Who answers the next message; `undefined` where the server does not say. */
+/** Returns the agent and model of the next message; `undefined` if the server does not allow reading the agents. */
 export async function answerer(place: ChatContext, paint: Paint): Promise<string | undefined> {
   try {
     const { current } = await agentsFor(place);
@@ -87,7 +87,7 @@ export async function answerer(place: ChatContext, paint: Paint): Promise<string
 const answers = ({ agent, model }: { readonly agent: string; readonly model: string }, paint: Paint) =>
   t().chat.answers(paint("bold", agent), visible(model));
 
-/** `current` has the next run: the agent that was asked for, else the thread's own, else the default. */
+/** `current` is the agent of the next run: the chosen one, or else the thread's, or else the default. */
 async function agentsFor({ client, thread, run, signal }: ChatContext) {
   const agents = await client.agents.list(signal);
   const name = run.agent ?? (await threadIfThere({ client, thread }, signal))?.agent;

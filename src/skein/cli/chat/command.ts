@@ -5,10 +5,10 @@ import type { Paint } from "../paint.ts";
 import type { Connected } from "./turn.ts";
 
 export interface Context extends Connected {
-  /** The threads that were listed last; their numbers. */
+  /** The most recently listed threads. Their positions are the numbers that the user can enter. */
   readonly listed: readonly Thread[];
   readonly paint: Paint;
-  /** Shows a text that is painted. */
+  /** Writes text that is already painted. */
   readonly write: (text: string) => void;
   /** Aborts when the user presses Ctrl-C. */
   readonly signal: AbortSignal;
@@ -18,13 +18,13 @@ export interface Change {
   readonly leave?: true;
   /** The thread to open. */
   readonly thread?: string;
-  /** What each run is started with from now on. */
+  /** The options of each following run. */
   readonly run?: Connected["run"];
   readonly listed?: readonly Thread[];
 }
 
 export interface Command {
   readonly takes: string;
-  /** Throws what the server refuses. */
+  /** Throws the server's error. */
   readonly run: (argument: string, context: Context) => Change | Promise<Change>;
 }

@@ -18,13 +18,13 @@ const COMMANDS = {
 type Name = keyof typeof COMMANDS;
 const NAMES = Object.keys(COMMANDS) as readonly Name[];
 
-/** The command in a line; `undefined` for a message. A path such as `/etc/hosts` is no command. */
+/** Returns the command in a line; `undefined` for a message. A path such as `/etc/hosts` is not a command. */
 export function commandIn(line: string): { name: string; argument: string } | undefined {
   const [, name, argument = ""] = /^\/([a-z]+)(?:\s+(.*?))?\s*$/su.exec(line) ?? [];
   return name === undefined ? undefined : { name, argument };
 }
 
-/** Throws what the server refuses. */
+/** Runs a command of the chat. Throws the server's error. */
 export async function runCommand(
   { name, argument }: { readonly name: string; readonly argument: string },
   context: Context,

@@ -18,15 +18,23 @@ export interface ChatOptions {
   readonly thread?: string | undefined;
   /** An API key or another bearer token. */
   readonly key?: string | undefined;
-  /** The only message. What is piped in is appended, or is the message. Without either the user is asked for messages. */
+  /**
+   * The only message. Piped input is appended to it, or is the message. Without both, the command asks the user for
+   * messages.
+   */
   readonly message?: string | undefined;
-  /** Print the events of the only message's run in place of its answer. */
+  /** Prints the events of the message's run instead of the answer. */
   readonly json?: boolean | undefined;
 }
 
 /**
- * Resolves with the exit code when the user leaves or the only message's turn has ended: 0 answered, 1 failed, 2 invalid
- * use, 3 waits for an answer that no one here can give, 130 stopped by Ctrl-C. Throws `invalid_request` for invalid use.
+ * Returns the exit code when the user leaves or the turn has ended. Throws `invalid_request` for invalid use.
+ *
+ * - 0: answered
+ * - 1: failed
+ * - 2: invalid use
+ * - 3: the run waits for an answer that no one can give here
+ * - 130: stopped by Ctrl-C
  */
 export async function chat(options: ChatOptions): Promise<number> {
   const { url, agent, model, thread = newThreadId(), key, json = false } = options;
@@ -45,7 +53,7 @@ export async function chat(options: ChatOptions): Promise<number> {
   return 0;
 }
 
-/** `undefined` at a terminal when the command line has none. */
+/** Returns `undefined` at a terminal when the command line contains no message. */
 async function onlyMessage(message: string | undefined): Promise<string | undefined> {
   const piped = await pipedText();
   if (message === undefined && piped === undefined && process.stdin.isTTY) return undefined;
@@ -68,8 +76,8 @@ async function isThere(url: string): Promise<boolean> {
 const LONGEST_BYTES = 16 * 1024 * 1024;
 
 /**
- * The text of stdin, to its end; `undefined` at a terminal, from `/dev/null` and without a stdin. Throws `invalid_request`
- * when it is too long or no text.
+ * Reads stdin to its end. Returns `undefined` at a terminal, from `/dev/null` and without stdin. Throws `invalid_request`
+ * for input that is too long or not text.
  */
 async function pipedText(): Promise<string | undefined> {
   if (!isPipe()) return undefined;

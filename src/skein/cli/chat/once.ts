@@ -1,4 +1,4 @@
-// One message and its answer, for scripts and pipes. The answer goes to stdout, everything else to stderr.
+// Sends one message and prints its answer, for scripts and pipes. The answer goes to stdout, everything else to stderr.
 
 import { createInterface } from "node:readline";
 import { textOf } from "../../../agent/core/message.ts";
@@ -20,19 +20,19 @@ const CODES: Readonly<Record<Ending, number>> = {
 
 export interface Message extends Connected {
   readonly input: string;
-  /** Print the events, one a line, in place of the answer. */
+  /** Prints the events, one per line, instead of the answer. */
   readonly json: boolean;
 }
 
 const toStderr = (text: string) => void process.stderr.write(text);
 const paint = paintFor(process.stderr);
 
-/** Resolves with the exit code when the turn has ended. */
+/** Returns the exit code when the turn has ended. */
 export async function sendOnce({ input, json, ...connected }: Message): Promise<number> {
   const { client, thread } = connected;
   const output = json ? jsonLines() : process.stdout.isTTY ? liveAnswer() : lastAnswer();
   const left = new AbortController();
-  // A reader such as `head` has what it wants; the run continues.
+  // A reader such as `head` needs no more output. The run continues.
   process.stdout.on("error", () => left.abort());
   const ending = await runTurn(
     {
@@ -53,10 +53,10 @@ export async function sendOnce({ input, json, ...connected }: Message): Promise<
   return CODES[ending];
 }
 
-/** Calls `press` for each Ctrl-C, and for each SIGINT from elsewhere. */
+/** Calls `press` for each Ctrl-C, and for each SIGINT from another process. */
 const onInterrupt = (press: () => void) => onSignals(["SIGINT"], press);
 
-/** Asks when a person is at the terminal; else shows what waits. */
+/** Asks the user at a terminal. Without a terminal it prints the open questions. */
 async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | undefined> {
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
     for (const each of questions) toStderr(`${asked(each, paint)}\n`);
@@ -72,11 +72,11 @@ async function answerHere(questions: readonly Interrupt[]): Promise<Answer[] | u
 
 interface Output {
   readonly show: (event: StreamEvent) => void;
-  /** The turn was answered. */
+  /** Called when the turn was answered. */
   readonly end: () => void;
 }
 
-/** At a terminal: everything as it comes. */
+/** At a terminal, prints everything as it arrives. */
 function liveAnswer(): Output {
   const render = renderer(paint, paintFor(process.stdout));
   const show = (event: StreamEvent) =>
@@ -84,7 +84,10 @@ function liveAnswer(): Output {
   return { show, end: () => {} };
 }
 
-/** Elsewhere: the last message. Only its end shows whether a message is the last one, or said before a tool call. */
+/**
+ * Without a terminal, prints only the last message. A message is the last one if it contains no tool call, which only its
+ * end shows.
+ */
 function lastAnswer(): Output {
   const render = renderer(paint);
   let answer = "";
@@ -103,7 +106,7 @@ function lastAnswer(): Output {
 
 const lineOf = (text: string) => (text.trim() === "" ? "" : `${visible(text).trimEnd()}\n`);
 
-/** Control and format characters are escaped, also those that JSON leaves as they are. */
+/** Escapes all control and format characters, even where JSON allows them. */
 function jsonLines(): Output {
   const escaped = (text: string) =>
     text.replace(/\p{C}/gu, (each) =>

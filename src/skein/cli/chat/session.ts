@@ -1,5 +1,6 @@
-// A chat at the terminal: each line is a message or a command. Ctrl-C stops the run after its step, a second one at once, a
-// third one stops following. With no active run it clears the line, or exits; an open question stays open.
+// A chat at the terminal: each line is a message or a command. The first Ctrl-C stops the run after its step, the second
+// stops it at once, and the third stops following. Without an active run Ctrl-C clears the line, or exits; an open question
+// stays open.
 
 import { createInterface, type Interface } from "node:readline";
 import { textOf } from "../../../agent/core/message.ts";
@@ -29,10 +30,10 @@ const paint = paintFor(process.stdout);
 const write = (text: string) => void process.stdout.write(text);
 const tell = (line: string) => write(`\n${visible(line)}\n`);
 
-/** Resolves when the user leaves. */
+/** Returns when the user leaves. */
 export async function chatAtTerminal(connected: Connected): Promise<void> {
   const terminal = createInterface({ input: process.stdin, output: process.stdout });
-  // Created before the first run, so that it keeps everything typed from here on.
+  // Created before the first run, so that it receives everything the user types from now on.
   const lines = linesAt(terminal, process.stdout);
   const conversation = converse(terminal, connected);
   try {
@@ -47,7 +48,7 @@ export async function chatAtTerminal(connected: Connected): Promise<void> {
   write(conversation.farewell());
 }
 
-/** `undefined` when the user leaves. */
+/** Returns `undefined` when the user leaves. */
 async function nextLine(terminal: Interface, lines: Lines): Promise<string | undefined> {
   const clear = () => {
     if (terminal.line === "") return terminal.close();
@@ -67,7 +68,7 @@ function onPress(terminal: Interface, press: () => void): () => void {
   return () => void terminal.off("SIGINT", press);
 }
 
-/** The user's place: a thread, and what each run is started with. */
+/** The state of the chat: the thread, and the options of each run. */
 function converse(terminal: Interface, { client, url, ...begin }: Connected) {
   let { thread, run } = begin;
   let listed: readonly Thread[] = [];
@@ -82,7 +83,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
     await runTurn({ client, thread, show, tell, answer, onPress: on, stops: STOPS, unit: "run" }, start);
   };
 
-  /** Ends with Ctrl-C. Tells what the server refuses. */
+  /** Runs a request that Ctrl-C cancels. Prints the server's error. */
   const asking = async <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> => {
     const leaving = new AbortController();
     const release = onPress(terminal, () => leaving.abort());
@@ -99,7 +100,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
     }
   };
 
-  /** What the thread waits for: the run in progress, or answers. */
+  /** Returns how to continue the thread: follow the run in progress, or resume with answers. */
   const pending = async (found: Thread): Promise<Start | undefined> => {
     if (found.status === "busy") {
       const newest = await asking((signal) => client.runs.of(thread, { limit: 1 }, signal));
@@ -117,7 +118,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
   };
 
   return {
-    /** Shows the thread, follows its run in progress, and asks the questions that were left open. */
+    /** Shows the thread, follows its run in progress, and asks its open questions. */
     async open(id: string): Promise<void> {
       thread = id;
       write(`${t().chat.thread(visible(id), visible(url))}\n`);
@@ -133,7 +134,7 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
       if (start) await follow(start);
     },
 
-    /** Sends a message, or carries out a command. */
+    /** Sends a message or runs a command. */
     async take(line: string): Promise<"leave" | undefined> {
       const command = commandIn(line);
       if (!command) {
@@ -156,16 +157,16 @@ function converse(terminal: Interface, { client, url, ...begin }: Connected) {
   };
 }
 
-/** Messages that are shown, and held while the pages are read. */
+/** Maximum number of messages to show, and to keep while reading the pages. */
 const SHOWN = 20;
 
 interface OpenedThread {
   readonly messages: readonly Message[];
-  /** How many came before. */
+  /** Number of earlier messages. */
   readonly earlier: number;
 }
 
-/** The last messages. With `isBusy` those of the run in progress are left out, except the one that began it. */
+/** Returns the last messages. With `isBusy` it omits the messages of the run in progress, except the one that started it. */
 async function lastMessages(
   { client, thread }: Pick<Connected, "client" | "thread">,
   { isBusy }: { readonly isBusy: boolean },
@@ -185,7 +186,7 @@ async function lastMessages(
   return { earlier, messages: isBusy && newest >= 0 ? messages.slice(0, newest + 1) : messages };
 }
 
-/** The messages as a chat has shown them. */
+/** Formats messages in the same way as a live chat. */
 function shownHistory({ messages, earlier }: OpenedThread): string {
   const render = renderer(paint);
   const spoken = (delta: string) =>

@@ -1,4 +1,4 @@
-// `/threads`: the newest threads, and which of them to open.
+// `/threads`: lists the most recent threads, or opens one.
 
 import { ProblemError, type Thread } from "../../../client/client.ts";
 import { visible } from "../paint.ts";
@@ -8,7 +8,7 @@ import type { Change, Context } from "./command.ts";
 const LISTED = 20;
 const LONGEST_TITLE = 60;
 
-/** A number means the list that the user has seen. Throws what the server refuses. */
+/** Opens a thread by id, or by its number in the last list. Throws the server's error. */
 export async function chooseThread(argument: string, context: Context): Promise<Change> {
   if (argument === "") return { listed: await list(context) };
   if (!/^\d{1,3}$/.test(argument)) {
@@ -22,7 +22,10 @@ export async function chooseThread(argument: string, context: Context): Promise<
   return { listed };
 }
 
-/** A thread is created with its first message. Throws what else the server refuses. */
+/**
+ * Returns `undefined` for a thread that does not exist: its first message creates it. Throws every other error of the
+ * server.
+ */
 export async function threadIfThere(
   { client, thread }: Pick<Context, "client" | "thread">,
   signal: AbortSignal,

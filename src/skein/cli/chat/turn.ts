@@ -1,4 +1,4 @@
-// A turn in a chat: a run and all that resume it, shown as they go.
+// A turn in a chat: follows a run and all runs that resume it.
 
 import {
   type Answer,
@@ -11,28 +11,28 @@ import {
 } from "../../../client/client.ts";
 import { t } from "../texts.ts";
 
-/** A thread of a server. */
+/** A thread on a server. */
 export interface Connected {
   readonly client: Client;
   readonly url: string;
   readonly thread: string;
-  /** What each run is started with. */
+  /** The options of each run. */
   readonly run: Pick<RunOptions, "agent" | "model">;
 }
 
 export interface TurnOptions extends Pick<Connected, "client" | "thread"> {
   readonly show: (event: StreamEvent) => void;
-  /** Shows a line that is not the agent's; it is not painted yet. */
+  /** Prints a line that does not come from the agent. The line is not painted yet. */
   readonly tell: (line: string) => void;
-  /** Resolves with `undefined` when the questions stay open. */
+  /** Returns `undefined` when the questions stay open. */
   readonly answer: (asked: readonly Interrupt[]) => Promise<Answer[] | undefined>;
-  /** Calls `press` for each Ctrl-C until the function that it returns is called. */
+  /** Calls `press` for each Ctrl-C. Returns a function that unsubscribes. */
   readonly onPress: (press: () => void) => () => void;
-  /** What one Ctrl-C after the other does. One more stops following. */
+  /** The effects of the first, second and further Ctrl-C. One more Ctrl-C stops following. */
   readonly stops: readonly Stop[];
-  /** Aborts when no one reads any more. The run continues. */
+  /** Aborts when the output has no reader. The run continues. */
   readonly signal?: AbortSignal;
-  /** `turn`: also the run that continues it once the result of a deferred tool call has arrived. */
+  /** `turn` also follows the run that continues after a deferred tool call gets its result. */
   readonly unit: "run" | "turn";
 }
 
@@ -43,19 +43,19 @@ export interface Stop {
 
 export type Start = (signal: AbortSignal, options: FollowOptions) => AsyncIterable<StreamEvent>;
 
-/** Sends a message. */
+/** Returns a function that sends a message. */
 export const sending =
   ({ client, thread, run }: Connected, input: string): Start =>
   (signal, options) =>
     client.run(thread, { ...run, input }, signal, options);
 
 /**
- * How a turn ended: `waiting` for answers, `stopped` by Ctrl-C, `refused` as an invalid request; a limit, a cancel from
+ * How a turn ended. `waiting`: for answers. `stopped`: by Ctrl-C. `refused`: as an invalid request. A limit, a cancel from
  * elsewhere and a lost connection are `failed`.
  */
 export type Ending = "answered" | "failed" | "waiting" | "stopped" | "refused";
 
-/** Tells why a turn failed; throws nothing. */
+/** Follows a turn to its end, and prints why it failed. Never throws. */
 export async function runTurn(options: TurnOptions, start: Start): Promise<Ending> {
   const { client, thread, answer } = options;
   for (let next = start; ; ) {
@@ -70,7 +70,7 @@ export async function runTurn(options: TurnOptions, start: Start): Promise<Endin
 interface Followed {
   readonly ending: Ending;
   readonly runId: string | undefined;
-  /** The questions that it waits for. */
+  /** The open questions of the run. */
   readonly asked: readonly Interrupt[];
 }
 
@@ -108,12 +108,12 @@ function endingOf(last: StreamEvent | undefined, asked: readonly Interrupt[]): E
   return last.data.status === "interrupted" && asked.length > 0 ? "waiting" : "failed";
 }
 
-/** Carries out what Ctrl-C means for one run. */
+/** Applies Ctrl-C to one run. */
 function stopper({ client, thread, tell, stops }: TurnOptions) {
   const leaving = new AbortController();
   let runId: string | undefined;
   let presses = 0;
-  // A run that has ended meanwhile needs no stop.
+  // A run that has already ended needs no stop.
   const stop = (id: string, { mode }: Stop) => void client.stop(thread, id, mode).catch(() => {});
   return {
     signal: leaving.signal,
@@ -125,7 +125,7 @@ function stopper({ client, thread, tell, stops }: TurnOptions) {
       runId = id;
     },
     press() {
-      // A run that the server has not confirmed is stopped once it has.
+      // If the server has not confirmed the run yet, it is stopped after the confirmation.
       const next = runId === undefined && presses > 0 ? undefined : stops[presses];
       presses++;
       tell(`(${next?.told ?? t().chat.left})`);
@@ -135,7 +135,7 @@ function stopper({ client, thread, tell, stops }: TurnOptions) {
   };
 }
 
-/** Tells of the third attempt only: a short interruption is not worth a line. */
+/** Reports only the third attempt, because short interruptions are common. */
 export const retrying = (tell: (line: string) => void) => (reason: Error, attempt: number) => {
   if (attempt === 3) tell(t().chat.retrying(reason.message));
 };

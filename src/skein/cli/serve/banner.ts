@@ -1,4 +1,4 @@
-// What `skein serve` prints once it serves.
+// The text that `skein serve` prints after its start.
 
 import packageJson from "../../../../package.json" with { type: "json" };
 import type { DefaultModel } from "../../../agent/agents/registry.ts";
@@ -7,7 +7,7 @@ import type { ServerConfig } from "../../../server/config/server.ts";
 import type { Stop } from "../signals.ts";
 import { t } from "../texts.ts";
 
-/** `model`: what the default agent asks, where this process knows it. */
+/** `model`: the default agent's model, if this process knows it. */
 export function bannerOf(config: ServerConfig, address: string, model?: DefaultModel): string {
   const scheme = kindOf(config.auth.scheme);
   const words = t().serve;
@@ -27,7 +27,7 @@ function modelLine(model: DefaultModel | undefined): string {
   return `${asks(model.name, model.reason)}${model.name === "scripted:demo" ? ` ${isScript}` : ""}\n`;
 }
 
-/** For a person at the terminal, who has pressed Ctrl-C. */
+/** Returns a notice for a user at the terminal who pressed Ctrl-C. */
 export function closingNotice(signal: Stop): string {
   if (signal !== "SIGINT" || !process.stdout.isTTY) return "";
   return `${t().serve.closing}\n`;

@@ -1,16 +1,16 @@
-// Calls between the primary process and a worker, over the channel that Node gives a forked process.
+// Calls between the primary process and a worker, over Node's channel between them.
 
-/** Methods that the other side may call. What they take and return is copied as JSON. */
+/** Methods that the other side may call. Arguments and results are copied as JSON. */
 type Methods = Readonly<Record<string, (argument: never) => unknown>>;
 
 export interface Calls<Theirs> {
-  /** Throws what the other side threw as an `Error`, and `signal`'s reason. */
+  /** Calls a method of the other side. Throws its error as an `Error`, and the reason of `signal`. */
   ask<Name extends keyof Theirs & string>(
     name: Name,
     argument: Argument<Theirs[Name]>,
     signal?: AbortSignal,
   ): Promise<Result<Theirs[Name]>>;
-  /** For each message that arrives; ignores those of others. */
+  /** Handles an incoming message. Ignores messages of other kinds. */
   receive(message: unknown): void;
 }
 type Argument<F> = F extends (argument: infer A) => unknown ? A : never;
@@ -29,7 +29,7 @@ interface CallReply {
   readonly error?: string;
 }
 
-/** `send` must not throw when the other side has ended: then nothing answers, and callers rely on their signals. */
+/** `send` must not throw when the other process has ended. Such a call gets no reply, so callers need a signal. */
 export function createCalls<Theirs>(send: (message: object) => void, own: Methods): Calls<Theirs> {
   const pending = new Map<number, (answer: CallReply) => void>();
   let last = 0;

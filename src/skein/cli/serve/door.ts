@@ -1,5 +1,5 @@
-// The port of a server with workers. The first process holds it for as long as the server lives and gives each connection to one
-// of the workers, so that none is refused when all of them have died.
+// The port of a server with workers. The primary process listens for as long as the server lives, and passes each connection
+// to a worker. Therefore no connection is refused while all workers are down.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -8,26 +8,29 @@ import type { Logger } from "../../../lib/logger.ts";
 import { addressesOf, BACKLOG, type ListenAddress, listenFailure } from "../../app/listening.ts";
 
 export interface Taker {
-  /** Resolves with whether the worker has the connection: `false` when it has ended without. Never throws. */
+  /** Passes a connection to the worker. Returns false when the worker ended without accepting it. Never throws. */
   take(socket: Socket): Promise<boolean>;
 }
 
 export interface Door {
   /** As a URL. */
   readonly address: string;
-  /** `taker` gets connections in turn with the others, each once it has the one before. */
+  /** Adds a worker. Workers get connections in turn, each after it has accepted the previous one. */
   admit(taker: Taker): void;
-  /** `taker` gets no other connection. */
+  /** Removes a worker, which then gets no further connection. */
   dismiss(taker: Taker): void;
-  /** The port is free once this has returned. */
+  /** The port is free when this returns. */
   close(): void;
 }
 
-/** Connections that wait for a worker. Past them, new ones are closed. */
+/** Maximum number of connections that wait for a worker. Further ones are closed. */
 const MOST_WAITING = 4096;
 const LOG_MS = 10_000;
 
-/** `answer` gets the connections that come while no worker is admitted. Throws `unavailable` when the port is taken. */
+/**
+ * Listens on the port. `answer` gets the connections that arrive while no worker is admitted. Throws `unavailable` when the
+ * port is in use.
+ */
 export async function openDoor(
   place: ListenAddress,
   answer: (socket: Socket) => void,
@@ -68,16 +71,16 @@ export async function openDoor(
   }
 }
 
-/** As a client of this machine writes it. */
+/** Returns the URL for a client on this machine. */
 function urlOf({ address, family, port }: AddressInfo): string {
   if (family === "IPv6") return `http://[${address}]:${port}`;
   return `http://${address === "0.0.0.0" ? "127.0.0.1" : address}:${port}`;
 }
 
-/** Connections that wait, and workers that wait for one. */
+/** A queue of connections, and of workers that are free. */
 function createLine(answer: (socket: Socket) => void) {
   const admitted = new Set<Taker>();
-  /** In the order in which they became free. */
+  /** In the order in which the workers became free. */
   const free = new Set<Taker>();
   const waiting: Socket[] = [];
 
@@ -95,7 +98,7 @@ function createLine(answer: (socket: Socket) => void) {
         return;
       }
       if (await taker.take(socket)) {
-        // The worker has a descriptor of its own.
+        // The worker has its own descriptor.
         socket.destroy();
       } else {
         dismiss(taker);

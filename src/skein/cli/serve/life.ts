@@ -1,4 +1,4 @@
-// One worker, from its fork to its end, as the primary process sees it.
+// One worker process, from its start to its end, as the primary process sees it.
 
 import cluster, { type Worker } from "node:cluster";
 import { setImmediate } from "node:timers/promises";
@@ -23,7 +23,7 @@ interface End {
 export interface Life extends Taker {
   readonly pid: number | undefined;
   readonly calls: Calls<WorkerMethods>;
-  /** Whether it has said that it accepts requests. */
+  /** True after the worker has reported that it accepts requests. */
   isServing(): boolean;
   readonly ended: Promise<End>;
   kill(signal: NodeJS.Signals): void;
@@ -33,7 +33,7 @@ export function forkWorker(seat: Seat, answers: PrimaryMethods, logger: Logger):
   const worker = cluster.fork({ [SEAT]: JSON.stringify(seat) });
   let isServing = false;
   const calls = createCalls<WorkerMethods>(
-    // Nothing is sent to a worker that has ended.
+    // Skips messages to a worker that has ended.
     (message) => worker.isConnected() && worker.process.send(message, () => {}),
     {
       ...answers,
@@ -63,19 +63,19 @@ function endOf(worker: Worker, { number }: Seat, logger: Logger): Promise<End> {
   worker.once("exit", (code: number | null, signal: string | null) => resolve({ code, signal }));
   worker.on("error", (err) => {
     logger.warn({ worker: number, err }, "a worker cannot be started or reached");
-    // What could not be started has no exit.
+    // A process that could not be started emits no exit event.
     if (worker.process.pid === undefined) resolve({ code: 1, signal: null });
   });
   return promise;
 }
 
-/** Gives a worker one connection at a time. `taken` is called when it says that it has it. */
+/** Passes connections to a worker, one at a time. Call `taken` when the worker confirms one. */
 function takerOf(worker: Worker): Taker & { taken(): void } {
   let resolve = (_isTaken: boolean) => {};
   worker.process.once("exit", async () => {
-    // Node does not tell the end of a channel on which a connection is on its way.
+    // Node does not report the end of a channel while a connection is being sent over it.
     while (worker.isConnected()) await setImmediate();
-    // All that the worker has said was heard: a connection that it has not confirmed is untouched.
+    // All messages of the worker have been read, so it has not touched an unconfirmed connection.
     resolve(false);
   });
   return {
@@ -84,7 +84,7 @@ function takerOf(worker: Worker): Taker & { taken(): void } {
       const taking = Promise.withResolvers<boolean>();
       resolve = taking.resolve;
       if (!worker.isConnected()) resolve(false);
-      // Stays open here: another worker may have to take it.
+      // Keeps the socket open here, because another worker may have to take it.
       else worker.process.send(CONNECTION, socket, { keepOpen: true }, (error) => error && resolve(false));
       return taking.promise;
     },

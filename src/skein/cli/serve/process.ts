@@ -1,4 +1,4 @@
-// A process that serves: the only one of a server, or one of its workers.
+// A process that serves requests: the only process of a server, or one of its workers.
 
 import { createApp } from "../../../app.ts";
 import { settingsDoubts } from "../../../server/config/load.ts";
@@ -9,7 +9,7 @@ import { HANGS_AFTER, stopRequest } from "../signals.ts";
 import { bannerOf, closingNotice } from "./banner.ts";
 import type { Worker } from "./worker.ts";
 
-/** Resolves when the process was asked to stop and has stopped. */
+/** Returns after a signal has stopped the process. */
 export async function serveHere(
   config: ServerConfig,
   env: NodeJS.ProcessEnv,
@@ -18,7 +18,7 @@ export async function serveHere(
   const own = createLogger(config);
   const logger = worker ? own.child({ worker: worker.number }) : own;
   process.on("unhandledRejection", (err) => {
-    // Without plugins it is a fault of Skein's own, after which nothing is certain.
+    // Without plugins the rejection is a defect of Skein, after which the state is uncertain.
     if (!hasImported()) throw err;
     logger.error({ err }, "a promise was rejected and nothing handled it; a plugin should await or catch it");
   });
@@ -30,7 +30,7 @@ export async function serveHere(
     ...(worker ? { siblings: worker } : {}),
   });
   const stop = stopRequest();
-  // In a terminal, SIGHUP means that the terminal was closed.
+  // At a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", () => void app.reload());
   const address = await app.listen().catch(async (error: unknown) => {
     await app.close();
@@ -41,9 +41,10 @@ export async function serveHere(
   const name = await stop.first;
   logger.info({ signal: name }, "shutting down");
   if (!worker) process.stdout.write(closingNotice(name));
-  // A second signal ends the process at once. A worker gets Ctrl-C from the terminal and from the primary, which decides.
+  // A second signal ends the process at once. A worker ignores it: Ctrl-C reaches the worker and the primary, and the primary
+  // decides.
   stop.onSecond = () => worker || process.exit(1);
-  // A shutdown that hangs ends, too.
+  // Also ends a shutdown that hangs.
   setTimeout(() => process.exit(1), config.shutdown.grace + HANGS_AFTER).unref();
   await app.close();
   return 0;

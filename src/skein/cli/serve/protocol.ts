@@ -1,38 +1,38 @@
-// What the primary process and its workers say to each other.
+// The messages between the primary process and its workers.
 
 import type { MetricsFormat } from "../../app/siblings.ts";
 
-/** A variable of a worker's environment, which nothing that it starts gets. */
+/** A variable in a worker's environment. The worker removes it, so that child processes do not inherit it. */
 export const SEAT = "SKEIN_WORKER";
 
 export interface Seat {
   readonly number: number;
   /** The id of the primary. */
   readonly server: string;
-  /** On which the primary accepts connections. */
+  /** The address on which the primary accepts connections. */
   readonly address: string;
 }
 
-/** What a worker may ask the primary. */
+/** Methods that a worker calls on the primary. */
 export interface PrimaryMethods {
-  /** From now on it takes connections. */
+  /** Reports that the worker accepts connections. */
   serves(started: true): void;
-  /** It takes no other connection than those on their way. */
+  /** Reports that the worker accepts only the connections that are already being passed to it. */
   leaves(closing: true): void;
   metricsOfOthers(format: MetricsFormat): Promise<readonly string[]>;
   isOneUser(owner: string): boolean;
 }
 
-/** What the primary may ask a worker. */
+/** Methods that the primary calls on a worker. */
 export interface WorkerMethods {
   metrics(format: MetricsFormat): Promise<string>;
 }
 
-/** Sent to a worker with a connection. */
+/** Sent to a worker together with a connection. */
 export const CONNECTION = { skein: "connection" };
-/** What the worker says once it has it. */
+/** The worker's confirmation of a connection. */
 export const TAKEN = { skein: "taken" };
 
-/** Whether a message is of the kind of `other`. */
+/** Returns whether a message is of the same kind as `other`. */
 export const isLike = (message: unknown, other: { readonly skein: string }): boolean =>
   (message as { readonly skein?: unknown } | null)?.skein === other.skein;

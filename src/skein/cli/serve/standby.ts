@@ -1,4 +1,4 @@
-// Answers 503 to connections while no worker serves.
+// Responds with 503 to connections while no worker serves.
 
 import { createServer } from "node:http";
 import type { Socket } from "node:net";
@@ -18,18 +18,18 @@ const HEADERS = {
   "retry-after": "1",
   connection: "close",
 };
-/** How long a client may take to send its request and to read the answer, in ms. */
+/** Maximum time for a client to send its request and read the response, in milliseconds. */
 const LONGEST_MS = 5_000;
 
-/** A function that answers one request on a paused connection and closes it. */
+/** Returns a function that responds to one request on a paused connection and closes it. */
 export function createStandby(): (socket: Socket) => void {
   const server = createServer((request, response) => {
-    // Unread, the rest of the request would count as another one.
+    // Otherwise Node would read the rest of the request as another one.
     request.resume();
     response.writeHead(503, HEADERS).end(BODY);
   });
   return (socket) => {
-    // The process may end before its clients have read.
+    // The process may end before its clients have read the response.
     socket.unref();
     const timer = setTimeout(() => socket.destroy(), LONGEST_MS).unref();
     socket.once("close", () => clearTimeout(timer));

@@ -1,4 +1,4 @@
-// A worker of `skein serve --workers N`: what it asks the primary process, and what it answers.
+// A worker of `skein serve --workers N`: its calls to the primary process, and its replies.
 
 import cluster from "node:cluster";
 import type { Socket } from "node:net";
@@ -16,13 +16,13 @@ import {
 import { withoutPort } from "./taken.ts";
 
 export interface Worker extends Siblings {
-  /** Tells the primary that this process takes connections. */
+  /** Reports to the primary that this process accepts connections. */
   serves(): Promise<void>;
-  /** Gives up the channel, without which nothing holds this process any more. */
+  /** Disconnects from the primary, so that this process can exit. */
   leave(): void;
 }
 
-/** Undefined in a process that was not forked as a worker. */
+/** Returns undefined in a process that was not forked as a worker. */
 export function asWorker(): Worker | undefined {
   const text = process.env[SEAT];
   delete process.env[SEAT];
@@ -30,7 +30,7 @@ export function asWorker(): Worker | undefined {
   const { number, server: id, address } = JSON.parse(text) as Seat;
   let serve: (socket: Socket) => void = (socket) => socket.destroy();
   let read: (format: MetricsFormat) => Promise<string> = async () => "";
-  // The process ends with its channel, so nothing waits for a message that cannot be sent.
+  // The process ends when its channel closes, so no call waits for a message that cannot be sent.
   const send = (message: object) =>
     process.connected && process.send?.(message, undefined, undefined, () => {});
   const calls = createCalls<PrimaryMethods>(send, {
@@ -39,7 +39,7 @@ export function asWorker(): Worker | undefined {
   process.on("message", (message, socket) => {
     if (!isLike(message, CONNECTION)) return calls.receive(message);
     send(TAKEN);
-    // One whose client has gone may come as nothing.
+    // The socket is missing if its client disconnected meanwhile.
     if (socket) serve(socket as Socket);
   });
   return {

@@ -1,5 +1,5 @@
-// The primary process of `skein serve --workers N`: holds the port, starts the workers, and again those that ended, and passes
-// signals on. It opens no store.
+// The primary process of `skein serve --workers N`: listens on the port, starts and restarts the workers, and forwards
+// signals. It opens no store.
 
 import cluster from "node:cluster";
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,16 +14,16 @@ import { forkWorker, type Life } from "./life.ts";
 import type { PrimaryMethods } from "./protocol.ts";
 import { createStandby } from "./standby.ts";
 
-/** Resolves with the exit code when the server was asked to stop and has stopped, or when no worker can be started. */
+/** Returns the exit code after a signal has stopped the server, or when no worker can be started. */
 export async function serveWithWorkers(config: ServerConfig): Promise<number> {
-  // Each has about one processor: more threads for its collection of garbage would take the others'.
+  // Each worker has about one processor. More garbage collection threads would use those of the other workers.
   cluster.setupPrimary({ execArgv: [...process.execArgv, "--v8-pool-size=1"] });
   const logger = createLogger(config);
   const door = await openDoor(config.listen, createStandby(), logger);
   const workers = createWorkers(config, door, logger);
   const stop = stopRequest();
   const stopped = stop.first.then((signal) => ({ signal }));
-  // As in a single process: in a terminal it means that the terminal was closed.
+  // As in a single process: at a terminal, SIGHUP means that the terminal was closed.
   if (!process.stdout.isTTY) process.on("SIGHUP", workers.reload);
   const started = await Promise.race([workers.start(), workers.failed, stopped]);
   if ("isReady" in started) process.stdout.write(bannerOf(config, door.address));
@@ -37,15 +37,15 @@ export async function serveWithWorkers(config: ServerConfig): Promise<number> {
   return "code" in end ? end.code : code;
 }
 
-/** Where one worker runs after the other. */
+/** The slot of one worker, with one process after another. */
 interface WorkerSlot {
   readonly number: number;
-  /** Resolves once the first one of them takes requests. */
+  /** Resolves once the first process of this slot accepts requests. */
   readonly serving: PromiseWithResolvers<void>;
   life?: Life | undefined;
 }
 
-/** How long a worker may take to say what its metrics are, in ms. */
+/** Maximum time for a worker to return its metrics, in milliseconds. */
 const METRICS_MS = 2_000;
 
 function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, logger: Logger) {
@@ -53,7 +53,7 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
     number: index + 1,
     serving: Promise.withResolvers<void>(),
   }));
-  /** Resolve with whether the last process in a place ended as it should. */
+  /** Each resolves with true if the last process of a slot ended normally. */
   const kept: Promise<boolean>[] = [];
   const failed = Promise.withResolvers<{ readonly code: number }>();
   const stopping = new AbortController();
@@ -113,12 +113,12 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
   }
 
   return {
-    /** Resolves when the server was started and no worker serves any more, or at once when it cannot be started. */
+    /** Resolves when no worker serves after the start, or at once when the server cannot be started. */
     failed: failed.promise,
 
-    /** Resolves when all workers take requests. */
+    /** Resolves when all workers accept requests. */
     async start() {
-      // The first one alone: it prepares the store, and an error is reported once.
+      // Starts the first worker alone: it prepares the store, and an error is reported only once.
       for (const group of [places.slice(0, 1), places.slice(1)]) {
         for (const place of group) kept.push(keep(place));
         await Promise.all(group.map(({ serving }) => serving.promise));
@@ -128,11 +128,14 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
     },
 
     reload() {
-      // Others read the file when they start, and would end.
+      // A worker that is still starting reads the file anyway, and SIGHUP would end it.
       for (const { kill } of serving()) kill("SIGHUP");
     },
 
-    /** Resolves with the exit code once all workers have ended. Kills those that hang, and all at a second signal. */
+    /**
+     * Returns the exit code after all workers have ended. Kills hanging workers after a time limit, and all workers after a
+     * second signal.
+     */
     async stop(name: Stop, request: StopRequest): Promise<number> {
       stopping.abort();
       const killAll = () => {
@@ -148,29 +151,29 @@ function createWorkers({ workers: count, shutdown }: ServerConfig, door: Door, l
   };
 }
 
-/** A worker that lived this long, in ms, counts as one that started well. */
+/** Lifetime in milliseconds after which a worker counts as started successfully. */
 const LONG_LIFE = 60_000;
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 30_000;
-/** Starts in a row that may fail while no worker serves. */
+/** Maximum number of consecutive failed starts while no worker serves. */
 const MOST_FAILURES = 5;
 
-/** How many short lives follow each other in a place, with one of `livedMs` after `before` others. */
+/** Returns the number of consecutive short lives in a slot, after one more life of `livedMs` milliseconds. */
 export const shortLives = (before: number, livedMs: number): number => (livedMs < LONG_LIFE ? before + 1 : 0);
 
-/** In ms, after so many short lives. */
+/** Returns the delay before the next start, in milliseconds. */
 export const delayAfter = (lives: number): number =>
   lives === 0 ? 0 : Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** (lives - 1));
 
 export interface Starts {
-  /** Whether the server has not served with all its workers yet. */
+  /** True until the server has served with all its workers. */
   readonly isFirst: boolean;
-  /** That failed since one succeeded. */
+  /** Number of failed starts since the last success. */
   readonly failed: number;
-  /** Workers that serve now. */
+  /** Number of workers that serve now. */
   readonly serving: number;
 }
 
-/** While others serve, starts may fail for as long as it takes: what they need may be away for a time. */
+/** While other workers serve, starts may fail without limit: a service that they need may be down for some time. */
 export const givesUp = ({ isFirst, failed, serving }: Starts): boolean =>
   failed > 0 && (isFirst || (serving === 0 && failed >= MOST_FAILURES));

@@ -1,4 +1,4 @@
-// `skein threads`: whose threads, and from or to where.
+// `skein threads`: exports and imports the threads of a user.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { ThreadStore } from "../../../agent/core/stores.ts";
@@ -15,7 +15,7 @@ interface Whose {
   readonly user?: string | undefined;
 }
 
-/** With `url` from a running server, with any store. Throws `invalid_request`. */
+/** Exports from a running server if `url` is set, otherwise from the store. Throws `invalid_request`. */
 export async function exportTo(
   dir: string,
   { url, ...whose }: Whose & { readonly url?: string | undefined },
@@ -24,7 +24,7 @@ export async function exportTo(
   if (url === undefined) return inStore(whose, env, (store, owner) => exportThreads(store, owner, dir));
   if (whose.user !== undefined || whose.tenant !== undefined)
     throw new AppError("invalid_request", t().threads.ownerFromKey);
-  // The server knows the owner by the key.
+  // The server identifies the owner by the key.
   const owner = { tenant: "", user: "" };
   return say(await exportThreads(remoteThreads({ url, key: env.SKEIN_API_KEY }), owner, dir));
 }
@@ -37,14 +37,14 @@ export function importFrom(
   return inStore(whose, env, (store, owner) => importThreads(store, owner, dir, { resumes }));
 }
 
-/** Works on the configured store. A SQLite store must not be in use by a server. */
+/** Opens the configured store for `act`. A running server must not use a SQLite store. */
 async function inStore(
   whose: Whose,
   env: NodeJS.ProcessEnv,
   act: (store: ThreadStore, owner: Owner) => Promise<string>,
 ): Promise<number> {
   const config = await loadServerConfig(env);
-  // Without authentication there is only one owner.
+  // Without authentication only one owner exists.
   const { tenant = "default", user = config.auth.scheme === "none" ? "default" : undefined } = whose;
   if (user === undefined) throw new AppError("invalid_request", t().threads.ownerMissing);
   const stores = await openStores(config);

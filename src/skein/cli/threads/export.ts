@@ -17,11 +17,14 @@ const MESSAGES_A_PAGE = 100;
 
 export type ReadableThreads = Pick<ThreadStore, "list" | "get" | "messages" | "state">;
 
-/** Returns a summary. Throws `already_exists` when the folder of a thread exists: no file is overwritten. */
+/**
+ * Exports the threads and returns a summary. Throws `already_exists` when a thread's folder exists, because no file is
+ * overwritten.
+ */
 export async function exportThreads(threads: ReadableThreads, owner: Owner, dir: string): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   let [count, messages] = [0, 0];
-  // List all ids first: a thread that changes during the export moves in the list.
+  // Lists all ids first, because a thread that changes during the export moves in the list.
   for (const { id } of await listed(threads, owner, { children: true })) {
     const written = await exportWhole(threads, { owner, id }, dir);
     if (written === undefined) continue;
@@ -31,10 +34,10 @@ export async function exportThreads(threads: ReadableThreads, owner: Owner, dir:
   return t().threads.exported(count, messages, dir);
 }
 
-/** A thread that loses messages more often while it is read is in use, and cannot be exported. */
+/** Maximum number of attempts. A thread that loses messages in each of them is in use and cannot be exported. */
 const MAX_ATTEMPTS = 5;
 
-/** The same as `exportThread`, which begins again when the thread loses messages while it is read. */
+/** Like `exportThread`, but starts over when the thread loses messages during the export. */
 async function exportWhole(
   threads: ReadableThreads,
   place: { owner: Owner; id: string },
@@ -66,8 +69,8 @@ async function listed(
 }
 
 /**
- * Returns the number of messages; `undefined` when the thread was deleted. `metadata.json` comes last and marks a complete export.
- * Throws `not_found` when messages are deleted meanwhile.
+ * Returns the number of messages; `undefined` when the thread was deleted. Writes `metadata.json` last, so that it marks a
+ * complete export. Throws `not_found` when messages are deleted meanwhile.
  */
 async function exportThread(
   threads: ReadableThreads,
@@ -140,5 +143,5 @@ async function makeFolder(path: string): Promise<void> {
   });
 }
 
-/** Readable by the owner of the file only. */
+/** Only the owner of the file may read it. */
 const create = (path: string): Promise<FileHandle> => open(path, "wx", 0o600);

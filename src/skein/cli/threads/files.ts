@@ -1,5 +1,5 @@
-// The export format: `<thread>/metadata.json` describes a thread, `<thread>/history.jsonl` holds its messages, one per line,
-// oldest first. Times are ISO 8601 in UTC.
+// The export format. `<thread>/metadata.json` describes a thread, and `<thread>/history.jsonl` contains its messages, one per
+// line, oldest first. Times are ISO 8601 in UTC.
 
 import { join } from "node:path";
 import { z } from "zod";
@@ -9,7 +9,7 @@ import { Id } from "../../../protocol/ids.ts";
 export const metadataFile = (dir: string, id: string) => join(dir, id, "metadata.json");
 export const historyFile = (dir: string, id: string) => join(dir, id, "history.jsonl");
 
-/** State that is exported. Pending interrupts and remembered permissions are not. */
+/** State keys to export. Open interrupts and stored permission rules are not exported. */
 const CARRIED: ReadonlySet<string> = new Set(["todos", "files", "summary"]);
 
 export const carried = (state: Readonly<Record<string, unknown>>) =>

@@ -1,5 +1,5 @@
-// `skein threads import`: creates threads of one user from the files of `export`. It validates all files before it creates
-// the first thread, then reads them again one thread at a time to bound memory.
+// `skein threads import`: creates threads of one user from exported files. It validates all files before it creates the first
+// thread. Then it reads them again, one thread at a time, to limit memory.
 
 import { createReadStream } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -17,20 +17,23 @@ import { t } from "../texts.ts";
 import { carried, historyFile, metadataFile, ThreadFile } from "./files.ts";
 
 const MAX_METADATA_BYTES = 64 * 1024 * 1024;
-/** A run holds the whole thread in memory. */
+/** Maximum size of a thread's messages. A run keeps the whole thread in memory. */
 const MAX_HISTORY_BYTES = 512 * 1024 * 1024;
-/** Of one message. */
+/** Maximum length of one message. */
 const MAX_LINE_CHARS = 64 * 1024 * 1024;
-/** Nested lists and maps. Recursive code must not overflow the stack on them. */
+/** Maximum nesting of lists and maps. Deeper nesting could overflow the stack of recursive code. */
 const MAX_DEPTH = 500;
 const MAX_PROBLEMS = 20;
 
 export interface ImportOptions {
-  /** Threads that exist are passed over, as after an import that was interrupted. Default: they are problems. */
+  /** Skips existing threads, to continue an interrupted import. By default an existing thread is an error. */
   readonly resumes?: boolean | undefined;
 }
 
-/** Returns a summary. Throws `invalid_request` with every problem, one per line, before anything is created. */
+/**
+ * Imports the threads and returns a summary. Throws `invalid_request` with every problem, one per line, before it creates
+ * anything.
+ */
 export async function importThreads(
   threads: ThreadStore,
   owner: Owner,
@@ -39,7 +42,7 @@ export async function importThreads(
 ): Promise<string> {
   const { all, passedOver } = await checkAll(threads, owner, dir, resumes);
   let messages = 0;
-  // Oldest change first, which keeps the order of the list.
+  // The thread with the oldest change first, which preserves the order of the list.
   for (const { id } of all.toSorted((a, b) => (a.updated_at < b.updated_at ? -1 : 1))) {
     const { agent_type: agent, title, metadata, ...about } = await readAbout(dir, id);
     const history: Message[] = [];
@@ -109,7 +112,7 @@ async function readAbout(dir: string, id: string): Promise<ThreadFile> {
   throw broken(t().threads.wrongId(file, id));
 }
 
-/** One line at a time. */
+/** Yields the messages, reading one line at a time. */
 async function* readHistory(dir: string, id: string): AsyncGenerator<Message, void, void> {
   const file = historyFile(dir, id);
   const found = await stat(file).catch(() => undefined);
@@ -128,7 +131,10 @@ async function* readHistory(dir: string, id: string): AsyncGenerator<Message, vo
   }
 }
 
-/** Splits at LF only. `readline` would also split at U+2028, which a message may contain. Throws `invalid_request` for a line that is too long. */
+/**
+ * Splits only at LF. `readline` would also split at U+2028, which a message can contain. Throws `invalid_request` for a
+ * line that is too long.
+ */
 async function* linesOf(file: string): AsyncGenerator<string, void, void> {
   let line = "";
   let number = 1;

@@ -10,7 +10,7 @@ export interface Remote {
   readonly key: string | undefined;
 }
 
-/** Each throws `unavailable` when the server refuses or does not answer, and `not_found` as a store does. */
+/** Each method throws `unavailable` when the server refuses or does not respond, and `not_found` like a store. */
 export function remoteThreads({ url, key }: Remote): ReadableThreads {
   const headers = omitUndefined({ authorization: key && `Bearer ${key}` });
   const { threads } = createClient({ baseUrl: url, headers });
