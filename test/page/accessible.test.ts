@@ -23,7 +23,7 @@ async function hasNoBarriers(tab: Tab, name: string): Promise<void> {
 const OPENED: Readonly<
   Record<string, readonly [hash: string, text: string, open: (page: Page) => Promise<void>, shown: string]>
 > = {
-  "the list of keys": ["#/", "New conversation", openKeys, "Single letters"],
+  "the list of keys": ["#/", "New conversation", openKeys, "Use single letters"],
   "the details of a model call": [
     "#/t/full/r/RUN/trace",
     "read_file",

@@ -89,7 +89,9 @@ describe("while the agent waits", () => {
     ]);
     const question = page.locator("article.question");
     await question.getByLabel("Remember").selectOption("in this conversation");
-    await question.getByText("Allow lets execute run again with exactly these arguments.").waitFor();
+    await question
+      .getByText("If you allow it, execute can run again with exactly these arguments.")
+      .waitFor();
     await question
       .getByRole("combobox", { name: "For", exact: true })
       .selectOption("commands that begin with “echo”");
@@ -122,7 +124,7 @@ describe("while the agent waits", () => {
   test("a call that was denied says so, with the reason, also after a reload", async () => {
     const page = await asked([{ call: [execute("echo one")] }, { say: "Then not." }]);
     await page.getByRole("button", { name: "Deny, because…" }).click();
-    await page.getByLabel("Why not? The agent reads it.").fill("Too early.");
+    await page.getByLabel("Why not? The agent reads your reason.").fill("Too early.");
     await page.keyboard.press("Enter");
     await sees(page, "Then not.");
     for (const isAgain of [false, true]) {
@@ -160,7 +162,7 @@ describe("while the agent waits", () => {
     await press([x + width / 2, y + height / 2 + 60]);
     expect(await because.count()).toBe(1);
     await press([x + width / 2 + 1, y + height / 2]);
-    const words = page.getByLabel("Why not? The agent reads it.");
+    const words = page.getByLabel("Why not? The agent reads your reason.");
     await words.waitFor();
     for (const [at, letter] of [..."Too early."].entries()) {
       await rename(`Title ${at}`);
@@ -178,7 +180,7 @@ describe("while the agent waits", () => {
     const script = [{ call: [ask, execute("rm all")] }, { say: "Then not." }];
     const { page } = await seen((await startServer({ agents, script })).url);
     await says(page, "Go.");
-    await page.getByRole("button", { name: "Do not answer" }).click();
+    await page.getByRole("button", { name: "Don't answer" }).click();
     await sees(page, "Then not.");
     for (const isAgain of [false, true]) {
       if (isAgain) await page.reload();
@@ -264,7 +266,7 @@ test("Escape stops after the step only where it concerns nothing else, and the p
     await route.continue();
   });
   await field(page).press("Escape");
-  await sees(page, "Stops after this step");
+  await sees(page, "Stopping after this step");
   answered.resolve();
   await page.getByRole("button", { name: "Stop now" }).click();
   await page.locator(".status-line [role=status]").getByText("Stopped", { exact: true }).waitFor();

@@ -83,7 +83,7 @@ test("cards say in words what was done; a command that failed is open, and a lon
   expect(await tab.page.locator(".card.odd details").getAttribute("open")).not.toBeNull();
   expect(await tab.page.locator("details.call[open]").count()).toBe(1);
   await lines.nth(3).click();
-  await tab.page.getByRole("button", { name: /^Open all of it: \.skein\/results/ }).click();
+  await tab.page.getByRole("button", { name: /^Open the full output: \.skein\/results/ }).click();
   await tab.page.getByRole("dialog").getByText("5000").first().waitFor();
 });
 

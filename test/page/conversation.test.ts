@@ -136,7 +136,7 @@ describe("while a run works", () => {
     await entered;
     await sees(page, "Running gate");
     await says(page, "Shorter.");
-    await sees(page, "Read before the next step");
+    await sees(page, "The agent reads this before the next step");
     await page.getByLabel("Message", { exact: true }).fill("And then this.");
     await page.getByRole("button", { name: "Queue" }).click();
     await sees(page, "Queued");
@@ -157,7 +157,7 @@ describe("while a run works", () => {
     await page.getByRole("button", { name: "Queue" }).click();
     const urgent = page.locator(".waiting li", { hasText: "This at once." });
     await urgent.getByRole("button", { name: "Send now" }).click();
-    await urgent.getByText("Read before the next step").waitFor();
+    await urgent.getByText("The agent reads this before the next step").waitFor();
     open();
     await sees(page, "Answer 2.");
     expect(await said(page)).toEqual(["Begin.", "Shorter.", "This at once.", "And then that."]);

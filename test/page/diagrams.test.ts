@@ -80,8 +80,11 @@ describe("a diagram in an answer", () => {
     for (const block of await blocks.all())
       await block.getByRole("button", { name: "Draw", exact: true }).click();
     await blocks.nth(0).getByText("Line 2 of the diagram cannot be read:").waitFor();
-    await blocks.nth(1).getByText("Diagrams of this kind cannot be drawn here.").waitFor();
-    await blocks.nth(2).getByText("The diagram is too large: up to 10,000 characters").waitFor();
+    await blocks.nth(1).getByText("This kind of diagram is not supported.").waitFor();
+    await blocks
+      .nth(2)
+      .getByText("The diagram is too large. It can have at most 10,000 characters")
+      .waitFor();
     for (const block of await blocks.all()) expect(await block.locator("pre code").isVisible()).toBe(true);
     expect(await page.locator("iframe").count()).toBe(0);
     expect(await page.getByRole("button", { name: "Draw", exact: true }).count()).toBe(3);

@@ -106,7 +106,7 @@ test("an address that the page does not have says so, and leads to the start", a
   const { page, go } = await seen(url);
   for (const hash of ["#/nowhere", "#/t/", "#/runs/x/y", "#/%E0%A4%A"]) {
     await go("#/settings", "Colours");
-    await go(hash, "There is no such page");
+    await go(hash, "Page not found");
   }
   await page.getByRole("link", { name: "Go to the start" }).click();
   await page.getByRole("heading", { name: "New conversation" }).waitFor();

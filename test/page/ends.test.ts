@@ -29,7 +29,7 @@ describe("the end of a run has one word for eye and ear", () => {
       expect(await page.getByText(wrong, { exact: true }).count()).toBe(0);
     await tab.go("#/runs", "Stopped");
     await page.getByLabel("Status").selectOption("Waits for an answer");
-    await sees(page, "No run is like this.");
+    await sees(page, "No runs match these filters.");
     await page.getByLabel("Status").selectOption("Stopped");
     await page.getByRole("row", { name: /Stopped/ }).waitFor();
   });

@@ -118,7 +118,7 @@ describe("the files on the page", () => {
     const svg = `<svg xmlns="http://www.w3.org/2000/svg" onload="window.pwned=1"/>`;
     await write("picture.txt", PNG);
     await write("drawing.png", svg);
-    await open("Read the files again", "picture.txt");
+    await open("Refresh files", "picture.txt");
     await page.getByRole("img", { name: "picture.txt" }).waitFor();
     await open("Close", "drawing.png");
     await page.getByText(svg).waitFor();
@@ -140,7 +140,7 @@ describe("the files on the page", () => {
     const { page, open, button, write, read, errors } = await workspace();
     const long = "0123456789\n".repeat(50_000);
     await write("long.log", long);
-    await open("Read the files again", "long.log");
+    await open("Refresh files", "long.log");
     await page.getByText("The first 256 KB are shown").waitFor();
     const download = page.waitForEvent("download");
     await button("Download").click();

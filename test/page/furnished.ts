@@ -60,7 +60,7 @@ export const VIEWS: Readonly<Record<string, readonly [hash: string, text: string
   "the events of a conversation": ["#/t/full/events", "run_start"],
   "the trace of a run": ["#/t/full/r/RUN/trace", "read_file"],
   "the events of a run": ["#/t/full/r/RUN/events", "run_start"],
-  "an address that the page does not have": ["#/nowhere", "There is no such page"],
+  "an address that the page does not have": ["#/nowhere", "Page not found"],
   "the inbox": ["#/inbox", "ls -la"],
   "the runs": ["#/runs", "Failed"],
   "the usage": ["#/usage", "scripted:test"],

@@ -50,7 +50,7 @@ describe("a call that needs a person's word", () => {
     expect(await allow.isDisabled()).toBe(true);
     await page.getByRole("button", { name: "Show the end" }).click();
     await allow.click();
-    await page.getByText("Nothing waits for you.").waitFor();
+    await page.getByText("Nothing needs your attention.").waitFor();
     await expect.poll(messages).toContain("It ran.");
     await expect.poll(() => page.title()).toBe("Inbox · Skein");
   });
@@ -88,7 +88,7 @@ describe("a call that needs a person's word", () => {
     const { card, messages } = await asked([{ call: [call] }, { say: "Done." }]);
     await card("execute").getByRole("button", { name: "Edit…" }).click();
     await card("execute").getByRole("textbox", { name: "timeout" }).fill("5s");
-    await card("execute").getByText("This is no JSON").waitFor();
+    await card("execute").getByText("This is not JSON").waitFor();
     expect(await card("execute").getByRole("button", { name: "Run it like this" }).isDisabled()).toBe(true);
     await card("execute").getByRole("textbox", { name: "timeout" }).fill("6");
     await card("execute").getByRole("textbox", { name: "command" }).fill("echo right");
@@ -104,7 +104,7 @@ describe("a call that needs a person's word", () => {
     };
     const answers = [{ id: open.items[0]?.id, decision: "deny" }];
     await post(`/threads/${thread}/runs/${open.items[0]?.run_id}/resume`, { answers, background: true });
-    await page.getByText("A question was answered elsewhere meanwhile").waitFor();
+    await page.getByText("A question was answered elsewhere").waitFor();
   });
 });
 
@@ -169,7 +169,7 @@ test("a change of a file is asked about as a difference, which is seen to its en
   await page.getByRole("button", { name: "Show the end" }).click();
   await allow("write_file").click();
 
-  await card("edit_file").getByText("compared with the file as it is now").waitFor();
+  await card("edit_file").getByText("compared with the current file").waitFor();
   const lines = (kind: string) => card("edit_file").locator(`tr.${kind} code`).allTextContents();
   expect(await lines("removed")).toEqual(["line 3"]);
   expect(await lines("added")).toEqual(["line three⟨U+202E⟩", "and more⟨U+000D⟩"]);

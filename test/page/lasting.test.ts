@@ -129,8 +129,8 @@ test("who may only read finds no control that writes", async () => {
   await page.getByLabel("API key").fill(reader);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("navigation", { name: "Skein" }).waitFor();
-  await page.getByRole("heading", { name: "You may look" }).waitFor();
-  await page.getByRole("list", { name: "Newest conversations" }).getByRole("link").waitFor();
+  await page.getByRole("heading", { name: "Read-only access" }).waitFor();
+  await page.getByRole("list", { name: "Recent conversations" }).getByRole("link").waitFor();
   const places = await page.evaluate<number>(
     `document.querySelector("nav .places").getBoundingClientRect().top`,
   );

@@ -93,7 +93,7 @@ test("a conversation that does not exist says so, leads to the start, and offers
   const { url } = await startServer();
   const tab = await seen(url);
   const { page } = tab;
-  await tab.go("#/t/nowhere", "There is no such conversation");
+  await tab.go("#/t/nowhere", "Conversation not found");
   expect(await page.getByText("Connecting…").count()).toBe(0);
   expect(await page.getByRole("tab").count()).toBe(0);
   expect(await page.getByRole("button", { name: "Details" }).count()).toBe(0);
@@ -109,7 +109,7 @@ test("a conversation that is first opened without a connection says so, and appe
   const { page, go, errors } = await seen(url);
   await go("#/t/one", "Short.");
   await page.context().setOffline(true);
-  await go("#/t/two", "This conversation cannot be loaded without the server.");
+  await go("#/t/two", "The conversation appears when the server is back");
   await page.context().setOffline(false);
   await page.getByRole("article", { name: "You" }).getByText("Second.").waitFor();
   expect(errors.splice(0).filter((error) => !error.includes("net::ERR_"))).toEqual([]);
@@ -211,7 +211,7 @@ test("the way to the end is offered only while something lies below what is seen
   await page.getByRole("article", { name: "You" }).hover();
   await page.getByRole("button", { name: "Retry" }).click();
   await page.getByText("2/2").waitFor();
-  await page.getByRole("button", { name: "The version before" }).click();
+  await page.getByRole("button", { name: "Previous version" }).click();
   await page.getByText("1/2").waitFor();
   await page.evaluate(STILL);
   const toEnd = page.getByRole("button", { name: "To the end" });

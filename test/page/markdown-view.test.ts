@@ -25,7 +25,7 @@ const TABLE = [
 describe("an answer", () => {
   test("is plain text where it is very long, and says why", async () => {
     const { page } = await saying(`\`\`\`js\n${"const answer_of_all_questions=42;\n".repeat(13_000)}\`\`\``);
-    await page.getByText("Shown as plain text because of its length.").waitFor();
+    await page.getByText("Too long to format; shown as plain text.").waitFor();
   });
 
   test("shows each task on one line, with a box that cannot be ticked", async () => {

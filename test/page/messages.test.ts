@@ -124,13 +124,13 @@ test("a message that is rewritten or answered again keeps its versions, and the 
   await sees(page, "Answer 2.");
   await you.nth(1).hover();
   await you.nth(1).getByRole("button", { name: "Rewrite" }).click();
-  await sees(page, "stays as another version");
+  await sees(page, "stay available as another version");
   await says(page, "To Norway.");
   await sees(page, "Answer 3.");
   const versions = page.getByRole("group", { name: "Versions" });
   await sees(page, "2/2");
   await page.screenshot({ path: "screenshots/versions.png" });
-  await versions.getByRole("button", { name: "The version before" }).click();
+  await versions.getByRole("button", { name: "Previous version" }).click();
   await sees(page, "1/2");
   await expect.poll(() => said(page)).toEqual(["Hello.", "Answer 1.", "To Sweden.", "Answer 2."]);
   // By keyboard: the focus is where it was.
@@ -144,7 +144,7 @@ test("a message that is rewritten or answered again keeps its versions, and the 
   await sees(page, "Answer 4.");
   await sees(page, "2/2");
   await page.reload();
-  await versions.getByRole("button", { name: "The version before" }).click();
+  await versions.getByRole("button", { name: "Previous version" }).click();
   await sees(page, "Answer 3.");
   await expect.poll(() => versions.count()).toBe(2);
   expect(await barriers()).toEqual([]);
@@ -352,7 +352,7 @@ test("a conversation is shared by a link, with which others of the tenant read i
   await ada.page.getByRole("button", { name: "End", exact: true }).click();
   await sees(ada.page, "No link has been created.");
   await bob.page.reload();
-  await sees(bob.page, "This link leads to no conversation: it has ended");
+  await sees(bob.page, "This link has ended");
   bob.errors.length = 0;
 });
 

@@ -28,7 +28,7 @@ describe("the trace of a run", () => {
     const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
     await tab.page.getByRole("button", { name: /^Model call, / }).click();
-    await tab.page.getByRole("button", { name: "What the model was sent" }).click();
+    await tab.page.getByRole("button", { name: "Request to the model" }).click();
     await tab.page.getByText("traces: { requests: true }").waitFor();
     expect(tab.errors.splice(0).join()).toContain("404");
   });
@@ -42,7 +42,7 @@ describe("the trace of a run", () => {
     const tab = await seen(url);
     await tab.go(`#/t/one/r/${run}/trace`, "scripted:test");
     await tab.page.getByRole("button", { name: /^Model call, / }).click();
-    await tab.page.getByRole("button", { name: "What the model was sent" }).click();
+    await tab.page.getByRole("button", { name: "Request to the model" }).click();
     await tab.page.getByText(/^System prompt/).click();
     await tab.page.locator(".piece summary").first().click();
     await tab.page.getByText("You are careful.").waitFor();
@@ -91,7 +91,7 @@ test("a card and an answer lead to their spans, also after a reload, and the spa
     .filter({ hasText: "Answer 0." })
     .getByRole("button", { name: "Trace" })
     .click();
-  await page.getByText("it was copied from another one").waitFor();
+  await page.getByText("it was copied from another conversation").waitFor();
 });
 
 test("the events of a run are filtered by name and copied as one JSON a line", async () => {
@@ -116,7 +116,7 @@ test("the runs of all threads appear as they start, change as they end, and are 
   const { url } = await startServer({ agents: WITH_GATE, tools: [tool], script: gated });
   const tab = await seen(url);
   const { page } = tab;
-  await tab.go("#/runs", "Each message that is answered is a run");
+  await tab.go("#/runs", "Runs appear here after your first message");
   await runs(url, "one", { input: "Go.", background: true });
   await entered;
   const row = page.locator("main tbody tr");
@@ -124,7 +124,7 @@ test("the runs of all threads appear as they start, change as they end, and are 
   open();
   await row.getByText("Done").waitFor();
   await page.getByLabel("Status").selectOption("Failed");
-  await page.getByText("No run is like this.").waitFor();
+  await page.getByText("No runs match these filters.").waitFor();
   await page.getByLabel("Status").selectOption("Done");
   await row.getByRole("link", { name: /^Trace/ }).click();
   await page.getByRole("button", { name: /^Tool call, gate/ }).waitFor();
@@ -238,7 +238,7 @@ agents:
   const begin = dialog.getByRole("button", { name: "Run and compare" });
   const faults = [
     ['["pear"]', "look_up: The arguments must be one JSON object"],
-    ['{"word": pear}', "look_up: This is no JSON"],
+    ['{"word": pear}', "look_up: This is not JSON"],
   ] as const;
   for (const [text, fault] of faults) {
     await args.fill(text);

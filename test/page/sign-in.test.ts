@@ -121,7 +121,7 @@ test("the next user of a tab sees nothing of the one before", async () => {
 
 test("behind a gateway that has not said who it is for, the page says who must", async () => {
   const { page, errors } = await visit({ scheme: "header", trusted_proxies: ["10.0.0.1"] });
-  await page.getByText("People sign in at the gateway in front of this server.").waitFor();
+  await page.getByText("You sign in at the gateway in front of this server").waitFor();
   onlyRefusals(errors);
 });
 

@@ -59,7 +59,7 @@ test("the tab says what it shows, and that it runs, waits, and has finished unti
   const plain = await icon(page);
 
   await page.evaluate(`location.hash = "#/settings"`);
-  await page.getByLabel("Tell me when a run ends").check();
+  await page.getByLabel("Notify me when a run ends").check();
   expect(await page.evaluate("[asked, Notification.permission]")).toEqual([1, "granted"]);
   await page.evaluate(`location.hash = "#/t/report"`);
   await expect.poll(title).toBe("Quarterly report · Skein");
