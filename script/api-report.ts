@@ -1,6 +1,6 @@
-// Writes docs/reference/api: the public types of what packages export, as the compiler declares them, without comments and sorted by name, so that
-// a change of a public signature is a line of a commit. `--check` compares only.
-// Each entry of `exports` in package.json has a page; used.api.md has the types that those name and that no entry exports.
+// Writes docs/reference/api: the exported types of the packages, without comments and sorted by name. Each change of a public
+// signature thus appears in the diff of a commit. `--check` only compares. Each entry of `exports` in package.json has a
+// page. used.api.md contains the types that those pages mention and no entry exports.
 
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -9,12 +9,12 @@ import { type Node, SyntaxKind } from "typescript/unstable/ast";
 import { API, type Project, type Symbol as Sign, SymbolFlags } from "typescript/unstable/sync";
 
 const REPORTS = "docs/reference/api";
-/** The declarations are compiled to this folder, from which the types of packages are found. */
+/** Folder of the compiled declarations, where the types of packages are found. */
 const DECLARATIONS = resolve("node_modules/.cache/skein-api");
-/** Comes from openapi.yaml, which script/openapi.ts compares. */
+/** Generated from openapi.yaml, which script/openapi.ts compares. */
 const GENERATED = join(DECLARATIONS, "client", "wire.d.ts");
 
-/** The name of each page, and the file of declarations that it is about. */
+/** The name of each page, and its declaration file. */
 function entryPoints(): { page: string; file: string }[] {
   const { exports } = JSON.parse(readFileSync("package.json", "utf8"));
   return Object.entries<{ types?: string }>(exports)
@@ -43,11 +43,11 @@ function openDeclarations(files: readonly string[]): { api: API; project: Projec
   return { api, project };
 }
 
-/** What the code blocks of the pages are made of. */
+/** Reads the code blocks of the pages from the declarations. */
 function createReader({ checker, program, emitter }: Project) {
   const target = (sign: Sign) => (sign.flags & SymbolFlags.Alias ? checker.getAliasedSymbol(sign) : sign);
 
-  /** The statements of our own modules that declare it: none for a parameter, a member or what a package exports. */
+  /** Returns our own statements that declare it; none for a parameter, a member or an export of another package. */
   function statementsOf(sign: Sign): Node[] {
     return sign.declarations
       .filter(({ path }) => path.startsWith(`${DECLARATIONS}/`) && path !== GENERATED)
@@ -67,13 +67,13 @@ function createReader({ checker, program, emitter }: Project) {
       const found = checker.getSymbolAtLocation(names).filter((each) => each !== undefined);
       return found.map(target).filter((each) => statementsOf(each).length > 0);
     },
-    /** A module of a package has its path for a name, which is another one on each machine. */
+    /** The name of a package's module contains its path, which differs between machines. */
     nameOf: ({ name }: Sign) => /^"?.*\/node_modules\/((?:@[^/]+\/)?[^/"]+)/.exec(name)?.[1] ?? name,
     textOf: (sign: Sign) => statementsOf(sign).map((node) => withoutComments(emitter.printNode(node))),
   };
 }
 
-/** The statement of the module whose declaration this is. */
+/** Returns the statement of the module that contains this declaration. */
 function statementOf(node: Node | undefined): Node | undefined {
   const isVariable = node?.kind === SyntaxKind.VariableDeclaration;
   const statement = isVariable ? node.parent.parent : node;
@@ -94,7 +94,7 @@ const withoutComments = (text: string) => text.replaceAll(/^\s*\/\*\*[\s\S]*?\*\
 
 type Reader = ReturnType<typeof createReader>;
 
-/** The text of each page. */
+/** Returns the text of each page. */
 function reportsOf(reader: Reader): ReadonlyMap<string, string> {
   const pages = new Map<string, string>();
   const exported = new Map<number, Sign>();
@@ -114,7 +114,7 @@ function reportsOf(reader: Reader): ReadonlyMap<string, string> {
   return pages;
 }
 
-/** What `exported` names, at any distance, and does not have. */
+/** Returns everything that `exported` refers to, directly or indirectly, and does not contain. */
 function closureOf(reader: Reader, exported: ReadonlyMap<number, Sign>): Sign[] {
   const all = new Map(exported);
   for (const sign of all.values())

@@ -1,6 +1,6 @@
 // Bundles what `skein` and a program that imports it load:  bundle.ts DIST
-// To find a module takes longer than to run it, and there are hundreds. What the program imports on demand stays so, in chunks of its own;
-// a module that two entries load is in a chunk that both share. Nothing is minified: stacks name functions, and lines that one can read.
+// Finding hundreds of modules takes longer than running them. Modules that the program imports on demand stay in separate chunks,
+// and two entries share the chunks of common modules. Nothing is minified, so that stacks name functions and readable lines.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
@@ -8,11 +8,14 @@ import { join } from "node:path";
 import { build, type Metafile, type Plugin } from "esbuild";
 import { copyLicences } from "./licences.ts";
 
-/** Packages that operators install themselves (docs/reference/models.md): few use them, and they bring a hundred others. All others are bundled. */
+/**
+ * Packages that operators install themselves (docs/reference/models.md), because few use them and each brings many others.
+ * All others are bundled.
+ */
 const OWN_CHOICE = [
   ...["@anthropic-ai/bedrock-sdk", "@anthropic-ai/vertex-sdk", "@azure/identity", "google-auth-library"],
 ];
-/** What CommonJS packages find around them. */
+/** Variables that CommonJS packages expect. */
 const AROUND_COMMONJS = `import { createRequire as $createRequire } from "node:module";
 const require = $createRequire(import.meta.url), __filename = import.meta.filename, __dirname = import.meta.dirname;`;
 
@@ -27,10 +30,10 @@ const { metafile } = await build({
   metafile: true,
   format: "esm",
   platform: "node",
-  // An old Node has to understand what comes before the refusal.
+  // An old Node must be able to parse the code before the version check.
   target: "es2024",
   supported: { "regexp-set-notation": false },
-  // Where node_modules is a link, packages are called by the link and not by its target.
+  // If node_modules is a link, keeps the path of the link for packages.
   preserveSymlinks: true,
   external: [...OWN_CHOICE, "*.node"],
   plugins: [namedImports()],
@@ -47,8 +50,8 @@ copyLicences(
 );
 
 /**
- * Gives a package that the program imports on demand the names that Node finds in it. Without them a CommonJS package would be a chunk
- * with nothing but `default`.
+ * Preserves the named exports of CommonJS packages that the program imports on demand. Otherwise their chunk would only
+ * have `default`.
  */
 function namedImports(): Plugin {
   const namespace = "on-demand";
@@ -72,15 +75,15 @@ function isExternal(path: string): boolean {
   return isBuiltin(path) || OWN_CHOICE.includes(path);
 }
 
-/** Imports one module before all others: esbuild imports chunks in an order of its own. */
+/** Imports one module before all others, because esbuild orders chunks in its own way. */
 function importFirst(entry: string, module: string): void {
   const path = join(dist, entry);
   writeFileSync(path, `import "${module}";\n${readFileSync(path, "utf8")}`);
 }
 
 /**
- * Leaves only ASCII. One other character, be it in a comment, and V8 keeps the whole file in two bytes a character. esbuild escapes
- * those of strings, and not those of comments and regular expressions.
+ * Escapes all characters outside ASCII. A single one, even in a comment, makes V8 store the whole file with two bytes per
+ * character. esbuild escapes them in strings, but not in comments and regular expressions.
  */
 function escapeCharacters(file: string): void {
   const text = readFileSync(file, "utf8");
@@ -90,7 +93,7 @@ function escapeCharacters(file: string): void {
   writeFileSync(file, text.replace(/[^\0-\x7f]/g, escaped));
 }
 
-/** Throws for a module that asks where it lies and lies deeper, or less deep, than its source: it would not find its files. */
+/** Throws for a module that uses its own path and has another depth than its source, because it would not find its files. */
 function checkPlaces({ outputs }: Metafile): void {
   for (const [file, { inputs }] of Object.entries(outputs))
     for (const source of Object.keys(inputs))

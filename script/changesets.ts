@@ -1,6 +1,6 @@
-// The changes of the next release: a file each in `.changeset`, which its author writes in the form of changesets.
+// The changes of the next release. Each is a file in `.changeset`, in the form of the tool changesets.
 //   check     compares each file with that form
-//   release   moves the files into CHANGELOG.md below a new version, and writes that version into the packages
+//   release   moves the files into CHANGELOG.md below a new version, and sets the version of the packages
 
 import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
@@ -16,7 +16,7 @@ interface Changeset {
 const FORM = /^---\n"skein": (\w+)\n---\n\n([\s\S]*)$/;
 const MAX_LINES = 3;
 
-/** The change, or what is wrong with its file. */
+/** Returns the change, or the error in its file. */
 function read(file: string): Changeset | string {
   const [, named, rest = ""] = FORM.exec(readFileSync(file, "utf8")) ?? [];
   const text = rest.trimEnd();
@@ -30,7 +30,7 @@ function read(file: string): Changeset | string {
   return { file, level, text };
 }
 
-/** Those of the folder, by name. Throws for one that is not well-formed. */
+/** Returns the files of the folder by name. Throws for an invalid file. */
 function changesets(): Changeset[] {
   const files = globSync(".changeset/*.md").filter((file) => file !== ".changeset/README.md");
   const found = files.toSorted().map((file) => ({ file, read: read(file) }));
@@ -39,7 +39,7 @@ function changesets(): Changeset[] {
   return found.map(({ read }) => read).filter((each) => typeof each !== "string");
 }
 
-/** Before 1.0 a minor release may change what is stable, and `major` raises the minor number: VERSIONING.md. */
+/** Before 1.0 a minor release may break stable behaviour, so `major` raises the minor number (VERSIONING.md). */
 function nextVersion(version: string, levels: readonly Level[]): string {
   const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
   const level = LEVELS.findLast((each) => levels.includes(each)) ?? "patch";
@@ -47,7 +47,7 @@ function nextVersion(version: string, levels: readonly Level[]): string {
   return level === "patch" ? `${major}.${minor}.${patch + 1}` : `${major}.${minor + 1}.0`;
 }
 
-/** The part of a version, with the changes that need most attention first. */
+/** Returns the changelog section of a version, with the most important changes first. */
 function sectionOf(version: string, changes: readonly Changeset[]): string {
   const lines = LEVELS.toReversed().flatMap((level) =>
     changes.filter((each) => each.level === level).map(({ text }) => `- ${text.replaceAll("\n", "\n  ")}`),

@@ -1,5 +1,5 @@
-// Checks the messages of the commits after the one that added this file: a title `area: imperative`, and a body with the reason. In a
-// shallow clone these are the commits after its first one, which seems to add every file.
+// Checks the messages of all commits after the commit that added this file: a title `area: imperative`, and a body with the
+// reason. In a shallow clone, the first commit seems to add every file, so it checks the commits after that one.
 
 import { execFileSync } from "node:child_process";
 

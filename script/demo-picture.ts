@@ -1,5 +1,5 @@
-// Films the page for the README, in Chromium:  demo-picture.ts [FILE].  A run with a tool and an approval; the server is killed in
-// mid-answer and started again. All of it happens: a script plays the model only.
+// Films the page in Chromium for the README: demo-picture.ts [FILE]. Shows a run with a tool and an approval, and kills and
+// restarts the server in mid-answer. Everything is real except the model, which a script plays.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,14 +15,14 @@ import { launchBrowser, type PictureServer, startServer } from "./picture-server
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images/demo.gif");
 
-/** A README is read over slow connections, and the file stays in the history of the repository. */
+/** Maximum size in bytes, because the README is read over slow connections and the file stays in the repository's history. */
 const MAX_BYTES = 2_000_000;
 const WIDTH = 960;
 const PAGE_HEIGHT = 500;
 const CAPTION_HEIGHT = 44;
 const TERMINAL_HEIGHT = 96;
 const HEIGHT = CAPTION_HEIGHT + PAGE_HEIGHT + TERMINAL_HEIGHT;
-/** However slow the machine is, a picture that does not change is shown no longer than this, unless it is held on purpose. */
+/** Maximum time to show an unchanged picture, even on a slow machine, unless it is held on purpose. */
 const LONGEST_MS = 900;
 
 const AGENTS = {
@@ -79,7 +79,7 @@ interface Frame {
   readonly png: Buffer;
   readonly caption: string;
   readonly terminal: readonly string[];
-  /** When it was taken, and how much longer than that it is shown. */
+  /** Time when the picture was taken, and how much longer to show it. */
   readonly at: number;
   held: number;
 }

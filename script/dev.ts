@@ -1,5 +1,5 @@
-// `npm run dev`: the server, started again when its sources change, and the page, built again when its own do. Arguments go to
-// `skein serve`. It ends with the server, and the server with it.
+// `npm run dev`: restarts the server when its sources change, and rebuilds the page when the page's sources change. Passes
+// arguments to `skein serve`. The script and the server end together.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const server = spawn(
   { stdio: "inherit" },
 );
 try {
-  // Ctrl-C in a terminal reaches the server as well: a second signal would end it at once.
+  // At a terminal Ctrl-C also reaches the server, and a second signal would end the server at once.
   process.on("SIGINT", () => process.stdin.isTTY || server.kill("SIGINT"));
   for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => server.kill(signal));
   const [code] = await once(server, "exit");

@@ -1,4 +1,4 @@
-// The page of the frame that draws diagrams: one file with its scripts and its style in it, so that it needs no request.
+// Builds the page of the frame that draws diagrams: one file with its scripts and style, so that it needs no request.
 
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -7,7 +7,10 @@ import type { OutputFile } from "esbuild";
 
 const FOLDER = fileURLToPath(new URL("../src/page/diagram", import.meta.url));
 
-/** It looks for itself on the window, so it is a script of its own, as it is published and with its licences. */
+/**
+ * Mermaid must be a separate script, because it registers itself on the window. It is included as published, with its
+ * licences.
+ */
 export const MERMAID = fileURLToPath(import.meta.resolve("@mermaid-js/tiny"));
 
 export const diagramOptions = {
@@ -29,5 +32,5 @@ export function diagramHtml(built: readonly OutputFile[] = []): string {
     .replace("<!-- SCRIPTS -->", () => scripts.map((each) => `<script>${each}</script>`).join("\n"));
 }
 
-/** In strings and patterns of a script, an end of its element or a beginning of a comment must not look like one. */
+/** A string or pattern in an inline script must not look like an end tag or the start of a comment. */
 const inlined = (script: string) => script.replaceAll(/<(?=\/script|!--)/gi, "\\x3C");

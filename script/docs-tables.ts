@@ -1,5 +1,5 @@
-// The tables in docs/ that come from schemas: of the options of hooks, of agents.yaml, of server.yaml and of commands. A page marks the place
-// of one by `<!-- table: NAME -->`, up to `<!-- /table -->`.
+// The generated tables in docs/: options of hooks, agents.yaml, server.yaml and commands. `<!-- table: NAME -->` and `<!--
+// /table -->` mark the place of a table on a page.
 
 import { z } from "zod";
 import { fileSchemas } from "../src/agent/agents/schema.ts";
@@ -27,14 +27,14 @@ interface Key {
 
 const PLACE = /<!-- table: (\S+) -->\n[\s\S]*?<!-- \/table -->/g;
 
-/** A page with its tables as they have to be. Throws for a table that does not exist. */
+/** Returns a page with its current tables. Throws for a table that does not exist. */
 export const withTables = (page: string): string =>
   page.replaceAll(PLACE, (_, name: string) => `<!-- table: ${name} -->\n\n${table(name)}\n<!-- /table -->`);
 
-/** The names of the tables on a page. */
+/** Returns the names of the tables on a page. */
 export const tablesIn = (page: string): string[] => [...page.matchAll(PLACE)].map(([, name = ""]) => name);
 
-/** Keys without a description, by table. */
+/** Returns the keys without a description, by table. */
 export const undescribed = (name: string): string[] =>
   keysOf(name).flatMap(({ path, schema }) => (schema.description ? [] : [path]));
 
@@ -80,7 +80,7 @@ function keyRow({ path, schema, isRequired }: Key): string[] {
 
 const code = (text: string) => `\`${text}\``;
 
-/** The type of a key, in the words of a reader of YAML. */
+/** Returns the type of a key in the words of YAML users. */
 function typeOf(schema: Schema): string {
   if (schema.title) return schema.title;
   if (schema.const !== undefined) return code(String(schema.const));
@@ -96,7 +96,7 @@ function typeOf(schema: Schema): string {
   return typeof schema.type === "string" ? schema.type : "any";
 }
 
-/** More names than this are not listed in a cell. */
+/** Maximum number of names to list in a cell. */
 const MANY = 8;
 
 const plural = (type: string) => type.replaceAll(/\b(map|string|integer|number|list|URL)\b/g, "$1s");
@@ -121,7 +121,7 @@ function defaultOf(path: string, { default: value, title }: Schema): string {
   return `${code(String(value))}${path.endsWith("bytes") && Number.isInteger(mib) ? ` (${mib} MiB)` : ""}`;
 }
 
-/** The schemas of tables; `deep` ones list the keys of maps within them, as `judge.policy`. */
+/** Returns the schema of a table. `deep` lists the keys of nested maps, such as `judge.policy`. */
 function schemaOf(name: string): { schema: z.ZodType; deep?: true; below?: string } {
   const [room = "", rest = ""] = name.split("/");
   const parts = { hooks, backends: BackendOptions, tools: () => [], mcpServers: McpServerDefinitions };
@@ -141,7 +141,7 @@ function schemaOf(name: string): { schema: z.ZodType; deep?: true; below?: strin
   throw new Error(`There is no table \`${name}\`.`);
 }
 
-/** A model in its map form. */
+/** Returns the map form of a model. */
 function modelMap(): z.ZodType {
   const [, map] = ModelSpec.options;
   return map;
@@ -158,7 +158,7 @@ function keysOf(name: string): Key[] {
   return keys.filter(({ path }) => sections.some((each) => path === each || path.startsWith(`${each}.`)));
 }
 
-/** Keys whose maps have tables of their own. */
+/** Keys whose maps have their own tables. */
 const APART = /^(?:input|output|tool_args|quotas\.(?:tenant|user)|rules\[\])$/;
 
 function leaves(schema: Schema, deep = false, path = ""): Key[] {

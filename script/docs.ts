@@ -1,4 +1,4 @@
-// Writes the generated tables of docs/. `--check` only tells whether they are up to date.
+// Writes the generated tables of docs/. `--check` only compares.
 
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { withTables } from "./docs-tables.ts";

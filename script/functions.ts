@@ -1,5 +1,5 @@
-// Lists the long functions of src/, the longest first: lines of code from its first word to the closing brace, those of closures included.
-// Blank lines, lines that are only a comment, and the further lines of a text, such as SQL or Lua, do not count.
+// Lists the long functions of src/, longest first. The length is the number of code lines, including those of closures. Blank
+// lines, comment lines, and the further lines of a text such as SQL or Lua do not count.
 //   --over 60    the shortest to list
 
 import { join, relative, resolve } from "node:path";
@@ -19,7 +19,7 @@ import { API, type Project } from "typescript/unstable/sync";
 
 export interface LongFunction {
   readonly name: string;
-  /** The file and its first line, as editors open it. */
+  /** The file and first line, in the form that editors open. */
   readonly at: string;
   readonly lines: number;
 }
@@ -29,7 +29,7 @@ const PROJECTS = ["tsconfig.json", "src/page/tsconfig.json"].map((path) => join(
 const GENERATED = join(ROOT, "src/client/wire.ts");
 const COMMENT = /^\s*(?:\/\/|\/\*|\*(?:\s|\/|$))/;
 
-/** The functions of a folder of the repository with more than `over` lines, the longest first. */
+/** Returns the functions in a folder with more than `over` lines, longest first. */
 export function longFunctions(folder: string, over: number): LongFunction[] {
   const api = new API();
   try {
@@ -87,7 +87,7 @@ const isFunction = (node: Node) =>
 
 const isText = (node: Node) => isNoSubstitutionTemplateLiteral(node) || isTemplateExpression(node);
 
-/** Its own name, or that of the variable or property that it is given to. */
+/** Returns the function's own name, or the name of the variable or property that it is assigned to. */
 function nameOf(node: Node): string {
   const named = [node, node.parent].find((each) => "name" in each) as { name?: Node } | undefined;
   return named?.name && isIdentifier(named.name) ? named.name.text : "(anonymous)";

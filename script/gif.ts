@@ -1,13 +1,14 @@
-// An animated GIF, for the picture that a script films. One palette serves all frames; each frame after the first holds only what has changed.
+// Writes an animated GIF for the filmed pictures. One palette serves all frames. Each frame after the first contains only its
+// changes.
 
 export interface GifFrame {
-  /** Four bytes a point. */
+  /** Four bytes per point. */
   readonly points: Uint8Array;
   readonly ms: number;
 }
 
 const COLORS = 255;
-/** The last entry of the palette: the point is as in the frame before. */
+/** The last palette entry: the point is unchanged since the previous frame. */
 const SAME = COLORS;
 const CLEAR = 256;
 const END = 257;
@@ -39,7 +40,7 @@ export function gifOf(frames: readonly GifFrame[], width: number, height: number
 
 const word = (value: number) => [value & 255, value >> 8];
 
-/** Colors that differ little share one of 32,768 buckets. */
+/** Similar colors share one of 32,768 buckets. */
 const bucketAt = (points: Uint8Array, at: number) =>
   (((points[at * 4] ?? 0) >> 3) << 10) |
   (((points[at * 4 + 1] ?? 0) >> 3) << 5) |
@@ -72,7 +73,7 @@ function paletteOf(frames: readonly GifFrame[]) {
   return { palette, indexOf };
 }
 
-/** Codes of LZW, as GIF packs them. */
+/** Compresses indexes with LZW in the form of GIF. */
 function compressed(indexes: Uint8Array): number[] {
   const bytes: number[] = [];
   const codes = new Uint16Array(MAX_CODES * 256);
@@ -113,7 +114,7 @@ function compressed(indexes: Uint8Array): number[] {
   return bytes;
 }
 
-/** At most 255 bytes each, each behind its length; an empty one ends them. */
+/** Blocks of at most 255 bytes, each after its length. An empty block ends them. */
 function inBlocks(bytes: readonly number[]): Buffer {
   const blocks: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += 255) {

@@ -1,9 +1,9 @@
-// The licences of packages whose code is in a build. They ask for their text beside each copy.
+// Collects the licences of bundled packages, which require their text beside each copy.
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Puts the licence of each package of which a file is in a build into `dist`. */
+/** Copies the licence of each package with a file in the build into `dist`. */
 export function copyLicences(files: readonly string[], dist: string): void {
   const folders = new Set(
     files.flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
@@ -15,7 +15,7 @@ export function copyLicences(files: readonly string[], dist: string): void {
   }
 }
 
-/** With the notices that some licences ask to keep. Some packages name licence and author in package.json alone. */
+/** Includes required notices. Some packages name licence and author only in package.json. */
 function licenceIn(folder: string): string {
   const files = readdirSync(folder).filter((each) => /^(licen[cs]e|notice)(\.(md|txt))?$/i.test(each));
   if (files.length > 0) return files.map((file) => readFileSync(join(folder, file), "utf8")).join("\n");

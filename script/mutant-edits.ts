@@ -1,5 +1,5 @@
-// The edits that a careful reviewer would call a bug, out of the syntax of one file: another comparison, another bound, a removed
-// guard, a forgotten call. Most keep the types; script/mutants-generated.ts asks the compiler for each that it draws.
+// Generates edits of a file that a careful reviewer would call a bug: another comparison, another bound, a removed guard, a
+// missing call. Most keep the types valid; script/mutants-generated.ts asks the compiler for each edit that it draws.
 
 import {
   isArrayLiteralExpression,
@@ -55,13 +55,13 @@ const METHODS = new Map([
   ["min", "max"],
   ["max", "min"],
 ]);
-/** A table of so many numbers is data: a test of one of them would repeat it. */
+/** Minimum length of a table of numbers that counts as data. A test of one number would only repeat it. */
 const TABLE = 8;
-/** What is logged is for people, and what a time limit is exactly no test should measure. */
+/** Log messages are for people, and tests should not measure exact time limits. */
 const LOGGING = /\b(log|logger|console)\b/;
 const DURATION = /(ms|timeout|delay|interval)$/i;
 
-/** In the order of the text. */
+/** Returns the edits in the order of the text. */
 export function editsOf(file: SourceFile): Edit[] {
   const edits: Edit[] = [];
   const visit = (node: Node): void => {
@@ -77,7 +77,7 @@ const isPassedOver = (node: Node) =>
   isTypeNode(node) ||
   isImportDeclaration(node) ||
   isExportDeclaration(node) ||
-  // What a view looks like.
+  // Attributes that only affect the appearance of a view.
   isJsxAttribute(node) ||
   (isArrayLiteralExpression(node) && node.elements.filter(isNumericLiteral).length > TABLE) ||
   (isExpressionStatement(node) && LOGGING.test(calleeOf(node) ?? ""));
@@ -124,7 +124,7 @@ function numberEdits(node: Node & { text: string }): Edit[] {
   return [value + 1, value - 1].filter((each) => each >= 0).map((each) => replaced("bound", node, `${each}`));
 }
 
-/** The name under which a number is known: that of a variable, a property, a parameter or a function that takes it. */
+/** Returns the name of a number: the name of its variable, property, parameter or called function. */
 function holderOf({ parent }: Node): string {
   if (isVariableDeclaration(parent) || isPropertyAssignment(parent) || isParameterDeclaration(parent))
     return parent.name.getText();
@@ -146,7 +146,7 @@ function sliceEdits(node: Node & { expression: Node; arguments: readonly Node[] 
   return [replaced("bound", to, `${to.getText()} + 1`), { ...replaced("bound", to, ""), start: from.end }];
 }
 
-/** Whether the type allows them is for the compiler to say. */
+/** The compiler decides whether the types allow these edits. */
 function resultEdits(result: Node): Edit[] {
   const text = result.getText();
   return ["undefined", "[]"].filter((each) => each !== text).map((each) => replaced("return", result, each));

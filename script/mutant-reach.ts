@@ -1,5 +1,5 @@
-// Which test files reach a file of the program, by imports and by the names of files that they start. script/mutants/ names
-// tests for many a file and folder: they come first.
+// Finds the test files that reach a file of the program, by imports and by the names of files that they start. Tests that
+// script/mutants/ names for the file or its folder come first.
 
 import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
@@ -8,15 +8,18 @@ import { parse } from "yaml";
 import { longFiles } from "../test/support/groups.ts";
 import { ROOT } from "./mutant-trees.ts";
 
-/** Without `import type`, which is nothing at run time. */
+/** Ignores `import type`, which has no effect at run time. */
 const IMPORT = /(?:^import (?!type )|^export (?!type )|^\} |\bimport\(\s*)[^"';]*?"(\.[^"]+)"/gm;
 const STARTED = /["'`](?:\.\.\/)*((?:src|test)\/[\w./-]+\.tsx?)["'`]/g;
-/** Tests in files that `npm test` leaves out are asked after others. */
+/** Added to the distance of tests in files that `npm test` omits. */
 const LONG = 4;
-/** Imports that a test may be away and yet come before one that imports the file itself. */
+/** Distance of a test that script/mutants/ names for a file or folder, in imports. */
 const NAMED = { file: 6, folder: 3 };
 
-/** All test files that reach it, the nearest first; of those as near, the ones that have the most words of its path. */
+/**
+ * Returns all test files that reach the file, nearest first. Among equally near ones, the files that share most words of
+ * its path come first.
+ */
 export type Reach = (file: string) => string[];
 
 export function createReach(): Reach {
@@ -45,7 +48,7 @@ export function createReach(): Reach {
   };
 }
 
-/** By file, and by folder. */
+/** Named tests, by file and by folder. */
 function namedTests(): Map<string, Set<string>> {
   const named = new Map<string, Set<string>>();
   for (const path of globSync("script/mutants/*.yaml", { cwd: ROOT }))

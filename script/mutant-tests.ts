@@ -1,35 +1,35 @@
-// Runs tests in the copy of the program that it is a part of, as often as script/mutants.ts asks: one process does it,
-// so that what a run of tests needs is loaded once. Only what was changed is compiled again.
+// Runs tests in its copy of the program, as often as script/mutants.ts asks. One process does this, so that shared modules
+// load once. Only changed files are compiled again.
 
 import { createVitest, type TestCase } from "vitest/node";
 
 export interface Order {
   readonly files: readonly string[];
-  /** Only the tests whose names, with those of their suites, hold it. */
+  /** Runs only tests whose full names contain this text. */
   readonly title?: string;
-  /** Only those, by their whole names. */
+  /** Runs only the tests with these full names. */
   readonly names?: readonly string[];
-  /** The file that has the edit. It has none any more when the next order comes. */
+  /** The file with the edit. It is restored before the next order. */
   readonly changed: string;
-  /** Ends with the first that fails. */
+  /** Stops at the first failure. */
   readonly bail: boolean;
 }
 
 export interface Told {
   readonly passed: number;
   readonly failed: readonly Failure[];
-  /** Why files could not be loaded, or why no test was run. */
+  /** Why files could not be loaded, or why no test ran. */
   readonly faults: readonly string[];
 }
 
 export interface Failure {
   readonly file: string;
-  /** Whole: with those of its suites. */
+  /** The full name, including the suites. */
   readonly name: string;
   readonly why: string;
 }
 
-/** What hangs with an edit fails, and is to do so soon. */
+/** Short limits, because a test that hangs with an edit counts as failed. */
 const PATIENCE = { testTimeout: 30_000, hookTimeout: 30_000, expect: { poll: { timeout: 10_000 } } };
 
 const vitest = await createVitest({
@@ -44,7 +44,7 @@ process.send?.("ready");
 async function run({ files, title, names, changed, bail }: Order): Promise<Told> {
   for (const path of [before, changed]) vitest.invalidateFile(path);
   before = changed;
-  // What failed with the last edit would end this run at once.
+  // A recorded failure of the previous edit would end this run at once.
   for (const map of [vitest.state.idMap, vitest.state.filesMap]) map.clear();
   for (const { config } of vitest.projects) config.bail = bail ? 1 : 0;
   const chosen = {

@@ -1,11 +1,11 @@
-// Holds the tests to bugs that are on no list: draws edits of src/ (script/mutant-edits.ts), evenly over the lines that have any, and
-// runs the tests that reach each, the nearest first, until one fails. What does not pass the compiler is not drawn.
-//   --count 300 --seed 7    how many, and which: the same seed draws the same edits of the same sources
-//   --only <text>           only in files whose path has it
-//   --tests 24              how many test files to try before an edit has survived
-//   --trees 1               copies of the program that run tests at the same time, each with two processes
-// Outcomes are kept in node_modules/.cache/mutants.jsonl: a run that is repeated tries only what it has not tried.
-// Left out: generated files, log statements, durations, long tables of numbers, types, and attributes of the page's views.
+// Tests the tests with generated bugs. Draws edits of src/ (script/mutant-edits.ts) evenly over the lines that have any. Then runs
+// the test files that reach each edit, nearest first, until one fails. Skips edits that the compiler rejects.
+//   --count 300 --seed 7    number of edits, and the seed: the same seed draws the same edits of the same sources
+//   --only <text>           only files whose path contains the text
+//   --tests 24              number of test files to try before an edit counts as survived
+//   --trees 1               number of copies of the program that run tests at the same time, each with two processes
+// Stores outcomes in node_modules/.cache/mutants.jsonl: a repeated run tries only the edits that have none.
+// Skips generated files, log statements, durations, long tables of numbers, types, and attributes of the page's views.
 // Exits with 1 when fewer than 95 % are killed.
 
 import { createHash } from "node:crypto";
@@ -24,9 +24,9 @@ const WANTED = 0.95;
 const JOURNAL = join(ROOT, "node_modules/.cache/mutants.jsonl");
 const GENERATED = new Set(["src/client/wire.ts"]);
 const PROJECTS = ["tsconfig.json", "src/page/tsconfig.json"].map((path) => join(ROOT, path));
-/** The first test files mostly kill it: few start with them. */
+/** Number of test files in the first batch. The first files usually kill the edit. */
 const BATCH = 4;
-/** For the tests of one batch, in ms. An edit can make them wait without end. */
+/** Time limit for the tests of one batch, in milliseconds, because an edit can make them wait forever. */
 const LIMIT_MS = 150_000;
 
 const OPTIONS = {
@@ -41,9 +41,9 @@ interface Mutant extends Edit {
   readonly file: string;
   readonly line: number;
   readonly before: string;
-  /** The whole file, with the edit. */
+  /** The whole file, including the edit. */
   readonly text: string;
-  /** Of the edit and of the file, so that no other one has its outcome. */
+  /** A hash of the edit and the file, which identifies its outcome. */
   readonly id: string;
 }
 
@@ -93,7 +93,7 @@ async function main(): Promise<number> {
   return summary(outcomes);
 }
 
-/** Lines in the order of chance, and one edit of each that the compiler accepts. */
+/** Yields lines in random order, with one edit of each that the compiler accepts. */
 function* draw(compiler: Compiler, journal: Journal, seed: string, only: string): Generator<Mutant> {
   const random = createRandom(seed);
   const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).sort();
@@ -159,7 +159,7 @@ function createCompiler(): Compiler {
       const program = programOf(path);
       const faults = [program?.getSyntacticDiagnostics(path), program?.getSemanticDiagnostics(path)].flat();
       change(path);
-      // A name that is used no more is for the linter.
+      // The linter, and not the compiler, reports unused names.
       return faults.every((fault) => fault?.code === 6133);
     },
     close: () => api.close(),
@@ -186,7 +186,7 @@ function createJournal(): Journal {
 }
 
 function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) => Promise<Outcome> {
-  /** Tests that fail without any edit: they tell nothing of one. */
+  /** Tests that fail without an edit, so that their failure proves nothing. */
   const unfit = new Set<string>();
   const sound = new Set<string>();
   return async (tree, mutant) => {
@@ -215,7 +215,7 @@ function createTrial(reach: Reach, limit: number): (tree: Tree, mutant: Mutant) 
   };
 }
 
-/** A file that cannot be loaded any more is one that fails. */
+/** A file that cannot be loaded counts as failed. */
 function killersIn({ failed, faults }: Told, files: readonly string[]): Failure[] {
   const [fault] = faults;
   const [file] = files;

@@ -1,8 +1,8 @@
-// Holds the tests to what they promise: breaks one line of the program at a time, in a copy of it, and expects a test of
-// its room to fail. The edits are in script/mutants/*.yaml. `--only <text>` runs those whose file or promise holds it;
-// `--share commit` runs one share of about 20, which the hash of the commit chooses, and says which; `--share 2/3` that one.
-// `--check` runs none, and fails when an edit does not fit the program.
-// Exits with 1 when fewer than 95 % are killed, or when one that survives does not say why it may.
+// Tests the tests: breaks one line of the program at a time, in a copy, and expects a test of its room to fail. The edits are
+// in script/mutants/*.yaml. `--only <text>` runs the edits whose file or promise contains the text. `--share commit` runs one
+// of about 20 shares, chosen by the hash of the commit, and prints which; `--share 2/3` runs that share. `--check` runs none,
+// and fails when an edit does not fit the program. Exits with 1 when fewer than 95 % are killed, or when an edit survives
+// without a reason.
 
 import { execFileSync } from "node:child_process";
 import { readdir, readFile, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ import { makeTree, ROOT, removeTree, runTests, type Tree } from "./mutant-trees.
 
 const LISTS = join(ROOT, "script/mutants");
 const WANTED = 0.95;
-/** More than there are cores: tests wait, too. */
+/** More than the number of cores, because tests also wait. */
 const WORKERS = 4;
 /** Minimum number of edits in a share. */
 const SHARE = 20;
@@ -29,16 +29,16 @@ const OPTIONS = {
 } as const;
 
 const Edit = z.strictObject({
-  /** What a test that kills it holds. */
+  /** The behaviour that a killing test checks. */
   promise: z.string(),
-  /** Occurs exactly once in the file. */
+  /** Text that occurs exactly once in the file. */
   find: z.string(),
   replace: z.string(),
-  /** Instead of those of the group. */
+  /** Used instead of the group's tests. */
   tests: z.array(z.string()).min(1).optional(),
-  /** Runs only tests whose names hold this, where a whole file takes long. */
+  /** Runs only tests whose names contain this, if the whole file takes long. */
   title: z.string().optional(),
-  /** Why no test can kill it. */
+  /** The reason why no test can kill it. */
   survives: z.string().optional(),
 });
 const Group = z.strictObject({
@@ -51,7 +51,7 @@ interface Mutant extends z.output<typeof Edit> {
   readonly file: string;
   readonly tests: string[];
   readonly line: number;
-  /** The whole file, with the edit. */
+  /** The whole file, including the edit. */
   readonly text: string;
 }
 
@@ -87,12 +87,12 @@ async function main(): Promise<number> {
   }
 }
 
-/** Throws what the first of them that fails throws, once all have ended. */
+/** Waits for all, then throws the error of the first that failed. */
 async function all(work: readonly Promise<void>[]): Promise<void> {
   for (const each of await Promise.allSettled(work)) if (each.status === "rejected") throw each.reason;
 }
 
-/** Each commit tries one of the shares, so all of them are tried in time. */
+/** Each commit tries one share, so that all shares are tried over time. */
 function shareOf(mutants: readonly Mutant[], share: string): readonly Mutant[] {
   const shares = Math.max(1, Math.floor(mutants.length / SHARE));
   const [number, of] = (share === "commit" ? `${1 + (commit() % shares)}/${shares}` : share)
@@ -114,7 +114,7 @@ const commit = () =>
     16,
   );
 
-/** Throws with everything that is wrong with the lists: an edit that no longer fits the code is an error. */
+/** Throws with all errors in the lists. An edit that no longer fits the code is an error. */
 async function readMutants(): Promise<Mutant[]> {
   const problems: string[] = [];
   const mutants: Mutant[] = [];
@@ -137,7 +137,7 @@ async function readMutants(): Promise<Mutant[]> {
   return mutants;
 }
 
-/** Why it cannot be applied, or the mutant. */
+/** Returns the mutant, or why the edit cannot be applied. */
 function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | string {
   const parts = text.split(edit.find);
   if (parts.length !== 2)
@@ -152,7 +152,7 @@ function apply(edit: Omit<Mutant, "line" | "text">, text: string): Mutant | stri
   return { ...edit, text: mutated, line: parts[0]?.split("\n").length ?? 0 };
 }
 
-/** Throws when a test that killed an edit fails without any: it tells nothing of the edit. */
+/** Throws when a test that killed an edit also fails without it, because its failure then proves nothing. */
 async function checkKillers(trees: readonly Tree[], killers: readonly Failure[]): Promise<void> {
   const files = Map.groupBy(killers, ({ file }) => file).entries();
   const faults: string[] = [];
@@ -171,7 +171,7 @@ async function checkKillers(trees: readonly Tree[], killers: readonly Failure[])
   if (faults.length > 0) throw new Error(`The tests fail without any edit:\n${faults.join("\n")}`);
 }
 
-/** The first test that fails with it. */
+/** Returns the first test that fails with the edit. */
 async function tryOne(tree: Tree, mutant: Mutant): Promise<Failure | undefined> {
   const { file, tests, title, text } = mutant;
   const changed = join(tree.folder, file);

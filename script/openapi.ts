@@ -1,5 +1,5 @@
-// Writes openapi.yaml from the routes' own schemas, the client's types and the tables of docs/reference/http.md. With --check it
-// compares the files only.
+// Writes openapi.yaml from the schemas of the routes, the client's types, and the tables of docs/reference/http.md. `--check`
+// only compares the files.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { STATUS_CODES } from "node:http";
@@ -21,7 +21,7 @@ import { type Document, wireTypes } from "./wire-types.ts";
 
 const ROUTES_PAGE = "docs/reference/http.md";
 
-/** Each file with its text. */
+/** Returns each file with its text. */
 export async function generate(): Promise<ReadonlyMap<string, string>> {
   const document = await contract();
   const yaml = stringify(document, { aliasDuplicateObjects: false, lineWidth: 110 });
@@ -35,7 +35,7 @@ export async function generate(): Promise<ReadonlyMap<string, string>> {
   ]);
 }
 
-/** The routes' contract. They are registered, never called: they get no services. */
+/** Returns the contract of the routes. They are registered without services, and never called. */
 async function contract(): Promise<Document> {
   const access = { auth: AuthConfig.parse({}), origins: [] };
   const services = {
@@ -92,7 +92,7 @@ const PROBLEM: Answer = {
   content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
 };
 
-/** What holds for every operation is said once here instead of in every route: its name, the words for a status, problems. */
+/** Adds the common parts of every operation: its name, the description of each status, and problems. */
 function described(document: object): object {
   const { paths } = document as { paths: Paths };
   for (const [path, operations] of Object.entries(paths))
@@ -112,7 +112,7 @@ function described(document: object): object {
 
 const EVENT_STREAM = "text/event-stream";
 
-/** Bodies with which a reader of /docs begins. */
+/** Example bodies for readers of /docs. */
 const EXAMPLES: Readonly<Record<string, unknown>> = {
   createThread: { title: "My first thread" },
   createThreadRun: { input: "Hello" },
@@ -129,14 +129,14 @@ function suggestBody({ operationId = "", requestBody }: Operation): void {
   if (json && operationId in EXAMPLES) json.example = EXAMPLES[operationId];
 }
 
-/** The schema of the `data` of each event, in the routes of the native API. */
+/** Names the schema of the `data` of each event in the routes of the native API. */
 function nameEvents(path: string, schema: Node | undefined): void {
   if (!schema || isWirePath(path)) return;
   schema.contentMediaType = EVENT_STREAM;
   schema.contentSchema = { $ref: `#/components/schemas/${path === "/events" ? "UserEvent" : "StreamEvent"}` };
 }
 
-/** What a client may send to say who it is. A gateway in front of a server asks for what it likes. */
+/** The ways in which a client can authenticate. A gateway in front of the server has its own rules. */
 const SECURITY_SCHEMES = {
   bearer: {
     type: "http",
@@ -152,7 +152,7 @@ const SECURITY_SCHEMES = {
   },
 } as const;
 
-/** Every operation tells the scope that it takes, by the table that the server itself goes by. */
+/** Adds the required scope to every operation, from the server's own table. */
 function withAccess(document: object): object {
   const { paths } = document as { paths: Paths };
   for (const [path, operations] of Object.entries(paths)) {
@@ -170,7 +170,7 @@ function withAccess(document: object): object {
 
 type Node = Record<string, unknown>;
 
-/** The wire has one name for a thing: the generator's second one for what is sent goes, where nothing differs. */
+/** Removes the generator's second name of a schema for requests, if nothing differs. */
 function tidy(document: object): object {
   const { components, paths } = document as { components: { schemas: Node }; paths: Node };
   const { schemas } = components;
@@ -197,8 +197,8 @@ function tidy(document: object): object {
 }
 
 /**
- * A key that may be left out says its default in words: code generators take a key with a `default` for one that is always
- * there, also in what is sent.
+ * Moves the default of an optional key into its description. Code generators would treat a key with a `default` as always
+ * present, even in requests.
  */
 function optionalDefaults<T>(node: T): T {
   if (typeof node !== "object" || node === null) return node;
@@ -214,10 +214,10 @@ function optionalDefaults<T>(node: T): T {
   return node;
 }
 
-/** What comes as the data of a stream. */
+/** The schemas of the data in streams. */
 const STREAMED = ["StreamEvent", "UserEvent"];
 
-/** The schemas that the paths use, directly or not, and those of streams. */
+/** Returns the schemas that the paths use, directly or indirectly, and those of streams. */
 function referencesIn(paths: Node, schemas: Node): Set<string> {
   const found = new Set(STREAMED);
   const follow = (node: unknown) => {

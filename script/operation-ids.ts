@@ -1,6 +1,6 @@
-// Names for the operations of the OpenAPI document, by which generated clients call their functions.
+// Names the operations of the OpenAPI document. Generated clients use these names for their functions.
 
-/** Last words of a path that say what is done, rather than name a thing. */
+/** Last segments of a path that name an action and not a thing. */
 const VERBS: ReadonlySet<string> = new Set(
   "cancel connect copy count fork join restart resume run search start stop stream wait".split(" "),
 );
@@ -45,7 +45,7 @@ function verbOf(method: string, last: string, isStream: boolean): string {
   }
 }
 
-/** What lies under a parameter is one of them: `/threads/{thread_id}/runs` are the runs of a thread. */
+/** A segment before a parameter names one of several things: `/threads/{thread_id}/runs` are the runs of a thread. */
 function nouns(segments: readonly string[], makesOne = false): string {
   return segments
     .map((segment, index) => {

@@ -1,6 +1,6 @@
-// What of a build is published: files that exports lead to.
-//   prune DIST   removes the files to which no export of `skein` leads, but for what script/bundle.ts makes: index.js and skein/adapters/index.js
-//   client       copies the files to which the exports of packages/client lead
+// Selects the files of a build to publish: the files that exports reach.
+//   prune DIST   removes the files that no export of `skein` reaches, except index.js and skein/adapters/index.js of script/bundle.ts
+//   client       copies the files that the exports of packages/client reach
 
 import { cpSync, globSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, normalize, relative } from "node:path";
@@ -25,7 +25,7 @@ function copyClient(): void {
   cpSync("LICENSE", "packages/client/LICENSE");
 }
 
-/** The files that a package exports from its build, which lies in `dist`. */
+/** Returns the files in `dist` that a package exports. */
 function entries(manifest: string, dist: string): string[] {
   const { exports }: { exports: Exports } = JSON.parse(readFileSync(manifest, "utf8"));
   return Object.values(exports)
@@ -36,7 +36,10 @@ function entries(manifest: string, dist: string): string[] {
 
 const IMPORT = /(?:\bfrom\s+|\bimport\s*\(?\s*)"(\.[^"]+)"/g;
 
-/** These files and those that they import, at any distance. A declaration names others by their source. */
+/**
+ * Returns these files and their imports, direct or indirect. Declarations refer to other files by their
+ * source.
+ */
 function reached(files: readonly string[]): string[] {
   const all = new Set(files);
   for (const file of all) {

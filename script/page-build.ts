@@ -1,5 +1,5 @@
-// Bundles src/page/ for the browser. The names of the files hold a hash of what is in them, so that browsers never ask for them
-// twice; index.html names them. Beside each file lies its gzip.
+// Bundles src/page/ for the browser. File names contain a hash of the content, so that browsers can cache them forever;
+// index.html names the files. Each file has a gzip copy.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -37,14 +37,14 @@ const options = {
 type Built = BuildResult<typeof options>;
 type BuiltDiagram = BuildResult<typeof diagramOptions>;
 
-/** Throws what esbuild finds wrong. Returns the files that the page is made of. */
+/** Returns the source files of the page. Throws the errors that esbuild finds. */
 export async function buildPage(out: string): Promise<string[]> {
   const [page, diagram] = await Promise.all([build(options), build(diagramOptions)]);
   save(page, diagram, out);
   return [...Object.values(page.metafile.outputs).flatMap(({ inputs }) => Object.keys(inputs)), MERMAID];
 }
 
-/** Builds again after each change, and says on standard error what is wrong. The caller ends it by what it returns. */
+/** Rebuilds after each change, and writes errors to standard error. Returns a function that stops this. */
 export async function watchPage(out: string): Promise<() => Promise<void>> {
   let page: Built | undefined;
   let diagram: BuiltDiagram | undefined;
@@ -65,7 +65,10 @@ export async function watchPage(out: string): Promise<() => Promise<void>> {
   return async () => void (await Promise.all(building.map((each) => each.dispose())));
 }
 
-/** The chunks that the entry cannot start without: named in index.html, they are fetched beside it and not after it. */
+/**
+ * Returns the chunks that the entry needs to start. index.html names them, so that the browser fetches them at the same
+ * time as the entry.
+ */
 function neededBy(entry: string, { outputs }: Metafile): string[] {
   const needed = new Set([entry]);
   for (const file of needed)
@@ -79,7 +82,7 @@ interface Named {
   readonly content: Uint8Array | string;
 }
 
-/** With a hash of what is in it before its ending, as esbuild names its files. */
+/** Adds a hash of the content before the file's extension, in the same way as esbuild. */
 function named(file: string, content: Uint8Array | string): Named {
   const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
   return { name: file.replace(/(?=\.[^.]+$)/, `-${hash}`), content };
@@ -87,7 +90,7 @@ function named(file: string, content: Uint8Array | string): Named {
 
 const picture = (file: string) => named(file, readFileSync(join(PAGE, "icons", file)));
 
-/** Lets people install the page. Its addresses are relative to its own, so that they hold under any path prefix. */
+/** Makes the page installable. Its URLs are relative, so that they work under any path prefix. */
 const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable", Named>>) => ({
   name: "Skein",
   short_name: "Skein",
@@ -104,7 +107,7 @@ const manifestOf = (icons: Readonly<Record<"svg" | "small" | "large" | "maskable
   ],
 });
 
-/** index.html comes last: who sees the new one finds all that it names. What it no longer names is removed. */
+/** Writes index.html last, so that all files that it names exist. Then removes files that it no longer names. */
 function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out: string): void {
   const names = outputFiles.map(({ path }) => basename(path));
   const name = (start: string, ending: string) =>
@@ -146,7 +149,7 @@ function save({ outputFiles = [], metafile }: Built, diagram: BuiltDiagram, out:
   for (const file of readdirSync(out)) if (!files.has(file.replace(/\.gz$/, ""))) rmSync(join(out, file));
 }
 
-/** A server may read at any time: no file is there in part. */
+/** A server may read at any time, so a file is never there in part. */
 function write(path: string, content: Uint8Array | string): void {
   writeFileSync(`${path}.new`, content);
   renameSync(`${path}.new`, path);

@@ -1,5 +1,5 @@
-// Takes the pictures of the page in docs/images/, in Chromium:  page-pictures.ts [FOLDER].  What is seen is a server that plays
-// the demo and a script of its own.
+// Takes the pictures of the page in docs/images/, in Chromium: page-pictures.ts [FOLDER]. The server plays the demo and its
+// own script.
 
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { launchBrowser, startServer } from "./picture-server.ts";
 const path = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
 const out = process.argv[2] ?? path("docs/images");
 
-/** Pictures are read over slow connections, and stay in the history of the repository. */
+/** Maximum size in bytes, because pictures are read over slow connections and stay in the repository's history. */
 const MAX_BYTES = 150_000;
 
 const AGENTS = {
@@ -109,7 +109,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Conversations as a person would have them. */
+/** Creates realistic conversations. */
 async function fill(baseUrl: string): Promise<void> {
   const client = createClient({ baseUrl });
   const run = async (id: string, title: string, input: string, agent = "assistant") => {

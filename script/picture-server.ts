@@ -1,4 +1,4 @@
-// What pictures are taken of: a server in a folder, and a browser.
+// The server and the browser for taking pictures.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,11 +13,11 @@ export const launchBrowser = () =>
 export interface PictureServer {
   readonly url: string;
   readonly pid: number | undefined;
-  /** Resolves once the process has ended. */
+  /** Returns when the process has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Starts a server whose scripts and data are in `folder`. The caller ends it. Throws when it does not start. */
+/** Starts a server with scripts and data in `folder`. The caller ends it. Throws when it does not start. */
 export async function startServer(folder: string, agents: object, port = "0"): Promise<PictureServer> {
   writeFileSync(join(folder, "agents.yaml"), JSON.stringify(agents));
   const env = {

@@ -1,5 +1,4 @@
-// Writes config/agents.schema.json, with which editors complete agents.yaml. `--check` only tells whether it is
-// what it should be.
+// Writes config/agents.schema.json, with which editors complete agents.yaml. `--check` only compares.
 
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
@@ -15,7 +14,7 @@ const { several, single } = fileSchemas(parts);
 const file = z
   .union([several, single])
   .describe("Agents of a Skein server: several, or one as the whole file.");
-/** Which hooks plugins bring is known to the server alone. Keys of the whole file that begin with `x-` are ignored. */
+/** Allows the hooks of plugins, which only the server knows. Top-level keys that begin with `x-` are ignored. */
 const withOwnKeys = ({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }) => {
   if (jsonSchema.properties?.plugins) jsonSchema.patternProperties = { "^x-": {} };
   if (hooks.every(({ name }) => jsonSchema.properties?.[name]))

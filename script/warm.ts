@@ -1,6 +1,6 @@
-// Lets V8 keep the compiled code of a server that has made runs:  warm.ts ENTRY
-// V8 writes what is compiled of a file when a process ends, and never writes that file's part again. So the first process of a build
-// makes runs with a tool before it ends; the model that it asks is a server of this script.
+// Fills V8's compile cache with the code of a server that has executed runs:  warm.ts ENTRY
+// V8 stores the compiled code of a file when the first process ends, and never updates it. Therefore the first process of a build
+// executes runs with a tool before it ends. This script plays its model.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 
 const RUNS = 30;
-/** For all of it, in ms. */
+/** Time limit for the whole script, in milliseconds. */
 const PATIENCE_MS = 30_000;
 
 const [entry = "dist/main.js"] = process.argv.slice(2);
@@ -41,7 +41,7 @@ async function withServer(providerPort: number, work: (url: string) => Promise<v
   const agents = join(folder, "agents.yaml");
   const model = { provider: "openai", model: "warm", base_url: `http://127.0.0.1:${providerPort}/v1` };
   const agent = { model: { ...model, api_key_env: "WARM_KEY" }, tools: ["current_datetime"] };
-  // YAML takes JSON.
+  // JSON is valid YAML.
   writeFileSync(agents, JSON.stringify({ version: 1, agents: { warm: agent } }));
   const env = {
     ...{ PATH: process.env.PATH, HOME: folder, AGENTS_FILE: agents, DATA_DIR: join(folder, "data") },
@@ -64,7 +64,7 @@ async function withServer(providerPort: number, work: (url: string) => Promise<v
   }
 }
 
-/** The address in the server's log. */
+/** Returns the address in the server's log. */
 async function addressIn(log: NodeJS.ReadableStream): Promise<string> {
   for await (const line of createInterface(log)) {
     const [address] = /http:\/\/127\.0\.0\.1:\d+/.exec(line) ?? [];
@@ -85,7 +85,7 @@ async function runOn(url: string): Promise<void> {
   if (!text.includes('"status":"success"')) throw new Error(`The run failed: ${text}`);
 }
 
-/** A call of the tool first, then words, as chat completions stream them. */
+/** First calls the tool, then answers with text, in the stream format of chat completions. */
 function answer({ messages }: { messages: { role: string }[] }, response: ServerResponse): void {
   const isAnswered = messages.at(-1)?.role === "tool";
   const call = {

@@ -1,5 +1,5 @@
-// The types of the native API in TypeScript, out of the OpenAPI document: what the client is typed with. Plain types, so
-// that a front end gets neither zod nor Node's types with them.
+// Generates the client's TypeScript types from the OpenAPI document. They are plain types, so that a front end needs neither
+// zod nor Node's types.
 
 import { isWirePath } from "../src/server/config/wire-names.ts";
 
@@ -32,7 +32,7 @@ export interface Document {
 const HEAD = `// The types of the native API. Written by \`npm run openapi\` out of the routes; do not edit.
 `;
 
-/** The text of `src/client/wire.ts`. `roots` are the schemas of what streams send. */
+/** Returns the text of `src/client/wire.ts`. `roots` are the schemas of the data in streams. */
 export function wireTypes({ paths, components: { schemas } }: Document, roots: readonly string[]): string {
   const operations = Object.entries(paths)
     .filter(([path]) => !isWirePath(path))
@@ -42,11 +42,11 @@ export function wireTypes({ paths, components: { schemas } }: Document, roots: r
   const named = reachable(operations.join("\n"), schemas, roots).map(
     (name) => `${doc(schemas[name], "")}export type ${name} = ${typeOf(schemas[name] ?? {}, "")};\n`,
   );
-  const table = `/** By method and path: what is sent and what comes back. */\nexport interface Operations {\n${operations.join("")}}\n`;
+  const table = `/** By method and path: the types of the request and the response. */\nexport interface Operations {\n${operations.join("")}}\n`;
   return [HEAD, ...named, table].join("\n");
 }
 
-/** The names of the schemas that the operations and `roots` use, directly or not, in the order of the document. */
+/** Returns the names of the schemas that the operations and `roots` use, directly or indirectly, in document order. */
 function reachable(text: string, schemas: Document["components"]["schemas"], roots: readonly string[]) {
   const names = Object.keys(schemas);
   const found = new Set(roots);
@@ -79,7 +79,7 @@ function operationType(method: string, path: string, operation: Operation): stri
 
 const jsonIn = (content: Content | undefined) => content?.["application/json"]?.schema;
 
-/** What comes back on success as JSON; void when there is nothing. */
+/** Returns the type of the JSON in a successful response; void if there is none. */
 function answerOf(responses: Operation["responses"]): string {
   const answers = Object.entries(responses)
     .filter(([status]) => status.startsWith("2"))
@@ -100,7 +100,7 @@ function objectOf(parameters: NonNullable<Operation["parameters"]>): string {
 
 const unionOf = (types: readonly string[], none = "never") => [...new Set(types)].join(" | ") || none;
 
-/** The schema's type; lines after the first are indented by `indent`. */
+/** Returns the schema's type. Lines after the first are indented by `indent`. */
 function typeOf(schema: Schema, indent: string): string {
   const { $ref, enum: values, oneOf, anyOf, allOf, type } = schema;
   if ($ref !== undefined) return $ref.slice($ref.lastIndexOf("/") + 1);
@@ -135,7 +135,7 @@ function recordOf({ properties = {}, required, additionalProperties: rest }: Sch
   const fields = Object.entries(properties).map(([name, schema]) => {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : JSON.stringify(name);
     const type = typeOf(schema, inner);
-    // Undefined is never on the wire: what a caller leaves undefined is not sent.
+    // JSON has no undefined: a key that the caller leaves undefined is not sent.
     const value = must.has(name) || type === "unknown" ? type : `${type} | undefined`;
     return `${doc(schema, inner)}${inner}${key}${must.has(name) ? "" : "?"}: ${value};\n`;
   });

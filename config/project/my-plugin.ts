@@ -1,4 +1,4 @@
-// Own code for the agents of agents.yaml: a tool and a hook. Save this file, and the running server loads it again.
+// Your own tool and hook for the agents in agents.yaml. The running server reloads this file when you save it.
 
 import { defineHook, definePlugin, defineTool, z } from "skein";
 
@@ -15,7 +15,7 @@ const rollDice = defineTool({
     Array.from({ length: count }, () => 1 + Math.floor(Math.random() * sides)).join(", "),
 });
 
-/** Agents switch it on, and set its options, under `hooks:`. It surrounds every call of a tool. */
+/** Agents enable it under `hooks:`, with its options. It wraps every tool call. */
 const shout = defineHook({
   name: "shout",
   options: z.strictObject({ mark: z.string().max(10).default("!").describe("Comes after each result.") }),

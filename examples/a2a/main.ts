@@ -8,7 +8,7 @@
 import { Role } from "@a2a-js/sdk";
 import { ClientFactory } from "@a2a-js/sdk/client";
 
-/** Sends one message and prints the answer as it comes. Throws what the server refuses. */
+/** Sends one message and prints the answer as it arrives. Throws the server's error. */
 export async function ask(url: string, text: string, print: (text: string) => void): Promise<void> {
   const client = await new ClientFactory().createFromUrl(url);
   const part = { content: { $case: "text", value: text } as const, metadata: undefined };

@@ -12,7 +12,7 @@ import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
 
 const SKEIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
-/** Says `text` in a new session and resolves with the agent's words. Permits nothing. Throws what the agent fails with. */
+/** Sends `text` in a new session and returns the agent's answer. Permits no tool call. Throws the agent's error. */
 export async function ask(url: string, text: string): Promise<string> {
   const skein = spawn(process.execPath, [SKEIN, "acp", "--url", url], { stdio: ["pipe", "pipe", "inherit"] });
   const input = Readable.toWeb(skein.stdout) as ReadableStream<Uint8Array>;

@@ -6,7 +6,7 @@
 
 import { HttpAgent, type Message } from "@ag-ui/client";
 
-/** Sends one message and resolves with all that answers it. Throws what the server refuses, and a failure of the run. */
+/** Sends one message and returns the messages of the answer. Throws the server's error, and the error of a failed run. */
 export async function ask(url: string, threadId: string, content: string): Promise<Message[]> {
   const agent = new HttpAgent({ url: `${url}/ag-ui/agent/assistant/run`, threadId });
   agent.addMessage({ id: crypto.randomUUID(), role: "user", content });

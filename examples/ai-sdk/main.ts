@@ -1,5 +1,4 @@
-// A chat in the terminal with the AI SDK's own client, as a page with `useChat` has it: nothing in it knows Skein but the
-// address.
+// A chat in the terminal with the AI SDK's own client, which a page uses through `useChat`. Only the URL refers to Skein.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/ai-sdk/main.ts "Hello, what can you do?"
@@ -8,7 +7,7 @@
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, type UIMessage } from "ai";
 
-/** Sends one message and resolves with the answer. Throws what the server refuses. */
+/** Sends one message and returns the answer. Throws the server's error. */
 export async function ask(url: string, id: string, text: string): Promise<UIMessage> {
   const api = `${url}/ai-sdk/assistant/chat`;
   const chat = new Chat({ id, transport: new DefaultChatTransport({ api }) });

@@ -1,5 +1,5 @@
-// A person in the loop, in your own program: rules say what is asked, and the run waits for the answer. Nothing is held
-// meanwhile: with stores that last, the answer may come after a restart.
+// A person in the loop, in your own program: permission rules select the calls that need approval, and the run waits for the
+// answer. A waiting run uses no process: with a durable store, the answer may come after a restart.
 //
 // Run it:   npx node examples/ask-a-person/main.ts
 // Test it:  npm test -- test/examples/library.test.ts
@@ -39,7 +39,7 @@ export const clerk = () =>
     },
   });
 
-/** Answers until no question is open. */
+/** Answers questions until none is open. */
 export async function untilDone(
   handle: AgentHandle,
   decide: (interrupt: Interrupt) => Omit<Answer, "id">,
@@ -51,5 +51,5 @@ export async function untilDone(
   }
 }
 
-// At a terminal the library asks by itself.
+// At a terminal, the library asks the user itself.
 if (import.meta.main) await runAtConsole(clerk().run("Pay Ada what we owe."));

@@ -1,5 +1,5 @@
-// Serves the page beside this file, and hands everything else on to a Skein server: page and API have one origin,
-// so the browser needs no CORS. The client that the page imports is the built one.
+// Serves the page in this folder, and forwards all other requests to a Skein server. Page and API thus have one origin, so the
+// browser needs no CORS. The page imports the built client.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/browser/main.ts                      and open http://127.0.0.1:3000
@@ -9,7 +9,7 @@ import { createReadStream } from "node:fs";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import { pipeline } from "node:stream";
 
-/** The address of a file of the client, or of the protocol that it shares with the server: its name is the file's. */
+/** The path of a file of the client, or of the protocol that it shares with the server. */
 const CLIENT = /^\/(?:client|protocol)\/[a-z-]+\.js$/;
 
 function fileAt(address: string): readonly [file: string, type: string] | undefined {
@@ -17,7 +17,7 @@ function fileAt(address: string): readonly [file: string, type: string] | undefi
   return CLIENT.test(address) ? [`../../dist${address}`, "text/javascript"] : undefined;
 }
 
-/** Does not listen yet. */
+/** Creates the server. It does not listen yet. */
 export function app(skein: URL): Server {
   return createServer((incoming, response) => {
     const found = fileAt(incoming.url ?? "");
@@ -28,7 +28,7 @@ export function app(skein: URL): Server {
   });
 }
 
-/** Piece by piece, both ways. The `Host` header stays the browser's: Skein refuses names that are not this machine's. */
+/** Streams both directions. Keeps the browser's `Host` header, because Skein refuses names other than this machine's. */
 function forward(skein: URL, incoming: IncomingMessage, response: ServerResponse): void {
   const { method = "GET", url = "/", headers } = incoming;
   const onward = request(skein, { path: url, method, headers }, (answer) => {

@@ -10,23 +10,23 @@ interface Call {
   readonly name: string;
   readonly args: { readonly city: string; readonly kilograms: number };
   readonly user: string;
-  /** Where a result may be POSTed to that takes longer; absent when none is taken. */
+  /** URL for a POST with a later result. Absent if the server accepts no later result. */
   readonly result_url?: string;
 }
 
 const MAX_BODY_BYTES = 1024 * 1024;
 const MAX_KEPT = 1000;
 
-/** `secret` is what the registration returned: `whsec_…`. */
+/** `secret`: the value that the registration returned, `whsec_…`. */
 export function callbackServer(secret: string) {
   const webhook = new Webhook(secret);
-  /** A repeated call gets the answer of the first: with that the tool may call itself idempotent. */
+  /** A repeated call gets the answer of the first call. This makes the tool idempotent. */
   const answers = new Map<string, object>();
 
   return createServer(async (request, response) => {
     try {
       const body = await bodyOf(request);
-      // Throws for a call that Skein did not sign, or not within the last five minutes.
+      // Throws for a call that Skein did not sign within the last five minutes.
       const call = webhook.verify(body, request.headers as Record<string, string>) as Call;
       const key = String(request.headers["idempotency-key"]);
       const answer = answers.get(key) ?? quote(call);
@@ -43,13 +43,13 @@ export function callbackServer(secret: string) {
   });
 }
 
-/** A tool's failure is an answer too: the model reads it. */
+/** A failure of the tool is a result too: the model reads it. */
 function quote({ args: { city, kilograms } }: Call): object {
   if (kilograms <= 0) return { error: "Nothing weighs so little. Give the weight in kilograms." };
   return { result: { city, price: Math.round(500 + kilograms * 120) / 100, currency: "EUR" } };
 }
 
-/** "Not yet": the run waits, and resumes once the result is delivered. */
+/** Responds "not yet". The run waits, and resumes when the result is delivered. */
 function later(resultUrl: string, answer: object, response: ServerResponse): void {
   response.writeHead(202).end();
   const init = {
@@ -60,7 +60,7 @@ function later(resultUrl: string, answer: object, response: ServerResponse): voi
   setTimeout(() => void fetch(resultUrl, init).catch(console.error), 2000);
 }
 
-/** The signature is that of the bytes: they are read before they are parsed. */
+/** Reads the raw bytes, because the signature covers them and not the parsed JSON. */
 async function bodyOf(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -1,4 +1,4 @@
-// Puts the files of `workspace/` into the agent's workspace on a running server, over its HTTP API.
+// Copies the files of `workspace/` into the agent's workspace on a running server, over its HTTP API.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const FOLDER = fileURLToPath(new URL("workspace", import.meta.url));
 
-/** Returns the paths that were written. Throws what the server refuses. */
+/** Returns the written paths. Throws the server's error. */
 export async function fillWorkspace(skein: string, agent: string): Promise<string[]> {
   const entries = await readdir(FOLDER, { recursive: true, withFileTypes: true });
   const files = entries

@@ -13,15 +13,15 @@ export interface Options {
   readonly thread: string;
   readonly input: string;
   readonly print: (text: string) => void;
-  /** Stops the run, not only the following. */
+  /** Stops the run, and with it the following. */
   readonly signal?: AbortSignal;
 }
 
-/** Resolves with the run's last event. Throws `ProblemError` for what the server refuses. */
+/** Returns the run's last event. Throws `ProblemError` when the server refuses. */
 export async function followARun({ url, thread, input, print, signal }: Options): Promise<StreamEvent> {
   const client = createClient({
     baseUrl: url,
-    // A connection that is back at once is not worth a line.
+    // Reports only the third attempt, because short interruptions are common.
     onRetry: (reason, attempt) => attempt === 3 && print(`! ${reason.message} Trying again.\n`),
   });
   let last: StreamEvent | undefined;

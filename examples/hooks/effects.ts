@@ -1,22 +1,22 @@
-// Effects before and after a completion: once for each model call, in the middle of the loop. What they count needs
-// no reset, because a hook is created for each run.
+// Effects before and after a completion: once for each model call, within the loop. Counters need no reset, because each run
+// creates its own hook.
 
 import { abortRun, type Hook, type Message } from "../../src/index.ts";
 
 const NEWEST = 4;
 const LONGEST = 500;
 
-/** Shows the model less of what tools said long ago, and ends a run that makes no progress. */
+/** Shortens old tool results for the model, and ends a run that makes no progress. */
 export function effects(): Hook {
   let last: string | undefined;
   return {
     name: "effects",
-    // Before: a view of the thread. The thread itself keeps everything.
+    // Before the call: returns a view of the thread. The thread itself does not change.
     modifyRequest(request) {
       const old = request.messages.length - NEWEST;
       return { ...request, messages: request.messages.map((each, at) => (at < old ? trimmed(each) : each)) };
     },
-    // After: the reply is there, its tools are not run yet.
+    // After the call: the reply is complete, and its tools have not run yet.
     async *wrapModelCall(request, next) {
       const completion = yield* next(request);
       const { content, tool_calls = [] } = completion.message;

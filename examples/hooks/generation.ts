@@ -1,4 +1,4 @@
-// Pre- and post-generation hooks: once before the whole loop, once after it, for every outcome.
+// Pre- and post-generation hooks: run once before the whole loop, and once after it for every outcome.
 
 import { abortRun, type Hook, lastContent, setState } from "../../src/index.ts";
 
@@ -10,7 +10,7 @@ export function generation(isAllowed: (question: string) => boolean, report: (li
       if (!isAllowed(lastContent(run.messages))) throw abortRun("This agent does not talk about that.");
       yield* setState(run, "asked_by", run.owner.user);
     },
-    // An error thrown here becomes a `warning`: the run has its outcome already.
+    // An error thrown here becomes a `warning`, because the run already has its outcome.
     afterAgent: (outcome, run) => report(`${outcome.status} after ${run.messages.length} messages`),
   };
 }

@@ -1,5 +1,5 @@
-// Middleware around a run: a deadline, a log, a guardrail. Recovery needs none: a thrown error ends the run
-// with an `error` event, never the process.
+// Middleware around a run: a deadline, a log and a guardrail. It needs no recovery, because a thrown error ends the run with
+// an `error` event and never the process.
 
 import { abortRun, type Hook } from "../../src/index.ts";
 
@@ -28,7 +28,7 @@ export function deadline(ms: number): Hook {
   };
 }
 
-/** Tells when a run begins, and how and after how long it ends. */
+/** Logs the start of a run, and its end with its duration. */
 export function logged(log: (line: string) => void): Hook {
   const begun = performance.now();
   return {
@@ -40,7 +40,10 @@ export function logged(log: (line: string) => void): Hook {
   };
 }
 
-/** Fails the run when `faultOf` finds something in its last answer. Viewers have seen it; the thread never holds it. */
+/**
+ * Fails the run when `faultOf` rejects the last answer. Viewers have already seen the answer, but the thread does not store
+ * it.
+ */
 export function guardrail(faultOf: (answer: string) => string | undefined): Hook {
   return {
     name: "guardrail",

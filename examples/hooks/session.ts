@@ -1,5 +1,5 @@
-// Session hooks: the conversation out of another place, and back into it. A server needs none of this: there the
-// thread is the session.
+// Session hooks: load the conversation from elsewhere, and save it there. A server does not need them, because its thread is
+// the session.
 
 import type { Hook, Message } from "../../src/index.ts";
 

@@ -1,4 +1,4 @@
-// Usage logging: what each model call took, and the run as a whole.
+// Usage logging: the usage of each model call, and of the whole run.
 
 import type { Hook } from "../../src/index.ts";
 

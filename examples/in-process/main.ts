@@ -15,7 +15,7 @@ import {
   NO_USAGE,
 } from "../../src/index.ts";
 
-/** The parameters are the schema that the model sees, and the type of what arrives. */
+/** The parameters define the schema that the model reads, and the type of the arguments. */
 const multiply = defineTool({
   name: "multiply",
   description: "Multiplies two numbers.",
@@ -24,7 +24,7 @@ const multiply = defineTool({
   execute: ({ a, b }) => String(a * b),
 });
 
-/** Around every tool call: a line before it, a line after it. */
+/** Logs a line before each tool call and a line after it. */
 const watched = (log: (line: string) => void) => (): Hook => ({
   name: "watched",
   async *wrapToolCall(request, next) {
@@ -35,7 +35,7 @@ const watched = (log: (line: string) => void) => (): Hook => ({
   },
 });
 
-/** Stands for a real model: asks the tool about two numbers in a question, then tells what the tool said. */
+/** Replaces a real model: asks the tool about two numbers in the question, then repeats the tool's result. */
 const toyModel: Model = {
   name: "toy:arithmetic",
   async *stream({ messages, signal }) {
@@ -54,7 +54,7 @@ const toyModel: Model = {
   },
 };
 
-/** With `model: "anthropic:claude-sonnet-4-5"` it is Claude that is asked. */
+/** With `model: "anthropic:claude-sonnet-4-5"` the agent uses Claude. */
 export const calculator = (log: (line: string) => void): LocalAgent =>
   createAgent({
     name: "calculator",

@@ -6,7 +6,7 @@
 
 import { Client } from "@langchain/langgraph-sdk";
 
-/** Sends one message on a new thread and prints the answer as it comes. Throws what the server refuses. */
+/** Sends one message on a new thread and prints the answer as it arrives. Throws the server's error. */
 export async function ask(url: string, text: string, print: (text: string) => void): Promise<void> {
   const client = new Client({ apiUrl: `${url}/langgraph`, apiKey: "none" });
   const { thread_id } = await client.threads.create();

@@ -7,7 +7,7 @@
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 
-/** Gives the agent a task and returns what it says. Throws what the server refuses. */
+/** Gives the agent a task and returns its answer. Throws the server's error. */
 export async function ask(url: string, message: string, onProgress: (what: string) => void): Promise<string> {
   const client = new Client({ name: "example", version: "1.0.0" });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${url}/mcp`)));

@@ -1,4 +1,5 @@
-// A response in the background with OpenAI's own SDK: it continues when its client leaves, who resumes it after the last event.
+// A background response with OpenAI's own SDK: it continues when its client disconnects, and the client resumes after the last
+// event that it received.
 //
 // Run it:   npm start                                              (in another terminal)
 //           npx node examples/openai-responses/main.ts "Hello, what can you do?"
@@ -6,7 +7,7 @@
 
 import OpenAI from "openai";
 
-/** Sends one message and prints the answer as it comes, through lost connections. Throws what the server refuses. */
+/** Sends one message and prints the answer as it arrives, across lost connections. Throws the server's error. */
 export async function ask(url: string, input: string, print: (text: string) => void): Promise<void> {
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "none" });
   const background = true;
@@ -23,7 +24,7 @@ export async function ask(url: string, input: string, print: (text: string) => v
       }
       isOver = true;
     } catch (error) {
-      // Without an id there is nothing to resume; with one, the server answers what is wrong if it cannot be.
+      // Without an id the response cannot be resumed. With one, the server reports the problem.
       if (id === "") throw error;
       stream = await client.responses.retrieve(id, { stream: true, starting_after: last });
     }

@@ -6,7 +6,7 @@
 
 import OpenAI from "openai";
 
-/** Sends one message and prints the answer as it comes. Throws what the server refuses. */
+/** Sends one message and prints the answer as it arrives. Throws the server's error. */
 export async function ask(
   url: string,
   { conversation, text }: { conversation: string; text: string },

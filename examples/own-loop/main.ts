@@ -1,5 +1,5 @@
-// An agent whose logic is a function of yours, in the place of the loop that asks a model and runs its tools. Events,
-// hooks, limits, cancellation and the thread are as of any agent.
+// An agent with your own function instead of the loop that calls a model and runs its tools. Events, hooks, limits,
+// cancellation and the thread work as for every agent.
 //
 // Run it:   npx node examples/own-loop/main.ts "the sea"
 // Test it:  npm test -- test/examples/library.test.ts
@@ -13,12 +13,12 @@ import {
   userMessage,
 } from "../../src/index.ts";
 
-/** Writes a draft, has it criticised, writes it again: what comes next is decided here and not by a model. */
+/** Writes a draft, asks for criticism, and revises the draft. This function decides the next step, not a model. */
 const draftAndRevise: AgentLoop = async function* (agent) {
   for (let input = yield* agent.receive(); input; input = yield* agent.receive()) {
     yield* agent.say(`A poem about ${textOf(input.content)}. First a draft.`);
     const draft = yield* agent.speak();
-    // Only this call sees what is asked for here: the thread has the answer.
+    // Only this call reads the request. The thread stores the answer.
     const critic = userMessage(`Criticise this in one sentence:\n${draft.message.content}`);
     yield* agent.speak((request) => ({ ...request, messages: [critic] }));
     yield* agent.append(userMessage("Now the final one."));
@@ -30,7 +30,7 @@ const draftAndRevise: AgentLoop = async function* (agent) {
 export const poet = (model: Model) =>
   createAgent({ name: "poet", model, loop: draftAndRevise, hook_settings: { todos: false } });
 
-/** Stands for a real model. */
+/** Replaces a real model. */
 export const toyModel = () =>
   scriptedModel([
     { say: "Water, much of it." },

@@ -1,9 +1,9 @@
-// A plugin of server.yaml: who is asking, and a route beside the agents. A change takes effect with the next start.
+// A plugin for server.yaml: authentication, and an additional route. Restart the server after a change.
 
 import { timingSafeEqual } from "node:crypto";
 import { definePlugin, type OwnScheme, type PluginRoutes, z } from "skein";
 
-/** In real life a database or a directory. */
+/** A real plugin would ask a database or a directory. */
 const STAFF = [
   { user: "ada", badge: "badge-of-ada", scopes: ["run", "read"] },
   { user: "bob", badge: "badge-of-bob", scopes: ["read"] },
@@ -21,7 +21,7 @@ const auth: OwnScheme = {
   },
 };
 
-/** Below /plugins/company: `GET` needs the scope `read`, everything else `run`. */
+/** Routes below /plugins/company: `GET` requires the scope `read`, every other method `run`. */
 const routes: PluginRoutes = async (app, { callerOf }) => {
   const orders: { user: string; yarn: string }[] = [];
   const Order = z.strictObject({ yarn: z.string().min(1).max(100) });

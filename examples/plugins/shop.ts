@@ -1,4 +1,4 @@
-// A plugin of agents.yaml: a tool, a hook with options, and a provider of models. It is loaded again whenever it changes.
+// A plugin for agents.yaml: a tool, a hook with options, and a model provider. The server reloads it after each change.
 
 import { defineHook, definePlugin, defineTool, lastContent, type Model, NO_USAGE, z } from "skein";
 
@@ -12,7 +12,7 @@ const price = defineTool({
   execute: ({ yarn }) => (yarn in PRICES ? `${PRICES[yarn]} euros` : `We do not sell ${yarn}.`),
 });
 
-/** Agents switch it on with `hooks: { opening_hours: { closes: 20 } }`. */
+/** Agents enable it with `hooks: { opening_hours: { closes: 20 } }`. */
 const openingHours = defineHook({
   name: "opening_hours",
   options: z.strictObject({
@@ -31,7 +31,7 @@ const openingHours = defineHook({
   }),
 });
 
-/** Stands for a provider that Skein does not know: asks for the price of a yarn, then says it. */
+/** An example of a new model provider: it asks for the price of a yarn, then repeats it. */
 const parrot = (name: string): Model => ({
   name,
   async *stream({ messages, system }) {

@@ -1,7 +1,7 @@
-// A chat on a thread: text as it is written, calls, todos, questions. Reload it in mid-answer, or open it twice: the thread is
-// on the server. The thread is in the address (`#my-thread`); `?server=` says where Skein is.
+// A chat on a thread: streamed text, calls, todos and questions. You can reload it in mid-answer or open it twice, because the
+// thread is on the server. `#my-thread` in the URL selects the thread, and `?server=` the address of Skein.
 //
-// In an app of your own, import from "skein/client" and "skein/client/thread".
+// In your own app, import from "skein/client" and "skein/client/thread".
 // Test it:  npm test -- test/examples/react.test.ts
 
 import { memo, StrictMode, useState } from "react";
@@ -13,7 +13,7 @@ import { useThread } from "./use-thread.ts";
 const settings = new URLSearchParams(location.search);
 const client = createClient({ baseUrl: settings.get("server") ?? location.origin });
 
-/** What has not changed is the same object, so `memo` skips it. */
+/** Unchanged cells are the same objects, so `memo` skips them. */
 const Cell = memo(function Cell({ cell }: { cell: AnyCell }) {
   if (cell.kind === "user") return <article aria-label="user">{cell.text}</article>;
   if (cell.kind === "text") return <article aria-label="assistant">{cell.text}</article>;

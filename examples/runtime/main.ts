@@ -1,4 +1,4 @@
-// A runtime with several agents at work: who listens, who steers, who is shut down.
+// A runtime with several active agents: follow a run, steer it, and shut the runtime down.
 //
 // Run it:   npx node examples/runtime/main.ts
 // Test it:  npm test -- test/examples/library.test.ts
@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { z } from "zod";
 import { createAgent, createRuntime, defineTool, scriptedModel, textOf } from "../../src/index.ts";
 
-/** Waits for nothing but its signal. */
+/** Waits until its signal aborts. */
 const wait = defineTool({
   name: "wait",
   description: "Waits until it is cancelled.",
@@ -29,7 +29,7 @@ const watchman = createAgent({
 });
 
 export async function play(print: (line: string) => void): Promise<void> {
-  // Threads and runs are in memory; `stores: createSqliteStores({ dataDir: "./data" })` keeps them.
+  // Keeps threads and runs in memory. `stores: createSqliteStores({ dataDir: "./data" })` stores them on disk.
   await using runtime = createRuntime({ agents: [greeter, watchman] });
 
   const watching = runtime.spawn("watchman", { input: "Keep watch." });

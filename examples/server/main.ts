@@ -24,7 +24,7 @@ const multiply = defineTool({
   execute: ({ a, b }) => String(a * b),
 });
 
-/** Users may set its options for themselves: `PATCH /agents/calculator/overrides`. */
+/** Users can set these options for their own runs: `PATCH /agents/calculator/overrides`. */
 const polite = defineHook({
   name: "polite",
   options: z.strictObject({ word: z.string().max(20).default("please") }),
@@ -39,7 +39,7 @@ const polite = defineHook({
   }),
 });
 
-/** Stands for a real model. With `model: "anthropic:claude-sonnet-4-5"` it is Claude that is asked. */
+/** Replaces a real model. With `model: "anthropic:claude-sonnet-4-5"` the agent uses Claude. */
 const toyModel: Model = {
   name: "toy:arithmetic",
   async *stream({ messages, system }) {
@@ -58,7 +58,7 @@ const toyModel: Model = {
   },
 };
 
-/** A route beside the agents, with the same credentials. */
+/** An additional route, which requires the same credentials as the agents. */
 const status = definePlugin({
   name: "status",
   async routes(app, { callerOf }) {

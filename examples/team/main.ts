@@ -1,5 +1,5 @@
-// A team in your own program: one agent gives tasks to another. A child works on a thread of its own; what it says
-// appears in its parent's stream, with `path`.
+// A team in your own program: one agent gives tasks to another. A subagent works on its own thread; its events appear in the
+// parent's stream, with `path`.
 //
 // Run it:   npx node examples/team/main.ts
 // Test it:  npm test -- test/examples/library.test.ts

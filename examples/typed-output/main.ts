@@ -12,7 +12,7 @@ const ShoppingList = z.object({
     .min(1),
 });
 
-/** The list that a text means. Throws when the model gives none that fits in three tries. */
+/** Returns the shopping list in a text. Throws if the model returns no valid list in three attempts. */
 export async function shoppingList(text: string, model?: Model) {
   const agent = createAgent({
     system_prompt: "You turn what people say into a shopping list.",

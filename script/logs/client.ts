@@ -1,11 +1,11 @@
-// A client of the server that records: it drives one thread over HTTP.
+// The client for recording logs: drives one thread over HTTP.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StreamEvent } from "../../src/protocol/event.ts";
 import type { RecordingServer, ToolCalls } from "./servers.ts";
 
 interface Following {
-  /** Resolves with the first event that fits. */
+  /** Returns the first event that fits. */
   until(fits: (event: StreamEvent) => boolean): Promise<StreamEvent>;
   readonly ended: Promise<void>;
 }
@@ -37,7 +37,7 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
   const runs = async () => ((await send("GET", "/runs?limit=100")) as { items: RunNow[] }).items;
   const newest = async () => (await runs())[0]?.id ?? "";
 
-  /** Waits until a run of the thread is over, and it is the newest. */
+  /** Waits until the most recent run of the thread has ended. */
   const settled = async (atLeast = 1) => {
     const until = Date.now() + PATIENCE_MS;
     while (Date.now() < until) {
@@ -90,7 +90,7 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
       return items[0]?.id ?? "";
     },
     called: (tool: string) => tools.next(tool),
-    /** Delivers the result of the call that was put off, and waits until the thread has used it. */
+    /** Delivers the deferred result, and waits until the thread has used it. */
     async deliver(result: unknown): Promise<void> {
       const before = (await runs()).length;
       const { result_url } = await tools.next("freight");
@@ -101,12 +101,12 @@ export function clientOf(server: RecordingServer, tools: ToolCalls, { thread = "
       });
       await settled(before + 1);
     },
-    /** Kills the server, and starts another, which takes the run over. */
+    /** Kills the server, and starts another, which takes over the run. */
     async crash(): Promise<void> {
       await server.restart();
       await settled();
     },
-    /** All runs of the thread with their events, oldest first. */
+    /** Returns all runs of the thread with their events, oldest first. */
     async logs(): Promise<Log[]> {
       await settled();
       const logs: Log[] = [];

@@ -1,4 +1,4 @@
-// What the recorded logs show: for each, what the models answer and what a client does.
+// The scenarios of the recorded logs: the answers of the models, and the actions of a client.
 
 import {
   type Answer,
@@ -12,7 +12,7 @@ import type { Client } from "./client.ts";
 
 export interface Scenario {
   readonly agent?: string;
-  /** The answers to each agent's model, in order. */
+  /** The answers of each agent's model, in order. */
   readonly models: Readonly<Record<string, readonly Answer[]>>;
   drive(client: Client): Promise<unknown>;
 }
@@ -47,7 +47,7 @@ const CLIENT_TOOL = {
 };
 const CITY = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
 
-/** One agent's scenario, which answers all questions of its first run with `answers`. */
+/** A scenario of one agent. It answers all questions of its first run with `answers`. */
 const asking = (first: Answer, ...rounds: object[][]): Scenario => ({
   models: { assistant: [first, DONE, DONE] },
   async drive(client) {

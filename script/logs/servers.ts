@@ -1,4 +1,4 @@
-// What the recording runs: the server as a process, and the endpoint of its tools.
+// The servers for recording logs: Skein as a process, and the endpoint of its tools.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 
 export interface RecordingServer {
   url(): string;
-  /** Kills it, and starts another one on the same data and port. */
+  /** Kills the server, and starts another on the same data and port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -53,12 +53,12 @@ interface ToolCall {
 
 export interface ToolCalls {
   readonly url: string;
-  /** The next call of this tool that no one has asked for. */
+  /** Returns the next call of this tool that was not returned before. */
   next(tool: string): Promise<ToolCall>;
   close(): void;
 }
 
-/** The endpoint of two tools: `freight` puts its result off; `quote` waits until the recording answers. */
+/** The endpoint of two tools: `freight` defers its result; `quote` waits until the recording answers. */
 export async function startTools(): Promise<ToolCalls> {
   const calls: ToolCall[] = [];
   let wake = () => {};

@@ -1,4 +1,4 @@
-// Makes a recorded log the same each time: its ids count from 1, and its times stand still.
+// Makes recorded logs reproducible: ids count from 1, and times are fixed.
 
 import type { Log } from "./client.ts";
 
