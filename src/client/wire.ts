@@ -1371,7 +1371,7 @@ export type HttpToolChange = {
 /** `{result}` or `{error}`, as in the response to a call. */
 export type ToolResult = Record<string, unknown>;
 
-/** By method and path: what is sent and what comes back. */
+/** By method and path: the types of the request and the response. */
 export interface Operations {
   /** Check liveness. */
   "GET /health": {
