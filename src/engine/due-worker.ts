@@ -1,4 +1,5 @@
-// Works on the documents of a kind as they become due. Any number of processes may do so at once: each document is claimed by one.
+// Processes documents of one kind as they become due. Any number of processes may do so at once: one of them claims
+// each document.
 
 import { type ClaimedDocument, claimDue } from "../agent/core/document-claims.ts";
 import { type Documents, MAX_PICKED } from "../agent/core/documents.ts";
@@ -9,29 +10,29 @@ export interface DueWork {
   /** The kind of the documents. */
   readonly kind: string;
   /**
-   * Works on a claimed document and ends its claim with `finish`. May be called again for the same document: after `leaseMs` when it has
-   * not finished, or when its process dies. `signal` aborts when the worker closes. If it throws, the worker logs the cause as a warning,
-   * and the document is due again once the lease ends.
+   * Processes a claimed document and ends its claim with `finish`. May be called again for the same document: after
+   * `leaseMs` if it has not finished, or if its process dies. `signal` aborts when the worker closes. If it throws, the
+   * worker logs a warning with the cause, and the document is due again once the lease ends.
    */
   work(claimed: ClaimedDocument, signal: AbortSignal): Promise<void>;
-  /** Time for which a claim excludes other processes, in ms. */
+  /** Milliseconds for which a claim excludes other processes. */
   readonly leaseMs: number;
-  /** Maximum time between the moment at which a document becomes due and its claim, in ms, while a place is free. */
+  /** Maximum milliseconds between the time at which a document becomes due and its claim, if a place is free. */
   readonly everyMs: number;
-  /** Maximum number of documents that this process works on at once. Others wait in the store, tenants in turn. */
+  /** Maximum number of documents that this process works on at once. Others wait in the store, with tenants in turn. */
   readonly atOnce: number;
 }
 
 export interface DueWorker {
-  /** Begins to look for due documents. */
+  /** Starts to look for due documents. */
   open(): void;
-  /** Looks for due documents now, for example because one was written that is due already. Returns at once. */
+  /** Looks for due documents now, for example after one was written that is already due. Returns at once. */
   wake(): void;
   /** Stops looking, aborts the work in progress and waits until it returns. */
   close(): Promise<void>;
 }
 
-/** How often a store that fails is logged, in ms. */
+/** Milliseconds between two log lines about a failing store. */
 const COMPLAIN_MS = 60_000;
 
 /** The caller opens and closes it. */
@@ -46,7 +47,7 @@ export function createDueWorker(documents: Documents, due: DueWork, logger: Logg
     logger.warn({ err, kind, count }, "could not look for due documents"),
   );
 
-  /** Claims as many documents as have a place. Returns whether the store may have more of them. */
+  /** Claims as many documents as there are places. Returns true if the store may have more of them. */
   const claim = async (): Promise<boolean> => {
     const limit = Math.min(atOnce - active.size, MAX_PICKED);
     if (limit <= 0 || closing.signal.aborted) return false;

@@ -64,7 +64,7 @@ describe("a server that is killed before a callback tool has answered", () => {
     const said = async () => textIn(await messagesOf(url, "t"), "assistant");
     await expect.poll(said, { timeout: 30_000 }).toEqual(["I read: go", "I continue."]);
     expect(textIn(await messagesOf(url, "t"), "tool")).toEqual([
-      expect.stringMatching(/^Outcome unknown: .* comes as a message of its own\.$/),
+      expect.stringMatching(/^Outcome unknown: .* arrives as a separate message\.$/),
     ]);
     expect((await send(tool.calls[0]?.result_url ?? "", { result: "it is done" })).status).toBe(204);
     await expect.poll(async () => (await said())[2], { timeout: 30_000 }).toContain("it is done");

@@ -109,7 +109,9 @@ describe("a call that must be asked about", () => {
     ]);
     const answer = { id: asked?.id, decision: "approve" };
     const alone = await send(`${base}/resume`, { answers: [{ ...answer, remember_as: "tool" }] });
-    expect(alone.body.detail ?? alone.body.message).toContain("takes `remember_as` with `remember` only");
+    expect(alone.body.detail ?? alone.body.message).toContain(
+      "accepts `remember_as` only together with `remember`",
+    );
     const viewer = await resume({ ...answer, remember: "session", remember_as: "command" });
     const events = await viewer.ended();
     expect(dataOf(events, "done")[0]?.status).toBe("success");
@@ -168,7 +170,7 @@ test("a question waits for the user, and the model reads the answer", async () =
     status: 400,
     body: {
       code: "invalid_request",
-      detail: `answers: \`${asked?.id}\` takes one of its options as \`message\`: \`red\`, \`blue\`.`,
+      detail: `answers: \`${asked?.id}\` accepts one of its options as \`message\`: \`red\`, \`blue\`.`,
     },
   });
   expect(asked).toMatchObject({ kind: "question", prompt: "Which?", options: ["red", "blue"] });

@@ -1,4 +1,4 @@
-// Deletes everything of a user, as far as the time of one request reaches: a repeated call finds the rest.
+// Deletes all data of a user, as much as fits into the time of one request. A repeated call continues.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Shelf } from "../../agent/core/items.ts";
@@ -10,9 +10,9 @@ import { isActive } from "./lists.ts";
 import type { AdminServices } from "./services.ts";
 
 export interface Deleted {
-  /** False: call it again. Something was in use, or there is more than one call deletes. */
+  /** False if the deletion is incomplete: a resource was in use, or there is more than one call can delete. Call again. */
   readonly complete: boolean;
-  /** What this call has cancelled and deleted. */
+  /** Number of runs that this call cancelled. The following fields count what it deleted. */
   readonly runs_cancelled: number;
   readonly threads: number;
   readonly items: number;
@@ -20,15 +20,15 @@ export interface Deleted {
   readonly keys: number;
 }
 
-/** How long one call works, about, in ms. */
+/** Approximate duration of one call, in milliseconds. */
 const WORK_MS = 20_000;
-/** How long a run may take to end once it was cancelled, in ms. */
+/** Milliseconds that a cancelled run gets to end. */
 const END_MS = 5_000;
 const PAGE = 50;
 
 /**
- * First the API keys are revoked, so that nothing new begins; their records go last. Tools that a tenant has registered and
- * counters of usage stay.
+ * Revokes the API keys first, so that no new work begins, and removes their records last. Keeps the tenant's registered
+ * tools and the usage counters.
  */
 export async function deleteUser(services: AdminServices, owner: Owner): Promise<Deleted> {
   const until = performance.now() + WORK_MS;
@@ -46,7 +46,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
     }
     deleted += progress;
     hasMore = items.length > 0;
-    // Everything that is left is in use.
+    // Everything that remains is in use.
     if (progress === 0) break;
   }
   const rest = {
@@ -63,7 +63,7 @@ export async function deleteUser(services: AdminServices, owner: Owner): Promise
   };
 }
 
-/** Those that wait as well, and those first: no other one begins in the place of one that ends. */
+/** Cancels waiting runs first, so that none of them starts when an active one ends. */
 async function cancelRuns({ runs }: AdminServices, owner: Owner, { id, status }: Thread): Promise<number> {
   if (status !== "busy") return 0;
   let count = 0;
@@ -76,7 +76,7 @@ async function cancelRuns({ runs }: AdminServices, owner: Owner, { id, status }:
       await stopRun(runs, keyOf(owner, run), "cancel");
       count += 1;
     } catch (error) {
-      // It has ended meanwhile.
+      // The run has ended meanwhile.
       if (!hasCode(error, "run_not_active") && !hasCode(error, "not_found")) throw error;
     }
   const running = active.find((run) => run.status === "running");
@@ -100,7 +100,7 @@ async function isDeleted({ runs, quotas }: AdminServices, owner: Owner, id: stri
 
 export const ITEM_KINDS = ["settings", "reflections", "notes", "tasks"] as const;
 
-/** What is kept beside threads, by the agents of today and of former days. */
+/** Returns the shelves that current and former agents keep outside of threads. */
 export async function shelvesOf({ owners, agents }: AdminServices, owner: Owner): Promise<Shelf[]> {
   const ofToday = agents().flatMap(({ name }) =>
     ITEM_KINDS.map((kind): Shelf => ({ owner, of: { agent: name }, kind })),

@@ -1,5 +1,5 @@
-// Everything of a user as lines of JSON, one thing a line. Read page by page as the client takes it, so that the size of what a
-// user has does not matter here.
+// Exports all data of a user as JSON lines, one item per line. Reads page by page as the client consumes it, so memory
+// does not grow with the amount of data.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { RunRecord, Thread } from "../../agent/core/records.ts";
@@ -12,11 +12,11 @@ import { ITEM_KINDS, shelvesOf } from "./delete-user.ts";
 import type { AdminServices } from "./services.ts";
 
 const PAGE = 50;
-/** Of messages that are read at a time. */
+/** Bytes of messages to read at a time. */
 const PAGE_BYTES = 256 * 1024;
 const FORMAT = 1;
 
-/** The last line has the type `end` and counts the lines before it: without it, something is missing. */
+/** The last line has the type `end` and the number of lines before it. If it is missing, the export is incomplete. */
 export async function* exportUser(services: AdminServices, owner: Owner): AsyncGenerator<string, void, void> {
   let lines = 0;
   for await (const line of linesOf(services, owner)) {
@@ -32,7 +32,7 @@ async function* linesOf(services: AdminServices, owner: Owner): AsyncGenerator<s
   yield line("export", { format: FORMAT, ...owner, at: new Date().toISOString() });
   const list = (cursor: string | undefined) =>
     threads.list(owner, { limit: PAGE, children: true, ...omitUndefined({ cursor }) });
-  // All ids first: a thread that changes meanwhile moves in the list.
+  // Collects all ids first: a thread that changes meanwhile moves in the list.
   const ids: string[] = [];
   for await (const { id } of each(list)) ids.push(id);
   for (const id of ids) {
@@ -78,7 +78,7 @@ async function* messagesOf(
       if (isLast || last === undefined) return;
       after = storedMessage(last).id;
     } catch (error) {
-      // The thread has lost messages meanwhile.
+      // Messages were removed from the thread meanwhile.
       if (hasCode(error, "not_found")) return;
       throw error;
     }

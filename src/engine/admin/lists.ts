@@ -1,4 +1,5 @@
-// What an admin sees of a tenant's users, and an operator of all tenants: users, active and waiting runs, and usage.
+// Lists users, active and waiting runs, and usage: for an admin those of a tenant, for an operator those of all
+// tenants.
 
 import { isSettled, type RunRecord } from "../../agent/core/records.ts";
 import type { Page } from "../../agent/core/stores.ts";
@@ -10,7 +11,7 @@ import { listInterrupts, listRuns } from "../runs/find.ts";
 import { nameAt, type Owned, overUsers, type PageOf, pageOfNames, type Reach } from "./reach.ts";
 import type { AdminServices, SandboxEntry } from "./services.ts";
 
-/** With threads. */
+/** Lists tenants that have threads. */
 export async function listTenants(
   { owners }: Pick<AdminServices, "owners">,
   { tenant }: Reach,
@@ -28,7 +29,7 @@ export async function listTenants(
   );
 }
 
-/** With threads. */
+/** Lists users that have threads. */
 export function listUsers(services: AdminServices, reach: Reach, page: PageOf) {
   const { threads } = services.runs.stores;
   return overUsers(services.owners, reach, page, async (owner) => {
@@ -63,7 +64,7 @@ export function listAllInterrupts(
   );
 }
 
-/** By their ids. */
+/** Sorts the sandboxes by id. */
 export async function listSandboxes(
   { sandboxes }: Pick<AdminServices, "sandboxes">,
   { tenant, user }: Reach,
@@ -84,11 +85,11 @@ export interface TenantUsed {
   readonly totals: Used;
   readonly limits: ReportedLimit[];
   readonly currency: string | undefined;
-  /** Of a tenant. */
+  /** Present for a tenant only. */
   readonly users?: UserUsage[];
 }
 
-/** Of each tenant with threads; of the tenant, or the user, that `reach` names. */
+/** Returns the usage of each tenant with threads, or of the tenant or user that `reach` names. */
 export async function listUsage(
   services: AdminServices,
   reach: Reach,

@@ -1,14 +1,14 @@
-// Lists over all users: one user after the other, page by page, with a bound on what one page looks at.
+// Lists resources across users, one user after the other, page by page. One page examines a limited number of users.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Owners } from "../../agent/core/owners.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Whose things are looked at: everyone's, a tenant's, a user's. */
+/** Selects whose resources to list: everyone's, a tenant's, or a user's. */
 export interface Reach {
   readonly tenant?: string | undefined;
-  /** Only with a tenant. */
+  /** Requires `tenant`. */
   readonly user?: string | undefined;
 }
 
@@ -19,11 +19,11 @@ export interface PageOf {
 
 export type Owned<T> = T & Owner;
 
-/** Users that are asked at once, and for one page. */
+/** Number of users queried concurrently. The second value limits the users per page. */
 const AT_ONCE = 16;
 const MOST = 320;
 
-/** Where a page ended: behind a user, or behind a page of a user's own list. */
+/** Where a page ended: after a user, or after a page of a user's own list. */
 interface ListPosition {
   readonly owner: Owner;
   readonly inner?: string | undefined;
@@ -32,8 +32,8 @@ interface ListPosition {
 type ReadPage<T> = (owner: Owner, page: PageOf) => Promise<Page<T>>;
 
 /**
- * What `read` has of each user within reach, in the order of the users. A page that has looked at many users ends early, maybe
- * with nothing: the next one continues it. Throws `invalid_request` for a cursor of another list.
+ * Returns what `read` finds for each user within reach, in the order of the users. A page that has examined many users
+ * ends early, possibly empty; the next page continues. Throws `invalid_request` for a cursor of another list.
  */
 export async function overUsers<T extends object>(
   owners: Owners,
@@ -55,8 +55,8 @@ export async function overUsers<T extends object>(
 }
 
 /**
- * Adds what the users at `places` have, until there are `limit` items. Returns the place where it stopped, unless all of
- * their lists were read to the end.
+ * Adds the items of the users at `places` until there are `limit` items. Returns the place where it stopped, or
+ * undefined if it read all lists to the end.
  */
 async function fill<T extends object>(
   items: Owned<T>[],
@@ -110,7 +110,7 @@ export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** A list of names, each its own cursor. */
+/** Returns a page of names in which each name is its own cursor. */
 export function pageOfNames<T>({ limit }: PageOf, found: readonly T[], nameOf: (item: T) => string): Page<T> {
   const items = found.slice(0, limit);
   const last = items.at(-1);

@@ -1,4 +1,4 @@
-// What this room works on. The composition root gives it the parts that other rooms own.
+// The services that this room needs. The composition root passes in the parts that other rooms own.
 
 import type { BackendPool } from "../../agent/core/backend.ts";
 import type { Owners } from "../../agent/core/owners.ts";
@@ -6,25 +6,25 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Quotas } from "../quotas/index.ts";
 import type { Runs } from "../runs/executor.ts";
 
-/** A sandbox as its ledger has it. */
+/** A sandbox as recorded in the ledger. */
 export interface SandboxEntry {
   readonly id: string;
   readonly owner: Owner;
-  /** The backend's name. */
+  /** Name of the backend. */
   readonly name: string;
-  /** The name of the engine with its files. */
+  /** Name of the engine with the sandbox's files. */
   readonly engine: string;
   readonly state: "running" | "ending" | "stopped" | "removed";
-  /** Milliseconds since 1970. */
+  /** Time in milliseconds since 1970. */
   readonly used_at: number;
 }
 
 /** The API keys of a user. */
 export interface UserKeys {
-  /** The ids of all of them, those that have ended among them. */
+  /** Returns the ids of all keys of the owner, including expired and revoked ones. */
   of(owner: Owner): Promise<readonly { readonly id: string; readonly [about: string]: unknown }[]>;
   revoke(id: string): Promise<unknown>;
-  /** Removes the record as well. */
+  /** Revokes the key and removes its record. */
   remove(id: string): Promise<unknown>;
 }
 
@@ -33,19 +33,19 @@ export interface AdminServices {
   readonly owners: Owners;
   readonly quotas: Quotas;
   readonly backends: Pick<BackendPool, "erase">;
-  /** Absent where users have no API keys. */
+  /** Absent if users have no API keys. */
   readonly keys?: UserKeys | undefined;
-  /** In no order. */
+  /** Returns the sandboxes in no particular order. */
   readonly sandboxes: () => Promise<readonly SandboxEntry[]>;
-  /** Gives up the sandboxes of an engine that is lost for good. Throws `invalid_request` for one that is in use. */
+  /** Removes the sandboxes of a permanently lost engine. Throws `invalid_request` for an engine in use. */
   readonly forgetEngine: (name: string) => Promise<{ readonly lost: number; readonly kept: number }>;
-  /** Copies everything while the server runs. Throws `invalid_request` for a store that does not lie in files. */
+  /** Copies all data while the server runs. Throws `invalid_request` for a store that is not in files. */
   readonly backUp: () => Promise<{
     readonly path: string;
     readonly files: number;
     readonly bytes: number;
     readonly workspaces_left_out: number;
   }>;
-  /** The agents of today. */
+  /** Returns the currently configured agents. */
   readonly agents: () => readonly { readonly name: string }[];
 }

@@ -1,4 +1,4 @@
-// Documents of tenants and users whose bodies count among their stored bytes.
+// Documents of tenants and users that count towards their stored bytes.
 
 import {
   type Collection,
@@ -9,9 +9,9 @@ import {
 import type { Quotas } from "./index.ts";
 
 /**
- * The same documents. Before documents of one of these kinds are written, their new size is counted for their tenant and, in a user's
- * collection, for the user. A write that makes them grow beyond a limit throws `limit_exceeded` and changes nothing. Writers at the
- * same time may count each other's documents late: the next write measures all of them.
+ * Wraps `documents`. Before a write to one of these kinds, it counts the new size for the tenant and, in a user's
+ * collection, for the user. A write that exceeds a limit by growing throws `limit_exceeded` and changes nothing.
+ * Concurrent writers may count each other's documents late; the next write measures all of them.
  */
 export function countedDocuments(
   documents: Documents,

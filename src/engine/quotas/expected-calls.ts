@@ -1,36 +1,36 @@
-// Estimates from earlier calls what the first model call of a run takes at least. A run that could not call its model even once is
-// refused before it is accepted. Each process keeps its own estimates, for a while.
+// Estimates from earlier calls the minimum cost of a run's first model call. A run that could not afford a single call
+// is then refused before it is accepted. Each process keeps its own estimates for a limited time.
 
 import { LRUCache } from "lru-cache";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** A prompt that has become shorter meanwhile is believed after this, in ms. */
+/** Milliseconds after which an estimate expires, for example because the prompt has become shorter. */
 const KEPT_MS = 10 * 60_000;
 const MAX_KEPT = 10_000;
 
-/** Who asks a model. */
+/** The caller of a model. */
 export interface Caller {
   readonly agent: string;
   readonly threadId: string;
 }
 
-/** The tokens of a model call. */
+/** The tokens reserved for a model call. */
 export interface ReservedCall {
   readonly model: string;
   readonly input: number;
-  /** The part of the input that is not messages. */
+  /** Tokens of the input other than messages. */
   readonly fixed: number;
-  /** The shortest answer that is of use. */
+  /** Tokens of the shortest useful answer. */
   readonly least: number;
 }
 
-/** A run that is to be accepted. */
+/** A run that is about to be accepted. */
 export interface ExpectedRun extends Caller {
-  /** The model that its request names; undefined: the agent's. */
+  /** Model named by the request. Undefined means the agent's model. */
   readonly model: string | undefined;
-  /** Tokens of its new messages. Called only where there are budgets. */
+  /** Returns the number of tokens in the run's new messages. Called only if there are budgets. */
   size(): number;
-  /** It begins at an earlier message of its thread. */
+  /** True if the run begins at an earlier message of its thread. */
   readonly isRewound: boolean;
 }
 
@@ -48,11 +48,11 @@ export function expectedCalls() {
       const before = kept.get(ofAgent);
       const fixed = before?.model === taken.model ? Math.min(before.fixed, taken.fixed) : taken.fixed;
       kept.set(ofAgent, { ...taken, fixed, input: fixed });
-      // Its next call reads what this one did, and more.
+      // The next call reads everything that this one read, and more.
       kept.set(ofThread, taken);
     },
 
-    /** Undefined where nothing is known of such a run. */
+    /** Returns undefined if nothing is known about such a run. */
     of(owner: Owner, run: ExpectedRun): ReservedCall | undefined {
       const found = keys(owner, run).map((key) => kept.get(key));
       const [ofAgent, ofThread] = run.isRewound ? [found[0]] : found;

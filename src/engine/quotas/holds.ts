@@ -1,4 +1,4 @@
-// Holds of runs, streams and threads: acquires them before work and refreshes them during it.
+// Holds for runs, streams and threads: acquired before work starts and refreshed while it continues.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import type { Owner } from "../../protocol/ids.ts";
@@ -13,8 +13,8 @@ export interface HeldResource {
 }
 
 /**
- * Counts a thread that `work` creates, and no longer if `work` throws. What a process that dies meanwhile leaves counts for
- * `MAKING_MS`. Throws `limit_exceeded`, and what `work` throws.
+ * Counts a thread that `work` creates, and stops counting it if `work` throws. If the process dies meanwhile, the
+ * thread counts for `MAKING_MS`. Throws `limit_exceeded` and the errors of `work`.
  */
 export async function withHold<T>(
   quotas: Quotas,
@@ -33,7 +33,7 @@ export async function withHold<T>(
   }
 }
 
-/** Never throws: if that fails, the thread counts for `MAKING_MS`. */
+/** Never throws. If it fails, the thread counts for `MAKING_MS`. */
 async function settleThread(
   quotas: Quotas,
   { owner, id }: Pick<HeldResource, "owner" | "id">,
@@ -46,25 +46,28 @@ async function settleThread(
 
 /** The resources that a run needs, by id. */
 export interface Wanted {
-  /** Also requires tokens and money to be left, for the model call that is `expected`. */
+  /** Also requires enough tokens and money for the model call that is `expected`. */
   readonly run?: string;
   readonly expected?: ExpectedRun;
   readonly thread?: string;
-  /** Whether the thread exists: an existing thread counts even beyond the limit. */
+  /** Returns true if the thread exists. An existing thread counts even beyond the limit. */
   isThreadKnown?(): Promise<boolean>;
   readonly stream?: string | undefined;
 }
 
-/** No method throws: a resource that cannot be released counts until its hold expires. */
+/** No method throws. A resource that cannot be released counts until its hold expires. */
 export interface Admission {
-  /** The thread is there: it counts for as long as it is kept. */
+  /** Call it once the thread exists. The thread then counts until it is deleted. */
   keepThread(): Promise<void>;
-  /** Releases every resource that this admission acquired; of a thread that is there by now nothing. */
+  /** Releases every resource that this admission acquired, except a thread that exists by now. */
   release(): Promise<void>;
   releaseRun(): Promise<void>;
 }
 
-/** Acquires all resources in parallel, or throws `limit_exceeded` and acquires none. Runs and streams have ids of their own. */
+/**
+ * Acquires all resources in parallel. If one is refused, throws `limit_exceeded` and acquires none. Runs and streams
+ * have separate ids.
+ */
 export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promise<Admission> {
   const { run, expected, thread, stream, isThreadKnown = async () => false } = wanted;
   const added: ["runs" | "streams", string][] = [];
@@ -112,17 +115,17 @@ export async function admit(quotas: Quotas, owner: Owner, wanted: Wanted): Promi
   };
 }
 
-/** Both methods are idempotent, and neither throws. */
+/** Both methods are idempotent and never throw. */
 export interface Hold {
   release(): Promise<void>;
-  /** Stops refreshing: the resource counts until its hold expires, or another process takes it over and ends. */
+  /** Stops refreshing. The resource counts until its hold expires, or until another process takes over and ends it. */
   leave(): void;
 }
 
-/** Of what nothing limits. */
+/** The hold of a resource without limits. */
 const UNCOUNTED: Hold = { release: async () => {}, leave() {} };
 
-/** Keeps a resource counting, even beyond the limits, until it is released or this process dies. */
+/** Keeps a resource counted, even beyond the limits, until it is released or this process dies. */
 export function holdWhile(quotas: Quotas, { owner, thing, id }: HeldResource): Hold {
   if (!quotas.counts(thing)) return UNCOUNTED;
   const again = () => quotas.refresh(owner, thing, id).catch(() => {});

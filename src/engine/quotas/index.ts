@@ -1,5 +1,5 @@
-// Quotas: compares what tenants and users have used with their limits. A refusal is `limit_exceeded`; its details name
-// the limit, its scope (`of`), its value and when to retry.
+// Compares the usage of tenants and users with their limits. A refusal is `limit_exceeded`; its details contain the
+// limit, its scope (`of`), its value and when to retry.
 
 import type { OwnedCollection } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -30,74 +30,74 @@ import {
   type UsageRow,
 } from "./store.ts";
 
-/** Every method throws `unavailable` when the store cannot be reached. Without limits the store is not asked. */
+/** Every method throws `unavailable` if the store cannot be reached. Without limits, no method calls the store. */
 export interface Quotas extends ModelCallQuotas {
   /** Counts a request. Throws `limit_exceeded`. */
   request(owner: Owner): Promise<void>;
-  /** Whether anything limits these: without limits none is counted. */
+  /** True if there is a limit on this resource. Resources without limits are not counted. */
   counts(thing: Resource | "stored_bytes"): boolean;
   /**
-   * Counts a resource until it is released or its hold expires; a repeated call restarts the hold. A new thread counts for
-   * `MAKING_MS`, until it is there and refreshed. Throws `limit_exceeded`. True when it is new.
+   * Counts a resource until it is released or its hold expires. A repeated call restarts the hold. A new thread counts
+   * for `MAKING_MS`, until it exists and is refreshed. Returns true if the resource is new. Throws `limit_exceeded`.
    */
   acquire(owner: Owner, thing: Resource, id: string): Promise<boolean>;
-  /** The same for an existing resource, even beyond the limits. */
+  /** Like `acquire`, but for an existing resource, even beyond the limits. */
   refresh(owner: Owner, thing: Resource, id: string): Promise<void>;
-  /** Releases what was acquired and could not be made, unless another call has made it meanwhile. */
+  /** Releases an acquired resource whose creation failed, unless another call has created it meanwhile. */
   withdraw(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
-   * Counts a run that waits for its thread or a slot for an hour: nothing refreshes it until it starts. False when runs
-   * are not limited.
+   * Counts a run that waits for its thread or a slot. The hold lasts for an hour, because nothing refreshes it before
+   * the run starts. Returns false if runs are not limited.
    */
   keepWaiting(owner: Owner, run: string): Promise<boolean>;
   release(owner: Owner, thing: Resource, id: string): Promise<void>;
   /**
-   * Counts the bytes of a thread's messages, in place of what was counted for it. Throws `limit_exceeded` when they are more
-   * than before and exceed a limit. They count for as long as an unused thread is kept, or for `ms`.
+   * Replaces the counted bytes of a thread's messages. Throws `limit_exceeded` if they grow beyond a limit. They count
+   * for `ms` milliseconds, by default for as long as an unused thread is kept.
    */
   setStored(owner: Owner, threadId: string, bytes: number, ms?: number): Promise<void>;
-  /** The same for bytes that are stored already, even beyond the limits. */
+  /** Like `setStored`, for bytes that are already stored, even beyond the limits. */
   recordStored(owner: Owner, threadId: string, bytes: number): Promise<void>;
   /**
-   * Counts the bytes of a collection of documents, instead of those before, for its tenant and its user, if it has one. Throws
-   * `limit_exceeded` when they are more than before and exceed a limit, unless they are stored already.
+   * Replaces the counted bytes of a document collection, for its tenant and its user, if any. Throws `limit_exceeded`
+   * if they grow beyond a limit, unless they are already stored.
    */
   setDocumentsStored(
     collection: OwnedCollection,
     bytes: number,
     options?: { readonly areStored?: boolean },
   ): Promise<void>;
-  /** Throws `limit_exceeded` when a run could not call its model even once. `expected`: the run, if it is known. */
+  /** Throws `limit_exceeded` if a run could not afford a single model call. `expected`: the run, if known. */
   assertFunds(owner: Owner, expected?: ExpectedRun): Promise<void>;
-  /** What a call cost, in millionths of the currency. Undefined when its model has no price. */
+  /** Returns the cost of a call in millionths of the currency. Undefined if its model has no price. */
   costOf(model: string, usage: Usage): number | undefined;
-  /** The user's own usage, and every limit on it. */
+  /** Returns the user's own usage, and every limit that applies to it. */
   report(owner: Owner, days: number): Promise<{ usage: UsageRow[]; limits: ReportedLimit[] }>;
-  /** The usage of all users of the owner's tenant, and the limits on the tenant. */
+  /** Returns the usage of all users of the owner's tenant, and the tenant's limits. */
   reportTenant(owner: Owner, days: number): Promise<TenantUsage & { limits: ReportedLimit[] }>;
-  /** Of limits and prices, if the settings name it. */
+  /** Currency of limits and prices, if the settings name one. */
   readonly currency: string | undefined;
 }
 
 export interface QuotaOptions {
-  /** How long an unused thread is kept, and counts, in ms. */
+  /** Milliseconds for which an unused thread is kept and counted. */
   readonly threadMs: number;
-  /** Default: `SILENT`. */
+  /** Defaults to `SILENT`. */
   readonly logger?: Logger;
 }
 
 const HOUR = 3_600_000;
 const CENTURY = 100 * 365 * 24 * HOUR;
-/** How long active resources count after a refresh, in ms. */
+/** Milliseconds for which an active resource counts after a refresh. */
 export const KEPT_MS = 60_000;
-/** How long a thread counts that is being made, in ms: longer than that takes. */
+/** Milliseconds for which a thread counts while it is being created, longer than creation takes. */
 export const MAKING_MS = 10 * 60_000;
-/** A shorter answer is of no use: a call that could be given less is refused. */
+/** Tokens of the shortest useful answer. A call that could get less is refused. */
 const LEAST_ANSWER = 256;
-/** How often a reservation is tried again at once, because other calls changed what is left. */
+/** Maximum number of immediate attempts to make a reservation that other calls interfere with. */
 const MAX_ATTEMPTS = 4;
 
-/** When to retry, in ms, where the time cannot be known. */
+/** Milliseconds to suggest for a retry if the right time is unknown. */
 const RETRY_MS = { runs: 5_000, streams: 5_000, threads: 60_000 } as const;
 
 export function createQuotas(
@@ -219,7 +219,7 @@ export function createQuotas(
             error: spentOf(config, accounts) ?? tooLarge(config, accounts, input),
           };
         output = Math.min(answer("reserved"), most);
-        // Others may take the room between two attempts.
+        // Other calls may use up the room between two attempts.
         if (output < (takesLess ? least : left) || attempt === MAX_ATTEMPTS)
           return { isGranted, isSpent: false, error: taken() };
       }
@@ -260,7 +260,7 @@ interface Planned {
   readonly price: Price;
 }
 
-/** The cost of input is that of what costs more: fresh, or written into the cache. */
+/** Assumes the higher of the two input prices: fresh, or written to the cache. */
 function amountsOf({ input, output }: { input: number; output: number }, price: Price): Amounts {
   const usage = { ...NO_USAGE, input_tokens: input, output_tokens: output };
   return { tokens: tokensOf(usage), cost: priceOf({ ...price, input: dearest(price) }, usage) };
@@ -268,7 +268,7 @@ function amountsOf({ input, output }: { input: number; output: number }, price: 
 
 const dearest = ({ input, cache_write = input }: Price) => Math.max(input, cache_write);
 
-/** The longest answer that every budget has room for, after what is spent, or also after what is reserved. */
+/** Returns the longest answer that every budget has room for, after deducting spending and, optionally, reservations. */
 function answerLeft(
   config: QuotaConfig,
   accounts: Accounts,
@@ -290,14 +290,14 @@ function answerLeft(
   return Math.max(0, ...[Math.min(...lefts)]);
 }
 
-/** The error of the first budget that has too little left for any model call. */
+/** Returns the error for the first budget with too little left for any model call. */
 function spentOf(config: QuotaConfig, accounts: Accounts): AppError | undefined {
   const least = (limit: LimitName) => (limit.startsWith("tokens") ? LEAST_ANSWER : 1);
   const spent = budgetStates(config, accounts).find(({ limit, left }) => left < least(limit));
   return spent && tooLittle(spent, accounts, "for a model call", config);
 }
 
-/** The error for a call that exceeds what is left. Names the budget with the smallest share left. */
+/** Returns the error for a call that exceeds the remaining budget. Names the budget with the smallest fraction left. */
 function tooLarge(config: QuotaConfig, accounts: Accounts, input: number): AppError {
   const [tightest] = budgetStates(config, accounts).toSorted((a, b) => a.left / a.most - b.left / b.most);
   const what = `for a model call with about ${input} tokens of input`;
@@ -324,7 +324,7 @@ function taken(): AppError {
   return new AppError("limit_exceeded", "The rest of a budget is reserved for other model calls.");
 }
 
-/** How many prices are cached. */
+/** Maximum number of cached prices. */
 const MAX_NAMES = 256;
 const MILLION = 1_000_000;
 
@@ -347,7 +347,7 @@ function pricing(prices: Readonly<Record<string, Price>>): (model: string) => Pr
   };
 }
 
-/** In whole millionths, rounded up. */
+/** Returns whole millionths, rounded up. */
 function priceOf({ input, output, cache_read = input, cache_write = input }: Price, usage: Usage): number {
   const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens } = usage;
   const fresh = Math.max(0, input_tokens - cache_read_tokens - cache_write_tokens);

@@ -1,4 +1,4 @@
-// How much of each limit is used, and how much is left.
+// Computes how much of each limit is used and how much is left.
 
 import type { Owner } from "../../protocol/ids.ts";
 import type { LimitName, Quota } from "./config.ts";
@@ -21,20 +21,20 @@ export interface LimitState {
   readonly most: number;
   readonly used: number;
   readonly left: number;
-  /** When a daily or monthly budget resets. */
+  /** Time at which a daily or monthly budget resets. */
   readonly resets_at?: string;
 }
 
-/** As reports have it. */
+/** The form used in reports. */
 export interface ReportedLimit extends LimitState {
-  /** The same amounts of a limit on money in units of the currency; the fields above are in millionths. */
+  /** For limits on money: the same amounts in units of the currency. The fields above are in millionths. */
   readonly in_units?: Pick<LimitState, "most" | "used" | "left">;
 }
 
 /** The limit on each resource. */
 export const LIMIT_OF = { runs: "concurrent_runs", streams: "streams", threads: "threads" } as const;
 
-/** Every limit on an owner that is set, tenant's and user's. Throws `unavailable`. */
+/** Returns every configured limit on an owner, of the tenant and of the user. Throws `unavailable`. */
 export async function limitStates(
   store: QuotaStore,
   config: PerScope<Quota>,
@@ -59,7 +59,7 @@ function withUnits(state: LimitState): ReportedLimit {
   return { ...state, in_units: { most: told(most), used: told(used), left: told(left) } };
 }
 
-/** The budgets that are set, and their use. */
+/** Returns the configured budgets and their use. */
 export function budgetStates(config: PerScope<Quota>, accounts: Accounts): LimitState[] {
   return SCOPES.flatMap((of) =>
     BUDGETS.flatMap(({ limit, period, unit }) => {

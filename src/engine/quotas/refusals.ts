@@ -1,4 +1,5 @@
-// Words and details of a refusal: how much of the limit is used, in the unit of the settings, and when it resets.
+// Builds the message and details of a refusal: how much of the limit is used, in the unit of the settings, and when it
+// resets.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
@@ -22,7 +23,7 @@ export interface Refused {
 
 type Currency = Pick<QuotaConfig, "currency">;
 
-/** `state` says what is wrong with the limit; in `wait` ms a retry may succeed, if that is known. */
+/** `state` describes the problem with the limit. `wait`: milliseconds after which a retry may succeed, if known. */
 export function refusal(refused: Refused, state: string, wait: number, { currency }: Currency): AppError {
   const { limit, of, most, resets_at } = refused;
   const shown = most === undefined ? "" : `, ${amountOf(limit, most, currency)},`;
@@ -34,14 +35,14 @@ export function refusal(refused: Refused, state: string, wait: number, { currenc
   return new AppError("limit_exceeded", message, { details });
 }
 
-/** The warning to a run that has used most of a budget. */
+/** Returns the warning for a run that has used most of a budget. */
 export function nearlyUsed({ limit, of, most, used, resets_at }: LimitState, { currency }: Currency): string {
   const until = resets_at === undefined ? "" : `, until ${moment(resets_at)}`;
   const amounts = `${amountOf(limit, used)} of ${amountOf(limit, most, currency)}`;
   return `${WHOSE[of]} limit \`${limit}\` is nearly used up: ${amounts}${until}.`;
 }
 
-/** Amounts of money are in units of the currency, as the limit is written. */
+/** Amounts of money are in units of the currency, like the configured limit. */
 function detailsOf(
   { limit, of, resets_at, ...amounts }: Refused,
   currency?: string,
@@ -64,10 +65,10 @@ function again(wait: number, resets_at: string | undefined): string {
   return ` Try again in ${lengthOf(wait)}.`;
 }
 
-/** `2026-11-28 00:00 UTC` */
+/** Formats a time, for example `2026-11-28 00:00 UTC`. */
 const moment = (at: string) => `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 
-/** A time in ms as a person reads it, rounded up: `40 s`, `5 min`, `22 h 46 min`, `12 days`. */
+/** Formats a duration in milliseconds for people, rounded up: `40 s`, `5 min`, `22 h 46 min`, `12 days`. */
 function lengthOf(ms: number): string {
   if (ms < 2 * MINUTE_MS) return `${Math.ceil(ms / 1000)} s`;
   const minutes = Math.ceil(ms / MINUTE_MS);

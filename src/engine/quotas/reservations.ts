@@ -1,14 +1,14 @@
-// The reservations of the model calls that this process makes: extends them while the calls last. Those of a process that has
-// died lapse, and keep no budget from the runs that are taken over.
+// Extends the reservations of this process's model calls while the calls last. Reservations of a dead process expire
+// and free the budget for the runs that are taken over.
 
 import type { Logger } from "../../lib/logger.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { QuotaStore } from "./store.ts";
 
-/** How long a reservation counts that is not extended, in ms. Shorter than a call waits for what others have reserved. */
+/** Milliseconds for which a reservation counts without an extension. Shorter than a call waits for other calls' reservations. */
 export const RESERVED_MS = 45_000;
 
-/** As many as there are calls in progress. */
+/** Contains as many reservations as there are calls in progress. */
 export class KeptReservations {
   readonly #store: Pick<QuotaStore, "extend">;
   readonly #logger: Logger;
@@ -35,7 +35,7 @@ export class KeptReservations {
   #extend(): void {
     for (const [tenant, all] of Map.groupBy(this.#owners, ([, owner]) => owner.tenant)) {
       const ids = all.map(([id]) => id);
-      // Tried again soon. What has lapsed meanwhile still counts once it is settled.
+      // Retried soon. A reservation that expired meanwhile is still settled at the end.
       this.#store
         .extend(tenant, ids, RESERVED_MS)
         .catch((err: unknown) => this.#logger.warn({ err, tenant }, "reservations could not be extended"));

@@ -1,5 +1,5 @@
-// The rules of quotas, once for every store. A store that counts in scripts or statements is given the numbers that these
-// functions compute, and only adds and compares.
+// The rules of quotas, defined once for every store. Stores that count in scripts or statements receive the numbers
+// that these functions compute, and only add and compare.
 
 import {
   type Account,
@@ -13,18 +13,19 @@ import {
   USAGE_DAYS,
 } from "./store.ts";
 
-/** How far ahead of their rate requests may come. */
+/** Milliseconds by which requests may run ahead of their rate. */
 export const RATE_WINDOW_MS = 60_000;
-/** A hundredth of a millisecond: sums of fractions are not exact. */
+/** A hundredth of a millisecond, because sums of fractions are not exact. */
 export const RATE_SLACK_MS = 0.01;
 
-/** How much later all requests so far are worked off with one more, at a rate; undefined without one. */
+/** Returns the milliseconds that one more request adds at a rate. Undefined without a rate. */
 export const requestMs = (perMinute: number | undefined): number | undefined =>
   perMinute === undefined ? undefined : RATE_WINDOW_MS / perMinute;
 
 /**
- * Takes one more request. `ends` is when all requests so far are worked off, at an even rate; no time may be further than a
- * minute ahead. Returns the new times of the scopes that have a rate, or the refusal, which changes none of them.
+ * Admits one more request, or refuses it. `ends` is the time at which all requests so far are paid off at an even rate.
+ * It may be at most a minute ahead. Returns the new times of the scopes with a rate, or a refusal, which changes
+ * nothing.
  */
 export function takeRequest(
   ends: PerScope<number | undefined>,
@@ -34,7 +35,7 @@ export function takeRequest(
   const endAfter = (scope: QuotaScope) => {
     const step = requestMs(perMinute[scope]);
     const known = ends[scope] ?? 0;
-    // No request was admitted so far ahead: the clock was set back.
+    // No request can have been admitted so far ahead: the clock was set back.
     const isPossible = known <= now + RATE_WINDOW_MS + RATE_SLACK_MS;
     return step === undefined ? undefined : Math.max(isPossible ? known : 0, now) + step;
   };
@@ -49,7 +50,7 @@ export interface RateRefusal {
   readonly wait_ms: number;
 }
 
-/** The refusal of a request that would be allowed after these times; it names the scope with the longest one. */
+/** Returns the refusal of a request that would be allowed after these waits. It names the scope with the longest wait. */
 export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | undefined {
   const [longest] = SCOPES.map((full) => ({ full, wait: waits[full] ?? 0 })).toSorted(
     (a, b) => b.wait - a.wait,
@@ -58,7 +59,7 @@ export function refusedFor(waits: PerScope<number | undefined>): RateRefusal | u
   return { full: longest.full, wait_ms: Math.ceil(longest.wait) };
 }
 
-/** What is held until `ends` is held again, or for the first time: whether it is new, and until when it counts. */
+/** Holds a resource again or for the first time. Returns whether it is new, and until when it counts. */
 export function heldUntil(
   ends: number | undefined,
   now: number,
@@ -68,7 +69,7 @@ export function heldUntil(
   return { isNew, ends: now + (isNew ? (makingMs ?? ms) : ms) };
 }
 
-/** The first scope whose limit is exceeded with `more`; nothing more never exceeds one. */
+/** Returns the first scope whose limit `more` would exceed. Zero never exceeds a limit. */
 export function exceeded(
   used: PerScope<number>,
   more: number,
@@ -77,13 +78,13 @@ export function exceeded(
   return SCOPES.find((scope) => more > 0 && used[scope] + more > (most[scope] ?? Number.POSITIVE_INFINITY));
 }
 
-/** What a budget must have left for a reservation: something, also when the reservation takes nothing of it. */
+/** Returns what a budget must have left for a reservation. That is at least 1, even if the reservation itself is zero. */
 export const neededOf = ({ tokens, cost }: Amounts): Amounts => ({
   tokens: Math.max(1, tokens),
   cost: Math.max(1, cost),
 });
 
-/** Whether every budget, less what is spent and reserved, has what a reservation needs. */
+/** True if every budget, minus spending and reservations, has room for one more reservation. */
 export function hasRoom(accounts: PerScope<Account>, budgets: PerScope<Budget>, amounts: Amounts): boolean {
   const needed = neededOf(amounts);
   return SCOPES.every((scope) => {
@@ -95,7 +96,7 @@ export function hasRoom(accounts: PerScope<Account>, budgets: PerScope<Budget>, 
   });
 }
 
-/** The accounts with a reservation more. */
+/** Returns the accounts with one more reservation. */
 export function withReserved({ now, tenant, user }: Accounts, { tokens, cost }: Amounts): Accounts {
   const add = ({ reserved, ...spent }: Account): Account => ({
     ...spent,
@@ -104,16 +105,16 @@ export function withReserved({ now, tenant, user }: Accounts, { tokens, cost }: 
   return { now, tenant: add(tenant), user: add(user) };
 }
 
-/** Whether usage is counted in a row of its own: one that is there, or one more of at most `most`. */
+/** True if usage gets its own row: an existing row, or a new one while there are less than `most`. */
 export const hasOwnRow = (isThere: boolean, rows: number, most: number): boolean => isThere || rows < most;
 
 const DAY_MS = 86_400_000;
 
 export const dayOf = (time: number) => new Date(time).toISOString().slice(0, 10);
 export const monthOf = (time: number) => dayOf(time).slice(0, 7);
-/** The first of `days` days that end with the one at `time`. */
+/** Returns the first of `days` days that end with the day of `time`. */
 export const firstDay = (time: number, days: number) => dayOf(time - (days - 1) * DAY_MS);
-/** The first day whose usage is kept. */
+/** Returns the first day whose usage is kept. */
 export const firstKeptDay = (time: number) => firstDay(time, USAGE_DAYS);
 
 export function startOfDay(time: number): number {
@@ -121,7 +122,7 @@ export function startOfDay(time: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate());
 }
 
-/** When the day or the month ends. */
+/** Returns the end of the day or the month. */
 export function endOf(period: "day" | "month", time: number): number {
   const date = new Date(time);
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];

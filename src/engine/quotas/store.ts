@@ -1,14 +1,14 @@
-// The port to the counters of tenants and users, shared by all processes of a deployment. Time is the store's; days and
-// months are UTC. Cost is in millionths of the currency.
+// The port to the counters of tenants and users, shared by all processes of a deployment. Times come from the store's
+// clock; days and months are UTC. Costs are in millionths of the currency.
 //
-// Runs, streams and threads are held: each counts until it is released, or its hold expires because its process died.
-// A model call reserves what it may use, and settles what it used.
+// Runs, streams and threads are held: each counts until it is released, or until its hold expires because its process
+// died. A model call reserves its maximum usage, and settles its actual usage.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import type { Quota } from "./config.ts";
 
-/** Everything counts for the tenant and for its user. */
+/** Everything counts for both the tenant and its user. */
 export const SCOPES = ["tenant", "user"] as const;
 export type QuotaScope = (typeof SCOPES)[number];
 export type PerScope<T> = Readonly<Record<QuotaScope, T>>;
@@ -29,7 +29,7 @@ export interface Account {
 }
 
 export interface Accounts extends PerScope<Account> {
-  /** When it was read, in ms since 1970. */
+  /** Time of reading, in milliseconds since 1970. */
   readonly now: number;
 }
 
@@ -53,21 +53,21 @@ export interface Spending {
   readonly cost: number;
 }
 
-/** What model calls have used together. */
+/** The total usage of several model calls. */
 export interface Used extends Omit<Usage, "cache_hit_ratio"> {
   readonly calls: number;
   readonly cost: number;
 }
 
-/** The usage of a model by an agent on one day. */
+/** Usage of a model by an agent on one day. */
 export interface UsageRow extends Used {
-  /** `2026-11-22` */
+  /** UTC day, for example `2026-11-22`. */
   readonly day: string;
   readonly agent: string;
   readonly model: string;
 }
 
-/** The usage of one user of a tenant; without `user`, that of all who have no row of their own. */
+/** Usage of one user of a tenant. Without `user`, the total of all users without a row of their own. */
 export interface UserUsage extends Used {
   readonly user?: string;
 }
@@ -76,95 +76,103 @@ export interface UserUsage extends Used {
 export interface TenantUsage {
   /** Newest first. */
   readonly rows: UsageRow[];
-  /** The `MAX_USERS` users who cost most, dearest first; last, if there are more, the rest without a name. */
+  /**
+   * The tenant's `MAX_USERS` users with the highest cost, in descending order. If there are more users, the last entry
+   * has no name and contains their total.
+   */
   readonly users: UserUsage[];
 }
 
-/** Days for which usage is kept, today included. */
+/** Number of days for which usage is kept, including today. */
 export const USAGE_DAYS = 100;
-/** Rows per day of a user, and of a tenant; further agents and models are counted as `OTHER`. */
+/** Maximum number of rows per day, for a user and for a tenant. Further agents and models count as `OTHER`. */
 export const MAX_ROWS = 64;
 export const OTHER = "other";
-/** Users of a tenant who are counted by name on a day, the first ones; the rest are counted together. */
+/** Maximum number of users of a tenant who are counted by name on one day. Later ones are counted together. */
 export const MAX_USERS = 256;
 
 export interface HeldResource {
   readonly thing: Resource;
   readonly id: string;
   readonly ms: number;
-  /** How long anything of this kind is held at most. What ends later was held before the clock was set back, and ends then. */
+  /**
+   * Maximum milliseconds for which resources of this kind are held. A hold that ends later was made before the clock
+   * was set back, and ends after this time.
+   */
   readonly longestMs?: number | undefined;
 }
 
 export interface QuotaStore {
   /**
-   * Counts one request against a token bucket that holds a minute's requests. Returns undefined when it is allowed; else
-   * the scope that is exhausted and the wait for its next request. An undefined limit is none.
+   * Counts one request against a token bucket with one minute's requests. Returns undefined if it is allowed. Otherwise
+   * returns the exhausted scope and the wait until its next request. An undefined limit means unlimited.
    */
   take(
     owner: Owner,
     perMinute: PerScope<number | undefined>,
   ): Promise<{ readonly full: QuotaScope; readonly wait_ms: number } | undefined>;
   /**
-   * `new`: it counts from now on, for `ms` unless it is released; with `makingMs` for that time, in which it is still new when it is
-   * held again. `kept`: it counted already, for `ms` from now. Else the scope whose limit is reached. An undefined
-   * limit is none.
+   * `new`: the resource counts from now on, for `ms` milliseconds unless released. With `makingMs` it counts for that
+   * time, and holding it again meanwhile is still `new`. `kept`: it already counted, and now counts for `ms` from now.
+   * Otherwise returns the scope whose limit is reached. An undefined limit means unlimited.
    */
   hold(
     owner: Owner,
     held: HeldResource & { readonly makingMs?: number | undefined },
     most: PerScope<number | undefined>,
   ): Promise<"new" | "kept" | QuotaScope>;
-  /** With `makingMs` only what is still new. */
+  /** With `makingMs`, releases only a resource that is still new. */
   release(owner: Owner, thing: Resource, id: string, makingMs?: number): Promise<void>;
   /**
-   * Counts `bytes` as stored under `id` for `ms` from now, in place of what was counted before; 0 ends that. Returns the scope
-   * whose limit would be exceeded, with no effect; a smaller number is never refused. An undefined limit is no limit.
+   * Counts `bytes` as stored under `id` for `ms` milliseconds from now, replacing the previous count. Zero removes the
+   * count. If a limit would be exceeded, returns its scope and does nothing. A smaller number is never refused. An
+   * undefined limit means unlimited.
    */
   setStored(
     owner: Owner,
     stored: { readonly id: string; readonly bytes: number; readonly ms: number },
     most: PerScope<number | undefined>,
   ): Promise<QuotaScope | undefined>;
-  /** The bytes that are stored. */
+  /** Returns the number of bytes stored. */
   stored(owner: Owner): Promise<PerScope<number>>;
   held(owner: Owner): Promise<PerScope<Readonly<Record<Resource, number>>>>;
   /**
-   * Reserves amounts for one call if every budget, less what is spent and reserved, has room for them and something
-   * left. The reservation expires after `ms`, and no other later: one that would was made before the clock was set back. `id` is new.
+   * Reserves amounts for one call if every budget, minus spending and reservations, has room for them and is not used
+   * up. The reservation expires after `ms` milliseconds. A reservation that would expire later was made before the
+   * clock was set back, and expires after `ms` as well. `id` must be new.
    */
   reserve(
     owner: Owner,
     reservation: { readonly id: string; readonly amounts: Amounts; readonly ms: number },
     budgets: PerScope<Budget>,
   ): Promise<{ readonly isGranted: boolean; readonly accounts: Accounts }>;
-  /** Those of the tenant's reservations with these ids that have not expired last for `ms` from now. */
+  /** Extends the tenant's unexpired reservations with these ids to `ms` milliseconds from now. */
   extend(tenant: string, ids: readonly string[], ms: number): Promise<void>;
   /** Ends the reservation, unless it has expired, and counts the spending, if any. */
   settle(owner: Owner, id: string, spending: Spending | undefined): Promise<void>;
   accounts(owner: Owner): Promise<Accounts>;
-  /** The user's usage of the last `days`, newest first. */
+  /** Returns the user's usage of the last `days` days, newest first. */
   usage(owner: Owner, days: number): Promise<UsageRow[]>;
-  /** The usage of all users of the tenant in the last `days`. */
+  /** Returns the usage of all users of the tenant in the last `days` days. */
   tenantUsage(tenant: string, days: number): Promise<TenantUsage>;
 }
 
-/** The part of the counters that reserves and counts what calls use. */
+/** The counters for reservations and spending of model calls. */
 export type SpendingStore = Pick<
   QuotaStore,
   "reserve" | "extend" | "settle" | "accounts" | "usage" | "tenantUsage"
 >;
 
-/** Tokens as budgets count them; cached input counts. */
+/** Counts tokens for budgets. Cached input counts. */
 export const tokensOf = ({ input_tokens, output_tokens }: Usage) => input_tokens + output_tokens;
 
-/** Newest day first, then by name. */
+/** Sorts by day, newest first, then by name. */
 export function sortedRows(rows: readonly UsageRow[]): UsageRow[] {
   const rank = ({ agent, model }: UsageRow) => JSON.stringify([agent, model]);
   return rows.toSorted((a, b) => (a.day === b.day ? (rank(a) < rank(b) ? -1 : 1) : a.day > b.day ? -1 : 1));
 }
 
-/** What all of them have used together. */
+/** Returns the total usage. */
 export function sumOf(all: readonly Used[]): Used {
   const sum = (key: Exclude<keyof Used, "estimated">) => all.reduce((total, used) => total + used[key], 0);
   return {
@@ -178,7 +186,7 @@ export function sumOf(all: readonly Used[]): Used {
   };
 }
 
-/** As `TenantUsage` has them; one row for each user comes in. */
+/** Returns the users in the form of `TenantUsage`. Expects one row per user. */
 export function dearestUsers(users: readonly UserUsage[]): UserUsage[] {
   const named = users
     .filter(({ user }) => user !== undefined)

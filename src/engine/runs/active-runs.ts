@@ -1,5 +1,5 @@
-// The runs that this process executes: renews their leases, stops those whose lease is lost, and hands over what is left at
-// shutdown.
+// The runs that this process executes: renews their leases, stops runs whose lease is lost, and hands over the
+// remaining ones at shutdown.
 
 import { AppError, hasCode } from "../../agent/core/errors.ts";
 import { isSettled, type RunRequest } from "../../agent/core/records.ts";
@@ -8,29 +8,29 @@ import { mostDeathsBeside } from "../../agent/core/trials.ts";
 import { omitUndefined } from "../../lib/omit-undefined.ts";
 import type { RunServices } from "./services.ts";
 
-/** What a run was started with: its API key and its request. */
+/** The API key and the request that started a run. */
 export type Sender = Pick<RunRequest, "api_key" | "origin">;
 
 export interface ActiveRun {
   readonly lease: Lease;
   readonly sender: Sender;
   readonly abort: AbortController;
-  /** Aborted when another process continues the run: nothing more is written for it here. */
+  /** Aborts when another process continues the run. This process then writes nothing more for it. */
   readonly handOver: AbortController;
-  /** By `performance.now()`. */
+  /** Time in milliseconds, by `performance.now()`. */
   renewedAt: number;
   interrupt: boolean;
 }
 
-/** After this time without a crash, in ms, a run that died before is acquitted, and holds no others back any longer. */
+/** Milliseconds without a crash after which a run that died before is acquitted. It then no longer blocks others. */
 const TRIAL_MS = 120_000;
 
 export class ActiveRuns {
   readonly #services: Pick<RunServices, "stores" | "logger">;
   readonly #runs = new Map<string, ActiveRun>();
-  /** The runs that died before, how often, and since when they are executed here, by `performance.now()`. */
+  /** Runs that died before: how often, and since when this process executes them, by `performance.now()`. */
   readonly #suspects = new Map<ActiveRun, { readonly deaths: number; readonly since: number }>();
-  /** When all leases were renewed, by the wall clock, which also counts while the machine sleeps. */
+  /** Time at which all leases were renewed, by the wall clock, which advances while the machine sleeps. */
   #renewedAt = Date.now();
   /** Why no run is executed any more. */
   #ended: AppError | undefined;
@@ -43,13 +43,13 @@ export class ActiveRuns {
     return this.#runs.size;
   }
 
-  /** How often a run may have died to begin beside those that are executed here. */
+  /** Maximum number of earlier deaths that a run may have to begin next to the runs executed here. */
   get mostDeaths(): number {
     return mostDeathsBeside([...this.#suspects.values()].map(({ deaths }) => deaths));
   }
 
   add({ lease, run, request: { api_key, origin }, deaths }: Claim): ActiveRun {
-    // A process that slept past its lease may be given its own run again: the first attempt then ends.
+    // A process that slept past its lease may receive its own run again. The first attempt then ends.
     this.#runs.get(run.id)?.abort.abort(new AppError("lease_lost", "The run was taken over."));
     const active = {
       lease,
@@ -65,7 +65,7 @@ export class ActiveRuns {
     return active;
   }
 
-  /** Its execution has ended here. Gives its lease back if another process is to continue it. */
+  /** Removes a run whose execution ended here. Returns its lease if another process must continue it. */
   async remove(active: ActiveRun): Promise<void> {
     const { lease, handOver } = active;
     this.#suspects.delete(active);
@@ -74,7 +74,7 @@ export class ActiveRuns {
     if (handOver.signal.aborted) await this.#release(lease);
   }
 
-  /** Its execution has failed here without an end: if another process has the run, it was lost alive. Never throws. */
+  /** Records that the process did not crash in this run, although its execution failed without an end. Never throws. */
   async excuse({ lease }: Pick<ActiveRun, "lease">): Promise<void> {
     try {
       await this.#services.stores.runs.excuse(lease);
@@ -88,7 +88,7 @@ export class ActiveRuns {
     return this.#runs.get(runId)?.sender ?? {};
   }
 
-  /** Stops a run: now, or after its current step. */
+  /** Stops a run now, or after its current step. */
   stop(runId: string, mode: StopMode): void {
     const active = this.#runs.get(runId);
     if (!active) return;
@@ -96,7 +96,7 @@ export class ActiveRuns {
     else active.abort.abort(new AppError("cancelled", "The run was cancelled."));
   }
 
-  /** Never throws. Ends a run whose lease is lost, or could not be renewed before it expired. */
+  /** Renews all leases. Ends a run whose lease is lost or expired before it was renewed. Never throws. */
   async renewAll(): Promise<void> {
     this.#renewedAt = Date.now();
     const results = await Promise.all([...this.#runs.values()].map((active) => this.renew(active)));
@@ -109,7 +109,7 @@ export class ActiveRuns {
     else this.#services.logger.warn(line, "could not renew leases yet");
   }
 
-  /** Never throws. A run that cannot be acquitted yet holds others back meanwhile. */
+  /** Acquits runs that have run long enough. Until then they block others. Never throws. */
   async #acquitLongLived(): Promise<void> {
     const { stores, logger } = this.#services;
     for (const [active, { since }] of this.#suspects) {
@@ -124,12 +124,12 @@ export class ActiveRuns {
     }
   }
 
-  /** After the machine slept, leases that this process holds look abandoned to others and to itself. */
+  /** Renews leases after the machine slept, when they look abandoned to other processes and to this one. */
   async renewIfLate(): Promise<void> {
     if (Date.now() - this.#renewedAt > this.#services.stores.runs.leaseMs / 2) await this.renewAll();
   }
 
-  /** Never throws: returns why the lease could not be renewed. */
+  /** Never throws. Returns the reason if the lease could not be renewed. */
   async renew(active: ActiveRun): Promise<unknown> {
     const { lease, abort } = active;
     const { runs } = this.#services.stores;
@@ -140,7 +140,7 @@ export class ActiveRuns {
       if (stop) this.stop(lease.run_id, stop);
       return undefined;
     } catch (err) {
-      // The run has ended meanwhile, and its lease with it.
+      // The run ended meanwhile, and its lease with it.
       if (this.#runs.get(lease.run_id) !== active) return undefined;
       if (hasCode(err, "lease_lost")) {
         if (await this.#hasEnded(lease)) return undefined;
@@ -151,19 +151,19 @@ export class ActiveRuns {
     }
   }
 
-  /** Whether the run's end is stored, though this process has not heard of it yet: then no other process has its lease. */
+  /** True if the run's end is stored, even though this process was not informed. No other process has its lease then. */
   async #hasEnded({ owner, thread_id, run_id }: Lease): Promise<boolean> {
     const run = await this.#services.stores.runs.get(owner, thread_id, run_id).catch(() => undefined);
     return run !== undefined && isSettled(run.status);
   }
 
-  /** Stops all runs, including those that are added later. With a durable store another process continues them. */
+  /** Stops all runs, even runs that are added later. With a durable store, another process continues them. */
   endAll(reason: AppError): void {
     this.#ended = reason;
     for (const active of this.#runs.values()) this.#end(active, reason);
   }
 
-  /** For runs that do not end: if they end later, they write nothing. */
+  /** Abandons runs that do not end. If they end later, they write nothing. */
   async abandonAll(): Promise<void> {
     const stuck = [...this.#runs.values()];
     this.#runs.clear();

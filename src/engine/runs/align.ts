@@ -1,29 +1,30 @@
-// What the messages that a client sends are to the thread: new, a repeat, or in place of what it has.
+// Compares the messages that a client sends with the thread: new, repeated, or a replacement.
 
 import { typedByBytes } from "../../agent/core/media-type.ts";
 import type { Content, Message, UserMessage } from "../../agent/core/message.ts";
 
-/** A user's message as the client holds it. */
+/** A user's message as the client has it. */
 export interface SentMessage {
-  /** The client's own. */
+  /** Id chosen by the client. */
   readonly id?: string | undefined;
   readonly content: Content;
 }
 
-/** What the newest message of a client's list is to the thread. */
+/** The relation of the newest message of a client's list to the thread. */
 export type Alignment =
-  /** It follows what the thread has. */
+  /** The message follows the thread's messages. */
   | { readonly as: "new" }
-  /** The thread's newest message of the user, sent again. */
+  /** The message repeats the thread's newest user message. */
   | { readonly as: "repeat" }
-  /** It takes the place of this message and all that follow it. */
+  /** The message replaces this message and all that follow it. */
   | { readonly as: "replacement"; readonly of: string };
 
 /**
- * Compares the user's messages that a client sends, oldest first, with those of the thread, by id. A client replaces only what it
- * shows that it knows: a list in which the thread knows no message says nothing of the thread, and its newest message is new.
- * `isWhole`: the client sends everything that it has, so a message of the thread that is missing from the list, after one that
- * is in it, was edited away. `isRegenerated`: the client wants another answer to its newest message.
+ * Compares the user messages that a client sends, oldest first, with those of the thread, by id. A client can replace
+ * only messages that it knows. If the thread knows none of the list's messages, the newest one is new.
+ *
+ * `isWhole`: the client sends its complete list. A thread message that is missing after a known one was therefore
+ * edited away. `isRegenerated`: the client wants another answer to its newest message.
  */
 export function align(
   thread: readonly Message[],
@@ -45,11 +46,11 @@ export function align(
   return next ? { as: "replacement", of: next.id } : { as: "new" };
 }
 
-/** The thread's media types are those of the bytes, which the client may call otherwise. */
+/** The thread derives media types from the bytes. The client may use other names for them. */
 const isSame = (a: Content, b: Content) =>
   JSON.stringify(typedByBytes(a)) === JSON.stringify(typedByBytes(b));
 
-/** The key that makes a repeated request for the same message, on the same thread as it is now, one run. */
+/** Returns a key that turns a repeated request for the same message, on the unchanged thread, into one run. */
 export function keyOfMessage({ id }: UserMessage, thread: readonly Message[]): string {
   return `message:${id}:${thread.at(-1)?.id ?? ""}`;
 }

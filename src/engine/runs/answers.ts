@@ -1,19 +1,19 @@
-// Which answers fit which interrupts.
+// Checks which answers fit which interrupts.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Answer, Interrupt, InterruptKind } from "../../protocol/interrupt.ts";
 
-/** The decisions that each kind of interrupt takes. */
+/** The decisions that each kind of interrupt accepts. */
 const DECISIONS: Record<InterruptKind, readonly Answer["decision"][]> = {
   approval: ["approve", "deny", "edit", "respond"],
   question: ["respond", "deny"],
   tool: ["respond", "deny"],
 };
 
-/** Throws `interrupt_closed` for an interrupt that is not open, `invalid_request` for an answer that does not fit it. */
+/** Throws `interrupt_closed` if an interrupt is not open, and `invalid_request` if the answer does not fit it. */
 export function checkAnswers(answers: readonly Answer[], open: readonly Interrupt[]): void {
   if (new Set(answers.map(({ id }) => id)).size < answers.length)
-    throw new AppError("invalid_request", "answers: each interrupt has one answer.");
+    throw new AppError("invalid_request", "answers: send only one answer for each interrupt.");
   for (const answer of answers) {
     const interrupt = open.find(({ id }) => id === answer.id);
     if (!interrupt)
@@ -30,15 +30,16 @@ function faultOf(answer: Answer, interrupt: Interrupt): string | undefined {
   const { decision, args, remember, message } = answer;
   const { kind, one_of_options, options = [] } = interrupt;
   const fits = DECISIONS[kind];
-  if (!fits.includes(decision)) return `takes ${fits.join(", ")}; not ${decision}`;
-  if ((decision === "edit") !== (args !== undefined)) return "takes `args` with `edit`, and only with it";
+  if (!fits.includes(decision)) return `accepts ${fits.join(", ")}; not ${decision}`;
+  if ((decision === "edit") !== (args !== undefined))
+    return "requires `args` with `edit`, and accepts them with no other decision";
   const canBeKept = kind === "approval" && (decision === "approve" || decision === "deny");
   if (remember !== undefined && !canBeKept)
-    return "takes `remember` with the `approve` or `deny` of an approval only";
+    return "accepts `remember` only when you approve or deny an approval";
   const width = faultOfWidth(answer, interrupt);
   if (width) return width;
   if (decision === "respond" && one_of_options && !options.includes(message ?? ""))
-    return `takes one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
+    return `accepts one of its options as \`message\`: ${options.map((option) => `\`${option}\``).join(", ")}`;
   return undefined;
 }
 
@@ -47,7 +48,7 @@ function faultOfWidth(
   { remember_options = [{ remember_as: "call" }] }: Interrupt,
 ): string | undefined {
   if (remember_as === undefined) return undefined;
-  if (remember === undefined) return "takes `remember_as` with `remember` only";
+  if (remember === undefined) return "accepts `remember_as` only together with `remember`";
   if (remember_options.some((each) => each.remember_as === remember_as)) return undefined;
   const names = remember_options.map((each) => `\`${each.remember_as}\``).join(" or ");
   return `cannot be remembered as \`${remember_as}\`: its \`remember_as\` may be ${names}`;

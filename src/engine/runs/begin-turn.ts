@@ -1,5 +1,5 @@
-// Where a turn begins, on every wire: with answers to what the thread asks, with what the user says, or with the turn that
-// the same request began before. The thread is read once.
+// Begins a turn, on every wire: with answers to open questions, with the user's message, or with the turn that the same
+// request began before. Reads the thread once.
 
 import { createHash } from "node:crypto";
 import { AppError } from "../../agent/core/errors.ts";
@@ -16,63 +16,66 @@ import type { Runs } from "./executor.ts";
 import { openIn, type ReadableThread, type RunCommand, resumeRun, startRun } from "./start.ts";
 import { turnStart } from "./turn.ts";
 
-/** Who begins a turn. */
+/** The caller that begins a turn. */
 export interface Caller {
   readonly owner: Owner;
-  /** The id of the API key. */
+  /** Id of the API key. */
   readonly api_key?: string | undefined;
   readonly origin?: Origin | undefined;
-  /** Makes a repeated request one run. Default: the key of what the user says. */
+  /** Turns a repeated request into one run. Defaults to the key of the user's message. */
   readonly idempotency_key?: string | undefined;
 }
 
-/** A thread as the turn finds it. Each part is read once, when it is first asked for. */
+/** A thread as the turn finds it. Each part is read once, on first use. */
 export interface FoundThread extends ReadableThread {
-  /** The questions that wait for an answer. */
+  /** Returns the questions that wait for an answer. */
   open(): Promise<readonly Interrupt[]>;
   newest(): Promise<RunRecord | undefined>;
 }
 
-/** What the user says. */
+/** The user's input. */
 export interface TurnInput {
-  /** What the run is given, the user's newest message last. */
+  /** The run's input. The user's newest message comes last. */
   readonly input: readonly Message[];
   readonly place: Alignment;
   readonly idempotency_key?: string | undefined;
 }
 
-/** Answers come before everything else. Without any, `says` begins a run, unless its words answer a question. */
+/** Answers take precedence. Without any, `says` begins a run, unless its text answers a question. */
 export interface TurnRequest extends Pick<RunCommand, "thread_id" | "agent"> {
-  /** Returns the answers that the request brings. May throw. */
+  /** Returns the answers in the request. May throw. */
   readonly answers?: ((open: readonly Interrupt[]) => Answer[]) | undefined;
-  /** Without answers, the run that waits continues and asks again. */
+  /** Without answers, the waiting run continues and asks again. */
   readonly asksAgain?: true;
-  /** Returns what the user says. Absent: the request can only answer. May throw. */
+  /** Returns the user's input. If absent, the request can only answer. May throw. */
   readonly says?: ((thread: FoundThread) => TurnInput | Promise<TurnInput>) | undefined;
-  /** Returns what a new message answers by its words. Default: nothing, so it begins a run. */
+  /** Returns the answers that the text of a new message contains. By default none, so that the message begins a run. */
   readonly words?: ((text: string, open: readonly Interrupt[]) => Answer[]) | undefined;
-  /** Default: `reject`. */
+  /** Defaults to `reject`. */
   readonly on_busy?: RunCommand["on_busy"];
-  /** Default: none; of answers, those of the interrupted run. */
+  /** Defaults to none; for answers, to the metadata of the interrupted run. */
   readonly metadata?: RunCommand["metadata"];
   readonly request?: Partial<Omit<RunRequest, "input" | "answers">>;
 }
 
 export interface Beginning {
-  /** `repeat`: the same request was sent before, and its turn is in progress or has ended; nothing begins. */
+  /** `repeat`: the same request was sent before, and its turn is in progress or has ended. Nothing begins. */
   readonly as: "message" | "answers" | "repeat";
   readonly thread: FoundThread;
-  /** The run that a repeated turn is at; of repeated answers, the run that they began. */
+  /** The current run of a repeated turn. For repeated answers, the run that they began. */
   readonly at?: RunRecord;
-  /** The first message that the run takes out of the thread. */
+  /** The first message that the run removes from the thread. */
   readonly replaces?: string;
-  /** Starts the run, or finds it: of a repeated message the first run of its turn. `stream`: the id of the place of the stream that shows it. */
+  /**
+   * Starts the run or finds it. For a repeated message, finds the first run of its turn. `stream`: id of the stream
+   * that shows it, for quotas.
+   */
   readonly start: (stream?: string) => Promise<RunRecord>;
 }
 
 /**
- * Starts nothing yet. Throws `interrupt_closed` for a request that answers nothing and says nothing. A request with a known
- * key is a repeat, even if it would be refused now.
+ * Prepares a turn without starting it. A request with a known key is a repeat, even if it would be refused now. Throws
+ * `interrupt_closed` for a request with neither answers nor a message.
  */
 export async function beginTurn(runs: Runs, caller: Caller, turn: TurnRequest): Promise<Beginning> {
   const thread = findThread(runs.stores, caller.owner, turn.thread_id);
@@ -106,7 +109,7 @@ async function beginning(
   return (await byWords(runs, caller, turn, thread, said)) ?? saying(runs, caller, turn, thread, said);
 }
 
-/** A new message whose words answer what the thread asks, or answered it when the message was sent before. */
+/** Handles a new message whose text answers an open question, or answered it when the message was first sent. */
 async function byWords(
   runs: Runs,
   caller: Caller,
@@ -118,13 +121,13 @@ async function byWords(
   if (!turn.words || place.as !== "new" || newest?.role !== "user") return undefined;
   const open = await thread.open();
   const at = idempotency_key ? await resumedBy(runs, caller, thread, newest) : undefined;
-  // The run may have asked the open question after it had read these words.
+  // The run may have asked the open question after it had read this message.
   if (at) return repeating(runs, caller, { thread, at }, async () => at);
   const answers = turn.words(textOf(newest.content), open);
   return answers.length > 0 ? answering(runs, caller, turn, thread, answers, newest) : undefined;
 }
 
-/** The newest run, if the message has resumed it by its words: the message is sent again, and no thread holds it. */
+/** Returns the newest run if the message resumed it by its text. The message is then a repeat that is in no thread. */
 async function resumedBy(
   { stores }: Runs,
   { owner }: Caller,
@@ -137,11 +140,11 @@ async function resumedBy(
   return known?.id === newest.id ? known : undefined;
 }
 
-/** A message that is edited has other words. */
+/** An edited message has another text, and so another key. */
 const keyOfWords = ({ id, content }: UserMessage, run_id: string) =>
   `words:${id}:${run_id}:${createHash("sha256").update(textOf(content)).digest("base64url")}`;
 
-/** Nothing is started, but the stream that shows the run counts. */
+/** Starts nothing, but counts the stream that shows the run. */
 function repeating(
   { quotas }: Runs,
   { owner }: Caller,
@@ -155,7 +158,7 @@ function repeating(
   return { as: "repeat", ...found, start };
 }
 
-/** Whether the run only wrote into the thread, which ends with a message that no model was asked about. */
+/** True if the run only wrote to the thread, which ends with a message that no model has read. */
 async function hasReadNothing({ status, usage }: RunRecord, thread: FoundThread): Promise<boolean> {
   if (status !== "success" || usage.input_tokens + usage.output_tokens > 0) return false;
   return (await thread.messages()).at(-1)?.role === "user";
@@ -203,7 +206,7 @@ async function answering(
   return { as: "answers", thread, start: (stream) => resumeRun(runs, owner, { ...command, stream }) };
 }
 
-/** A repeated message that no known run has read is asked again in its own place. */
+/** A repeated message that no known run has read is asked again at its own position. */
 function replacedBy(place: Alignment, input: readonly Message[]): string | undefined {
   if (place.as === "replacement") return place.of;
   return place.as === "repeat" ? input.at(-1)?.id : undefined;

@@ -1,5 +1,6 @@
-// Branches: what a thread held before an edit, another answer or a restoration took its place. Each is a fork of the thread that no list
-// of threads shows. It is made before the thread loses anything; as long as the thread still holds all of it, it is no branch yet.
+// Branches: the messages that a thread had before an edit, another answer or a restoration replaced them. Each is a
+// fork that lists of threads omit. It is made before the thread loses messages. While the thread still contains all of
+// them, it does not count as a branch.
 
 import { createHash } from "node:crypto";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -11,7 +12,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { MAKING_MS, type Quotas } from "../quotas/index.ts";
 import { recount } from "./thread-bytes.ts";
 
-/** Maximum number of branches of a thread: the oldest one makes room for the next. */
+/** Maximum number of branches per thread. A new branch replaces the oldest one. */
 export const MAX_BRANCHES = 16;
 
 export interface BranchServices {
@@ -19,7 +20,7 @@ export interface BranchServices {
   readonly quotas: Quotas | undefined;
 }
 
-/** State that a copy of a thread begins with. Open questions, subagents and permissions stay with the original. */
+/** State that a copy of a thread starts with. Open questions, subagents and permissions stay with the original. */
 const COPIED = ["todos", "files", "refused_files"];
 
 export const copiedState = (state: Readonly<Record<string, unknown>>) =>
@@ -34,32 +35,32 @@ interface ThreadKey {
 interface Replacing extends ThreadKey {
   readonly replaced: string;
   readonly run_id: string;
-  /** The run puts back what follows the message. */
+  /** True if the run puts back the messages that follow. */
   readonly end_stays?: boolean;
 }
 
-/** Whether the thread is a branch of another one. */
+/** True if the thread is a branch of another one. */
 export const isBranch = ({ parent }: Thread) => parent?.replaced !== undefined;
 
 const BRANCH_ID = /^branch_[0-9a-f]{40}_\d+$/;
 
 /**
- * To be called before a request creates a thread or runs on it. A branch stays as it was: what is written in it would be lost when its
- * thread holds what it was made of, or needs its id. Throws `invalid_request`.
+ * Call it before a request creates a thread or runs on it. A branch never changes: new messages in it would be lost
+ * when it is discarded or its id is reused. Throws `invalid_request`.
  */
 export function assertNoBranch(threadId: string): void {
   if (!BRANCH_ID.test(threadId)) return;
-  const message = `\`${threadId}\` is the id of a branch, which stays as it was. Restore the branch, or fork it and write to the fork.`;
+  const message = `\`${threadId}\` is the id of a branch, and branches cannot be changed. Restore the branch, or fork it and write to the fork.`;
   throw new AppError("invalid_request", message);
 }
 
-/** A thread's branches have fixed ids: to find them costs no search, and to make one twice makes one. */
+/** Branches have fixed ids, so that finding them needs no search and creating one twice creates one. */
 function idsOf(threadId: string): string[] {
   const name = createHash("sha256").update(threadId).digest("hex").slice(0, 40);
   return Array.from({ length: MAX_BRANCHES }, (_, at) => `branch_${name}_${at}`);
 }
 
-/** The copies at the ids of the thread's branches, oldest first. */
+/** Returns the copies at the ids of the thread's branches, oldest first. */
 async function keptOf(threads: ThreadStore, { owner, thread_id }: ThreadKey): Promise<Thread[]> {
   const found = await Promise.all(idsOf(thread_id).map((id) => threads.get(owner, id)));
   return found
@@ -68,14 +69,14 @@ async function keptOf(threads: ThreadStore, { owner, thread_id }: ThreadKey): Pr
     .sort((a, b) => (a.created_at < b.created_at ? -1 : 1));
 }
 
-/** The thread's branches, newest first: each holds messages that the thread does not. */
+/** Returns the thread's branches, newest first. Each contains messages that the thread does not. */
 export async function branchesOf(threads: ThreadStore, place: ThreadKey): Promise<Thread[]> {
   const kept = await keptOf(threads, place);
   const held = await Promise.all(kept.map((branch) => heldIn(threads, place, branch)));
   return kept.filter((_, at) => held[at] === "not").reverse();
 }
 
-/** Which of a branch the thread still holds: `not` all of it, all of it `with more`, or exactly it, as its `end`. */
+/** How much of a branch the thread still contains: `not` all of it, all of it `with more`, or all of it as its `end`. */
 type BranchMatch = "not" | "with more" | "end";
 
 async function heldIn(
@@ -84,7 +85,7 @@ async function heldIn(
   branch: Thread,
 ): Promise<BranchMatch> {
   const last = branch.forked_from?.message_id;
-  // Made after another edit had emptied the thread, and before that one's message was in it.
+  // The branch was made after another edit emptied the thread, and before that edit's message was stored.
   if (last === undefined) return "with more";
   const isHeld = async (id: string) => {
     const [ours, theirs] = await Promise.all([
@@ -94,7 +95,7 @@ async function heldIn(
     if (!ours || !theirs) return false;
     return isSame(ours, theirs);
   };
-  // A message may be taken out of the middle: what follows it is then the same.
+  // A message may be removed from the middle. The messages after it are then the same.
   const held = await Promise.all([last, branch.parent?.replaced ?? last].map(isHeld));
   if (!held.every(Boolean)) return "not";
   try {
@@ -110,9 +111,9 @@ async function heldIn(
 export const isSame = (a: Message, b: Message) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
- * Keeps the thread as it is as a branch, unless one is exactly so already. Returns the id of its last message, after which the
- * thread may lose messages. Throws `limit_exceeded` when the quota has no room for it without the thread's other branches,
- * `thread_busy` when the thread changes meanwhile.
+ * Keeps the current thread as a branch, unless an identical branch exists. Returns the id of its last message, after
+ * which the thread may lose messages. Throws `limit_exceeded` if the quota has no room even without the thread's other
+ * branches, and `thread_busy` if the thread changes meanwhile.
  */
 export async function keepBranch(
   services: BranchServices,
@@ -124,10 +125,10 @@ export async function keepBranch(
   const oldestFirst: Thread[] = [];
   for (const branch of kept) {
     const held = await heldIn(threads, replacing, branch);
-    // Where the end stays, only a branch for the same message shows later that it is one.
+    // If the end stays, only a branch for the same message can be recognised as one later.
     const isKept = held === "end" && (!end_stays || branch.parent?.replaced === replaced);
     if (isKept) return branch.forked_from?.message_id;
-    // Left by a crash or a restoration: the thread holds all of it.
+    // Left by a crash or a restoration: the thread contains all of it.
     if (held === "with more") await dropBranch(services, owner, branch);
     else oldestFirst.push(branch);
   }
@@ -152,7 +153,7 @@ export async function keepBranch(
   }
 }
 
-/** Counts for `stored_bytes`, and not as a thread: no list shows it. */
+/** Counts towards `stored_bytes`, but not as a thread, because no list shows it. */
 async function copyAs(
   id: string,
   { threads, quotas }: BranchServices,
@@ -166,7 +167,7 @@ async function copyAs(
   return threads
     .fork(owner, thread_id, { id, metadata: {}, parent, state, ...omitUndefined({ agent, title }) })
     .catch(async (error: unknown) => {
-      // Another request keeps the same one: that the thread has not changed since is checked when it loses something.
+      // Another request is keeping the same branch. The removal of messages checks that the thread has not changed.
       const other = hasCode(error, "already_exists") ? await threads.get(owner, id) : undefined;
       if (other?.parent?.thread_id !== thread_id) throw error;
       return other;
@@ -178,7 +179,7 @@ async function dropBranch({ threads, quotas }: BranchServices, owner: Owner, { i
   if (isDeleted) await quotas?.recordStored(owner, id, 0);
 }
 
-/** The ids of every copy that is kept of the thread. */
+/** Returns the ids of all copies of the thread. */
 export async function branchIds(threads: ThreadStore, place: ThreadKey): Promise<string[]> {
   return (await keptOf(threads, place)).map(({ id }) => id);
 }

@@ -47,7 +47,7 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
   if (isSettled(before.status))
     throw new AppError("run_not_active", `Run \`${run_id}\` has ended (${before.status}).`);
   const run = await runs.stores.runs.requestStop(owner, thread_id, run_id, mode);
-  // A queued run ends with the request, so no executor publishes its end or releases its quota.
+  // A queued run ends with this request, so no executor publishes its end or releases its quota.
   if (before.status === "pending" && run?.status === "cancelled") {
     publishEnd(runs.stores.bus, owner, run, "cancelled");
     await runs.quotas?.release(owner, "runs", run_id).catch(() => {});
@@ -56,7 +56,7 @@ export async function stopRun(runs: Runs, key: RunKey, mode: StopMode): Promise<
   return run ?? before;
 }
 
-/** Resolves with the run once it has ended, or as it is when `signal` aborts. */
+/** Resolves with the ended run, or with its current state when `signal` aborts. */
 export async function settledRun(runs: WithStores, key: RunKey, signal: AbortSignal): Promise<RunRecord> {
   const { events } = runs.stores;
   const { last } = await events.bounds(key);

@@ -1,5 +1,5 @@
-// Answers that come from outside: results of callback tools that arrive later, and questions that expire. Records both as
-// deferred calls, resumes their threads when they are due, and stands in for results that a thread does not wait for.
+// Handles answers from outside: callback results that arrive later, and questions that expire. Records both as deferred
+// calls and resumes their threads when they are due. Provides results for calls that a thread no longer waits for.
 
 import {
   type CallKey,
@@ -22,17 +22,17 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { Interrupt } from "../../protocol/interrupt.ts";
 import type { RunObserver } from "./services.ts";
 
-/** Threads that are resumed at a time. */
+/** Number of threads to resume at a time. */
 const BATCH_SIZE = 32;
 
 export interface ResumeServices {
   readonly stores: Stores;
   readonly logger: Logger;
-  /** Starts a run of the thread's agent: with these messages or, without any, one that resumes the open calls. */
+  /** Starts a run of the thread's agent with these messages. Without any, the run resumes the open calls. */
   start(owner: Owner, threadId: string, messages: readonly UserMessage[]): Promise<unknown>;
 }
 
-/** Resumes the threads whose deferred calls have a result or have expired. Never throws; a thread that fails stays due. */
+/** Resumes the threads whose deferred calls have a result or have expired. A thread that fails stays due. Never throws. */
 export async function resumeDeferred({ stores, logger, start }: ResumeServices): Promise<void> {
   const { deferredCalls, runs, threads } = stores;
   try {
@@ -57,17 +57,17 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
         await start(owner, thread_id, []);
         await steerLateResults(stores, that("tell"));
       }
-      // A message would end the wait for other calls, so it waits until they have their results.
+      // A message would end the wait for other calls, so it waits until they have results.
       else if (that("ask").length + that("tell").length > 0 && unanswered(messages).length === 0) {
         await start(owner, thread_id, [...that("ask"), ...that("tell")].map(lateMessage));
-        // Asked once: a model may have nothing to say about it.
+        // Asks once: a model may not answer.
         await forget(that("ask"));
       }
     } catch (err) {
       // Another run has started and continues the thread.
       if (hasCode(err, "thread_busy")) return steerLateResults(stores, calls);
       logger.error({ err, thread_id }, "could not resume a thread");
-      // The agent or its model was removed from the configuration: a retry would fail the same way.
+      // The agent or its model was removed from the configuration. A retry would fail the same way.
       if (hasCode(err, "invalid_request")) await forget(calls);
     }
   }
@@ -77,7 +77,7 @@ export async function resumeDeferred({ stores, logger, start }: ResumeServices):
   }
 }
 
-/** Sends late results to the active run of their thread, if there is one. Never throws: a result that cannot be sent stays due. */
+/** Sends late results to the thread's active run, if there is one. A result that cannot be sent stays due. Never throws. */
 export async function steerLateResults({ runs }: Stores, calls: readonly DeferredCall[]): Promise<void> {
   try {
     for (const call of calls) {
@@ -90,31 +90,31 @@ export async function steerLateResults({ runs }: Stores, calls: readonly Deferre
   }
 }
 
-/** Stands for a tool's name in the record of an expiring question. No tool can have this name. */
+/** Replaces the tool's name in the record of an expiring question. No tool can have this name. */
 export const EXPIRY = "(expiry)";
 
 export interface InterruptTracker extends RunObserver {
-  /** This run's open questions. Empty if a parent shows them as its own. */
+  /** Returns this run's open questions. Empty if a parent shows them as its own. */
   open(): Interrupt[];
 }
 
 /**
- * Follows a run's questions. The expiry of a question is scheduled before the question is shown, and removed before its call
- * may run, so that any process can resume the thread in time. The user's subscribers hear of questions that were open before
- * the run as it closes them.
+ * Tracks a run's questions. Schedules the expiry of a question before the question is shown, and removes it before its
+ * call may run. Any process can then resume the thread in time. When the run closes older questions, it notifies the
+ * user's subscribers.
  */
 export function trackInterrupts(
   { deferredCalls, bus }: Pick<Stores, "deferredCalls" | "bus">,
   { owner, threadId: thread_id, id: run_id, lineage, state }: RunInput,
   agent: string,
 ): InterruptTracker {
-  // A parent that waits shows the questions of its child, and its thread is the one to resume.
+  // A waiting parent shows its child's questions, and its thread is the one to resume.
   const isShownHere = lineage?.parent.background ?? true;
   const known = new Map(openInterrupts(state).map((each) => [each.id, each]));
   const shown = new Map<string, Interrupt>();
   const before = new Set(isShownHere ? known.keys() : []);
 
-  /** Several subagents may ask questions under one call: the first expiry counts. */
+  /** Several subagents may ask questions under one call. The first expiry counts. */
   async function scheduleExpiry(call_id: string): Promise<void> {
     if (!isShownHere) return;
     const [expires_at] = [...known.values()]
@@ -132,7 +132,7 @@ export function trackInterrupts(
       });
       await deferredCalls.accept(key);
     } catch (error) {
-      // The thread's other deferred calls resume it as well. The new run asks again and schedules this expiry then.
+      // The thread's other deferred calls also resume it. The new run asks again and schedules this expiry.
       if (!hasCode(error, "limit_exceeded")) throw error;
     }
   }
@@ -170,8 +170,8 @@ export interface StandInServices {
 }
 
 /**
- * Makes results for deferred calls that a thread does not wait for: the delivered result, or a stand-in. The store decides
- * which came first. Throws what the store throws.
+ * Creates results for deferred calls that a thread no longer waits for: the delivered result, or a placeholder. The
+ * store decides which came first. Throws the store's errors.
  */
 export function standIns({ store, thread, onAnswer }: StandInServices): StandIn {
   return async (call, { isGivenUp }) => {
@@ -187,7 +187,7 @@ export function standIns({ store, thread, onAnswer }: StandInServices): StandIn 
 
 function pending({ state, tool, expires_at }: DeferredCall): DoneResult {
   if (state === "sent")
-    return failed(`${OUTCOME_UNKNOWN} If its result is still delivered, it comes as a message of its own.`);
+    return failed(`${OUTCOME_UNKNOWN} If its result still arrives, it arrives as a separate message.`);
   return done(
     `Pending: the server of \`${tool}\` has accepted this call and delivers its result later, by ${expires_at}. \
 The result comes as a message of its own; the conversation continues without it. Do not repeat the call.`,
@@ -197,6 +197,6 @@ The result comes as a message of its own; the conversation continues without it.
 function cancelled({ state }: DeferredCall): DoneResult {
   if (state === "sent") return failed(OUTCOME_UNKNOWN);
   return failed(
-    "Cancelled: the tool's server had accepted this call and may carry it out; its result is no longer taken.",
+    "Cancelled: the tool's server had accepted this call and may execute it; its result is no longer accepted.",
   );
 }

@@ -1,5 +1,5 @@
-// Which result was taken for each deferred call, for as long as one could be delivered: a delivery that is repeated because its answer
-// was lost gets the same answer. Of a result only a hash is kept.
+// Remembers which result was accepted for each deferred call, for as long as one could be delivered. A repeated
+// delivery then gets the same response. Stores only a hash of each result.
 
 import { createHash } from "node:crypto";
 import type { Documents, ListedCollection } from "../../agent/core/documents.ts";
@@ -9,19 +9,19 @@ import { randomId } from "../../lib/random-id.ts";
 
 const TAKEN: ListedCollection = { kind: "taken_results" };
 const KEPT_MS = 24 * 3_600_000;
-/** Maximum number of results to remember in a deployment. Further ones are not remembered. */
+/** Maximum number of results to remember per deployment. Further results are not remembered. */
 const MAX_KEPT = 100_000;
 
 type Reply = Record<string, unknown>;
 
 export interface Deliveries {
-  /** Whether a result was taken for this token. */
+  /** Returns true if a result was accepted for this token. */
   isTaken(tokenHash: string): Promise<boolean>;
-  /** Whether this very result was taken for the token. */
+  /** Returns true if exactly this result was accepted for the token. */
   isSame(tokenHash: string, reply: Reply): Promise<boolean>;
-  /** To be called once `reply` is taken. Never throws. */
+  /** Call it once `reply` is accepted. Never throws. */
   keep(tokenHash: string, reply: Reply): Promise<void>;
-  /** Forgets the oldest. Never throws. */
+  /** Removes the oldest entries. Never throws. */
   sweep(): Promise<void>;
 }
 

@@ -1,5 +1,5 @@
-// Executes one claimed run from its first event to its last: prepares it, runs the loop, writes every event to the log.
-// It needs no viewer: viewers read the log.
+// Executes one claimed run from its first event to its last: prepares it, runs the loop, and writes every event to the
+// log. Needs no viewer, because viewers read the log.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, UserEvent } from "../../agent/core/bus.ts";
@@ -39,8 +39,8 @@ import { recount, threadLimit } from "./thread-bytes.ts";
 import { createWriter, type RunWriter } from "./writer.ts";
 
 /**
- * Resolves once the run is settled. Throws when it is not, because the lease was lost or the run was handed over: another
- * process then continues it.
+ * Resolves once the run is settled. Throws if the lease was lost or the run was handed over; another process then
+ * continues it.
  */
 export async function drive(claim: Claim, services: RunServices, control: Control): Promise<void> {
   const { stores, quotas } = services;
@@ -103,10 +103,10 @@ export async function drive(claim: Claim, services: RunServices, control: Contro
           const work = each.afterWrite?.(event);
           if (work) await work;
         }
-        // A store that answers at once would let thousands of messages pass in one tick of the event loop.
+        // A store that answers immediately would let thousands of messages pass in one tick of the event loop.
         if (event.event === "on_message" && isTickSpent()) await sharedTick(owner.tenant);
       }
-      // Runs that come at once, as a run's subagents do, all show that they begin; then they work one after the other.
+      // Runs that start together, such as subagents, all report their start before they work one after the other.
       if (isBeginning(event)) await freeTick(owner.tenant);
     }
 
@@ -142,8 +142,8 @@ const isBeginning = ({ event, path }: StreamEvent) =>
   !path && (event === "run_start" || event === "run_resumed");
 
 /**
- * Throws once the run is handed over. While tool calls are still running here it only drops events: another process must
- * not start those calls again before they have ended.
+ * Throws once the run is handed over and its tool calls have ended. Until then it only drops events, so that another
+ * process does not start the same calls again.
  */
 function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boolean {
   const running = new Set<string>();
@@ -156,7 +156,7 @@ function untilHandedOver(handedOver: AbortSignal): (event: StreamEvent) => boole
   };
 }
 
-/** Shows what models are sent and answer to those who listen. */
+/** Reports model requests and responses to observers. */
 function overheard(
   listeners: readonly RunListener[],
   { onModelRequest }: Pick<RunInput, "onModelRequest">,
@@ -174,7 +174,7 @@ function overheard(
   };
 }
 
-/** Keeps what models are sent, where the server's settings ask for it. A run does not fail because that fails. */
+/** Stores model requests if the server's settings enable it. A failure to store one does not fail the run. */
 function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCalls: number) {
   let number = modelCalls;
   if (!sentRequests) return {};
@@ -189,12 +189,12 @@ function requestLog({ sentRequests, logger }: RunServices, lease: Lease, modelCa
   };
 }
 
-/** Before the end is written: a client that reads it may start the next run at once. */
+/** Releases the quota before the end is written: a client that reads the end may start the next run at once. */
 const releaseQuota = (hold: Hold | undefined): RunObserver => ({
   beforeWrite: (event) => (isTerminal(event.event) ? hold?.release() : undefined),
 });
 
-/** Stores who is to hear of the run's open questions, before the end that leaves them open. */
+/** Stores the notification for the run's open questions before the run's end. */
 const bell = (
   { beforeInterrupted }: RunServices,
   { lease: { owner }, run }: Claim,
@@ -224,12 +224,12 @@ const recovery = ({ open }: PreviousAttempt, writer: RunWriter): RunObserver => 
   },
 });
 
-/** How long to wait before an unreachable store is tried again, in ms. */
+/** Milliseconds to wait before an unreachable store is tried again. */
 const RETRY_MS = 1_000;
 
 /**
- * Settles a run that failed outside the loop, as soon as the store is reachable, unless another process has taken it over
- * by then or `handedOver` aborts. Returns its last event when it has written it. Never throws.
+ * Settles a run that failed outside the loop, as soon as the store is reachable. Stops if another process has taken
+ * over the run or `handedOver` aborts. Returns the last event if it wrote it. Never throws.
  */
 async function settleAsFailed(
   claim: Claim,
@@ -237,7 +237,7 @@ async function settleAsFailed(
   error: ErrorInfo,
   handedOver: AbortSignal,
 ): Promise<StreamEvent | undefined> {
-  // What had no room has none as a cut answer either; and a store that is full takes the end alone.
+  // An answer without room has no room as an incomplete message either. A full store accepts only the end.
   let keepsWords = error.code !== "limit_exceeded";
   while (!handedOver.aborted) {
     try {
@@ -252,8 +252,8 @@ async function settleAsFailed(
 }
 
 /**
- * Tells those who read a failed run in this process that its end is not stored, unless the returned function is called within a
- * lease. They need not wait for a store that refuses it.
+ * Tells viewers in this process that the run's end is not stored, unless the returned function is called within the
+ * duration of a lease. Viewers need not wait for a store that refuses it.
  */
 function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): () => void {
   const timer = setTimeout(() => {
@@ -268,8 +268,8 @@ function failViewersLater({ lease }: Claim, { stores, logger }: RunServices): ()
 }
 
 /**
- * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords`, what was said of an answer, and writes the error
- * last. All in one step, because a full store still has room for the end of a run.
+ * Ends open spans, answers open calls, keeps the accepted input and, if `keepsWords`, the incomplete answer, and writes
+ * the error last. All in one step, because even a full store has room for the end of a run.
  */
 async function writeFailure(
   claim: Claim,
@@ -304,7 +304,7 @@ async function writeFailure(
   return end;
 }
 
-/** Results for the calls that a failing run leaves open. */
+/** Returns results for the calls that a failing run leaves open. */
 async function resultsFor(
   calls: readonly ToolCall[],
   standIn: StandIn,
@@ -329,7 +329,7 @@ function endOf({ cancel }: RunRequest, error: ErrorInfo, usage: Usage) {
   return { status, outcome, end } as const;
 }
 
-/** The first event of a run whose process died before it wrote one. */
+/** Returns the first event of a run whose process died before it wrote one. */
 async function missingStart(
   { lease, run, request }: Claim,
   log: EventLog,
@@ -343,7 +343,7 @@ async function missingStart(
 
 type EndStatus = Extract<UserEvent, { event: "run_ended" }>["data"]["status"];
 
-/** Tells the run's user that it has started. A run that is taken over has started before. */
+/** Announces the start to the run's user. A run that was taken over has already started. */
 function publishStart(bus: EventBus, owner: Owner, run: RunRecord): void {
   if (run.attempt === 1) bus.publish(owner, { event: "run_started", data: idsOf(run) });
 }
@@ -353,7 +353,7 @@ export function publishEnd(bus: EventBus, owner: Owner, run: RunRecord, status: 
   bus.publish(owner, { event: "run_ended", data: { ...idsOf(run), status } });
 }
 
-/** Only now: an answer needs the end of the run that asks. */
+/** Publishes interrupts last, because an answer requires the end of the asking run. */
 function publishInterrupts(bus: EventBus, owner: Owner, run: RunRecord, open: readonly Interrupt[]): void {
   for (const { id, kind, name } of open)
     bus.publish(owner, { event: "interrupt_opened", data: { ...idsOf(run), id, kind, name } });

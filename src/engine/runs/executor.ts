@@ -1,5 +1,5 @@
-// Executes runs in this process: as many at a time as it has slots. Claims those that wait for a slot or whose process died, and
-// ends at shutdown what has not ended by itself.
+// Executes runs in this process, one per slot. Claims runs that wait for a slot or whose process died. At shutdown,
+// ends the runs that have not ended by themselves.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -14,22 +14,22 @@ import type { RunServices } from "./services.ts";
 import { type ClaimSlots, type Slot, Slots } from "./slots.ts";
 import { SUBAGENT_LIMITS, type SubagentLimits, SubagentPlaces, type TreeKey } from "./subagent-places.ts";
 
-/** Runs that are adopted at a time, so that new runs find a slot in between. */
+/** Number of runs to adopt at a time, so that new runs find a slot in between. */
 const BATCH_SIZE = 32;
-/** How long a stopped run may take to write its end, or to end its tools before it is handed over. */
+/** Milliseconds for a stopped run to write its end, or to end its tools before it is handed over. */
 const DRAIN_MS = 3_000;
 
-/** What the functions of this room work on. */
+/** The services that the functions of this room need. */
 export interface Runs extends RunServices {
   readonly executor: Executor;
 }
 
 export interface ExecutorOptions extends RunServices {
-  /** Runs that this process executes at a time. Others wait until a process has a slot. */
+  /** Maximum number of runs that this process executes at once. Others wait until a process has a slot. */
   readonly maxActive: number;
-  /** Tenants then have fair shares of the slots. Default: false. */
+  /** If true, tenants get fair shares of the slots. Defaults to false. */
   readonly hasSeveralTenants?: boolean;
-  /** Default: `SUBAGENT_LIMITS`. */
+  /** Defaults to `SUBAGENT_LIMITS`. */
   readonly subagentLimits?: SubagentLimits;
 }
 
@@ -42,7 +42,7 @@ export class Executor {
   #timers: NodeJS.Timeout[] = [];
   #polling: Promise<void> | undefined;
   #pollsAgain = false;
-  /** Whether more runs may be waiting than there were slots for. */
+  /** True if more runs may be waiting than there were slots. */
   #mayWait = false;
   #isClosing = false;
 
@@ -59,7 +59,7 @@ export class Executor {
     });
   }
 
-  /** The store has ended the run: none of its processes could. */
+  /** Reports a run that the store has ended, because it crashed too many processes. */
   #reportCrashed(claim: Claim, end: StreamEvent): void {
     const { listeners = [] } = this.#options;
     if (end.event === "error") logFailedRun(this.#options, claim, crashed(end.data.message));
@@ -76,7 +76,7 @@ export class Executor {
       else setImmediate(() => void this.poll());
     });
     await this.poll();
-    // Jitter, so that the processes of a deployment do not poll at the same time.
+    // Adds jitter, so that the processes of a deployment do not poll at the same time.
     const spread = 0.75 + Math.random() / 2;
     this.#timers = [
       setInterval(() => void this.#active.renewAll(), runs.leaseMs / 3),
@@ -85,7 +85,7 @@ export class Executor {
     for (const timer of this.#timers) timer.unref();
   }
 
-  /** How many runs this process executes, those outside the slots included. */
+  /** Number of runs that this process executes, including runs outside the slots. */
   get active(): number {
     return this.#active.size;
   }
@@ -94,14 +94,14 @@ export class Executor {
     return this.#isClosing;
   }
 
-  /** Undefined if all slots are taken, or the tenant uses its whole share. */
+  /** Returns undefined if all slots are taken or the tenant uses its whole share. */
   takeSlot(tenant: string): Slot | undefined {
     return this.#slots.take(tenant);
   }
 
   /**
-   * For a run that another run waits for. It needs no slot of its own, or the two could wait for each other, but a place
-   * among the subagents at work.
+   * Executes a run that another run waits for. It takes a place among the working subagents, but no slot: otherwise the
+   * two runs could wait for each other.
    */
   executeOutsideSlots(claim: Claim): void {
     const enter = (signal: AbortSignal) => this.#subagentPlaces.enter(treeOf(claim), claim.run.id, signal);
@@ -109,7 +109,7 @@ export class Executor {
     this.#outsideSlots.add(work);
   }
 
-  /** Executes a subagent's run whose process died, or that no process has claimed, outside the slots. Never throws. */
+  /** Executes a subagent's run outside the slots if its process died or no process has claimed it. Never throws. */
   async adoptOrphan(owner: Owner, threadId: string): Promise<void> {
     if (this.#isClosing) return;
     try {
@@ -120,20 +120,20 @@ export class Executor {
     }
   }
 
-  /** Counts a subagent that is about to start. Throws `limit_exceeded` when the runs of its tree have started too many. */
+  /** Counts a subagent that is about to start. Throws `limit_exceeded` if its tree of runs has started too many. */
   countSubagent({ tenant, user }: Owner, root: string): void {
     this.#subagentPlaces.start({ tenant, user, root });
   }
 
   /**
-   * The run waits for subagents, until the returned function is called. That resolves when the run may work again, or
-   * `signal` aborts.
+   * Marks the run as waiting for subagents until the returned function is called. Its promise resolves when the run may
+   * work again, or `signal` aborts.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     return this.#subagentPlaces.pause(runId, signal);
   }
 
-  /** Stops a run of this process: now, or after its current step. */
+  /** Stops a run of this process now, or after its current step. */
   stop(runId: string, mode: StopMode): void {
     this.#active.stop(runId, mode);
   }
@@ -146,19 +146,21 @@ export class Executor {
   }
 
   /**
-   * Takes no more runs and waits up to `graceMs` for those in progress. Then hands the rest over to another process, or,
-   * if the store does not outlast this process, ends them with `shutting_down`.
+   * Accepts no more runs and waits up to `graceMs` milliseconds for those in progress. Then hands over the rest to
+   * another process. If the store does not outlive this process, ends them with `shutting_down` instead.
    */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     await this.#idle(graceMs);
-    this.#active.endAll(new AppError("shutting_down", "The server is shutting down. What was done is kept."));
+    this.#active.endAll(
+      new AppError("shutting_down", "The server is shutting down. Completed work is kept."),
+    );
     await this.#idle(DRAIN_MS);
     for (const timer of this.#timers) clearInterval(timer);
     await this.#active.abandonAll();
   }
 
-  /** A slot is kept for runs that wait, so that new requests cannot overtake them. */
+  /** Keeps the slot for waiting runs, so that new requests cannot overtake them. */
   async #work(first: Claim): Promise<"free" | "claim"> {
     for (let claim: Claim | undefined = first; claim; claim = await this.#next(claim.lease)) {
       await this.#execute(claim);
@@ -170,7 +172,7 @@ export class Executor {
     return "free";
   }
 
-  /** `enter` resolves when the run may work, with what to call when it has ended. */
+  /** `enter` resolves when the run may work, with a function to call at its end. */
   async #execute(
     claim: Claim,
     enter: (signal: AbortSignal) => Promise<() => void> = async () => () => {},
@@ -202,23 +204,23 @@ export class Executor {
       stopWatching();
     }
     await this.#active.remove(active);
-    // It may have held others back.
+    // The run may have blocked others.
     if (claim.deaths !== undefined) void this.poll();
   }
 
-  /** Cancels the run when the key that started it is revoked, also before it begins. Never throws. */
+  /** Cancels the run if the key that started it is revoked, even before the run begins. Never throws. */
   async #cancelWithKey({ request }: Claim, abort: AbortController): Promise<() => void> {
     const { startingKeys } = this.#options;
     const { api_key } = request;
     if (!startingKeys || api_key === undefined) return () => {};
     const cancel = () =>
       abort.abort(new AppError("credentials_revoked", "The API key that started the run was revoked."));
-    // While the store of keys fails, they count as good.
+    // While the key store fails, keys count as valid.
     if (await startingKeys.isRevoked(api_key).catch(() => false)) cancel();
     return startingKeys.watch(api_key, cancel);
   }
 
-  /** What a run of this process was started with: its API key and its request. */
+  /** Returns the API key and the request that started a run of this process. */
   senderOf(runId: string): Sender {
     return this.#active.senderOf(runId);
   }
@@ -233,7 +235,7 @@ export class Executor {
     }
   }
 
-  /** A store that is away is no fault of this process, and the work is tried again. */
+  /** Logs less if the store is unreachable: that is not a fault of this process, and the work is retried. */
   #report(line: { readonly err: unknown; readonly thread_id?: string }, text: string): void {
     const { logger } = this.#options;
     if (hasCode(line.err, "unavailable")) logger.warn(line, text);
@@ -254,7 +256,7 @@ export class Executor {
     this.#polling = undefined;
   }
 
-  /** False when there is nothing more to claim, or no slot for it. */
+  /** Returns false if there is nothing more to claim, or no slot for it. */
   async #claimBatch(): Promise<boolean> {
     const slots = this.#slots.claim(BATCH_SIZE);
     this.#mayWait = true;
@@ -279,7 +281,7 @@ export class Executor {
     return claims;
   }
 
-  /** Waits until no run is executed, at most `withinMs`. */
+  /** Waits until no run is executed, at most `withinMs` milliseconds. */
   async #idle(withinMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, withinMs);

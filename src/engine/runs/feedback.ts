@@ -1,4 +1,4 @@
-// What a user thinks of an agent's answers, with words. Items beside the thread, which are deleted with it.
+// Users' ratings of an agent's answers, with comments. Items next to the thread, deleted with it.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -6,7 +6,7 @@ import { type Item, type ItemStore, MAX_KEY_CHARS, type Shelf } from "../../agen
 import type { ThreadStore } from "../../agent/core/stores.ts";
 import type { Owner } from "../../protocol/ids.ts";
 
-/** Of a thread. */
+/** Maximum number of rated answers per thread. */
 export const MAX_RATED = 100;
 const MAX_COMMENT_CHARS = 2_000;
 
@@ -29,12 +29,12 @@ export type Feedback = z.infer<typeof Feedback>;
 
 const PREFIX = "feedback:";
 const shelfOf = (owner: Owner, thread: string): Shelf => ({ owner, of: { thread }, kind: "settings" });
-/** Longer ids are those of no message that can be rated. */
+/** A longer id cannot belong to a ratable message. */
 const isRatable = (message: string) => PREFIX.length + message.length <= MAX_KEY_CHARS;
 
 /**
- * Rates an answer, in place of what was said of it before. Throws `not_found` without the message, `invalid_request` when it is
- * no answer of an agent, `limit_exceeded` when the thread has `MAX_RATED` others.
+ * Rates an answer and replaces an earlier rating. Throws `not_found` if the message does not exist, `invalid_request`
+ * if it is not an agent's answer, and `limit_exceeded` if the thread has `MAX_RATED` other ratings.
  */
 export async function rate(
   { threads, items }: { readonly threads: ThreadStore; readonly items: ItemStore },
@@ -47,7 +47,7 @@ export async function rate(
   if (message.role !== "assistant")
     throw new AppError(
       "invalid_request",
-      `Only answers of an agent can be rated; \`${id}\` is a message of the role \`${message.role}\`.`,
+      `Only an agent's answers can be rated; \`${id}\` is a message with the role \`${message.role}\`.`,
     );
   const shelf = shelfOf(owner, thread);
   const others = (await feedbackOf(items, owner, thread)).filter(({ message_id }) => message_id !== id);
@@ -56,17 +56,17 @@ export async function rate(
       "limit_exceeded",
       `A thread has at most ${MAX_RATED} rated answers. Remove one rating first.`,
     );
-  // Without a version it is written in any case.
+  // Without a version, the write is unconditional.
   return feedbackIn((await items.put(shelf, { key: PREFIX + id, value: rating })) as Item);
 }
 
-/** Last changed first. */
+/** Returns the ratings, most recently changed first. */
 export async function feedbackOf(items: ItemStore, owner: Owner, thread: string): Promise<Feedback[]> {
   const all = await items.list(shelfOf(owner, thread));
   return all.filter(({ key }) => key.startsWith(PREFIX)).map(feedbackIn);
 }
 
-/** False when there is none. */
+/** Returns false if there is no rating. */
 export const removeRating = (
   items: ItemStore,
   owner: Owner,

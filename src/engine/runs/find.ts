@@ -1,4 +1,4 @@
-// What spans all threads of a user: the runs of all of them, and the texts in their messages.
+// Searches all threads of a user: their runs, and the text of their messages.
 
 import { z } from "zod";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -16,7 +16,7 @@ import { isBranch } from "./branches.ts";
 import { openOn } from "./start.ts";
 
 const PAGE = 50;
-/** Runs are looked for in the threads that changed last, up to this number. */
+/** Maximum number of threads to search for runs, most recently changed first. */
 export const MAX_THREADS = 1_000;
 
 export interface RunsQuery {
@@ -24,11 +24,14 @@ export interface RunsQuery {
   readonly cursor?: string;
   readonly agent?: string;
   readonly status?: RunRecord["status"];
-  /** ISO 8601 in UTC: only runs that were accepted or have ended then or later. */
+  /** ISO 8601 in UTC. Selects runs that were accepted or ended at that time or later. */
   readonly since?: string;
 }
 
-/** The user's threads without branches, last changed first; with `since`, ISO 8601 in UTC, only those that changed then or later. */
+/**
+ * Lists the user's threads without branches, most recently changed first. `since` (ISO 8601 in UTC) excludes threads
+ * whose last change is earlier.
+ */
 export async function listThreads(
   threads: Pick<ThreadStore, "list">,
   owner: Owner,
@@ -41,8 +44,8 @@ export async function listThreads(
 }
 
 /**
- * The runs of the user's threads, newest first, those of subagents among them. Reads the thread that changed last first: no
- * thread holds a run that is newer than its last change. Throws `invalid_request` for a cursor that is none.
+ * Lists the runs of the user's threads, newest first, including runs of subagents. Reads the most recently changed
+ * thread first, because no run is newer than its thread's last change. Throws `invalid_request` for an invalid cursor.
  */
 export async function listRuns(
   { threads, runs }: Pick<Stores, "threads" | "runs">,
@@ -67,7 +70,7 @@ export async function listRuns(
   return found.length > limit && end ? { items, next_cursor: cursorOf(end) } : { items };
 }
 
-/** What a thread is at that has a run of this status; undefined: anything. */
+/** Returns the status of a thread that has a run of this status. Undefined means any. */
 const threadStatusOf = (status: RunRecord["status"] | undefined) =>
   status !== undefined && !isSettled(status) ? ("busy" as const) : undefined;
 
@@ -105,7 +108,7 @@ async function firstRuns(runs: RunStore, owner: Owner, { thread, isWanted, count
 
 type RunOrder = Pick<RunRecord, "created_at" | "id">;
 
-/** The id settles equal times. */
+/** The id decides between equal times. */
 function newestFirst(a: RunOrder, b: RunOrder): number {
   const [one, other] = a.created_at === b.created_at ? [a.id, b.id] : [a.created_at, b.created_at];
   return one === other ? 0 : one < other ? 1 : -1;
@@ -120,14 +123,14 @@ function placeAt(cursor: string): RunOrder {
   throw new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** The open interrupts of the user's threads, by thread, last changed first. A page may be empty. */
+/** Lists the open interrupts of the user's threads, by thread, most recently changed first. A page may be empty. */
 export async function listInterrupts(
   threads: ThreadStore,
   owner: Owner,
   query: Pick<ThreadQuery, "limit" | "cursor">,
 ): Promise<Page<Interrupt & { thread_id: string }>> {
   const page = await threads.list(owner, { ...query, status: "interrupted", children: true });
-  // A parent that waits shows the questions of its child as its own.
+  // A waiting parent shows its child's questions as its own.
   const asking = page.items.filter(({ parent }) => parent?.background ?? true);
   const found = asking.map(async ({ id }) =>
     (await openOn(threads, owner, id)).map((interrupt) => ({ ...interrupt, thread_id: id })),
@@ -135,10 +138,10 @@ export async function listInterrupts(
   return { items: (await Promise.all(found)).flat(), ...omitUndefined({ next_cursor: page.next_cursor }) };
 }
 
-/** Of messages, as JSON: after so much a search ends, having read its page of threads. */
+/** Bytes of messages, as JSON, after which a search ends with its current page of threads. */
 const SEARCHED_BYTES = 16 * 1024 * 1024;
 const SEARCHED_PAGE = 256 * 1024;
-/** Of a text in one tick of the event loop. */
+/** Number of characters of a text to search per tick of the event loop. */
 const SEARCHED_CHARS = 64 * 1024;
 const EXCERPT_CHARS = 160;
 
@@ -154,9 +157,9 @@ export const FoundThread = Thread.extend({
 export type FoundThread = z.infer<typeof FoundThread>;
 
 /**
- * The user's threads whose title, or whose messages of the user or an agent, have the text `q`, in any case, last changed
- * first. A search that has read enough ends early, maybe with nothing: the next page continues it. Throws what aborts
- * `signal`.
+ * Finds the user's threads whose title or whose user or assistant messages contain the text `q`, ignoring case. Most
+ * recently changed threads come first. A long search ends early, possibly with an empty page; the next page continues
+ * it. Throws the reason of `signal`.
  */
 export async function searchThreads(
   threads: ThreadStore,
@@ -168,7 +171,7 @@ export async function searchThreads(
   const budget = { bytes: SEARCHED_BYTES };
   let cursor = from;
   do {
-    // Never more than there is room for, so that the cursor of the list is that of the search.
+    // Requests at most as many threads as fit, so that the list's cursor is also the search's cursor.
     const page = await listThreads(threads, owner, {
       ...filter,
       limit: Math.min(limit - items.length, PAGE),
@@ -187,9 +190,9 @@ export async function searchThreads(
 
 interface Search {
   readonly thread: string;
-  /** In lower case. */
+  /** Lower-case search text. */
   readonly q: string;
-  /** What may still be read. */
+  /** Bytes that may still be read. */
   readonly budget: { bytes: number };
 }
 
@@ -208,16 +211,16 @@ async function newestMatch(threads: ThreadStore, owner: Owner, { thread, q, budg
       if (isLast) return match;
     }
   } catch (error) {
-    // The thread has lost messages meanwhile.
+    // Messages were removed from the thread meanwhile.
     if (hasCode(error, "not_found")) return match;
     throw error;
   }
 }
 
-/** Where `text` has `q`, in any case; -1 where it has not. A long text is searched in several ticks of the event loop. */
+/** Returns the index of `q` in `text`, ignoring case, or -1. Searches a long text in several ticks of the event loop. */
 async function placeOf(q: string, text: string, tenant: string): Promise<number> {
   for (let from = 0; ; from += SEARCHED_CHARS) {
-    // What begins in this part may end in the next one.
+    // A match that begins in this part may end in the next one.
     const at = indexIn(text.slice(from, from + SEARCHED_CHARS + q.length).toLowerCase(), q);
     if (at >= 0) return from + at;
     if (from + SEARCHED_CHARS >= text.length) return -1;

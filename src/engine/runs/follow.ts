@@ -1,4 +1,5 @@
-// Reads on where a reader stands: a thread's runs one after the other, a part of one run's log, a run's current phase.
+// Continues reading from a position: a thread's runs one after the other, part of one run's log, or a run's current
+// phase.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { hasCode } from "../../agent/core/errors.ts";
@@ -12,7 +13,7 @@ import { isTickSpent, sharedTick } from "../../lib/ticks.ts";
 import type { Owner } from "../../protocol/ids.ts";
 import { type Phase, trackPhase } from "../../protocol/phase.ts";
 
-/** How often a thread is checked for a new run, as its announcement may be lost: soon at first, then less often. */
+/** Milliseconds between checks for a new run, because its announcement may be lost. Frequent at first, then less often. */
 const CHECK = { base: 500, cap: 10_000 };
 
 const START: Cursor = { seq: 0 };
@@ -26,11 +27,14 @@ export interface RunCursor {
 export interface ThreadCursor {
   readonly owner: Owner;
   readonly threadId: string;
-  /** Default: the start of the run in progress, or of the next one. */
+  /** Defaults to the start of the run in progress, or of the next one. */
   readonly from?: RunCursor | undefined;
 }
 
-/** Yields where to read next: on to the end of a run, then the next run. Ends with the thread, or when `signal` aborts. */
+/**
+ * Yields the next position to read from: to the end of a run, then the next run. Ends with the thread, or when `signal`
+ * aborts.
+ */
 export async function* followThread(
   stores: Stores,
   { owner, threadId, from }: ThreadCursor,
@@ -46,7 +50,7 @@ export async function* followThread(
 export interface Wanted {
   readonly owner: Owner;
   readonly threadId: string;
-  /** The run before it; absent: the thread has had none. */
+  /** The previous run. Absent if the thread has had none. */
   readonly last: string | undefined;
 }
 
@@ -73,7 +77,7 @@ async function nextRun(stores: Stores, wanted: Wanted, signal: AbortSignal): Pro
   return found === "gone" ? undefined : found;
 }
 
-/** Resolves once the thread exists, true, or when `signal` aborts. */
+/** Resolves with true once the thread exists, or when `signal` aborts. */
 export async function untilThread(
   stores: Stores,
   { owner, threadId }: Pick<Wanted, "owner" | "threadId">,
@@ -84,8 +88,8 @@ export async function untilThread(
 }
 
 /**
- * What `look` finds. Looks again whenever a run of the thread starts, and from time to time. Retries while the store is
- * unreachable. Undefined when `signal` aborts first.
+ * Returns what `look` finds. Calls it whenever a run of the thread starts, and periodically. Retries while the store is
+ * unreachable. Returns undefined if `signal` aborts first.
  */
 async function awaited<T>(
   { bus }: Stores,
@@ -95,7 +99,7 @@ async function awaited<T>(
 ): Promise<T | undefined> {
   for (let attempt = 0; !signal.aborted; attempt++) {
     const wait = backoff(attempt, CHECK);
-    // Subscribes before it looks, so that a run that starts in between is not missed.
+    // Subscribes before looking, so that a run that starts in between is not missed.
     const events = bus.subscribe(owner, AbortSignal.any([signal, AbortSignal.timeout(wait)]));
     try {
       const found = await look();
@@ -117,7 +121,7 @@ async function isSameThread({ runs, threads }: Stores, { owner, threadId, last }
   return Boolean(await (last === undefined ? threads.get(owner, threadId) : runs.get(owner, threadId, last)));
 }
 
-/** The output of a run that has ended; undefined without one, and when the run's events are no longer kept. */
+/** Returns the output of a run that has ended. Undefined if there is none, or if its events have expired. */
 export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Promise<Output | undefined> {
   if (run.status !== "success") return undefined;
   const { last } = await log.bounds(key);
@@ -134,7 +138,7 @@ export async function outputOf(log: EventLog, key: RunKey, run: RunRecord): Prom
   }
 }
 
-/** The entries after `after`, up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */
+/** Yields the entries after `after` up to `last`, which must exist. Does not wait for more. Throws `events_expired`. */
 export async function* readLogRange(
   log: EventLog,
   run: RunKey,
@@ -154,7 +158,7 @@ export async function* readLogRange(
   }
 }
 
-/** The messages among the entries. Those of subagents belong to their own threads. */
+/** Returns the messages among the entries. Messages of subagents belong to their own threads. */
 export async function messagesIn(entries: readonly LogEntry[], tenant: string): Promise<Message[]> {
   const messages: Message[] = [];
   for (const entry of entries) {
@@ -166,10 +170,10 @@ export async function messagesIn(entries: readonly LogEntry[], tenant: string): 
   return messages;
 }
 
-/** The phase is read off this many events at the end of the log. */
+/** Number of events at the end of the log from which the phase is derived. */
 const TAIL = 256;
 
-/** What a run in progress is doing, in any process. Undefined once it has ended: its status says the rest. */
+/** Returns the current phase of a run in any process. Undefined once the run has ended, because its status is then sufficient. */
 export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): Promise<Phase | undefined> {
   if (isSettled(run.status)) return undefined;
   const { first, last } = await log.bounds(key);
@@ -181,7 +185,7 @@ export async function currentPhase(log: EventLog, key: RunKey, run: RunRecord): 
       phase = track(storedEvent(entry));
     return phase;
   } catch (error) {
-    // The run said so much meanwhile that these entries were dropped.
+    // The run wrote many events meanwhile, and the log dropped these entries.
     if (hasCode(error, "events_expired")) return undefined;
     throw error;
   }

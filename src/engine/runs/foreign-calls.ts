@@ -1,5 +1,5 @@
-// Open calls that a thread did not make itself: a fork has them of the thread it was copied from, and others came with messages that
-// were imported or appended. They may have been run elsewhere, so no model reads that they were not.
+// Open calls that a thread did not make itself. They come from the thread that a fork copied, or from imported or
+// appended messages. They may have run elsewhere, so the model must not be told otherwise.
 
 import type { DeferredCallStore } from "../../agent/core/deferred-calls.ts";
 import { type Message, unknownTo } from "../../agent/core/message.ts";
@@ -9,8 +9,9 @@ import type { Claim } from "../../agent/core/stores.ts";
 import { done, failed } from "../../agent/core/tool.ts";
 
 /**
- * The calls of a thread's `open` ones that were made elsewhere: a run of this thread leaves no call open, unless one that
- * `isAwaited`, or one that was made beside it. A run that is taken over may have made calls once its input is in the thread.
+ * Returns the thread's `open` calls that were made elsewhere. A run of this thread leaves a call open only if
+ * `isAwaited`, or if it was made together with such a call. A run that is taken over may have made calls once its input
+ * is in the thread.
  */
 export function foreignCalls(
   { run, request }: Pick<Claim, "run" | "request">,
@@ -29,7 +30,7 @@ export interface Origin {
   readonly thread: Pick<Thread, "forked_from"> | undefined;
 }
 
-/** `standIn`, which knows what this thread waits for, and then what is known of the foreign calls. */
+/** Asks `standIn` first, which knows what this thread waits for, and then checks the foreign calls. */
 export function withForeign(standIn: StandIn, foreign: ReadonlySet<string>, origin: Origin): StandIn {
   if (foreign.size === 0) return standIn;
   const { store, owner, thread } = origin;

@@ -1,5 +1,5 @@
-// Calls that a user starts a run with: they take the place of a model's answer. The run carries them out like a model's, and asks
-// its model afterwards.
+// Tool calls that a user starts a run with. They replace a model's answer: the run executes them like a model's calls,
+// and asks its model afterwards.
 
 import { readArguments } from "../../agent/core/call-arguments.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -13,12 +13,12 @@ import type { RunServices } from "./services.ts";
 
 export type GivenCall = Pick<ToolCall, "name" | "args">;
 
-/** Maximum characters of the arguments of all calls of a run, as JSON. */
+/** Maximum number of characters in the arguments of all calls of a run, as JSON. */
 const MAX_CHARS = 1_000_000;
-/** Names of tools that an error lists. */
+/** Maximum number of tool names in an error. */
 const MAX_NAMES = 100;
 
-/** The message that makes the calls. */
+/** Returns the message that makes the calls. */
 export const messageWith = (calls: readonly GivenCall[]): AssistantMessage => ({
   ...assistantMessage("", ...calls.map(({ name, args }) => ({ id: newCallId(), name, args }))),
   by_user: true,
@@ -29,11 +29,11 @@ interface CallContext {
   readonly owner: Owner;
   readonly thread_id: string;
   readonly agent: string;
-  /** What the run brings. */
+  /** The run's client tools. */
   readonly tools: readonly ClientTool[];
 }
 
-/** Throws `invalid_request` for a tool that the agent has not, and for arguments that no tool takes. */
+/** Throws `invalid_request` for a tool that the agent does not have, and for arguments that its tool does not accept. */
 export async function checkCalls(
   services: RunServices,
   { owner, thread_id, agent, tools }: CallContext,
@@ -44,7 +44,7 @@ export async function checkCalls(
   const definition = withBackend(services.agents, agent, Lineage.safeParse(lineage).data);
   const offer = await offerOf(services, owner, definition);
   const names = [...offer.tools, ...tools].map(({ name }) => name);
-  // A run says itself that a tool is not there now.
+  // The run itself reports a tool that is temporarily absent.
   const isKnown = (name: string) => names.includes(name) || offer.absence?.(name) !== undefined;
   const at = calls.findIndex(({ name }) => !isKnown(name));
   if (at < 0) return;

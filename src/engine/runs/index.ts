@@ -9,9 +9,9 @@ import { Executor, type ExecutorOptions, type Runs } from "./executor.ts";
 import { startRun } from "./start.ts";
 import { createSubagents } from "./subagents.ts";
 
-/** How often this process looks for threads to resume that no process has resumed yet. */
+/** Milliseconds between two checks for threads that no process has resumed yet. */
 const RESUME_MS = 5_000;
-/** How often it forgets which results were taken long ago. */
+/** Milliseconds between two removals of expired records of accepted results. */
 const SWEEP_MS = 60_000;
 
 export interface Engine extends Runs {
@@ -45,13 +45,13 @@ export function createEngine(options: ExecutorOptions): Engine {
   return engine;
 }
 
-/** Whether a result can be delivered for this token, or was. */
+/** Returns true if a result can be delivered for this token, or was delivered. */
 export const isDeliverable = async ({ stores, deliveries }: Runs, tokenHash: string): Promise<boolean> =>
   (await stores.deferredCalls.isKept(tokenHash)) || Boolean(await deliveries?.isTaken(tokenHash));
 
 /**
- * Accepts a deferred result, by the hash of its token. False if no call takes it; otherwise it reaches the thread, through
- * this process or another, or the same result has reached it before.
+ * Accepts a deferred result by the hash of its token. The result reaches the thread through this process or another.
+ * Also accepts a repeated delivery of the same result. Returns false if no call accepts it.
  */
 export async function deliverResult(
   runs: Runs,

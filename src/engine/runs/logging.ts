@@ -1,5 +1,5 @@
-// What runs write to the server's log: one line for each run that ends, one for each failure, with owner and cause, and for
-// `LOG_LEVEL=debug` every span. No line contains messages of the conversation or secrets.
+// Writes the server's log about runs: one line per ended run, and one per failure, with owner and cause. With
+// `LOG_LEVEL=debug` it adds every span. No line contains messages of the conversation or secrets.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { exhausted } from "../../agent/core/failures.ts";
@@ -15,7 +15,7 @@ import type { RunObserver, RunServices } from "./services.ts";
 import { traceIdIn } from "./tracing.ts";
 
 export interface RunLog extends RunObserver {
-  /** The error that failed the run; undefined if there is none. */
+  /** The error that failed the run. Undefined if there is none. */
   readonly cause: AppError | undefined;
   hear(failure: Failure): void;
   /** Call it once the run's last event is written. */
@@ -85,7 +85,7 @@ export function tellOfLack(logger: Pick<Logger, "warn">, error: unknown, about: 
   tell({ ...about, err: withoutFields(error) });
 }
 
-/** What was said of the replies of models, once each. */
+/** Notes about models' replies that were already logged. */
 const said = new Set<string>();
 const MAX_SAID = 1_000;
 
@@ -95,7 +95,7 @@ function isNews(remark: string): boolean {
   return true;
 }
 
-/** `report` is of a run that fails within the loop. */
+/** `report` belongs to a run that fails within the loop. */
 export function logFailedRun(
   services: Pick<RunServices, "logger" | "traces">,
   claim: Claim,
@@ -103,7 +103,7 @@ export function logFailedRun(
   report?: RunReport,
 ): void {
   const err = AppError.from(error);
-  // Another process or the client retries: nothing is broken.
+  // Another process or the client retries. Nothing is broken.
   const level = err.code === "shutting_down" ? "warn" : "error";
   services.logger[level](
     { ...idsOf(services, claim), status: "error", code: err.code, err, ...report },
@@ -120,7 +120,10 @@ function idsOf(services: Pick<RunServices, "traces">, { lease, run, request }: C
   return { run_id, thread_id, tenant, user, agent, attempt, ...known };
 }
 
-/** Loggers write all fields of an error, and those of a library's errors may hold keys. Of causes they write the stack. */
+/**
+ * Loggers write all fields of an error, and fields of a library's errors may contain keys. For causes, loggers write
+ * only the stack.
+ */
 function withoutFields(error: unknown): Error {
   if (error instanceof AppError) return error;
   if (!(error instanceof Error)) return new Error(String(error));
@@ -128,7 +131,7 @@ function withoutFields(error: unknown): Error {
   return Object.assign(new Error(message, { cause }), { name, stack });
 }
 
-/** Events logged per span; further ones are dropped. */
+/** Maximum number of events logged per span. Further events are dropped. */
 const MAX_EVENTS = 100;
 
 export function logRecorder(logger: Pick<Logger, "debug">): TraceRecorder {

@@ -1,5 +1,5 @@
-// Notifications of waiting runs that outlive their process. Each is stored before the end of its run is. The process that sends it holds
-// it for a short time; after that any other sends it, under the same id.
+// Notifications of waiting runs that outlive their process. Each is stored before the end of its run. The sending
+// process holds it for a short time; after that, any other process sends it under the same id.
 
 import { z } from "zod";
 import { claimDue } from "../../agent/core/document-claims.ts";
@@ -12,7 +12,7 @@ const collectionOf = ({ owner: { tenant } }: Pick<Notification, "owner">): Colle
   kind: KIND,
   tenant,
 });
-/** Longer than any process holds a notification, in ms. */
+/** Milliseconds. Longer than any process holds a notification. */
 const NEVER_HELD_MS = 120_000;
 
 export const Notification = z.object({
@@ -22,19 +22,25 @@ export const Notification = z.object({
   run_id: z.string(),
   thread_id: z.string(),
   body: z.string(),
-  /** When its run ended, in ms since 1970. */
+  /** Time at which the run ended, in milliseconds since 1970. */
   at: z.number(),
 });
 export type Notification = z.infer<typeof Notification>;
 
 export interface NotificationStore {
-  /** Stores it, and holds it for `ms`, at most two minutes. Returns what is stored: a run that ends again has the notification of before. */
+  /**
+   * Stores the notification and holds it for `ms` milliseconds, at most two minutes. Returns the stored notification: a
+   * run that ends again keeps its first one.
+   */
   keep(notification: Notification, ms: number): Promise<Notification>;
-  /** Holds it for `ms` from now. */
+  /** Holds the notification for `ms` milliseconds from now. */
   hold(notification: Notification, ms: number): Promise<void>;
-  /** Holds for `ms`, and returns, at most `limit` notifications that no process holds and whose runs still wait, tenants in turn. */
+  /**
+   * Returns at most `limit` notifications that no process holds and whose runs still wait, with tenants in turn, and
+   * holds them for `ms` milliseconds.
+   */
   take(limit: number, ms: number): Promise<Notification[]>;
-  /** To be called once it is delivered, or given up. */
+  /** Call it once the notification is delivered or dropped. */
   forget(notification: Notification): Promise<void>;
 }
 
@@ -78,7 +84,7 @@ export function notificationStore(
         const held = parsed(body);
         const { owner, thread_id, run_id } = held;
         const run = await runs.get(owner, thread_id, run_id);
-        // Its process died before the end of the run was stored: the run will end again.
+        // Its process died before the run's end was stored. The run will end again.
         if (run && !isSettled(run.status)) continue;
         const thread = await threads.get(owner, thread_id);
         if (run?.status === "interrupted" && thread?.status === "interrupted") taken.push(held);

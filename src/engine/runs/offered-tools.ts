@@ -1,4 +1,4 @@
-// Which tools an agent offers in a user's runs. Runs nothing, and starts no sandbox.
+// Lists the tools that an agent offers in a user's runs. Runs nothing and starts no sandbox.
 
 import { keptOverrides } from "../../agent/agents/overrides.ts";
 import type { AgentDefinition } from "../../agent/core/agent.ts";
@@ -15,11 +15,11 @@ import type { Owner } from "../../protocol/ids.ts";
 import type { RunServices } from "./services.ts";
 
 export interface Offer extends Pick<Agent, "absence"> {
-  /** By name. */
+  /** Sorted by name. */
   readonly tools: readonly Tool[];
 }
 
-/** What the user's runs of an agent offer its model at their beginning. */
+/** Returns what an agent offers its model at the beginning of the user's runs. */
 export async function offerOf(
   { agents, stores: { items }, subagents, tenantTools }: RunServices,
   owner: Owner,
@@ -30,7 +30,7 @@ export async function offerOf(
     tenantTools?.(owner, name),
     keptOverrides(items, owner, name),
   ]);
-  // They are asked for of every agent at once.
+  // Callers may ask for all agents at once.
   await freeTick(owner.tenant);
   const backend = definition.backend && unopened(definition.backend);
   const agent = await agents.build(definition, { tools, items, backend, subagents }, { user });
@@ -48,7 +48,7 @@ export async function offeredTools(
   return (await offerOf(services, owner, services.agents.find(name))).tools;
 }
 
-/** A backend for tools that are never called. */
+/** Returns a backend for tools that are never called. */
 export function unopened({ type }: BackendConfig): Backend {
   const refuse = () => {
     throw new AppError("unavailable", "This workspace is not open.");

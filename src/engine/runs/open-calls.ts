@@ -1,4 +1,5 @@
-// The calls that a thread has left open, for its next run: which of them may have started, and which results stand in for them.
+// Handles the calls that a thread has left open, for its next run: which of them may have started, and which results
+// replace theirs.
 
 import type { DeferredCall } from "../../agent/core/deferred-calls.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";
@@ -13,14 +14,14 @@ import { restoredCalls, withRestored } from "./restored-calls.ts";
 import type { RunObserver, RunServices } from "./services.ts";
 
 export interface OpenCalls {
-  /** Calls that may have started: they are not run again, unless their tools allow it. */
+  /** Calls that may have started. They are not run again, unless their tools allow it. */
   readonly begun: ReadonlySet<string>;
   readonly standIn: StandIn;
-  /** Forgets deferred calls once their results are in the thread. */
+  /** Removes deferred calls once their results are in the thread. */
   readonly deferredResults: RunObserver;
 }
 
-/** A thread as the run begins. */
+/** The thread's content at the beginning of the run. */
 interface Before {
   readonly messages: readonly Message[];
   readonly state: ReadonlyMap<string, unknown>;
@@ -43,14 +44,14 @@ export async function openCalls(
   const foreign = foreignCalls(claim, { messages, open }, (id) => deferred.has(id) || asked.has(id));
   // A call recorded only to expire its question counts as started once the question has been answered.
   const isPending = (id: string) => deferred.has(id) && (deferred.get(id) !== EXPIRY || asked.has(id));
-  // If the log is incomplete, every open call may have started, and so may a foreign one, and one of a backup unless a person is
-  // asked about it again. The id of an ended call may return.
+  // If the log is incomplete, every open call may have started. So may a foreign call, and a restored call unless a
+  // person is asked about it again. The id of an ended call may reappear.
   const mayHaveStarted = (id: string) =>
     !isWhole || begun.includes(id) || foreign.has(id) || (ofBackup.has(id) && !asked.has(id));
   // The outcome of a restored call without a result is unknown.
   const restored = request.restores === undefined ? [] : unanswered(request.input).map(({ id }) => id);
 
-  /** Deferred calls to forget once their results are in the thread. */
+  /** Deferred calls to remove once their results are in the thread. */
   const settled = new Set(deferred.keys());
   const standIn = standIns({
     store,
@@ -68,7 +69,7 @@ export async function openCalls(
         if (event.event !== "on_message" || event.data.message.role !== "tool") return undefined;
         const { tool_call_id: call_id } = event.data.message;
         if (!settled.has(call_id)) return undefined;
-        // If this fails, the call is found settled when it is due, and forgotten then.
+        // If this fails, the call is found settled when it is due, and removed then.
         return store.forget({ owner, thread_id, call_id }).catch(() => {});
       },
     },
@@ -77,7 +78,7 @@ export async function openCalls(
 
 const isWaitedFor = ({ state }: DeferredCall) => state === "accepted" || state === "delivered";
 
-/** Calls whose result is deferred or was delivered, with their tools: they are not started again. */
+/** Returns the calls with a deferred or delivered result, and their tools. They are not started again. */
 async function deferredCalls(
   { deferredCalls }: Stores,
   { owner, thread_id }: Lease,

@@ -1,4 +1,4 @@
-// Prepares a claimed run for the loop: its agent, its thread, its options, and what previous attempts left.
+// Prepares a claimed run for the loop: its agent, its thread, its options, and the state that previous attempts left.
 
 import { keptOverrides } from "../../agent/agents/overrides.ts";
 import type { AgentDefinition } from "../../agent/core/agent.ts";
@@ -25,7 +25,7 @@ import { traceparentOfCall } from "./tracing.ts";
 export interface PreparedRun {
   readonly agent: Agent;
   readonly input: RunInput;
-  /** Of the thread's messages. */
+  /** Bytes of the thread's messages. */
   readonly bytes: number;
   readonly runOptions: RunObserver;
   readonly deferredResults: RunObserver;
@@ -48,7 +48,7 @@ export async function prepareRun(
   const placed = known.then(async (slots) => {
     const lineage = request.lineage ?? Lineage.safeParse(slots.lineage).data;
     const definition = withBackend(agents, run.agent, lineage);
-    // To take a backend starts its sandbox.
+    // Getting a backend from the pool starts its sandbox.
     const take = only ? unopened : (config: BackendConfig) => backends.get(owner, config);
     const backend = definition.backend && (await take(definition.backend));
     return { lineage, definition, backend };
@@ -116,7 +116,7 @@ function onlyOf({ restores, appends }: RunRequest): RunInput["only"] {
   return appends ? "appends" : undefined;
 }
 
-/** The definition of an agent. A subagent may use the backend of another agent. */
+/** Returns an agent's definition. A subagent may use the backend of another agent. */
 export function withBackend(agents: Agents, name: string, lineage: Lineage | undefined): AgentDefinition {
   const definition = agents.find(name);
   if (lineage?.backend_of === undefined) return definition;
@@ -125,7 +125,7 @@ export function withBackend(agents: Agents, name: string, lineage: Lineage | und
   return { ...rest, ...omitUndefined({ backend }) };
 }
 
-/** Earlier versions stored a provider's calls unchecked: their names and ids may be numbers, or missing. */
+/** Earlier versions stored a provider's calls unchecked: their names and ids may be numbers or missing. */
 function withTextIds(message: Message): Message {
   const isText = (value: unknown) => typeof value === "string";
   return namesIn(message).every(isText) ? message : fitted(Message, message).value;
@@ -139,7 +139,7 @@ function namesIn(message: Message): readonly unknown[] {
   return message.tool_calls.flatMap(({ id, name }) => [id, name]);
 }
 
-/** The run's client tools, and those with open calls: a page may bring a result without defining the tool again. */
+/** Returns the run's client tools, and those with open calls: a page may send a result without defining the tool again. */
 async function clientTools(
   { tools = [] }: RunRequest,
   state: ReadonlyMap<string, unknown>,
@@ -154,7 +154,7 @@ async function clientTools(
   return [...defined, ...[...names].map((name) => clientTool({ name, description: name, parameters }))];
 }
 
-/** The run's own schema comes before the agent's. A program's agent brings its own check. */
+/** The run's own schema takes precedence over the agent's. An agent of a program has its own check. */
 async function outputOf(
   own: RunOptions["output_schema"],
   { output_schema }: AgentDefinition,
@@ -168,13 +168,16 @@ async function outputOf(
   return { schema, check };
 }
 
-/** The state key that keeps the model and settings of an interrupted run, so that the run that resumes it uses them. */
+/** State key for the model and settings of an interrupted run, so that the resuming run uses them. */
 const OPTIONS_KEY = "run_options";
 const RunOptions = RunRequest.pick({ model: true, settings: true, output_schema: true });
 type RunOptions = Pick<RunRequest, "model" | "settings" | "output_schema">;
 type State = ReadonlyMap<string, unknown>;
 
-/** The options of the request, over those of the run that it resumes unless that run's model is no longer allowed. */
+/**
+ * Returns the request's options, merged over those of the run that it resumes. Ignores the latter if that run's model
+ * is no longer allowed.
+ */
 function optionsOf(
   agents: Agents,
   definition: AgentDefinition,

@@ -1,4 +1,4 @@
-// Reads the earlier attempts of a run from its log, for the process that takes the run over or ends it.
+// Reads the earlier attempts of a run from its log, for the process that takes over or ends the run.
 
 import { loggedWords, type PartialMessage, trackPartial } from "../../agent/core/incomplete-message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../agent/core/message.ts";
@@ -8,17 +8,17 @@ import type { EventName } from "../../protocol/event.ts";
 import { type InnerSpan, innerSpans } from "../../protocol/open-spans.ts";
 import { readSpans, SPAN_EVENTS, type SpanEnd } from "../../protocol/span-reader.ts";
 
-/** The earlier attempts of a run, as its log has them. */
+/** The earlier attempts of a run, according to its log. */
 export interface PreviousAttempt {
-  /** The spans that it left open, in order. */
+  /** The spans that were left open, in order. */
   readonly open: readonly InnerSpan[];
-  /** Every tool call that was started, ended or not. Only a result in the thread tells what it did. */
+  /** Every tool call that was started, ended or not. Only a result in the thread shows its effect. */
   readonly begun: readonly string[];
-  /** What its model calls and its ended subagents have used so far. */
+  /** Usage so far of the run's model calls and its ended subagents. */
   readonly usage: Usage;
-  /** How many model calls the run itself has begun, if `isWhole`. */
+  /** Number of model calls that the run itself has begun. Exact only if `isWhole`. */
   readonly modelCalls: number;
-  /** False if the log's beginning was dropped: more calls may have started. */
+  /** False if the log's beginning was dropped. More calls may have started. */
   readonly isWhole: boolean;
   /** The message that its last model call was writing. */
   readonly partial: PartialMessage;
@@ -35,7 +35,7 @@ export const firstAttempt = (): PreviousAttempt => ({
 
 const RELEVANT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
-/** Reads the log as it is now. Only the run's writer may call it, while it writes nothing. */
+/** Reads the current log. Only the run's writer may call it, while it writes nothing. */
 export async function previousAttempt(log: EventLog, lease: Lease): Promise<PreviousAttempt> {
   const { first, last } = await log.bounds(lease);
   const words = loggedWords();
@@ -60,7 +60,7 @@ export async function previousAttempt(log: EventLog, lease: Lease): Promise<Prev
   };
 }
 
-/** Counts what the run itself did. A subagent's usage counts at its end: one that has not ended is followed again from its start. */
+/** Counts the run's own calls. A subagent's usage counts at its end: an unfinished subagent is followed again from its start. */
 function ownTally() {
   const begun: string[] = [];
   let usage = NO_USAGE;

@@ -1,9 +1,9 @@
-// Several trace recorders as one. A recorder of a plugin may fail: its run continues without the record.
+// Combines several trace recorders. A plugin's recorder may fail; its run then continues without the record.
 
 import type { Span, TraceRecorder } from "../../agent/core/tool.ts";
 import type { Logger } from "../../lib/logger.ts";
 
-/** Undefined without recorders. What one of them throws is logged. */
+/** Returns undefined if there are no recorders. Logs the errors that a recorder throws. */
 export function allRecorders(recorders: readonly TraceRecorder[], logger: Logger): TraceRecorder | undefined {
   if (recorders.length === 0) return undefined;
   const each = <T, R>(parts: readonly T[], work: (part: T) => R): R[] =>

@@ -1,4 +1,4 @@
-// What a run did, in numbers: for the line that the log has of each run that ends.
+// The figures of an ended run, for its log line.
 
 import type { Usage } from "../../agent/core/message.ts";
 import type { Claim } from "../../agent/core/stores.ts";
@@ -8,19 +8,19 @@ import type { RunObserver } from "./services.ts";
 
 /** Times are in milliseconds since the run was accepted. */
 export interface RunReport {
-  /** The model that was asked last. */
+  /** The model of the most recent call. */
   readonly model?: string;
   readonly duration_ms: number;
-  /** Until this attempt began. */
+  /** Milliseconds until this attempt began. */
   readonly waited_ms: number;
   readonly first_token_ms?: number;
-  /** By its models and its subagents, also in earlier attempts. */
+  /** Tokens used by its models and subagents, including earlier attempts. */
   readonly tokens?: Omit<Usage, "cost">;
-  /** In millionths. */
+  /** In millionths of the currency. */
   readonly cost?: number;
   readonly model_calls: number;
   readonly model_failures: number;
-  /** How often each tool was called. */
+  /** Number of calls per tool. */
   readonly tools: Readonly<Record<string, number>>;
   readonly tool_failures: number;
 }
@@ -29,7 +29,7 @@ export interface RunReporter extends RunObserver {
   report(): RunReport;
 }
 
-/** Models make names up: calls of further tools are counted as `other`. */
+/** Models invent names: calls of further tools count as `other`. */
 const MAX_TOOLS = 20;
 
 export function createReporter({ run }: Claim): RunReporter {

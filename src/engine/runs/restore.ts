@@ -1,4 +1,4 @@
-// Brings a branch back into its thread: one run takes the rest of the thread away and puts in what the branch has.
+// Restores a branch to its thread. One run removes the rest of the thread and adds the branch's messages.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { RunRecord } from "../../agent/core/records.ts";
@@ -16,8 +16,8 @@ export interface Restoration {
 }
 
 /**
- * Starts a run that asks no model and costs no quota. What the thread holds in place of the branch becomes a branch itself. Throws
- * `not_found`, `invalid_request` when the thread has all of the branch, `thread_busy`, `limit_exceeded`.
+ * Starts a run that asks no model and costs no quota. The messages that the branch replaces become a branch themselves.
+ * Throws `not_found`, `invalid_request` if the thread contains all of the branch, `thread_busy`, or `limit_exceeded`.
  */
 export async function restoreBranch(
   runs: Runs,

@@ -1,19 +1,19 @@
-// Open calls of a thread that was restored from a backup. They may have been run between the backup and the restore; no log that is
-// left has those starts, so no model reads that they were not run.
+// Open calls of a thread that was restored from a backup. They may have run between the backup and the restore, but no
+// remaining log contains their starts. The model must therefore not be told that they did not run.
 
 import type { Message } from "../../agent/core/message.ts";
 import type { StandIn } from "../../agent/core/run.ts";
 import { failed } from "../../agent/core/tool.ts";
 
-/** The last restore of what the stores hold. */
+/** The last restore of the stores' data. */
 export interface Restoration {
-  /** When the backup was made. */
+  /** Time of the backup. */
   readonly backup_at: string;
-  /** Later messages are no older than the restore. */
+  /** Time of the restore. Later messages are not older than this. */
   readonly restored_at: string;
 }
 
-/** The calls among `open` that the backup had. */
+/** Returns those `open` calls that were in the backup. */
 export function restoredCalls(
   restoration: Restoration | undefined,
   { messages, open }: { readonly messages: readonly Message[]; readonly open: readonly string[] },
@@ -29,7 +29,7 @@ export function restoredCalls(
   return new Set(open.filter(isRestored));
 }
 
-/** `standIn`, which knows what the thread waits for, and then what is known of the restored calls. */
+/** Asks `standIn` first, which knows what the thread waits for, and then checks the restored calls. */
 export function withRestored(
   standIn: StandIn,
   restored: ReadonlySet<string>,

@@ -1,5 +1,6 @@
-// Changes what a thread holds without asking its model: one run takes messages away, puts others in and ends. It is accepted in one step,
-// so that a crash leaves the thread as it was, or a run that continues. It costs no quota but that of stored bytes.
+// Changes a thread's messages without asking its model: one run removes messages, adds others and ends. It is accepted
+// in one step, so that after a crash the thread is unchanged or the run continues. It counts only towards the quota of
+// stored bytes.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { type Message, unanswered } from "../../agent/core/message.ts";
@@ -16,7 +17,10 @@ import type { Runs } from "./executor.ts";
 import { acceptReplacing, runOf } from "./start.ts";
 import { bytesWith, storing, THREAD_BYTES } from "./thread-bytes.ts";
 
-/** The open calls of a waiting thread whose results come from the server's own tools or people, and from no client. */
+/**
+ * Returns the open calls of a waiting thread whose results come from the server's own tools or from people, not from a
+ * client.
+ */
 export function awaitedCalls(
   { status }: Pick<Thread, "status">,
   messages: readonly Message[],
@@ -27,7 +31,7 @@ export function awaitedCalls(
   return new Set(unanswered(messages).flatMap(({ id }) => (ofClient.has(id) ? [] : [id])));
 }
 
-/** Appends messages. Throws `thread_busy`, `limit_exceeded`. */
+/** Appends messages. Throws `thread_busy` or `limit_exceeded`. */
 export async function appendMessages(
   runs: Runs,
   owner: Owner,
@@ -45,8 +49,8 @@ export async function appendMessages(
 }
 
 /**
- * Makes `theirs` the messages of a thread that has `ours`. What it loses becomes a branch. Undefined when the thread holds all
- * of them and no others. Throws `thread_busy`, `limit_exceeded`.
+ * Replaces `ours`, the messages of a thread, by `theirs`. Removed messages become a branch. Returns undefined if the
+ * thread already contains exactly these messages. Throws `thread_busy` or `limit_exceeded`.
  */
 export async function replaceMessages(
   runs: Runs,
@@ -64,14 +68,14 @@ export async function replaceMessages(
   return rewriteThread(runs, owner, thread, { input, appends: true, replaces: replaced.id });
 }
 
-/** The messages that a run appends or puts in the place of others, and the fields of its request that say which. */
+/** The messages that a run appends or substitutes, and the fields of its request that identify the replaced ones. */
 export interface Rewriting
   extends Pick<NewRun["request"], "replaces" | "restores" | "appends">,
     Pick<NewRun, "idempotency_key"> {
   readonly input: readonly Message[];
 }
 
-/** Throws `thread_busy`, `limit_exceeded`. */
+/** Throws `thread_busy` or `limit_exceeded`. */
 export async function rewriteThread(
   runs: Runs,
   owner: Owner,
@@ -87,7 +91,10 @@ export async function rewriteThread(
   return runOf(await acceptReplacing(runs, owner, run, "reject"));
 }
 
-/** The run once it has ended. It may wait for a free slot: then it is as it is when `signal` aborts. Throws why it failed. */
+/**
+ * Returns the run once it has ended. It may wait for a free slot: if `signal` aborts, returns its current state. Throws
+ * the reason of a failure.
+ */
 export async function rewritten(
   runs: Runs,
   owner: Owner,
@@ -99,7 +106,7 @@ export async function rewritten(
   throw new AppError("unavailable", run.error?.message ?? "The thread could not be changed. Try again.");
 }
 
-/** The number of messages with which both begin. */
+/** Returns the number of messages with which both begin. */
 export async function sharedBeginning(
   tenant: string,
   ours: readonly Message[],

@@ -1,4 +1,4 @@
-// The services of other rooms that executing a run needs.
+// The services of other rooms that the execution of a run needs.
 
 import type { AgentRegistry } from "../../agent/agents/registry.ts";
 import type { BackendPool } from "../../agent/core/backend.ts";
@@ -30,11 +30,14 @@ export interface InterruptedRun {
   readonly interrupts: readonly Interrupt[];
 }
 
-/** The API keys with which runs are started. */
+/** The API keys that start runs. */
 export interface StartingKeys {
-  /** Rejects when the store of keys fails. */
+  /** Rejects if the key store fails. */
   isRevoked(apiKey: string): Promise<boolean>;
-  /** Calls `onRevoked` within five seconds of the revocation. Returns a function that stops watching; the caller calls it. */
+  /**
+   * Calls `onRevoked` within five seconds of the revocation. Returns a function that stops watching, which the caller
+   * must call.
+   */
   watch(apiKey: string, onRevoked: () => void): () => void;
 }
 
@@ -44,20 +47,20 @@ export interface RunServices {
   readonly backends: BackendPool;
   readonly logger: Logger;
   readonly recorder?: TraceRecorder | undefined;
-  /** Replaces the built-in board where tasks are delegated. */
+  /** Replaces the built-in board for delegated tasks. */
   readonly tasks?: TaskBoard | undefined;
   readonly subagents?: Subagents;
-  /** Absent: no limits and no usage counters. */
+  /** If absent, there are no limits and no usage counters. */
   readonly quotas?: Quotas | undefined;
-  /** The most bytes that the messages of a thread may have, as JSON. Default: 32 MiB. */
+  /** Maximum bytes of a thread's messages, as JSON. Defaults to 32 MiB. */
   readonly threadBytes?: number | undefined;
-  /** Present: a run is cancelled when the key that started it is revoked. */
+  /** If present, a run is cancelled when the key that started it is revoked. */
   readonly startingKeys?: StartingKeys | undefined;
-  /** Present: what models are sent is kept. */
+  /** If present, model requests are stored. */
   readonly sentRequests?: SentRequests | undefined;
-  /** Present: a delivery of a deferred result may be repeated. */
+  /** If present, a delivery of a deferred result may be repeated. */
   readonly deliveries?: Deliveries | undefined;
-  /** Present: what the stores hold was restored from a backup. */
+  /** If present, the stores' data was restored from a backup. */
   readonly restoration?: Restoration | undefined;
   /** Called for each run that fails in this process, before its end is written. Must return at once and not throw. */
   onFailed?(run: RunRecord, error: AppError): void;
@@ -65,48 +68,48 @@ export interface RunServices {
   beforeInterrupted?(interrupted: InterruptedRun): Promise<void>;
   /** Called for each run that ends with open questions. Must return at once and not throw. */
   onInterrupted?(interrupted: InterruptedRun): void;
-  /** Called for each deferred result that is taken; `late`: its thread has continued without. Must return at once and not throw. */
+  /** Called for each accepted deferred result. `late`: its thread has continued without it. Must return at once and not throw. */
   onDelivered?(outcome: "delivered" | "late"): void;
-  /** Where runs belong in traces. Absent: what came with a run's request is passed on. */
+  /** Assigns runs to traces. If absent, the trace context of a run's request is passed on. */
   readonly traces?: RunTraces | undefined;
-  /** What follows each run of this process, for metrics and traces. Nothing in it may wait or throw. */
+  /** Observers of each run of this process, for metrics and traces. They must not wait or throw. */
   readonly listeners?: readonly ((claim: Claim) => RunListener)[] | undefined;
-  /** The tools that the user's tenant registered for an agent. */
+  /** Returns the tools that the user's tenant registered for an agent. */
   tenantTools?(owner: Owner, agent: string): Promise<readonly Tool[]>;
 }
 
 export interface RunTraces {
-  /** Of the run itself. */
+  /** Returns the trace context of the run itself. */
   contextOf(run: TracedRun): TraceContext;
 }
 
-/** How a running run is controlled from outside. */
+/** Controls a running run from outside. */
 export interface Control {
-  /** Ends the run. */
+  /** Aborts to end the run. */
   readonly signal: AbortSignal;
-  /** Aborted when another process continues the run: nothing more is written for it here. */
+  /** Aborts when another process continues the run. This process then writes nothing more for it. */
   readonly handedOver: AbortSignal;
-  /** Whether the run shall end after its current step. */
+  /** Returns true if the run must end after its current step. */
   interruptRequested(): boolean;
 }
 
-/** Sees the events of the run itself, not those of its subagents and no deltas, in the run's order. */
+/** Observes the events of the run itself in order, without deltas and events of its subagents. */
 export interface RunObserver {
-  /** Runs before the event is written. The events it returns are written in the same step, first. May throw. */
+  /** Called before the event is written. The returned events are written in the same step, before it. May throw. */
   beforeWrite?(event: StreamEvent): Promise<void> | readonly StreamEvent[] | undefined;
-  /** Runs once the event is in the log, or on its way there with the next one. */
+  /** Called once the event is in the log, or about to be written together with the next one. */
   afterWrite?(event: StreamEvent): Promise<void> | undefined;
-  /** Runs for a progress event, on its way to the log. Must return at once and not throw. */
+  /** Called for a progress event before it is in the log. Must return at once and not throw. */
   onProgress?(event: StreamEvent): void;
 }
 
 export interface RunListener extends Pick<RunObserver, "afterWrite" | "onProgress"> {
   onFailure?(failure: Failure): void;
-  /** What a model of the run is about to be sent, and what it answered. */
+  /** Called with a request before it is sent to a model of the run, and with the model's answer afterwards. */
   onModelRequest?(request: ModelRequest): void;
   onModelReply?(reply: Completion): void;
-  /** Runs when events that are waited for are in the log; after how many ms. */
+  /** Called when events that the run waits for are in the log, with the duration in milliseconds. */
   onStored?(ms: number): void;
-  /** Another process has the run: nothing more is written for it here. */
+  /** Called when another process has the run. This process then writes nothing more for it. */
   onLost?(): void;
 }

@@ -1,5 +1,5 @@
-// Shares of a thread: ids with which other users of its tenant read it until they end. They are items beside the thread, and
-// are deleted with it.
+// Shares of a thread: ids with which other users of its tenant can read it until the share ends. They are items next to
+// the thread, deleted with it.
 
 import { z } from "zod";
 import { AppError } from "../../agent/core/errors.ts";
@@ -12,14 +12,14 @@ export const Share = z
   .meta({ id: "Share" });
 export type Share = z.infer<typeof Share>;
 
-/** Of a thread, at a time. */
+/** Maximum number of active shares per thread. */
 export const MAX_SHARES = 20;
 
 const PREFIX = "share:";
 const shelfOf = (owner: Owner, thread: string): Shelf => ({ owner, of: { thread }, kind: "settings" });
 const isOpen = ({ expires_at }: Share) => Date.parse(expires_at) > Date.now();
 
-/** Throws `not_found` without the thread, `limit_exceeded` when it has `MAX_SHARES` that have not ended. */
+/** Throws `not_found` if the thread does not exist, and `limit_exceeded` if it has `MAX_SHARES` active shares. */
 export async function addShare(
   items: ItemStore,
   owner: Owner,
@@ -41,19 +41,19 @@ export async function addShare(
   return { id, ...times };
 }
 
-/** Those that have not ended, newest first. */
+/** Returns the active shares, newest first. */
 export async function sharesOf(items: ItemStore, owner: Owner, thread: string): Promise<Share[]> {
   const kept = await keptOf(items, shelfOf(owner, thread));
   return kept.filter(isOpen).sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
 }
 
-/** False when there is none, or it has ended. */
+/** Returns false if there is no such share, or if it has ended. */
 export async function isShared(items: ItemStore, owner: Owner, thread: string, id: string): Promise<boolean> {
   const item = await items.get(shelfOf(owner, thread), PREFIX + id);
   return item !== undefined && isOpen({ id, ...(item.value as Omit<Share, "id">) });
 }
 
-/** False when there is none. */
+/** Returns false if there is no such share. */
 export const endShare = (items: ItemStore, owner: Owner, thread: string, id: string): Promise<boolean> =>
   items.delete(shelfOf(owner, thread), PREFIX + id);
 

@@ -1,28 +1,28 @@
-// The slots of a process: how many runs it executes at a time, and for which tenants. Tenants have fair shares of them.
+// The slots of a process: how many runs it executes at once, and for which tenants. Tenants get fair shares.
 
 import { type Places, Shares } from "../../agent/core/shares.ts";
 import type { Claim } from "../../agent/core/stores.ts";
 
-/** Room for one run. */
+/** Capacity for one run. */
 export interface Slot {
-  /** The run keeps the slot until it ends. */
+  /** Executes a run, which keeps the slot until it ends. */
   execute(claim: Claim): void;
-  /** Always call it; it does nothing once a run has the slot. */
+  /** Always call it. Does nothing once a run has the slot. */
   free(): void;
 }
 
 /** Slots for runs that are about to be claimed. */
 export interface ClaimSlots {
-  /** How many runs to claim: so many may be of any one tenant but those in `except`. */
+  /** Number of runs to claim. Each tenant may have this many, except the tenants in `except`. */
   readonly count: number;
-  /** The tenants that may have no more slots now. */
+  /** Tenants that may get no more slots now. */
   readonly except: readonly string[];
   /** Executes the claimed runs, and frees the other slots. Always call it. */
   execute(claims: readonly Claim[]): void;
 }
 
 export interface SlotOptions {
-  /** Executes runs with one slot. Resolves with what becomes of the slot: it is free, or kept for a claim. Must not throw. */
+  /** Executes runs in one slot. Resolves with the slot's next state: free, or kept for a claim. Must not throw. */
   readonly work: (claim: Claim) => Promise<"free" | "claim">;
   /** Called after each slot that is no longer used. */
   readonly onFree: () => void;
@@ -32,9 +32,9 @@ export class Slots {
   readonly #size: number;
   readonly #shares: Shares;
   readonly #options: SlotOptions;
-  /** Slots that no new run takes: the next claim fills them. */
+  /** Number of slots reserved for the next claim. New runs cannot take them. */
   #kept = 0;
-  /** Slots of the claim in progress, whose tenants are not known yet. */
+  /** Number of slots of the claim in progress, whose tenants are not known yet. */
   #claiming = 0;
   #idle = Promise.withResolvers<void>();
 
@@ -54,9 +54,9 @@ export class Slots {
     return this.#idle.promise;
   }
 
-  /** Undefined if none is free, or the tenant uses its whole share. */
+  /** Returns undefined if no slot is free or the tenant uses its whole share. */
   take(tenant: string): Slot | undefined {
-    // A run that is being claimed may be this tenant's.
+    // A run that is being claimed may belong to this tenant.
     const unknown = this.#kept + this.#claiming;
     if (this.#shares.verdict(tenant, { taken: unknown, own: unknown }) !== "granted") return undefined;
     const giveBack = this.#take(tenant);
@@ -75,7 +75,7 @@ export class Slots {
     };
   }
 
-  /** Up to `limit` slots for one claim at a time, first those that were kept for it. */
+  /** Returns up to `limit` slots for one claim at a time. Uses the slots reserved for it first. */
   claim(limit: number): ClaimSlots {
     const wasIdle = this.#taken === 0;
     this.#kept = 0;
@@ -83,7 +83,7 @@ export class Slots {
       this.#shares.verdict(tenant, { taken: count, own: count }) === "granted";
     const tenants = this.#shares.tenants();
     const except = tenants.filter((tenant) => !mayHave(tenant, 0));
-    // A tenant that has no slot yet has no name here.
+    // The empty name represents tenants without a slot.
     const others = ["", ...tenants.filter((tenant) => mayHave(tenant, 0))];
     let count = 0;
     while (count < limit && others.every((tenant) => mayHave(tenant, count))) count++;
@@ -100,7 +100,7 @@ export class Slots {
     };
   }
 
-  /** Frees the slots that were kept for a claim that will not come. */
+  /** Frees the slots that were reserved for a claim that will not come. */
   release(): void {
     this.#kept = 0;
     this.#settle();

@@ -38,21 +38,21 @@ import { bytesWith, recount, storing } from "./thread-bytes.ts";
 
 /** A run to start. */
 export interface RunCommand extends Omit<NewRun, "id" | "agent"> {
-  /** Default: the thread's own agent, else the first one configured. */
+  /** Defaults to the thread's own agent, then to the first configured one. */
   readonly agent?: string;
   readonly on_busy: "reject" | "enqueue" | "interrupt";
-  /** Without input: the thread's last answer, which was cut off, is continued, or its last message is answered. */
+  /** Without input, continues the thread's last answer if it was cut off, or else answers its last message. */
   readonly continues?: true;
-  /** Calls that the run carries out after its input, before its model is asked. */
+  /** Calls that the run executes after its input and before it asks its model. */
   readonly calls?: readonly GivenCall[];
-  /** The id of the event stream that will show the run. Quotas admit both or neither. */
+  /** Id of the event stream that will show the run. Quotas admit both or neither. */
   readonly stream?: string | undefined;
 }
 
 /** Answers to an interrupted run. */
 export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempotency_key" | "stream"> {
   readonly run_id: string;
-  /** Default: that of the interrupted run. */
+  /** Defaults to the metadata of the interrupted run. */
   readonly metadata?: RunCommand["metadata"];
   /** Empty: continue with the decisions that were made meanwhile. */
   readonly answers: Answer[];
@@ -60,11 +60,11 @@ export interface ResumeCommand extends Pick<RunCommand, "thread_id" | "idempoten
   readonly open?: readonly Interrupt[];
   readonly tools?: ClientTool[];
   readonly lineage?: Lineage;
-  /** The id of the API key that answers. */
+  /** Id of the API key that answers. */
   readonly api_key?: string | undefined;
   /** The request that answers. */
   readonly origin?: Origin | undefined;
-  /** No one can answer what the resumed run asks. */
+  /** True if no one can answer the questions of the resumed run. */
   readonly unattended?: true | undefined;
 }
 
@@ -79,8 +79,8 @@ export function startRun(runs: Runs, owner: Owner, command: RunCommand): Promise
 }
 
 /**
- * Continues an interrupted run: starts a new run of the same agent with the answers. Otherwise as `startRun`. Throws
- * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request`, `thread_busy`.
+ * Continues an interrupted run: starts a new run of the same agent with the answers, otherwise like `startRun`. Throws
+ * `not_found`, `run_not_active`, `interrupt_closed`, `invalid_request` or `thread_busy`.
  */
 export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Promise<RunRecord> {
   const {
@@ -103,7 +103,7 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
         "run_not_active",
         `Run \`${run_id}\` is not waiting for an answer (status: ${status}).`,
       );
-    // What was read before another run began may be answered since.
+    // Questions that were read before another run began may be answered by now.
     const isCurrent = open && (await newestRun(runs.stores.runs, owner, thread_id))?.id === run_id;
     checkAnswers(answers, isCurrent ? open : await openOn(runs.stores.threads, owner, thread_id));
     const brought = omitUndefined({ tools, lineage, api_key, origin, unattended });
@@ -121,8 +121,8 @@ export function resumeRun(runs: Runs, owner: Owner, resume: ResumeCommand): Prom
 }
 
 /**
- * Ends a run as `stopRun` does. `cancel` also ends a run with open questions: a new run answers them as cancelled, and is
- * returned.
+ * Ends a run like `stopRun`. With `cancel`, also ends a run with open questions: a new run answers them as cancelled
+ * and is returned.
  */
 export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<RunRecord> {
   const run = await getRun(runs, key);
@@ -130,7 +130,7 @@ export async function endRun(runs: Runs, key: RunKey, mode: StopMode): Promise<R
   return isWaiting ? cancelWaiting(runs, key.owner, run) : stopRun(runs, key, mode);
 }
 
-/** Whether the thread waits for answers to this run, and to no later one. */
+/** True if the thread waits for answers to this run, and not to a later one. */
 async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: RunKey): Promise<boolean> {
   const { threads, runs } = stores;
   if ((await threads.get(owner, thread_id))?.status !== "interrupted") return false;
@@ -139,7 +139,7 @@ async function hasOpenQuestions({ stores }: Runs, { owner, thread_id, run_id }: 
   return (await openOn(threads, owner, thread_id)).some((open) => open.run_id === run_id);
 }
 
-/** Checks what a request of a tenant brings. Throws `invalid_request`. */
+/** Checks the output schema in a tenant's request. Throws `invalid_request`. */
 async function checkOutputSchema(tenant: string, schema: Record<string, unknown>): Promise<void> {
   const { validate } = await loadSchemaEngine();
   try {
@@ -218,7 +218,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   const wanted = { run: run.id, expected, thread: thread_id, isThreadKnown, stream };
   const hold = quotas && (await admit(quotas, owner, wanted));
   const start = async () => {
-    // Last, as it takes long: a run that is refused anyway costs nothing.
+    // Checked last, because it is slow: a run that is refused anyway costs nothing.
     await checkClientTools(owner.tenant, tools);
     if (request.output_schema) await checkOutputSchema(owner.tenant, request.output_schema);
     return acceptReplacing(runs, owner, run, WHEN_BUSY[on_busy]);
@@ -231,7 +231,7 @@ async function begin(runs: Runs, owner: Owner, command: RunCommand): Promise<Run
   });
   await hold?.keepThread();
   if (result.outcome === "known") await Promise.all([hold?.releaseRun(), recount(counted, place)]);
-  // If that fails, the run is still accepted, and counts for a minute.
+  // If this fails, the run is still accepted, and counts for a minute.
   if (result.outcome === "queued") await countWaiting(runs, owner, result.run).catch(() => {});
   if (result.outcome === "queued" && on_busy === "interrupt") await cancelActive(runs, owner, result.run);
   return runOf(result);
@@ -251,7 +251,7 @@ function assertOpen({ executor }: Runs): void {
     throw new AppError("shutting_down", "The server is shutting down. Try another replica.");
 }
 
-/** Throws `thread_busy`. The store decides when two runs start at once. */
+/** Throws `thread_busy`. The store decides if two runs start at once. */
 async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Promise<void> {
   const active = await runs.active(owner, threadId);
   if (!active) return;
@@ -260,7 +260,7 @@ async function assertFree({ runs }: Stores, owner: Owner, threadId: string): Pro
   });
 }
 
-/** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that. */
+/** Throws `invalid_request`. If the thread gets a message meanwhile, the run ends at once or answers that message. */
 async function assertUnanswered({ threads }: Stores, owner: Owner, threadId: string): Promise<void> {
   const last = await threads.message(owner, threadId);
   if (isIncomplete(last)) return;
@@ -277,11 +277,11 @@ async function assertUnanswered({ threads }: Stores, owner: Owner, threadId: str
 function checkNames(agents: Agents, tools: readonly ClientTool[]): void {
   const taken = tools.find(({ name }) => agents.isReserved(name));
   if (!taken) return;
-  const message = `tools: \`${taken.name}\` is a tool of the server itself. Choose another name.`;
+  const message = `tools: \`${taken.name}\` is the name of one of the server's own tools. Choose another name.`;
   throw new AppError("invalid_request", message);
 }
 
-/** As `acceptRun`. What the run takes away from its thread is kept first, as a branch. */
+/** Like `acceptRun`, but first keeps the messages that the run removes, as a branch. */
 export async function acceptReplacing(
   runs: Runs,
   owner: Owner,
@@ -328,7 +328,7 @@ async function cancelActive(runs: Runs, owner: Owner, { thread_id, id }: RunReco
   });
 }
 
-/** Whether a run in progress waits for this one. */
+/** True if a run in progress waits for this one. */
 const isAwaited = (lineage: Lineage | undefined) => lineage?.parent.background === false;
 
 /** A run may replace user messages only. Throws `invalid_request`. */
@@ -337,17 +337,17 @@ function checkReplaced(message: Message | undefined, id: string): void {
   const what = message
     ? `message \`${id}\` is of role \`${message.role}\``
     : `there is no message \`${id}\` in this thread`;
-  const right = "It must be a user's message of this thread, as `GET /threads/:id/messages` lists them.";
+  const right = "It must be the id of a user message in this thread; `GET /threads/:id/messages` lists them.";
   throw new AppError("invalid_request", `replaces: ${what}. ${right}`);
 }
 
-/** The parts of a thread that its open questions are read from. */
+/** The parts of a thread that contain its open questions. */
 export interface ReadableThread {
   state(): Promise<Readonly<Record<string, unknown>>>;
   messages(): Promise<readonly Message[]>;
 }
 
-/** The thread's open interrupts, in the order of their calls. The messages are read only if there may be some. */
+/** Returns the thread's open interrupts in the order of their calls. Reads the messages only if there may be some. */
 export async function openIn(thread: ReadableThread): Promise<Interrupt[]> {
   const open = openInterrupts(new Map(Object.entries(await thread.state())));
   if (open.length === 0) return open;

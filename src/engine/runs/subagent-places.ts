@@ -1,40 +1,43 @@
-// How many subagents work at a time. A run that waits for subagents holds no place, so it cannot keep them from theirs.
+// Limits the number of working subagents. A run that waits for subagents occupies no place, so it cannot block them.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { Shares, sharedPlaces } from "../../agent/core/shares.ts";
 
 export interface SubagentLimits {
-  /** Subagents at work in this process. Tenants have fair shares. Further ones wait. */
+  /** Maximum number of working subagents in this process. Tenants get fair shares. Further subagents wait. */
   readonly atOnce: number;
-  /** Subagents at work for one run and for its subagents, in this process. Further ones wait. */
+  /** Maximum number of subagents working for one run and its subagents, in this process. Further subagents wait. */
   readonly perRun: number;
-  /** Subagents that one run and its subagents may start in all, in this process. Further ones are refused. */
+  /**
+   * Maximum number of subagents that one run and its subagents may start in total, in this process. Further subagents
+   * are refused.
+   */
   readonly inAll: number;
 }
 
 export const SUBAGENT_LIMITS: SubagentLimits = { atOnce: 256, perRun: 16, inAll: 200 };
 
-/** A tree of runs: a thread's own run and all runs that work for it. */
+/** Identifies a tree of runs: a thread's own run and all runs that work for it. */
 export interface TreeKey {
   readonly tenant: string;
   readonly user: string;
-  /** The thread at the top. */
+  /** The root thread. */
   readonly root: string;
 }
 
 interface Tree {
   readonly tenant: string;
-  /** Runs that are executed here. */
+  /** Number of runs that this process executes. */
   members: number;
-  /** Subagents that hold a place. */
+  /** Number of subagents with a place. */
   working: number;
   started: number;
-  /** Subagents that wait for a place, and what to call when they have one. */
+  /** Callbacks of the subagents that wait for a place. */
   readonly waiting: Set<() => void>;
 }
 
 interface SubagentSlot {
-  /** Calls in which the subagent waits for others. */
+  /** Number of calls in which the subagent waits for others. */
   pauses: number;
   giveBack: (() => void) | undefined;
 }
@@ -43,9 +46,9 @@ export class SubagentPlaces {
   readonly #limits: SubagentLimits;
   readonly #shares: Shares;
   readonly #trees = new Map<string, Tree>();
-  /** Trees that wait, by tenant. The tenant, and of its trees the one, whose turn it is comes first. */
+  /** Waiting trees by tenant. The next tenant, and the next tree of each tenant, come first. */
   readonly #waiting = new Map<string, Set<Tree>>();
-  /** By run. */
+  /** Places by run. */
   readonly #places = new Map<string, SubagentSlot & { readonly tree: Tree }>();
 
   constructor(limits: SubagentLimits, hasSeveralTenants: boolean) {
@@ -53,7 +56,7 @@ export class SubagentPlaces {
     this.#shares = new Shares(sharedPlaces(limits.atOnce, hasSeveralTenants));
   }
 
-  /** Call it for each run that is executed, and what it returns when the run has ended. */
+  /** Call it for each executed run, and call the returned function when the run has ended. */
   join(key: TreeKey): () => void {
     const text = JSON.stringify([key.tenant, key.user, key.root]);
     const tree = this.#trees.get(text) ?? {
@@ -70,7 +73,7 @@ export class SubagentPlaces {
     };
   }
 
-  /** Counts a subagent that is about to start. Throws `limit_exceeded` when its tree has started too many. */
+  /** Counts a subagent that is about to start. Throws `limit_exceeded` if its tree has started too many. */
   start({ tenant, user, root }: TreeKey): void {
     const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
     if (!tree) return;
@@ -85,8 +88,8 @@ export class SubagentPlaces {
   }
 
   /**
-   * Resolves when the subagent's run may work, or `signal` aborts. Call what it returns when the run has ended. The tree
-   * must have been joined.
+   * Resolves when the subagent's run may work, or when `signal` aborts. Call the returned function when the run has
+   * ended. The tree must have joined.
    */
   async enter({ tenant, user, root }: TreeKey, runId: string, signal: AbortSignal): Promise<() => void> {
     const tree = this.#trees.get(JSON.stringify([tenant, user, root]));
@@ -101,8 +104,8 @@ export class SubagentPlaces {
   }
 
   /**
-   * The run waits for subagents from now on. Call what it returns when it has waited: it resolves when the run may work
-   * again, or `signal` aborts. Runs that are no subagents need no place and continue at once.
+   * Marks the run as waiting for subagents. Call the returned function after the wait: it resolves when the run may
+   * work again, or when `signal` aborts. Runs that are not subagents need no place and continue at once.
    */
   pause(runId: string, signal: AbortSignal): () => Promise<void> {
     const place = this.#places.get(runId);
@@ -146,7 +149,7 @@ export class SubagentPlaces {
     this.#grant();
   }
 
-  /** Gives places to those that wait, tenant by tenant in turn. */
+  /** Gives places to waiting subagents, with tenants in turn. */
   #grant(): void {
     for (let next = this.#next(); next; next = this.#next()) {
       const [granted] = next.waiting;
@@ -166,7 +169,7 @@ export class SubagentPlaces {
     return undefined;
   }
 
-  /** The tree, and its tenant, are the last to have a turn. */
+  /** Puts the tree and its tenant at the end of the queue. */
   #await(tree: Tree): void {
     const trees = this.#waiting.get(tree.tenant);
     if (trees) trees.add(tree);
@@ -177,7 +180,7 @@ export class SubagentPlaces {
     const trees = this.#waiting.get(tree.tenant);
     if (!trees) return;
     trees.delete(tree);
-    // What is left of the tenant has its next turn after the others.
+    // The tenant's remaining trees get their next turn after the other tenants.
     this.#waiting.delete(tree.tenant);
     if (trees.size > 0) this.#waiting.set(tree.tenant, trees);
   }

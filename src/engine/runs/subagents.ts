@@ -1,5 +1,5 @@
-// What delegation needs of the engine. A child that its parent waits for is executed outside the slots, because the parent
-// holds one; a child in the background is a run like any other.
+// Connects delegation with the engine. A child that its parent waits for is executed outside the slots, because the
+// parent occupies one. A child in the background is a run like any other.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, hasCode } from "../../agent/core/errors.ts";
@@ -18,10 +18,10 @@ import type { Agents } from "./services.ts";
 import { endRun, resumeRun, startRun } from "./start.ts";
 import { originOfChild } from "./tracing.ts";
 
-/** How long to wait before an unreachable store is tried again, in ms. */
+/** Milliseconds to wait before an unreachable store is tried again. */
 const RETRY_MS = 500;
 
-/** `engine` is called once a run delegates: runs need subagents, and subagents need runs. */
+/** `engine` is called once a run delegates, because runs need subagents and subagents need runs. */
 export function createSubagents(engine: () => Runs): Subagents {
   const newest = (owner: Owner, threadId: string) => newestRun(engine().stores.runs, owner, threadId);
 
@@ -69,7 +69,7 @@ export function createSubagents(engine: () => Runs): Subagents {
 }
 
 async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunRecord> {
-  // A run may start many at once.
+  // A run may start many subagents at once.
   await freeTick(owner.tenant);
   const existing = await newestRun(runs.stores.runs, owner, child.thread_id);
   if (existing) return existing;
@@ -92,7 +92,7 @@ async function begin(runs: Runs, owner: Owner, child: NewChild): Promise<RunReco
   }
 }
 
-/** The events of a run. One that is silent for long may have lost its process: this one then takes it over. */
+/** Yields the events of a run. If the run is silent for long, its process may have died; this process then takes over the run. */
 async function* attended(
   { stores, executor }: Runs,
   owner: Owner,
@@ -116,7 +116,7 @@ async function* attended(
   }
 }
 
-/** The child counts as started by whom its parent was, within the call that it works for. */
+/** The child counts as started by its parent's sender, within the call that it works for. */
 function senderFor(runs: Runs, { parent }: Lineage): Pick<RunRequest, "api_key" | "origin"> {
   const { origin, ...sender } = runs.executor.senderOf(parent.run_id);
   const traced = originOfChild(runs, { id: parent.run_id, origin }, parent.call_id);
@@ -133,7 +133,7 @@ function describe(name: string, agents: Agents): AgentSummary[] {
   }
 }
 
-/** False if the thread exists. */
+/** Returns false if the thread exists. */
 async function createThread({ stores, quotas }: Runs, owner: Owner, child: NewChild): Promise<boolean> {
   const { thread_id: id, lineage } = child;
   const { parent, name: title } = lineage;
@@ -155,10 +155,7 @@ async function deleteThread({ stores, quotas }: Runs, owner: Owner, id: string):
   await quotas?.recordStored(owner, id, 0).catch(() => {});
 }
 
-/**
- * All events of a run, from its first to its last, or only the last if the first ones were dropped. Retries while the store
- * is unreachable.
- */
+/** Yields all events of a run, or only the last one if the first ones were dropped. Retries while the store is unreachable. */
 async function* eventsOf(
   { events }: Stores,
   key: RunKey,

@@ -1,5 +1,5 @@
-// The bytes of a thread's messages: their limit, and what counts for the quota `stored_bytes`. A run whose input would exceed
-// one of them is refused; a run that reaches one ends.
+// The size of a thread's messages: their limit, and the amount that counts for the quota `stored_bytes`. A run whose
+// input would exceed one of them is refused. A run that reaches one ends.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Message } from "../../agent/core/message.ts";
@@ -20,7 +20,7 @@ interface ThreadKey {
   readonly thread_id: string;
 }
 
-/** The bytes of the thread, which has `before`, with these messages. Throws `limit_exceeded` when they are more than the limit. */
+/** Returns the bytes of the thread after adding these messages to `before`. Throws `limit_exceeded` beyond the limit. */
 export async function bytesWith(
   before: number,
   { owner, thread_id }: ThreadKey,
@@ -42,12 +42,16 @@ interface ByteCounters {
   readonly quotas: Pick<Quotas, "counts" | "setStored" | "recordStored"> | undefined;
 }
 
-/** How long the bytes of a new thread count before its first run has ended or grown, in ms: as long as a run that waits. */
+/**
+ * Milliseconds for which the bytes of a new thread count before its first run has ended or grown. Equals the hold of a
+ * waiting run.
+ */
 const BEGINNING_MS = 3_600_000;
 
 /**
- * Counts what `work` will store in the thread before it stores anything, and what is there when `work` throws. A process that
- * dies meanwhile leaves the bytes of a new thread for an hour. Throws `limit_exceeded` for a quota, and what `work` throws.
+ * Counts the bytes that `work` will store in the thread before it stores anything. If `work` throws, counts the bytes
+ * stored so far. If the process dies, the bytes of a new thread count for an hour. Throws `limit_exceeded` for a quota,
+ * and the errors of `work`.
  */
 export async function storing<T>(
   counted: ByteCounters,
@@ -71,7 +75,7 @@ interface Creating {
   readonly threadBytes: number | undefined;
 }
 
-/** Creates a thread that begins with messages, and counts both. Throws `already_exists`, `limit_exceeded`. */
+/** Creates a thread with initial messages, and counts both. Throws `already_exists` or `limit_exceeded`. */
 export function createWithMessages(
   { threads, quotas, threadBytes }: Creating,
   owner: Owner,
@@ -86,8 +90,8 @@ export function createWithMessages(
 }
 
 /**
- * Counts a thread that `work` creates, and the bytes that it says it will store. What a process that dies meanwhile leaves
- * counts for ten minutes. Throws `limit_exceeded`, and what `work` throws.
+ * Counts a thread that `work` creates, and the bytes that it announces. If the process dies, both count for ten
+ * minutes. Throws `limit_exceeded` and the errors of `work`.
  */
 export function counting<T>(
   { threads, quotas }: { readonly threads: Pick<ThreadStore, "bytes">; readonly quotas: Quotas },
@@ -108,7 +112,7 @@ export function counting<T>(
   );
 }
 
-/** Counts what the thread has now. Never throws: a count that is wrong is corrected by the thread's next run. */
+/** Counts the thread's current bytes. Never throws: the thread's next run corrects a wrong count. */
 export async function recount(
   { threads, quotas }: ByteCounters,
   { owner, thread_id }: ThreadKey,
@@ -121,12 +125,12 @@ export async function recount(
   }
 }
 
-/** How much a thread grows before its quota is asked again. */
+/** Bytes that a thread may grow before its quota is checked again. */
 const STEP_BYTES = 64 * 1024;
 
 /**
- * Throws `limit_exceeded` before a message is written that the thread, which has `bytes` so far, or its quota has no room
- * for. Counts what the run has stored before its end is written.
+ * Throws `limit_exceeded` before a message is written that does not fit into the thread or its quota. `bytes` is the
+ * thread's size so far. Counts the run's stored bytes before its end is written.
  */
 export function threadLimit(
   { quotas, threadBytes: limit = THREAD_BYTES }: Pick<RunServices, "quotas" | "threadBytes">,

@@ -1,4 +1,5 @@
-// A run's trace: spans for the run, its model calls, tool calls and subagents. Computed from the log; nothing else is stored.
+// A run's trace: spans for the run, its model calls, tool calls and subagents. Computed from the log, so nothing else
+// is stored.
 
 import { z } from "zod";
 import { type Message, Usage } from "../../agent/core/message.ts";
@@ -11,7 +12,7 @@ import { type AnySpan, readSpans, SPAN_EVENTS, type SpanEnd } from "../../protoc
 import type { Quotas } from "../quotas/index.ts";
 import { readLogRange } from "./follow.ts";
 
-/** A trace is no second copy of the thread. */
+/** A trace must not become a second copy of the thread. */
 const PREVIEW_CHARS = 500;
 const MAX_SPANS = 2_000;
 
@@ -63,7 +64,7 @@ export const Trace = z
   .meta({ id: "Trace" });
 export type Trace = z.infer<typeof Trace>;
 
-/** Of a run in progress, the spans so far. Throws `events_expired`. */
+/** For a run in progress, returns the spans so far. Throws `events_expired`. */
 export async function traceOf(
   log: EventLog,
   run: RunKey,
@@ -87,7 +88,7 @@ function createTracer(costOf: Quotas["costOf"]) {
   let is_whole = true;
   /** Number of model calls of the run itself so far. */
   let calls = 0;
-  /** Model calls whose message has not come yet, by message id. */
+  /** Model calls without a message so far, by message id. */
   const unanswered = new Map<string, Span>();
 
   function begin({ number, start, parent }: OpenSpan, about: About): Span | undefined {
@@ -106,7 +107,7 @@ function createTracer(costOf: Quotas["costOf"]) {
     Object.assign(span, { duration_ms }, about);
   }
 
-  /** Adds to a model call what its message contains. */
+  /** Adds the content of its message to a model call. */
   function answer(message: Message): void {
     const span = unanswered.get(message.id);
     if (!span || message.role !== "assistant") return;

@@ -1,10 +1,13 @@
-// What a run passes on of its trace: to callback tools, MCP servers and its subagents.
+// Passes a run's trace context on to callback tools, MCP servers and its subagents.
 
 import type { Origin } from "../../agent/core/records.ts";
 import { parseTraceparent, spanIdOf, type TracedRun, traceparentOf } from "../../agent/core/trace-context.ts";
 import type { RunServices } from "./services.ts";
 
-/** Of a call of the run. Without traces of this server: what the run was started with, if anything. */
+/**
+ * Returns the trace context for a call of the run. If this server has no traces, returns the context that started the
+ * run, if any.
+ */
 export function traceparentOfCall(
   { traces }: Pick<RunServices, "traces">,
   run: TracedRun,
@@ -14,7 +17,7 @@ export function traceparentOfCall(
   return traceparentOf({ ...traces.contextOf(run), spanId: spanIdOf(run.id, callId) });
 }
 
-/** For a run that works for a call of another run. */
+/** Returns the origin of a run that works for a call of another run. */
 export function originOfChild(
   services: Pick<RunServices, "traces">,
   parent: TracedRun,
@@ -26,7 +29,7 @@ export function originOfChild(
   return { ...origin, traceparent };
 }
 
-/** For log lines: the trace that the run is in. */
+/** Returns the run's trace id, for log lines. */
 export function traceIdIn({ traces }: Pick<RunServices, "traces">, run: TracedRun): string | undefined {
   return traces?.contextOf(run).traceId ?? parseTraceparent(run.origin?.traceparent)?.traceId;
 }

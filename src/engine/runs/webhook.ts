@@ -1,6 +1,6 @@
-// Notifies the operator's webhook of runs with open questions. No run waits for it. Notifications are kept in the store until they are
-// delivered, so another process, or the next start, sends what this one could not. One that cannot be delivered in a day is dropped and
-// logged; `GET /interrupts` lists the questions anyway.
+// Notifies the operator's webhook of runs with open questions. No run waits for it. Notifications stay in the store
+// until delivered, so that another process, or the next start, can send them. A notification that is undeliverable for
+// a day is dropped and logged; `GET /interrupts` still lists the questions.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../agent/core/errors.ts";
@@ -11,21 +11,24 @@ import { webhookHeaders } from "../../lib/webhook-signature.ts";
 import type { Notification, NotificationStore } from "./notification-store.ts";
 import type { InterruptedRun } from "./services.ts";
 
-/** Notifications that may wait here to be sent. For one more, one of the tenant that has most is left to the store, or dropped. */
+/**
+ * Maximum number of notifications that wait here. Beyond it, one of the tenant with the most is left to the store, or
+ * dropped.
+ */
 const MAX_WAITING = 1000;
 const CONCURRENCY = 4;
-/** How long one attempt may take, and all attempts in a row, in ms. */
+/** Maximum milliseconds of one attempt, and of a series of attempts. */
 const ATTEMPT_MS = 10_000;
 const DEADLINE_MS = 10 * 60_000;
-/** How long a notification is sent again, in ms. */
+/** Milliseconds for which delivery is retried. */
 const KEPT_MS = 24 * 3_600_000;
 const PAUSE = { base: 500, cap: 60_000, jitter: 0.5 };
-/** How long a notification is held here beyond the next attempt, in ms: then others may send it. */
+/** Milliseconds to hold a notification beyond the next attempt. After that, other processes may send it. */
 const HOLD_MS = ATTEMPT_MS + 5_000;
-/** How often this process looks for notifications that no process holds. */
+/** Milliseconds between two checks for notifications that no process holds. */
 const POLL_MS = 5_000;
 
-/** How many of them it takes at a time. */
+/** Number of notifications to take at a time. */
 const BATCH_SIZE = 100;
 
 const CLOSING = "the server is shutting down";
@@ -33,7 +36,7 @@ const CLOSING = "the server is shutting down";
 export interface WebhookOptions {
   readonly url: string;
   readonly secret: string;
-  /** Where notifications outlive this process. Absent: they do not. */
+  /** Store in which notifications outlive this process. If absent, they do not. */
   readonly kept?: NotificationStore;
   /** Called for each notification. Must return at once and not throw. */
   onOutcome?(outcome: "delivered" | "dropped"): void;
@@ -45,14 +48,14 @@ type Message = Notification;
 export class InterruptWebhook {
   readonly #options: WebhookOptions;
   readonly #logger: Logger;
-  /** By tenant; the one whose turn it is comes first. */
+  /** Messages by tenant. The tenant whose turn is next comes first. */
   readonly #waiting = new Map<string, Message[]>();
-  /** The ids of those that wait here or are being sent. */
+  /** Ids of notifications that wait here or are being sent. */
   readonly #inHand = new Set<string>();
   readonly #workers = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #polling: NodeJS.Timeout | undefined;
-  /** The store does not answer while this process ends. */
+  /** True if the store does not respond while this process ends. */
   #cannotRelease = false;
 
   constructor(options: WebhookOptions, logger: Logger) {
@@ -60,14 +63,17 @@ export class InterruptWebhook {
     this.#logger = logger;
   }
 
-  /** Begins to look for notifications that other processes have left. */
+  /** Starts to look for notifications that other processes left. */
   open(): void {
     if (!this.#options.kept) return;
     this.#polling = setInterval(() => void this.#poll(), POLL_MS).unref();
     void this.#poll();
   }
 
-  /** To be called before the end of the run is stored. Never throws: without the store the notification lives with this process. */
+  /**
+   * Call it before the end of the run is stored. Without the store, the notification is lost when this process ends.
+   * Never throws.
+   */
   async prepare(interrupted: InterruptedRun): Promise<void> {
     const message = messageFor(interrupted);
     await this.#options.kept
@@ -82,7 +88,7 @@ export class InterruptWebhook {
     else this.#queue(message);
   }
 
-  /** Leaves the notifications that are not delivered yet to the store. */
+  /** Leaves undelivered notifications to the store. */
   async close(): Promise<void> {
     clearInterval(this.#polling);
     this.#closing.abort();
@@ -130,7 +136,7 @@ export class InterruptWebhook {
     if (newest) void this.#leave(newest, "too many wait to be sent");
   }
 
-  /** The next one to send, of each tenant in turn. */
+  /** Returns the next notification to send, with tenants in turn. */
   #next(): Message | undefined {
     for (const [tenant, messages] of this.#waiting) {
       const message = messages.shift();
@@ -155,7 +161,7 @@ export class InterruptWebhook {
     }
   }
 
-  /** Others send it, if it is kept: at once when this process ends. Never throws. */
+  /** Lets other processes send a stored notification. When this process ends, they may do so at once. Never throws. */
   async #leave(message: Message, why: string): Promise<void> {
     this.#inHand.delete(message.id);
     const { kept } = this.#options;
@@ -215,15 +221,15 @@ export class InterruptWebhook {
 
 interface Failure {
   readonly why: string;
-  /** A retry would fail the same way. */
+  /** True if a retry would fail the same way. */
   readonly isFinal: boolean;
 }
 
-/** Client errors that a retry may cure. */
+/** Client errors that a retry may resolve. */
 const TRANSIENT = new Set([408, 409, 425, 429]);
 const isRefusal = (status: number) => status >= 400 && status < 500 && !TRANSIENT.has(status);
 
-/** The cause of a failed `fetch`. It does not contain the address, which may hold a secret. */
+/** Returns the cause of a failed `fetch`, without the address, which may contain a secret. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   if (cause instanceof Error && "code" in cause && typeof cause.code === "string") return cause.code;
@@ -234,6 +240,6 @@ function messageFor({ owner, run, interrupts }: InterruptedRun): Message {
   const { id: run_id, thread_id, agent } = run;
   const data = { tenant: owner.tenant, user: owner.user, thread_id, run_id, agent, interrupts };
   const body = JSON.stringify({ type: "run.interrupted", timestamp: new Date().toISOString(), data });
-  // The same for each attempt at the end of a run, by any process.
+  // The id is the same for each attempt at the end of a run, in any process.
   return { id: `msg_${run_id}`, owner, run_id, thread_id, body, at: Date.now() };
 }

@@ -1,28 +1,25 @@
-// Writes the events of a run to its log: those that only show progress soon, the others before the run continues. One that goes
-// with the next is written before the run continues after that one.
+// Writes the events of a run to its log. Progress events are written soon; all others before the run continues. An
+// event that goes with the next one is written before the run continues after that one.
 
 import type { EventLog, Lease } from "../../agent/core/stores.ts";
 import { type DeltaSink, isWithNext } from "../../agent/core/stream.ts";
 import { isoTime } from "../../lib/iso-time.ts";
 import { isProgress, type StreamEvent } from "../../protocol/event.ts";
 
-/** Events that may wait for the store at a time; past it the run waits for the store. */
+/** Maximum number of unwritten events. Beyond it, the run waits for the store. */
 const MAX_UNWRITTEN = 256;
 
 export interface RunWriter {
-  /**
-   * Writes a delta, or another event that only shows progress, soon; false, and nothing is done, when `write` would have to
-   * wait or to throw.
-   */
+  /** Writes a delta or another progress event soon. Returns false and does nothing if `write` would have to wait or throw. */
   take: DeltaSink;
   /**
-   * Resolves at once for a progress event and for one that goes with the next; otherwise when these events and all before them
-   * are written. Throws the error that kept one of them from being written.
+   * Resolves at once for a progress event and for one that goes with the next. Otherwise resolves when these events and
+   * all earlier ones are written. Throws the error that prevented a write.
    */
   write(...events: readonly StreamEvent[]): Promise<void>;
 }
 
-/** The one writer of a run: stamps events and appends them to the log, in order. */
+/** The only writer of a run: stamps events and appends them to the log, in order. */
 export function createWriter(
   log: EventLog,
   lease: Lease,
@@ -67,7 +64,7 @@ const isWaitedFor = (event: StreamEvent) => !event.path && !isProgress(event.eve
 function stamp(event: StreamEvent, { run_id, thread_id }: Lease): StreamEvent {
   if (event.event === "on_chat_model_stream") return event;
   const ts = isoTime();
-  // Only the order of the keys changes, and what every event has.
+  // Changes only the order of the keys and the common fields.
   if (event.path) {
     const { event: kind, data, ...rest } = event;
     // An event of a subagent keeps the ids of its own run.

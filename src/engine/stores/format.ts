@@ -1,18 +1,18 @@
-// The format of a store's data, and which processes may use it. During an upgrade the last release and this one use the same store.
-// So each release can read what the last one wrote, and the other way round.
+// The format of a store's data, and which processes may use it. During an upgrade, the previous release and this one
+// use the same store. Each release must therefore read the data of the other.
 
 import { AppError } from "../../agent/core/errors.ts";
 
 export interface Format {
-  /** Version of the newest process that ever used the store. Every change of the stored data adds one. */
+  /** Version of the newest process that ever used the store. Every change of the stored data increments it. */
   readonly version: number;
   /** Oldest version that can use the stored data. */
   readonly readableFrom: number;
 }
 
 /**
- * The format of the store after a process of the format `own` has joined. Undefined when that process cannot read the stored data,
- * or when older processes, which may still run, could not read its writes.
+ * Returns the store's format after a process with the format `own` has joined. Undefined if that process cannot read
+ * the stored data, or if older processes, which may still run, could not read its data.
  */
 export function joined(found: Format | undefined, own: Format): Format | undefined {
   if (!found) return own;
@@ -23,7 +23,7 @@ export function joined(found: Format | undefined, own: Format): Format | undefin
   };
 }
 
-/** As `joined`. Throws `unavailable` for a store that cannot be used; `store` names it at the beginning of a sentence. */
+/** Like `joined`, but throws `unavailable` for a store that cannot be used. `store` names it at the beginning of a sentence. */
 export function join(store: string, found: Format | undefined, own: Format): Format {
   const record = joined(found, own);
   if (record) return record;
@@ -31,7 +31,7 @@ export function join(store: string, found: Format | undefined, own: Format): For
   throw new AppError(
     "unavailable",
     version < own.readableFrom
-      ? `${store} was last used by a version of Skein that knows formats up to ${version}: reading what this version writes takes format ${own.readableFrom}. Start the version that brought format ${own.readableFrom} in place of the last one, then this one: CHANGELOG.md.`
-      : `${store} was written by a newer version of Skein, or by one from before the first release: reading it takes format ${readableFrom}, and this version knows formats up to ${own.version}. Start that version. To use this one, restore a backup of a format that it knows, or use another store.`,
+      ? `${store} was last used by a version of Skein that supports formats up to ${version}. The data of this version requires format ${own.readableFrom}. First start the version that introduced format ${own.readableFrom}, then this one. CHANGELOG.md names it.`
+      : `${store} was written by a newer version of Skein, or by one from before the first release. Its data requires format ${readableFrom}, and this version supports formats up to ${own.version}. Start that version. To use this one, restore a backup of a format that it supports, or use another store.`,
   );
 }

@@ -85,7 +85,7 @@ afterAll(async () => {
 
 /** What a process says that is refused. */
 const REFUSAL =
-  /was written by a newer version of Skein.* reading it takes format 98, and this version knows formats up to 1.*Start that version.*another store/s;
+  /was written by a newer version of Skein.* Its data requires format 98, and this version supports formats up to 1.*Start that version.*another store/s;
 
 needing(redis, "redis-server").describe("a Redis that a newer version has used", () => {
   const open = () => createRedisStores({ url: redis?.url ?? "" });
@@ -115,7 +115,7 @@ needing(redis, "redis-server").describe("a Redis whose last version cannot read 
     const before = JSON.stringify({ version: 0, readableFrom: 0 });
     redis?.ask("SET", "sk:{format}", before);
     await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(
-      /was last used by a version of Skein that knows formats up to 0.*takes format 1.*Start the version that brought format 1/s,
+      /was last used by a version of Skein that supports formats up to 0.*requires format 1.*start the version that introduced format 1/s,
     );
     expect(redis?.ask("GET", "sk:{format}")).toBe(before);
   });
@@ -130,8 +130,8 @@ needing(redis, "redis-server").describe("a Redis with keys of Skein that do not 
       redis?.ask("FLUSHALL");
       redis?.ask("SET", "sk:{format}", record);
       const url = redis?.url ?? "";
-      await expect(createRedisStores({ url })).rejects.toThrow(/is no record of a format of Skein/);
-      await expect(openRedisKeys(url)).rejects.toThrow(/is no record of a format of Skein/);
+      await expect(createRedisStores({ url })).rejects.toThrow(/contains no format of Skein/);
+      await expect(openRedisKeys(url)).rejects.toThrow(/contains no format of Skein/);
       expect(redis?.ask("GET", "sk:{format}")).toBe(record);
       expect(keys()).toEqual(["sk:{format}"]);
     },
@@ -144,7 +144,9 @@ needing(redis, "redis-server").describe("a Redis with keys of Skein that do not 
     expect(redis?.ask("GET", "theirs")).toBe("1");
     redis?.ask("DEL", "sk:{format}");
     const before = keys();
-    await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(/no record of their format/);
+    await expect(createRedisStores({ url: redis?.url ?? "" })).rejects.toThrow(
+      /without a record of their format/,
+    );
     expect(keys()).toEqual(before);
   });
 });
@@ -172,7 +174,7 @@ needing(postgres, "postgres").describe("a PostgreSQL that another version has us
 
   test("is refused, and left alone, if its last version cannot read what this one writes", async () => {
     await change(0, 0);
-    await expect(open()).rejects.toThrow(/takes format 1.*Start the version that brought format 1/s);
+    await expect(open()).rejects.toThrow(/requires format 1.*start the version that introduced format 1/s);
     expect(await record()).toEqual([{ version: 0, readable_from: 0 }]);
   });
 
@@ -230,7 +232,7 @@ describe("a data folder of another format", () => {
     for (const [sql, refusal] of [
       [
         "CREATE TABLE theirs (a); PRAGMA user_version = 99",
-        /takes format 99.*knows formats up to 1.*Start that/s,
+        /requires format 99.*supports formats up to 1.*Start that/s,
       ],
       ["CREATE TABLE theirs (a); PRAGMA user_version = 1", /another program, or lacks tables of format 1/],
       ["CREATE TABLE theirs (a)", /another program, or lacks tables of format 1/],
@@ -256,7 +258,7 @@ describe("a data folder of another format", () => {
     for (const name of ["skein.db", "skein.db-wal"]) copyFileSync(join(folder, name), join(other, name));
     file.close();
     const before = contents();
-    expect(() => createSqliteStores({ dataDir: other })).toThrow(/takes format 99/);
+    expect(() => createSqliteStores({ dataDir: other })).toThrow(/requires format 99/);
     expect(contents()).toEqual(before);
   });
 
@@ -265,7 +267,7 @@ describe("a data folder of another format", () => {
     const file = new DatabaseSync(join(folder, "usage.db"));
     file.exec("CREATE TABLE theirs (a); PRAGMA user_version = 99");
     file.close();
-    expect(() => createSqliteStores({ dataDir: folder })).toThrow(/usage.db.*takes format 99/);
+    expect(() => createSqliteStores({ dataDir: folder })).toThrow(/usage.db.*requires format 99/);
     expect(readdirSync(folder)).toEqual(["usage.db"]);
   });
 });

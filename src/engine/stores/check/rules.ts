@@ -1,4 +1,5 @@
-// Rules that find contradictions in a store. Each rule stands here once, is pure, and holds for every store at every moment.
+// Rules that find contradictions in a store. Each rule exists once, is pure, and applies to every store at every
+// moment.
 
 import { hasResult } from "../../../agent/core/deferred-calls.ts";
 import { isSettled } from "../../../agent/core/records.ts";
@@ -8,15 +9,15 @@ import type { DueDocument, RunFacts, Sum, ThreadFacts } from "./facts.ts";
 
 export interface Finding {
   readonly rule: RuleName;
-  /** The contradiction, as a sentence. */
+  /** The contradiction as a sentence. */
   readonly text: string;
-  /** Where, if it lies in a thread. */
+  /** The owner, if the contradiction is in a thread. */
   readonly owner?: Owner;
   readonly thread?: string;
   readonly run?: string;
 }
 
-/** A rule about a thread, or about one of its runs. */
+/** A violation by a thread or by one of its runs. */
 interface Wrong {
   readonly text: string;
   readonly run?: string;
@@ -24,64 +25,66 @@ interface Wrong {
 
 type ThreadRule = (thread: ThreadFacts) => Iterable<Wrong>;
 
-/** Time after which a due document counts as forgotten, if the server worked since, in ms. */
+/** Milliseconds after which a due document counts as forgotten, if the server has worked since. */
 export const LATE_MS = 3_600_000;
 
 const THREAD_RULES = {
   *busy_without_run({ status, active, queue }) {
     if (status === "busy" && !active && queue.length === 0)
-      yield { text: "The thread is busy, but no run is active or waits." };
+      yield { text: "The thread is busy, but no run is active or waiting." };
   },
 
   *run_on_free_thread({ status, active, queue }) {
     const run = active?.run ?? queue[0];
     if (status !== "busy" && run !== undefined)
-      yield { run, text: `The thread is ${status}, but the run is active or waits.` };
+      yield { run, text: `The thread is ${status}, but the run is active or waiting.` };
   },
 
   *unknown_run({ runs, active, queue, inbox, calls }) {
     const known = new Set(runs.map(({ id }) => id));
     if (active && !known.has(active.run))
-      yield { run: active.run, text: "The run is active, but there is no such run." };
+      yield { run: active.run, text: "The run is active, but does not exist." };
     for (const run of queue)
-      if (!known.has(run)) yield { run, text: "The run waits, but there is no such run." };
+      if (!known.has(run)) yield { run, text: "The run is waiting, but does not exist." };
     for (const run of inbox)
-      if (!known.has(run)) yield { run, text: "Messages were left for the run, but there is no such run." };
+      if (!known.has(run)) yield { run, text: "Messages are queued for the run, but it does not exist." };
     for (const { id, run } of calls)
       if (!known.has(run))
-        yield { run, text: `Deferred call ${id} is of this run, but there is no such run.` };
+        yield { run, text: `Deferred call ${id} belongs to this run, but the run does not exist.` };
   },
 
   *lease_of_ended_run({ runs, active, queue }) {
     const ended = new Set(runs.flatMap(({ id, status }) => (isSettled(status) ? [id] : [])));
     if (active && ended.has(active.run))
       yield { run: active.run, text: "A process may still write the run, but the run has ended." };
-    for (const run of queue) if (ended.has(run)) yield { run, text: "The run waits, but it has ended." };
+    for (const run of queue) if (ended.has(run)) yield { run, text: "The run is waiting, but it has ended." };
   },
 
   *run_without_turn({ runs, active, queue }) {
     for (const { id, status } of runs)
       if (!isSettled(status) && active?.run !== id && !queue.includes(id))
-        yield { run: id, text: `The run is ${status}, but it is not active and does not wait.` };
+        yield { run: id, text: `The run is ${status}, but it is neither active nor waiting.` };
   },
 
   *run_without_request({ runs }) {
     for (const { id, status, hasRequest } of runs)
       if (!isSettled(status) && !hasRequest)
-        yield { run: id, text: `The run is ${status}, but what it was asked to do is not there.` };
+        yield { run: id, text: `The run is ${status}, but its request is missing.` };
   },
 
   *work_that_no_one_finds({ active, queue, calls, isFound }) {
     const run = active?.run ?? queue[0];
     if (run !== undefined && !isFound.runs)
-      yield { run, text: "The run has not ended, but no process that looks for work finds it." };
+      yield { run, text: "The run has not ended, but processes that look for work cannot find it." };
     const due = calls.find(({ state }) => state !== "sent");
     if (due && !isFound.calls)
-      yield { text: `Deferred call ${due.id} is ${due.state}, but no process that looks for work finds it.` };
+      yield {
+        text: `Deferred call ${due.id} is ${due.state}, but processes that look for work cannot find it.`,
+      };
   },
 
   *unlisted_thread({ isListed }) {
-    if (!isListed) yield { text: "The thread is there, but no list of threads and owners has it." };
+    if (!isListed) yield { text: "The thread exists, but is missing from the list of threads or of owners." };
   },
 
   *wrong_count({ counted, messages }) {
@@ -98,7 +101,7 @@ const THREAD_RULES = {
   *call_without_message({ calls, messages }) {
     for (const { id, run, state } of calls)
       if ((state === "accepted" || state === "delivered") && !messages.calls.has(id))
-        yield { run, text: `Deferred call ${id} is ${state}, but no message makes it.` };
+        yield { run, text: `Deferred call ${id} is ${state}, but no message contains it.` };
   },
 
   *call_without_result({ calls }) {
@@ -109,25 +112,28 @@ const THREAD_RULES = {
 
   *question_without_event({ questions }) {
     for (const { id, run, wasAsked } of questions)
-      if (wasAsked === false) yield { run, text: `Interrupt ${id} is open, but no event asked it.` };
+      if (wasAsked === false) yield { run, text: `Interrupt ${id} is open, but no event contains it.` };
   },
 
   *message_left_for_ended_run({ runs, inbox }) {
     for (const { id, status } of runs)
       if (isSettled(status) && inbox.includes(id))
-        yield { run: id, text: "Messages were left for the run, but it has ended without them." };
+        yield { run: id, text: "Messages are queued for the run, but it has ended without reading them." };
   },
 
   *hole_in_log({ runs }) {
     for (const { id, log } of runs)
-      if (log.hole !== undefined) yield { run: id, text: `The log has a hole after event ${log.hole}.` };
+      if (log.hole !== undefined) yield { run: id, text: `The log has a gap after event ${log.hole}.` };
   },
 
   *event_twice({ runs }) {
     for (const { id, log } of runs) {
       if (log.twice !== undefined) yield { run: id, text: `The log has event ${log.twice} twice.` };
       if (log.olderEpoch !== undefined)
-        yield { run: id, text: `Event ${log.olderEpoch} is of an older attempt than the event before it.` };
+        yield {
+          run: id,
+          text: `Event ${log.olderEpoch} belongs to an older attempt than the previous event.`,
+        };
     }
   },
 
@@ -136,9 +142,15 @@ const THREAD_RULES = {
       const head = headOf(run, active);
       if (head === undefined) continue;
       if (run.log.last > head)
-        yield { run: run.id, text: `The log has event ${run.log.last}, but the run's last one is ${head}.` };
+        yield {
+          run: run.id,
+          text: `The log contains event ${run.log.last}, but the run's last event is ${head}.`,
+        };
       else if (run.log.last < head && run.keepsLog)
-        yield { run: run.id, text: `The log ends with event ${run.log.last}, but the run has ${head}.` };
+        yield {
+          run: run.id,
+          text: `The log ends with event ${run.log.last}, but the run's last event is ${head}.`,
+        };
     }
   },
 
@@ -161,7 +173,7 @@ export type RuleName =
   | "lost_document"
   | "wrong_sum";
 
-/** The number of the last entry, as it is kept beside the log. */
+/** Number of the last entry, as stored separately from the log. */
 const headOf = ({ id, last }: RunFacts, active: ThreadFacts["active"]): number | undefined =>
   active?.run === id ? active.last : last;
 
@@ -178,13 +190,21 @@ export function wrongIn(thread: ThreadFacts): Finding[] {
   );
 }
 
-/** `lastWorked`: the newest change of any thread, in ms since 1970. A stopped server is late with nothing. */
+/**
+ * `lastWorked`: time of the most recent change of any thread, in milliseconds since 1970. A stopped server is late with
+ * nothing.
+ */
 export function wrongWith(document: DueDocument, lastWorked: number): Finding[] {
   const { due, exists, isFound } = document;
   const name = `Document ${document.key} of ${document.collection}`;
-  if (!exists) return [{ rule: "lost_document", text: `${name} is due, but is not there.` }];
+  if (!exists) return [{ rule: "lost_document", text: `${name} is due, but does not exist.` }];
   if (!isFound)
-    return [{ rule: "document_without_turn", text: `${name} has a time, but no process looks for it then.` }];
+    return [
+      {
+        rule: "document_without_turn",
+        text: `${name} has a due time, but no process looks for it at that time.`,
+      },
+    ];
   if (due > lastWorked - LATE_MS) return [];
   return [{ rule: "late_document", text: `${name} has been due since ${new Date(due).toISOString()}.` }];
 }
@@ -192,7 +212,10 @@ export function wrongWith(document: DueDocument, lastWorked: number): Finding[] 
 export function wrongSum({ name, recorded, counted }: Sum): Finding[] {
   if (recorded === counted) return [];
   return [
-    { rule: "wrong_sum", text: `${name} has ${recorded} bytes by its sum, but ${counted} by its threads.` },
+    {
+      rule: "wrong_sum",
+      text: `${name} has ${recorded} bytes according to its sum, but ${counted} according to its threads.`,
+    },
   ];
 }
 
