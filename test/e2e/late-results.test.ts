@@ -241,7 +241,7 @@ test("a call that was cancelled takes no result, and says that the tool may carr
   expect(textIn(await messages(), "tool")[0]).toMatch(/^Cancelled: the tool's server had accepted this call/);
   const refused = await send(call.result_url, { result: 1 });
   expect(refused.status).toBe(404);
-  expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("the call has its answer") });
+  expect(await refused.json()).toMatchObject({ detail: expect.stringContaining("the call has its result") });
 });
 
 test("a result that was taken is in the thread although the run that was to read it is cancelled", async () => {

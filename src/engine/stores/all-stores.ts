@@ -1,16 +1,16 @@
-// All ports that a store implements: those of runs, and those of other rooms.
+// All ports that a store implements: for runs and for other rooms.
 
 import type { Documents } from "../../agent/core/documents.ts";
 import type { Owners } from "../../agent/core/owners.ts";
 import type { Stores } from "../../agent/core/stores.ts";
 import type { QuotaStore } from "../quotas/store.ts";
 
-/** Opened and closed together. */
+/** All parts are opened and closed together. */
 export interface AllStores extends Stores {
   readonly documents: Documents;
   readonly owners: Owners;
   readonly quotas: QuotaStore;
-  /** Copies the database while it is in use. Only of a store that is a file of its own. */
+  /** Copies the database while it is in use. Present only for a store that is a separate file. */
   readonly copyTo?: (path: string) => Promise<void>;
   /** Warnings for operators about the database or server behind the stores, found when they were opened. */
   readonly warnings?: readonly string[];

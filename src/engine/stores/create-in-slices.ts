@@ -1,5 +1,5 @@
-// Creates threads that begin with many messages. The messages are staged slice by slice, so that others have turns of the event
-// loop in between. No read shows the thread before it is complete.
+// Creates threads that begin with many messages. Stages the messages in slices, so that other work gets ticks of the
+// event loop in between. No read shows the thread before it is complete.
 
 import { hasCode } from "../../agent/core/errors.ts";
 import { areLong, type Message } from "../../agent/core/message.ts";
@@ -17,20 +17,20 @@ import { SLICE_ROWS } from "./page.ts";
 import * as rules from "./rules.ts";
 import type { Staged } from "./thread-head.ts";
 
-/** Bytes of messages to write in one tick of the event loop; the message that passes the limit ends the turn. */
+/** Bytes of messages to write per tick of the event loop. The message that exceeds the limit ends the tick. */
 const SLICE_BYTES = 256 * 1024;
 
 type Slices = AsyncIterable<readonly MessageText[]>;
 
 export interface SlicedThread {
   readonly id: string;
-  /** In turns of their own. */
+  /** The messages in slices, each in its own tick. */
   readonly slices: Slices;
-  /** Returns the thread without its messages; `last` is the id of the last message. */
+  /** Returns the thread without its messages. `last` is the id of the last message. */
   readonly threadOf: (last: string | undefined) => Omit<NewThread, "messages">;
 }
 
-/** Throws `already_exists`, and what `slices` throws. */
+/** Throws `already_exists` and the errors of `slices`. */
 export async function createInSlices<Ref>(
   kernel: Kernel<Ref>,
   owner: Owner,
@@ -71,11 +71,11 @@ async function stage<Ref>(
   return { token, count, bytes, last };
 }
 
-/** True if a thread may be created with all of these messages in one tick of the event loop. */
+/** True if a thread with all of these messages may be created in one tick of the event loop. */
 export const isOneSlice = (messages: readonly Message[]) =>
   messages.length <= SLICE_ROWS && !areLong(messages, SLICE_BYTES);
 
-/** Returns the messages in slices. When several have the same id, only the first is returned. */
+/** Returns the messages in slices. If several have the same id, returns only the first. */
 export async function* slicesOf(
   messages: readonly Message[],
   tenant: string,
@@ -100,8 +100,8 @@ export async function* slicesOf(
 }
 
 /**
- * The messages of another thread, up to and with `until`. Throws `not_found` without that, and `thread_busy` when the thread
- * loses messages meanwhile.
+ * Yields another thread's messages up to and including `until`. Throws `not_found` if there is no such message, and
+ * `thread_busy` if the thread loses messages meanwhile.
  */
 export async function* slicesOfThread<Ref>(
   kernel: Kernel<Ref>,

@@ -1,4 +1,4 @@
-// When documents may be written, and in which order they are listed and picked: the same in every store.
+// Decides when documents may be written, and in which order they are listed and picked. The same in every store.
 
 import type {
   Collection,
@@ -12,15 +12,15 @@ import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
 import { badCursor, decodePosition, encodePosition, pageOf } from "./page.ts";
 
-/** Reasons to refuse a write. When several apply, the first is returned. */
+/** Reasons to refuse a write. If several apply, the first one is returned. */
 export const REFUSALS = ["none", "changed", "full", "large"] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
 export type Bounds = Omit<Parameters<Documents["write"]>[2], "version">;
 
-/** Maximum amounts before the writes; undefined: no maximum. */
+/** Maximum amounts before the writes. Undefined means unlimited. */
 export interface Room {
-  /** Documents in the collection. */
+  /** Number of documents in the collection. */
   readonly documents: number | undefined;
   /** Bytes of the bodies of all documents that are not written. */
   readonly otherBytes: number | undefined;
@@ -35,10 +35,13 @@ export function roomFor(writes: readonly DocumentWrite[], { limit, bytes }: Boun
   };
 }
 
-/** No date is later, in ms since 1970. */
+/** The latest possible date, in milliseconds since 1970. */
 const LATEST = 8.64e15;
 
-/** When the written document is due, in whole ms; null: never. Throws `invalid_request` if that is no time. */
+/**
+ * Returns when the written document is due, in whole milliseconds; null means never. Throws `invalid_request` if that
+ * is not a time.
+ */
 export function dueOf({ body, due = null }: DocumentWrite): number | null {
   if (body === undefined || due === null) return null;
   if (Math.abs(due) <= LATEST) return Math.ceil(due);
@@ -48,17 +51,17 @@ export function dueOf({ body, due = null }: DocumentWrite): number | null {
   );
 }
 
-/** A collection before it is written to. The numbers are computed only when they decide. */
+/** A collection before a write. Numbers are computed only if they matter for the decision. */
 export interface Collected {
   /** False when its thread does not exist. */
   readonly exists: boolean;
-  /** The versions of the documents to write, in their order. */
+  /** Versions of the documents to write, in their order. */
   readonly versions: readonly (string | undefined)[];
   documents(): number;
   otherBytes(): number;
 }
 
-/** Why the writes are refused, if they are. */
+/** Returns why the writes are refused. Undefined if they are not. */
 export function refusalOf(
   writes: readonly DocumentWrite[],
   bounds: Bounds,
@@ -80,7 +83,7 @@ export interface ListPosition {
   readonly key: string;
 }
 
-/** Undefined for the first page, also for a place before all keys with the prefix. Throws `invalid_request`. */
+/** Returns undefined for the first page, and for a position before all keys with the prefix. Throws `invalid_request`. */
 export function placeOf(query: ListQuery): ListPosition | undefined {
   const { order, prefix = "" } = query;
   const place = askedPlaceOf(query);
@@ -94,13 +97,13 @@ function askedPlaceOf({ order, cursor, after }: ListQuery): ListPosition | undef
   return { time, key: id.slice(order.length + 1) };
 }
 
-/** The place of a document in a list of this order. */
+/** Returns the position of a document in a list of this order. */
 const placeIn = (order: ListOrder, document: ListedDocument): ListPosition => ({
   time: order === "key" ? 0 : document[`${order}_at`],
   key: document.key,
 });
 
-/** True if the document comes after the place in this order. */
+/** True if the document comes after the position in this order. */
 export function standsAfter(order: ListOrder, place: ListPosition, document: ListedDocument): boolean {
   if (order === "key") return document.key > place.key;
   const { time, key } = placeIn(order, document);
@@ -115,7 +118,7 @@ export const inOrder = (order: ListOrder) => (a: ListedDocument, b: ListedDocume
 export const isDueAt = (now: number, aheadMs: number, time: number): boolean =>
   time <= now || (time > now + aheadMs && time < Number.POSITIVE_INFINITY);
 
-/** A page of the documents found: one more than the limit when there is another page. */
+/** Expects one more document than the limit if there is another page. */
 export const listedPage = (
   found: readonly ListedDocument[],
   { order, limit }: ListQuery,
@@ -124,7 +127,7 @@ export const listedPage = (
     encodePosition({ updatedAt: placeIn(order, last).time, id: `${order} ${last.key}` }),
   );
 
-/** Takes one of each tenant, in their order, and again, until there are `limit`. */
+/** Takes one document per tenant, in order, and repeats until there are `limit`. */
 export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): T[] {
   const picked: T[] = [];
   for (let round = 0; picked.length < limit; round++) {
@@ -135,6 +138,6 @@ export function inTurn<T>(ofTenants: readonly (readonly T[])[], limit: number): 
   return picked;
 }
 
-/** The id of a shelf's thread; empty for other collections. */
+/** Returns the id of a shelf's thread. Empty for other collections. */
 export const threadIdOf = (collection: Collection): string =>
   "of" in collection && "thread" in collection.of ? collection.of.thread : "";

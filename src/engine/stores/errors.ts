@@ -1,4 +1,4 @@
-// The refusals that every store makes, in the same words.
+// The refusals that all stores share, in the same words.
 
 import { MAX_DEFERRED_CALLS } from "../../agent/core/deferred-calls.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -85,9 +85,9 @@ export function grownMeanwhile(threadId: string): AppError {
   );
 }
 
-/** For a run that would begin again from this message. */
+/** Refuses a run that wants to start again from this message. */
 export function cannotRewind(id: string): AppError {
-  return new AppError("invalid_request", `There is no message \`${id}\` in this thread to go back to.`);
+  return new AppError("invalid_request", `There is no message \`${id}\` in this thread to start again from.`);
 }
 
 export function eventsExpired(after: number): AppError {

@@ -1,4 +1,4 @@
-// Turns a batch of a run's events into writes: entries of the log, and changes of the thread. Every store carries these out.
+// Turns a batch of a run's events into writes: log entries and changes of the thread. Every store carries these out.
 
 import type { UserMessage } from "../../agent/core/message.ts";
 import type { ThreadStatus } from "../../agent/core/records.ts";
@@ -15,13 +15,13 @@ import {
 } from "./outcomes.ts";
 
 export type EventWrite =
-  /** Into the thread, unless it has one with this id, and out of the run's inbox. */
+  /** Adds the message to the thread, unless it has one with this id, and removes it from the run's inbox. */
   | { readonly write: "add_message"; readonly message: MessageText }
   | { readonly write: "set_state"; readonly key: string; readonly value: unknown }
   | { readonly write: "delete_state"; readonly key: string }
-  /** Merged into the value: see `merge` in protocol/patch.ts. */
+  /** Merges the patch into the value: see `merge` in protocol/patch.ts. */
   | { readonly write: "patch_state"; readonly key: string; readonly patch: Record<string, unknown> }
-  /** The last one. `thread`: its status, unless another run is active or waits. The run's inbox is emptied. */
+  /** Always the last write. `thread`: its status, unless another run is active or waiting. The run's inbox is emptied. */
   | {
       readonly write: "end_run";
       readonly outcome: RunOutcome;
@@ -34,18 +34,18 @@ export type RunEnd = Extract<EventWrite, { readonly write: "end_run" }>;
 export interface EventWrites {
   /** Events to append to the log. */
   readonly appended: readonly PendingEvent[];
-  /** Changes beside the log, in order. Empty for a batch that only shows progress. */
+  /** Changes other than log entries, in order. Empty for a batch that only shows progress. */
   readonly writes: readonly EventWrite[];
 }
 
 /** The state before a batch that ends its run. */
 export interface BeforeEnd {
-  /** Messages that were left for the run. Messages that no event takes in are added to the thread before the end. */
+  /** Queued messages of the run. Messages that no event contains are added to the thread before the end. */
   readonly inbox: readonly UserMessage[];
   readonly stamp: Stamp;
 }
 
-/** `before`: for a batch that ends the run. */
+/** `before`: required for a batch that ends the run. */
 export function writesOf(batch: readonly PendingEvent[], before?: BeforeEnd): EventWrites {
   const appended = before ? withUnreadInbox(batch, before.inbox, before.stamp) : batch;
   return { appended, writes: appended.filter(changesThread).map(writeOf) };
@@ -63,7 +63,7 @@ function writeOf(pending: PendingEvent): EventWrite {
   return { write: "end_run", outcome, thread: THREAD_STATUS[outcome.status] };
 }
 
-/** The end among the writes, which is their last one. */
+/** Returns the end if the last write is one. */
 export function endIn(writes: readonly EventWrite[]): RunEnd | undefined {
   const last = writes.at(-1);
   return last?.write === "end_run" ? last : undefined;

@@ -1,52 +1,52 @@
-// Whose turn it is, in stores of a single process: the threads with active or waiting runs. Tenants take turns with the threads
-// that no process holds; within a tenant the longest-waiting thread comes first.
+// Decides whose turn it is, in stores of a single process: the queue of threads with active or waiting runs. Tenants
+// take turns with threads that no process holds. Within a tenant, the longest-waiting thread comes first.
 //
-// The queue takes as much memory as it has threads. A turn costs the same however many wait.
+// Memory grows with the number of threads. The cost of a turn does not depend on how many wait.
 
 import type { QueueStats } from "../../agent/core/stores.ts";
 import { latestLeaseEnd } from "./clock-set-back.ts";
 import type { Limits } from "./options.ts";
 
-/** When a lease ended that is over: it may still be renewed as long as no process takes the run. */
+/** End of an expired lease. The lease may still be renewed until a process takes the run. */
 export const PAST = -1;
 
 export class FairQueue<Thread> {
   readonly #limits: Pick<Limits, "now" | "leaseMs">;
-  /** All of them, by tenant. */
+  /** All threads, by tenant. */
   readonly #busy = new Map<string, Set<Thread>>();
-  /** Threads whose run has a holder, with the end of its lease; the earliest end comes first. */
+  /** Threads whose run has a holder, with the end of its lease. The earliest end comes first. */
   readonly #held = new Map<Thread, { readonly tenant: string; readonly until: number }>();
-  /** Threads whose run has no holder, with the time since when, by tenant. The tenant whose turn it is comes first. */
+  /** Threads whose run has no holder, with the start of the wait, by tenant. The tenant whose turn is next comes first. */
   readonly #waiting = new Map<string, Map<Thread, number>>();
 
   constructor(limits: Pick<Limits, "now" | "leaseMs">) {
     this.#limits = limits;
   }
 
-  /** On how many of the tenant's threads runs are active or wait. */
+  /** Returns the number of the tenant's threads with active or waiting runs. */
   count(tenant: string): number {
     return this.#busy.get(tenant)?.size ?? 0;
   }
 
-  /** The thread's run has a holder, for one lease. */
+  /** Records that the thread's run has a holder, for one lease. */
   hold(tenant: string, thread: Thread): void {
     this.drop(tenant, thread);
     add(this.#busy, tenant, thread);
     this.#held.set(thread, { tenant, until: this.#limits.now() + this.#limits.leaseMs });
   }
 
-  /** True if a run is active on the thread or waits for it. */
+  /** True if a run is active or waiting on the thread. */
   isBusy(tenant: string, thread: Thread): boolean {
     return this.#busy.get(tenant)?.has(thread) ?? false;
   }
 
-  /** When the lease of the thread's run is over, unless it is already. */
+  /** Returns when the lease of the thread's run ends. Undefined if it has expired. */
   heldUntil(thread: Thread): number | undefined {
     this.#expireLeases();
     return this.#held.get(thread)?.until;
   }
 
-  /** The thread's run has no holder. A thread that already waits keeps its place. */
+  /** Records that the thread's run has no holder. A thread that already waits keeps its position. */
   wait(tenant: string, thread: Thread): void {
     this.#expireLeases();
     this.#held.delete(thread);
@@ -54,14 +54,14 @@ export class FairQueue<Thread> {
     this.#await(tenant, thread);
   }
 
-  /** No run is active on the thread or waits for it. */
+  /** Records that no run is active or waiting on the thread. */
   drop(tenant: string, thread: Thread): void {
     this.#held.delete(thread);
     remove(this.#busy, tenant, thread);
     remove(this.#waiting, tenant, thread);
   }
 
-  /** Number of threads whose run has no holder, and the longest wait among them. */
+  /** Returns the number of threads whose run has no holder, and the longest wait among them. */
   waiting(): QueueStats {
     this.#expireLeases();
     let threads = 0;
@@ -75,8 +75,8 @@ export class FairQueue<Thread> {
   }
 
   /**
-   * Takes the thread whose turn it is, of other tenants than `except`, which keep their turn. The caller must then hold it,
-   * put it back or drop it.
+   * Takes the next thread of a tenant other than `except`. Tenants in `except` keep their turn. The caller must then
+   * hold the thread, put it back or drop it.
    */
   take(except: ReadonlySet<string>): Thread | undefined {
     this.#expireLeases();
@@ -92,7 +92,7 @@ export class FairQueue<Thread> {
     return undefined;
   }
 
-  /** Expires leases that were not renewed in time. Leases from before the clock was set back begin again. */
+  /** Expires leases that were not renewed in time. Restarts leases from before the clock was set back. */
   #expireLeases(): void {
     const { leaseMs } = this.#limits;
     const now = this.#limits.now();

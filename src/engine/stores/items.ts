@@ -1,4 +1,4 @@
-// Items: documents with a version that callers count, and a time. The same for every store.
+// Items: documents with a time, and a version that callers increment. The same for every store.
 
 import { change, type Document, type Documents, remove } from "../../agent/core/documents.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -45,14 +45,14 @@ export function createItems(documents: Documents): ItemStore {
   };
 }
 
-/** The item's value as JSON. Throws `limit_exceeded` for an item that is too large. */
+/** Returns the item's value as JSON. Throws `limit_exceeded` for an item that is too large. */
 function textOf({ key, value }: NewItem): string {
   if (key.length > MAX_KEY_CHARS)
-    throw tooLarge(`An item's key may have ${MAX_KEY_CHARS} characters; this one has ${key.length}.`);
+    throw tooLarge(`An item's key may have at most ${MAX_KEY_CHARS} characters; this one has ${key.length}.`);
   const text = JSON.stringify(value) ?? "null";
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_ITEM_BYTES)
-    throw tooLarge(`An item may have ${MAX_ITEM_BYTES} bytes as JSON; this one has ${bytes}.`);
+    throw tooLarge(`An item may have at most ${MAX_ITEM_BYTES} bytes as JSON; this one has ${bytes}.`);
   return text;
 }
 
@@ -63,7 +63,7 @@ const tooMany = () =>
     details: { limit: MAX_ITEMS },
   });
 
-/** Version, time, value. */
+/** Parses version, time and value. */
 function itemOf({ key, body }: Pick<Document, "key" | "body">): Item {
   const [, version, time, value = ""] = /^(\d+) (\d+) (.*)$/s.exec(body) ?? [];
   return {

@@ -1,6 +1,6 @@
-// The interface that a store implements for threads, runs and deferred calls. The ports (runs.ts, threads.ts, deferred-calls.ts)
-// and the rules (rules.ts) are written once over it. A kernel loads the values that a decision asks for, and carries out its
-// writes.
+// The interface that a store implements for threads, runs and deferred calls. The ports (runs.ts, threads.ts,
+// deferred-calls.ts) and the rules (rules.ts) are written once on top of it. A kernel loads the values that a decision
+// needs, and carries out its writes.
 
 import type { DeferredCallStore, DueCalls } from "../../agent/core/deferred-calls.ts";
 import { AppError } from "../../agent/core/errors.ts";
@@ -16,47 +16,47 @@ export interface Due {
   readonly except: readonly string[];
 }
 
-/** `Thread` is how the store names a thread; only the kernel looks into it. */
+/** `Thread` is the store's name for a thread. Only the kernel interprets it. */
 export interface Kernel<Thread> {
   readonly limits: Limits;
 
   ref(owner: Owner, threadId: string): Thread;
 
   /**
-   * Loads the thread and what `lookups` asks for, calls `decide`, and carries out its writes atomically: the thread does not
-   * change in between. `decide` is pure, and is called again when the thread has changed in the meantime. If it throws, nothing
-   * is changed. Resolves once the writes are as durable as the store promises.
+   * Loads the thread and the values that `lookups` names, calls `decide`, and carries out its writes atomically: the
+   * thread does not change in between. `decide` must be pure, and is called again if the thread has changed meanwhile.
+   * If it throws, nothing changes. Resolves once the writes are as durable as the store promises.
    *
-   * After the commit the kernel maintains what follows from the writes: after a `hold_run` only the new epoch may append, for
-   * `leaseMs`; `eachDue` finds a thread whose runs no process holds; `tell` reaches `RunStore.subscribe`, once the change is over. Repeating a
-   * commit whose answer was lost has no second effect.
+   * After the commit, the kernel applies the consequences of the writes. After a `hold_run`, only the new epoch may
+   * append, for `leaseMs`. `eachDue` finds a thread whose runs no process holds. `tell` reaches `RunStore.subscribe`
+   * once the change is complete. Repeating a commit after a lost response has no second effect.
    */
   change<R>(thread: Thread, lookups: Lookups, decide: (view: View) => Decision<R>): Promise<R>;
 
   /**
-   * Keeps messages for a thread that a `create_thread` with the same token will create, behind those of earlier calls.
-   * Until then no read shows them. Throws `already_exists` when another thread of this id was created or is being copied.
+   * Stores messages for a thread that a `create_thread` with the same token will create, after those of earlier calls.
+   * No read shows them until then. Throws `already_exists` if another thread with this id exists or is being copied.
    */
   stage(thread: Thread, token: string, messages: readonly MessageText[]): Promise<void>;
-  /** Deletes the staged messages. A store also deletes messages that a dead process has staged. */
+  /** Deletes the staged messages. A store also deletes messages that a dead process staged. */
   unstage(thread: Thread, token: string): Promise<void>;
 
   /**
-   * Calls `look` for threads with runs that no process holds, until it has found `limit` runs or no thread is left. Tenants take
-   * turns; within a tenant, the longest waiting thread comes first. A thread without a result is looked at again at `until`. The
-   * tenants in `except` are left out, and keep their turn.
+   * Calls `look` for threads with runs that no process holds, until it has found `limit` runs or no thread is left.
+   * Tenants take turns; within a tenant, the longest-waiting thread comes first. A thread without a result is checked
+   * again at `until`. Tenants in `except` are skipped and keep their turn.
    */
   eachDue<T>(which: Due, look: (thread: Thread) => Promise<Looked<T>>): Promise<T[]>;
 
-  /** The entries of a run's log that its last events depend on: see `failedAfterCrashes`. */
+  /** Returns the entries of a run's log that its last events depend on: see `failedAfterCrashes`. */
   logOf(lease: Lease): Promise<readonly LogEntry[]>;
 
-  /** The thread and the id of the call that a token is for. */
+  /** Returns the thread and the id of the call that a token belongs to. */
   findCall(tokenHash: string): Promise<{ readonly thread: Thread; readonly call_id: string } | undefined>;
-  /** As `DeferredCallStore.due`. */
+  /** Implements `DeferredCallStore.due`. */
   dueCalls(limit: number): Promise<DueCalls[]>;
 
-  /** Methods without rules: reads, and writes that the epoch alone fences. */
+  /** Methods without rules: reads, and writes that only the epoch fences. */
   readonly runs: Pick<
     RunStore,
     "get" | "known" | "list" | "active" | "begun" | "place" | "subscribe" | "inbox" | "renew" | "waiting"
@@ -65,7 +65,7 @@ export interface Kernel<Thread> {
     ThreadStore,
     "get" | "list" | "interrupted" | "bytes" | "measured" | "message" | "messagePage" | "state"
   > &
-    /** Absent where messages are kept as text. */
+    /** Absent if messages are stored as text. */
     Partial<Pick<ThreadStore, "messages">>;
   readonly deferredCalls: Pick<DeferredCallStore, "get">;
   readonly events: EventLog;
@@ -75,12 +75,12 @@ export type Looked<T> =
   | { readonly found: T }
   | { readonly found?: undefined; readonly until: number | undefined };
 
-/** A store that cannot hold a thread while something decides about it: it commits only what was decided on its newest state. */
+/** A store that cannot lock a thread during a decision. It commits only decisions about the thread's current state. */
 export interface Versioned<V extends View> {
   load(): Promise<V>;
   /**
-   * Carries out `writes` if the thread is still as in `view`, and returns when; or else returns it as it is now. The
-   * same `id` again has no second effect and gives the same answer.
+   * Carries out `writes` if the thread is still as in `view`, and returns the time. Otherwise returns the current
+   * thread. Repeating the same `id` has no second effect and returns the same result.
    */
   commit(
     view: V,
@@ -92,8 +92,8 @@ export interface Versioned<V extends View> {
 const MAX_ATTEMPTS = 100;
 
 /**
- * `Kernel.change` by compare-and-set. With a `guess`, decides on it before loading anything. The commit finds a wrong guess, so
- * `decide` must have no other effect. Throws `unavailable` under endless contention.
+ * Implements `Kernel.change` by compare-and-set. With a `guess`, decides on it before it loads anything. The commit
+ * detects a wrong guess, so `decide` must have no other effect. Throws `unavailable` under endless contention.
  */
 export async function changeVersioned<V extends View, R>(
   store: Versioned<V>,
@@ -112,7 +112,7 @@ export async function changeVersioned<V extends View, R>(
   }
   throw new AppError(
     "unavailable",
-    `The thread changed ${MAX_ATTEMPTS} times while a change of it was decided.`,
+    `The thread changed ${MAX_ATTEMPTS} times during this operation. Try again.`,
   );
 }
 

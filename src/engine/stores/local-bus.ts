@@ -7,7 +7,7 @@ import type { Owner } from "../../protocol/ids.ts";
 import { fellBehind, storeClosed } from "./errors.ts";
 import { OwnerMap } from "./owner-map.ts";
 
-/** Events that may wait for a subscriber. With one more it has lost them all. */
+/** Maximum number of waiting events per subscriber. Beyond it, all of them are lost. */
 const MAX_BEHIND = 1000;
 
 export class LocalBus implements EventBus {
@@ -16,7 +16,7 @@ export class LocalBus implements EventBus {
   #count = 0;
   #isClosed = false;
 
-  /** `onAudience` is called when an owner's first subscription begins and when the last one ends. */
+  /** Calls `onAudience` when an owner's first subscription begins and when the last one ends. */
   constructor(onAudience: (owner: Owner, isHeard: boolean) => void = () => {}) {
     this.#onAudience = onAudience;
   }
@@ -55,7 +55,7 @@ export class LocalBus implements EventBus {
 class Subscription {
   readonly #onEnd: () => void;
   #waiting: UserEvent[] = [];
-  /** Once nothing more comes; with the reason, unless that was asked for. */
+  /** Set once the subscription has ended; contains the reason unless the subscriber ended it. */
   #end: { readonly reason: AppError | undefined } | undefined;
   #wake = () => {};
 
@@ -68,7 +68,7 @@ class Subscription {
     else this.#wake();
   }
 
-  /** The first time, nothing after it. */
+  /** Ends the subscription. Only the first call counts. */
   end(reason?: AppError): void {
     if (this.#end) return;
     this.#end = { reason };
@@ -80,7 +80,7 @@ class Subscription {
   events(): AsyncGenerator<UserEvent, void, void> {
     const events = this.#pulled();
     const close = events.return.bind(events);
-    // A generator that was never pulled runs no `finally`, and one that waits hears of nothing before it is woken.
+    // A generator that was never pulled runs no `finally`, and a waiting one notices nothing until it is woken.
     events.return = (value) => {
       this.end();
       return close(value);
@@ -110,7 +110,7 @@ export class ControlChannel {
     this.#listener = listener;
   }
 
-  /** Delivers in a microtask; does nothing once closed. */
+  /** Delivers in a microtask. Does nothing once closed. */
   publish(call: ControlMessage): void {
     queueMicrotask(() => this.#listener?.(call));
   }

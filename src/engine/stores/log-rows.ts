@@ -1,5 +1,5 @@
-// How log entries are stored: one in a row, or several deltas that follow each other, one in a line. JSON has no line breaks of
-// its own.
+// Stores log entries: one per row, or several consecutive deltas in one row, one per line. JSON contains no line
+// breaks.
 
 import type { LogEntry } from "../../agent/core/stores.ts";
 import type { EventName } from "../../protocol/event.ts";
@@ -15,7 +15,7 @@ export interface LogRow {
   readonly body: string;
 }
 
-/** `count`: how many entries each row holds. */
+/** `count`: number of entries in each row. */
 export function rowsOf(pending: readonly PendingEvent[]): (LogRow & { readonly count: number })[] {
   const rows = [];
   for (let from = 0; from < pending.length; ) {
@@ -38,14 +38,14 @@ function endOfRow(pending: readonly PendingEvent[], from: number): number {
 
 const isDelta = (pending: PendingEvent | undefined) => pending?.event.event === DELTA;
 
-/** The entries of a row; `last` is the seq of the last one. */
+/** Returns the entries of a row. `last` is the seq of the last one. */
 export function entriesOfRow({ event, body }: LogRow, epoch: number, last: number): LogEntry[] {
   const lines = body.split("\n");
   const first = last - lines.length + 1;
   return lines.map((json, index) => ({ epoch, seq: first + index, event, json }));
 }
 
-/** The entries of pending events; `last` becomes the seq of the last one. */
+/** Returns the entries of pending events. `last` becomes the seq of the last one. */
 export function entriesOfPending(pending: readonly PendingEvent[], epoch: number, last: number): LogEntry[] {
   const first = last - pending.length + 1;
   return pending.map(({ event: { event }, json }, index) => ({ epoch, seq: first + index, event, json }));

@@ -1,16 +1,16 @@
-// The newest entries of one run in memory, and the readers who wait for more.
+// Keeps the newest entries of one run in memory, and wakes the readers that wait for more.
 //
-// A reader holds a cursor, never a queue: one that is not pulled costs nothing, however much is written.
+// A reader has a cursor instead of a queue. A reader that is not pulled costs nothing, no matter how much is written.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Cursor, LogEntry } from "../../agent/core/stores.ts";
 import { eventsExpired } from "./errors.ts";
 import type { LogWindow } from "./seen.ts";
 
-/** A batch ends at this many entries or characters, the first limit reached. */
+/** Maximum number of entries or characters in a batch, whichever is reached first. */
 const BATCH = 64;
 const BATCH_LENGTH = 256 * 1024;
-/** An allowance for the objects around an entry's text, in bytes. */
+/** Estimated overhead of an entry's objects, in bytes. */
 const ENTRY_BYTES = 80;
 
 export class Log {
@@ -24,25 +24,25 @@ export class Log {
   #bytes = 0;
   #ringsSoon = false;
 
-  /** Keeps the newest `keep` entries, fewer when they weigh more than `maxBytes`. The next one is `last + 1`. */
+  /** Keeps the newest `keep` entries, or less if they exceed `maxBytes`. The next entry is `last + 1`. */
   constructor(keep: number, last = 0, maxBytes = Number.POSITIVE_INFINITY) {
     this.#keep = keep;
     this.#last = last;
     this.#maxBytes = maxBytes;
   }
 
-  /** The seq of the newest entry; 0 before the first. */
+  /** Seq of the newest entry; 0 before the first. */
   get last(): number {
     return this.#last;
   }
 
-  /** The numbers of the first and the last entry that can still be read; both 0 when there are none. */
+  /** Numbers of the first and the last readable entry; both 0 if there is none. */
   get bounds(): { first: number; last: number } {
     const held = Math.min(this.#keep, this.#entries.length);
     return held === 0 ? { first: 0, last: 0 } : { first: this.#last - held + 1, last: this.#last };
   }
 
-  /** The entries that can be read, for readers who return. */
+  /** The readable entries, for returning readers. */
   get held(): LogWindow {
     const held = Math.min(this.#keep, this.#entries.length);
     const epochOf = (seq: number) => this.#entries.at(seq - this.#last - 1)?.epoch;
@@ -53,7 +53,7 @@ export class Log {
     return this.#ended;
   }
 
-  /** Approximate size of the entries in memory. */
+  /** Approximate bytes of the entries in memory. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -67,7 +67,7 @@ export class Log {
     this.#entries.push(entry);
     this.#last = entry.seq;
     this.#bytes += weightOf(entry);
-    // Trimmed in bulk, so that an entry costs the same however many are kept.
+    // Trims in bulk, so that the cost per entry does not depend on how many are kept.
     const isLong = this.#entries.length >= this.#keep + Math.max(BATCH, this.#keep >> 3);
     if (isLong || this.#bytes > this.#maxBytes) this.#trim();
   }
@@ -82,27 +82,27 @@ export class Log {
     this.#entries.splice(0, surplus);
   }
 
-  /** The entries up to `last` are written, but not here. */
+  /** Records that entries up to `last` were written elsewhere. */
   advance(last: number): void {
     if (last <= this.#last) return;
     this.drop();
     this.#last = last;
   }
 
-  /** There will be no more entries. */
+  /** Marks the end: no more entries will follow. */
   end(): this {
     this.#ended = true;
     this.ring();
     return this;
   }
 
-  /** Lets the entries go. */
+  /** Releases the entries. */
   drop(): void {
     this.#entries = [];
     this.#bytes = 0;
   }
 
-  /** All readers get `reason`, including those that wait. */
+  /** Ends all readers with `reason`, even waiting ones. */
   close(reason: AppError): void {
     this.#failure = reason;
     this.ring();
@@ -113,7 +113,7 @@ export class Log {
     this.#waiting.clear();
   }
 
-  /** Wakes readers once for everything that is written in this tick of the event loop. */
+  /** Wakes readers once for all entries written in this tick of the event loop. */
   ringSoon(): void {
     if (this.#ringsSoon || this.#waiting.size === 0) return;
     this.#ringsSoon = true;
@@ -123,7 +123,7 @@ export class Log {
     });
   }
 
-  /** Up to a batch of the entries after `after`; undefined when they are not here any more. */
+  /** Returns up to a batch of entries after `after`. Undefined if they are no longer in memory. */
   take(after: number): readonly LogEntry[] | undefined {
     if (this.#failure) throw this.#failure;
     const behind = this.#last - after;
@@ -142,7 +142,7 @@ export class Log {
   }
 }
 
-/** The batch that begins at `from`. */
+/** Returns the batch that begins at `from`. */
 export function firstBatch(entries: readonly LogEntry[], from: number): readonly LogEntry[] {
   let to = from;
   for (let length = 0; to < entries.length && to < from + BATCH && length < BATCH_LENGTH; to++)
@@ -158,27 +158,30 @@ function weightOf({ json }: LogEntry): number {
 export function cursorOf(after: number | Cursor): Cursor {
   const cursor = typeof after === "number" ? { seq: after } : after;
   if (Number.isSafeInteger(cursor.seq) && cursor.seq >= 0) return cursor;
-  throw new AppError("invalid_request", `Events are counted 1, 2, 3 …; there are none after ${cursor.seq}.`);
+  throw new AppError(
+    "invalid_request",
+    `\`${cursor.seq}\` is not the number of an event. Numbers start at 1; use 0 for the beginning.`,
+  );
 }
 
-/** Where a reader begins, in which log. */
+/** Where a reader begins, and in which log. */
 export interface ReadStart {
   readonly log: Log;
   readonly after: Cursor;
-  /** Returns at least one entry after a cursor that the log does not hold, or throws. */
+  /** Returns at least one entry after a cursor that the log no longer contains, or throws. */
   older(after: Cursor): readonly LogEntry[] | Promise<readonly LogEntry[]>;
 }
 
 /**
- * Replay and live as one: the entries of what `open` finds, in batches, until the log has ended or `signal` aborts. Throws what
- * `open` throws.
+ * Combines replay and live entries: yields batches from the position that `open` returns, until the log ends or
+ * `signal` aborts. Throws the errors of `open`.
  */
 export async function* follow(
   open: () => ReadStart | Promise<ReadStart>,
   signal: AbortSignal,
 ): AsyncGenerator<readonly LogEntry[], void, void> {
   const opened = open();
-  // A log that is found at once is read at once, without an `await`.
+  // Reads a log without an `await` if it is available immediately.
   const { log, after, older } = opened instanceof Promise ? await opened : opened;
   if (after.seq > log.last) throw eventsExpired(after.seq);
 
@@ -194,7 +197,7 @@ export async function* follow(
       } else if (log.ended) {
         return;
       } else {
-        // Nothing is awaited between the look at the log and the entry into its list: no ring is missed.
+        // Nothing is awaited between checking the log and registering for its next ring, so no ring is missed.
         await new Promise<void>((resolve) => {
           wake = resolve;
           log.await(resolve);

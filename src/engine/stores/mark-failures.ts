@@ -1,5 +1,5 @@
-// Marks what the stores throw when they fail, so that no tool call has such a failure as its result. Appends of events are
-// left alone: no tool makes them, and one is made for each token.
+// Marks the errors that failing stores throw, so that no tool call returns one as its result. Appends of events are
+// exempt: tools never make them, and there is one per token.
 
 import { markStoreFailure } from "../../agent/core/failures.ts";
 import type { Stores } from "../../agent/core/stores.ts";
@@ -7,7 +7,7 @@ import { type Method, wrappedMethods } from "../../lib/wrapped-methods.ts";
 
 const PORTS = ["threads", "runs", "deferredCalls", "items", "documents", "quotas", "owners"] as const;
 
-/** The same stores, whose failures are known as such wherever they are caught. */
+/** Wraps the stores so that their failures are recognised wherever they are caught. */
 export function markFailures<S extends Stores>(stores: S): S {
   const ports = Object.entries(stores)
     .filter(([name]) => PORTS.some((each) => each === name))

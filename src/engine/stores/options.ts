@@ -4,38 +4,44 @@ import type { WhenBusy } from "../../agent/core/stores.ts";
 import { type Logger, SILENT } from "../../lib/logger.ts";
 
 export interface StoreOptions {
-  /** The clock: milliseconds since 1970. */
+  /** Clock: milliseconds since 1970. */
   readonly now?: () => number;
-  /** A run whose lease was not renewed for this long may be taken over. */
+  /** Time without renewal after which a run may be taken over. */
   readonly leaseMs?: number;
-  /** A run whose process died in this many attempts has failed. */
+  /** Number of attempts with a dead process after which a run fails. */
   readonly maxAttempts?: number;
-  /** Runs that may wait for a thread, and one that goes before them all; one more is refused with `queue_full`. */
+  /** Maximum number of waiting runs per thread, plus one that precedes them all. Further runs are refused with `queue_full`. */
   readonly queueLength?: number;
   /**
-   * Threads of one tenant on which runs may be active or wait, counted when a run must wait for room; one more is
-   * refused with `limit_exceeded`.
+   * Maximum number of a tenant's threads with active or waiting runs, checked when a run must wait for a slot. Further
+   * runs are refused with `limit_exceeded`.
    */
   readonly tenantQueueLength?: number;
-  /** Messages that may wait for a run; one more is refused with `queue_full`. */
+  /** Maximum number of queued messages per run. Further messages are refused with `queue_full`. */
   readonly inboxLength?: number;
-  /** Entries kept of one run. Older ones go; a reader that still needs them gets `events_expired`. */
+  /** Number of entries to keep per run. A reader that needs older ones gets `events_expired`. */
   readonly eventsPerRun?: number;
-  /** How long the events of a run can be read after its end. */
+  /** Time for which the events of a run stay readable after its end. */
   readonly eventRetentionMs?: number;
-  /** A thread not read or written for this long is deleted, unless a run is active or waits. A list of threads reads none. */
+  /**
+   * Time without reads and writes after which a thread is deleted, unless a run is active or waiting. Listing threads
+   * does not count as a read.
+   */
   readonly threadTtlMs?: number;
   /** The same for a thread that waits for a person's answer. */
   readonly interruptedTtlMs?: number;
-  /** Time between two deletions of expired data. Expired data can no longer be read, also before it is deleted. */
+  /** Interval between two deletions of expired data. Expired data cannot be read even before it is deleted. */
   readonly sweepMs?: number;
-  /** Gets the errors that no caller gets, such as those of sweeps. Default: none does. */
+  /** Receives errors that have no caller, such as those of sweeps. Defaults to none. */
   readonly logger?: Logger;
 }
 
 export type Limits = Required<StoreOptions>;
 
-/** How many runs may wait for a thread. A run that interrupts has one place more, so that it is always possible. */
+/**
+ * Returns the maximum number of waiting runs on a thread. A run that interrupts has one more place, so that it is
+ * always possible.
+ */
 export const queueRoom = (queueLength: number, whenBusy: WhenBusy): number =>
   whenBusy === "front" ? queueLength + 1 : queueLength;
 

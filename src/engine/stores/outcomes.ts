@@ -1,4 +1,4 @@
-// How runs end: what an event says of it, and the events of the endings that a store writes itself.
+// How runs end: the outcome that an event describes, and the events for ends that a store writes itself.
 
 import { AppError } from "../../agent/core/errors.ts";
 import { loggedWords, WORDS } from "../../agent/core/incomplete-message.ts";
@@ -24,11 +24,11 @@ export interface RunOutcome extends Pick<RunRecord, "stop_reason" | "error" | "d
   readonly status: Exclude<RunRecord["status"], "pending" | "running">;
 }
 
-/** An event on its way into the log, with the text that will stand there. */
+/** An event on its way to the log, with its stored text. */
 export interface PendingEvent {
   readonly event: StreamEvent;
   readonly json: string;
-  /** The message that it adds to the thread, with the text that will stand there. */
+  /** The message that it adds to the thread, with its stored text. */
   readonly message?: MessageText;
 }
 
@@ -38,7 +38,7 @@ export interface MessageText {
   readonly text: string;
 }
 
-/** A message may be large: it is written once, and is a part of its event's text. */
+/** A message may be large, so it is serialized once and becomes part of its event's text. */
 export function pendingEvent(event: StreamEvent): PendingEvent {
   if (event.event !== "on_message" || !isOwn(event)) return { event, json: JSON.stringify(event) };
   const { data, ...rest } = event;
@@ -47,7 +47,7 @@ export function pendingEvent(event: StreamEvent): PendingEvent {
   return { event, json, message: { id: data.message.id, text } };
 }
 
-/** Status of a thread after a run has ended so, when no other run waits for it. */
+/** Status of a thread after a run with this outcome, if no other run waits. */
 export const THREAD_STATUS = {
   success: "idle",
   cancelled: "idle",
@@ -55,10 +55,10 @@ export const THREAD_STATUS = {
   error: "error",
 } as const satisfies Record<RunOutcome["status"], ThreadStatus>;
 
-/** An event of the run itself. The others belong to threads further down. */
+/** True for an event of the run itself. Other events belong to threads further down. */
 const isOwn = (event: StreamEvent) => !event.path?.length;
 
-/** Events that change more than the log. Messages do as well. */
+/** Events that change more than the log. Messages do, too. */
 export type Change = Extract<StreamEvent, { event: "on_state" | "done" | "error" }>;
 
 const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
@@ -67,13 +67,13 @@ const CHANGES: ReadonlySet<EventName> = new Set(["on_state", "done", "error"]);
 export const changesThread = ({ event, message }: PendingEvent) =>
   message !== undefined || (CHANGES.has(event.event) && isOwn(event));
 
-/** The change that an event makes, as a copy. The event is one that `changesThread`, and adds no message. */
+/** Returns a copy of the event's change. Requires that `changesThread` is true and the event adds no message. */
 export function changeOf({ json }: PendingEvent): Change {
-  // `json` is the text of the event, and its name is among CHANGES.
+  // `json` is the event's text, and its name is in CHANGES.
   return JSON.parse(json) as Change;
 }
 
-/** How a run ends that says `event` at last. */
+/** Returns the outcome of a run that ends with `event`. */
 export function endingOf(event: Extract<Change, { event: "done" | "error" }>): RunOutcome {
   if (event.event === "error") {
     const { usage = NO_USAGE, ...error } = event.data;
@@ -83,14 +83,14 @@ export function endingOf(event: Extract<Change, { event: "done" | "error" }>): R
   return { status, stop_reason, usage, ...omitUndefined({ details }) };
 }
 
-/** How a run ends whose last events these are. */
+/** Returns the outcome of a run with these last events. */
 export function endingIn(pending: readonly PendingEvent[]): RunOutcome {
   const last = pending.at(-1);
   if (!last || !isTerminal(last.event.event)) throw new Error("The last event must be the end.");
   return endingOf(changeOf(last) as Extract<Change, { event: "done" | "error" }>);
 }
 
-/** True if `pending` end their run. Throws when something would come after the end. */
+/** True if `pending` end their run. Throws if an event follows the end. */
 export function hasEnd(pending: readonly PendingEvent[]): boolean {
   const end = pending.findIndex(({ event }) => isTerminal(event.event) && isOwn(event));
   if (end === -1) return false;
@@ -109,7 +109,7 @@ export function stamp({ run_id, thread_id }: Omit<RunKey, "owner">, now: number)
   return { run_id, thread_id, ts: new Date(now).toISOString() };
 }
 
-/** Adds unread messages of the inbox to `pending`, which end a run, before the end: no accepted message is lost. */
+/** Adds unread messages of the inbox to `pending`, before the run's end, so that no accepted message is lost. */
 export function withUnreadInbox(
   pending: readonly PendingEvent[],
   inbox: readonly UserMessage[],
@@ -123,7 +123,7 @@ export function withUnreadInbox(
   return [...pending.slice(0, -1), ...left, ...pending.slice(-1)];
 }
 
-/** The whole log of a run that was cancelled while it waited. */
+/** Returns the complete log of a run that was cancelled while it waited. */
 export function cancelledBeforeStart(
   agent: string,
   request: RunRequest | undefined,
@@ -139,15 +139,15 @@ export function cancelledBeforeStart(
 
 interface Crashed {
   readonly attempts: number;
-  /** Its log so far. */
+  /** The log so far. */
   readonly entries: Iterable<LogEntry>;
-  /** Messages of its request that are not in the thread yet: no accepted message is lost. */
+  /** Messages of its request that are not in the thread yet. They are added, so that no accepted message is lost. */
   readonly unread: readonly Message[];
 }
 
-/** The last events of a run whose processes died in each attempt. The words of an answer that they cut off are kept. */
+/** Returns the last events of a run whose process died in each attempt. Keeps the text of an interrupted answer. */
 export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamped: Stamp): StreamEvent[] {
-  const message = `${attempts} times the process that executed this run died or lost it. It is not tried again.`;
+  const message = `The process that executed this run died or lost it ${attempts} times. The run is not retried.`;
   const error = { code: "crashed_too_often", message, details: { attempts } };
   const log = [...entries];
   const words = loggedWords();
@@ -162,15 +162,15 @@ export function failedAfterCrashes({ attempts, entries, unread }: Crashed, stamp
   ];
 }
 
-/** Events that contain the calls of a run, and their results. */
+/** Events that contain the run's calls and their results. */
 const TELLS_OF_CALLS = ["on_tool_start", "on_message"] as const satisfies EventName[];
 
-/** The events that `failedAfterCrashes` needs to see. */
+/** The events that `failedAfterCrashes` needs. */
 export const TELLS_OF_CRASHES: readonly EventName[] = [
   ...new Set<EventName>([...SPAN_EVENTS, ...TELLS_OF_CALLS, ...WORDS]),
 ];
 
-/** A result for each call of the run that has none: no thread is left with one open. */
+/** Returns a result for each call of the run without one, so that no call stays open. */
 function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why: string): ToolMessage[] {
   const open = new Map<string, { readonly name: string; readonly text: string }>();
   const notRun = ({ id, name }: ToolCall) => open.set(id, { name, text: `Not run: ${why}` });
@@ -192,7 +192,7 @@ function answersTo(entries: readonly LogEntry[], unread: readonly Message[], why
 
 const IS_SPAN_EVENT: ReadonlySet<EventName> = new Set(SPAN_EVENTS);
 
-/** The ends of the spans that are open after `entries`, the innermost first. `error` says why. */
+/** Returns the ends of the spans that are open after `entries`, innermost first. `error` is the reason. */
 function endsOf(
   entries: Iterable<LogEntry>,
   error: NonNullable<RunRecord["error"]>,

@@ -22,7 +22,7 @@ export class OwnerMap<V> {
     if (users?.size === 0) this.#tenants.delete(owner.tenant);
   }
 
-  /** All of one owner's, in the order they came. */
+  /** Returns all values of one owner, in insertion order. */
   of(owner: Owner): V[] {
     return [...(this.#tenants.get(owner.tenant)?.get(owner.user)?.values() ?? [])];
   }

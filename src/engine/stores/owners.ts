@@ -1,5 +1,5 @@
-// The port to owners over an index of them, the same for every store: their names in JSON, in the order of their bytes. A
-// tenant's users are neighbours in it.
+// The port to owners on top of an index, the same for every store. The index contains their names as JSON in byte
+// order, so that a tenant's users are neighbours.
 
 import type { Owners } from "../../agent/core/owners.ts";
 import { ownerOf, ownerText } from "./row-keys.ts";
@@ -7,21 +7,21 @@ import { ownerOf, ownerText } from "./row-keys.ts";
 /** The index that a store implements. */
 export interface OwnerIndex extends Pick<Owners, "shelves"> {
   /**
-   * Up to `limit` owners of threads, each as the JSON of [tenant, user]: those between `after` and `before`, in the order of
-   * their bytes. Fewer only when there are no more.
+   * Returns up to `limit` owners of threads, each as the JSON of [tenant, user], between `after` and `before`, in byte
+   * order. Returns less only if there are no more.
    */
   between(after: string, before: string, limit: number): Promise<string[]>;
 }
 
-/** In the order of their bytes, which is another one than that of JavaScript's strings. */
+/** Compares by bytes, which differs from the order of JavaScript strings. */
 export const isBefore = (one: string, other: string): boolean =>
   Buffer.compare(Buffer.from(one), Buffer.from(other)) < 0;
 
-/** Before every owner, and behind every one. */
+/** Before all owners, and after all owners. */
 const FIRST = "[";
 const LAST = "[~";
 
-/** Between them are the owners of a tenant: what comes next is the quote before the user's name. */
+/** Returns the range that contains a tenant's owners. The next character is the quote before the user's name. */
 function rangeOf(tenant: string): readonly [after: string, before: string] {
   const start = `[${JSON.stringify(tenant)},`;
   return [start, `${start}#`];

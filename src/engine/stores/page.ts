@@ -1,16 +1,16 @@
-// Pages and the cursors between them, and how much of a thread is worked on in one go.
+// Pages and their cursors, and the amount of a thread to process at once.
 
 import { AppError } from "../../agent/core/errors.ts";
 import type { Page } from "../../agent/core/stores.ts";
 
-/** `found` holds one item more than `limit` when there is a next page. */
+/** `found` contains one item more than `limit` if there is a next page. */
 export function pageOf<T>(found: readonly T[], limit: number, cursorOf: (last: T) => string): Page<T> {
   const items = found.slice(0, limit);
   const last = items.at(-1);
   return found.length > limit && last !== undefined ? { items, next_cursor: cursorOf(last) } : { items };
 }
 
-/** Where a thread stands among its owner's, newest change first; at equal times the larger id comes first. */
+/** Position of a thread in its owner's list, most recent change first. If times are equal, the larger id comes first. */
 export interface Position {
   readonly updatedAt: number;
   readonly id: string;
@@ -25,7 +25,7 @@ export function encodePosition({ updatedAt, id }: Position): string {
 }
 
 export function decodePosition(cursor: string): Position {
-  // PostgreSQL takes neither a number of more than 64 bits nor a NUL character.
+  // PostgreSQL accepts neither a number of more than 64 bits nor a NUL character.
   const [, updatedAt, id] = /^(\d{1,16}) ([^\0]+)$/.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (updatedAt === undefined || id === undefined) throw badCursor(cursor);
   return { updatedAt: Number(updatedAt), id };
@@ -35,10 +35,10 @@ export function badCursor(cursor: string): AppError {
   return new AppError("invalid_request", `\`${cursor}\` is not a cursor of this list.`);
 }
 
-/** Number of a thread's rows to copy or delete in one tick of the event loop. */
+/** Number of a thread's rows to copy or delete per tick of the event loop. */
 export const SLICE_ROWS = 128;
 
-/** How many of `sizes` fit into `bytes`, in their order: at least one if there is one. */
+/** Returns how many of `sizes` fit into `bytes`, in order. At least one if there is any. */
 export function fitting(sizes: readonly { readonly bytes: number }[], bytes: number): number {
   let left = bytes;
   const over = sizes.findIndex((each) => {

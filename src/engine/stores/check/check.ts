@@ -1,27 +1,27 @@
-// Walks through a store and reports what contradicts itself. Only one thread is in memory at a time.
+// Reads a whole store and reports contradictions. Keeps only one thread in memory at a time.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Inspection, ThreadFacts } from "./facts.ts";
 import { broken, type Finding, LATE_MS, wrongIn, wrongSum, wrongWith } from "./rules.ts";
 
-/** Number of things that were checked. */
+/** Number of objects that were checked. */
 export interface Checked {
   threads: number;
   runs: number;
   messages: number;
-  /** The last entries of the runs' logs. */
+  /** Number of log entries, from the last entries of the runs' logs. */
   events: number;
 }
 
 interface Options {
   readonly signal: AbortSignal;
-  /** How long to wait before what seems wrong in a store in use is read again, in ms. */
+  /** Milliseconds to wait before a suspected fault in a store in use is read again. */
   readonly againMs?: number;
 }
 
 const AGAIN_MS = 1_000;
 
-/** Yields findings as they are found. Throws what the store throws, and when `signal` aborts. */
+/** Yields findings as it finds them. Throws the store's errors and the reason of `signal`. */
 export async function* checkStore(
   store: Inspection,
   { signal, againMs = AGAIN_MS }: Options,
@@ -55,7 +55,7 @@ export async function* checkStore(
   for await (const page of store.sums()) for (const each of page) yield* wrongSum(each);
   return checked;
 
-  /** Yields the findings that a store in use has in the same words a moment later. */
+  /** Yields the findings that a store in use still has, in the same words, a moment later. */
   async function* lasting(
     wrong: ReadonlyMap<string, readonly Finding[]>,
     again: (name: string) => Promise<readonly Finding[]>,
@@ -68,7 +68,7 @@ export async function* checkStore(
   }
 }
 
-/** A thread may say the same of its next run, which is another finding. */
+/** A thread may have the same text for its next run, which is a different finding. */
 const wordsOf = ({ run = "", text }: Finding) => `${run} ${text}`;
 
 function count(checked: Checked, { runs, messages }: ThreadFacts): void {

@@ -1,5 +1,5 @@
-// The facts that the check of a store reads: outlines of threads without their texts, and data beside threads. Each store fills
-// these in; rules.ts judges them.
+// The facts that the check of a store reads: outlines of threads without their text, and data stored next to threads.
+// Each store collects them; rules.ts evaluates them.
 
 import type { CallState } from "../../../agent/core/deferred-calls.ts";
 import type { RunStatus, ThreadStatus } from "../../../agent/core/records.ts";
@@ -12,23 +12,23 @@ export interface ThreadFacts {
   readonly id: string;
   /** As clients see it. */
   readonly status: ThreadStatus;
-  /** Numbers that the store keeps. Undefined: it keeps no such count. */
+  /** Counters that the store maintains. Undefined: the store has no such counter. */
   readonly counted: { readonly messages: number; readonly bytes: number | undefined };
   readonly messages: MessagesOutline;
-  /** The run that a process may write; `last`: the number of its last entry, where the store keeps it apart from the log. */
+  /** The run that a process may write. `last`: number of its last entry, if the store keeps it separately from the log. */
   readonly active: { readonly run: string; readonly last: number | undefined } | undefined;
-  /** The runs that wait, the next one first. */
+  /** Waiting runs, the next one first. */
   readonly queue: readonly string[];
   readonly runs: readonly RunFacts[];
   readonly calls: readonly CallFacts[];
-  /** The runs for which messages were left. */
+  /** Runs with queued messages. */
   readonly inbox: readonly string[];
   readonly questions: readonly Question[];
-  /** True if the owner's list has the thread, and the list of owners the owner. */
+  /** True if the owner's list contains the thread, and the list of owners contains the owner. */
   readonly isListed: boolean;
   /** True if a process that looks for work finds the thread: for its runs, for its deferred calls. */
   readonly isFound: { readonly runs: boolean; readonly calls: boolean };
-  /** When it changed last, in ms since 1970. */
+  /** Time of the last change in milliseconds since 1970. */
   readonly updatedAt: number;
 }
 
@@ -36,7 +36,7 @@ export interface RunFacts {
   readonly id: string;
   readonly status: RunStatus;
   readonly hasRequest: boolean;
-  /** The number of the last entry as the run's end has it. */
+  /** Number of the last entry according to the run's end. */
   readonly last: number | undefined;
   /** True if its events must still exist. */
   readonly keepsLog: boolean;
@@ -50,7 +50,7 @@ export interface CallFacts {
   readonly hasReply: boolean;
 }
 
-/** An open interrupt. `wasAsked`: undefined when the log of its run is no longer complete. */
+/** An open interrupt. `wasAsked`: undefined if the log of its run is no longer complete. */
 export interface Question {
   readonly id: string;
   readonly run: string;
@@ -61,40 +61,40 @@ export interface Question {
 export interface DueDocument {
   readonly collection: string;
   readonly key: string;
-  /** In ms since 1970. */
+  /** In milliseconds since 1970. */
   readonly due: number;
   readonly exists: boolean;
-  /** Whether a process that looks for due documents finds it, where there is one. */
+  /** True if a process that looks for due documents, if there is one, finds it. */
   readonly isFound: boolean;
 }
 
-/** Until when the turn of a tenant may come after its document is due: those who pick documents hold them for less, in ms. */
+/** Milliseconds by which a tenant's turn may come after its document is due. Processes hold picked documents for less. */
 export const TURN_MS = 3_600_000;
 
-/** Whether a turn that comes at `turn` finds what is due at `due`; without a turn nothing does. */
+/** True if a turn at `turn` finds a document that is due at `due`. Without a turn, nothing finds it. */
 export const isInTurn = (due: number, turn: number | null, now: number): boolean =>
   turn !== null && turn <= Math.max(due, now) + TURN_MS;
 
-/** The bytes that a tenant or a user has stored, as the store has added them up, and as its rows do. */
+/** The bytes that a tenant or a user has stored: the sum that the store maintains, and the sum of its rows. */
 export interface Sum {
   readonly name: string;
   readonly recorded: number;
   readonly counted: number;
 }
 
-/** The facts that a store provides. It only reads, in pages. Every method may throw what the store throws. */
+/** The facts that a store provides. It only reads, in pages. Every method may throw the store's errors. */
 export interface Inspection {
-  /** True if all facts are of one moment. Otherwise a finding is read again before it is reported. */
+  /** True if all facts are from the same moment. Otherwise a finding is read again before it is reported. */
   readonly isOfOneMoment: boolean;
-  /** The names of all threads, in pages. One may come twice. */
+  /** Yields the names of all threads, in pages. A name may repeat. */
   threads(): AsyncIterable<readonly string[]>;
-  /** Undefined: there is no such thread any more. */
+  /** Undefined if the thread no longer exists. */
   thread(name: string): Promise<ThreadFacts | undefined>;
   /** Damage that the database itself reports, and rows whose threads do not exist. */
   remains(): AsyncIterable<string>;
   /** True if such damage still exists. */
   remain(text: string): Promise<boolean>;
-  /** Documents that were due at `time`, that are not there or that no process finds, in pages. */
+  /** Yields documents that were due at `time` but do not exist or are found by no process, in pages. */
   due(time: number): AsyncIterable<readonly DueDocument[]>;
   sums(): AsyncIterable<readonly Sum[]>;
   close(): Promise<void>;

@@ -1,8 +1,8 @@
-// The outline of a run's log: read row by row, kept as a few numbers.
+// Outlines a run's log: reads it row by row and keeps a few numbers.
 
 import type { EventName } from "../../../protocol/event.ts";
 
-/** A row of the log, which holds `entries` of it. */
+/** A row of the log, which contains `entries` entries. */
 export interface LogRowFacts {
   readonly last: number;
   readonly entries: number;
@@ -12,15 +12,15 @@ export interface LogRowFacts {
 
 export interface LogOutline {
   readonly rows: number;
-  /** The number of the first entry and of the last; 0 without any. */
+  /** Numbers of the first and the last entry; 0 if there is none. */
   readonly first: number;
   readonly last: number;
   readonly lastEvent: EventName | undefined;
-  /** The last entry before the first hole. */
+  /** The last entry before the first gap. */
   readonly hole: number | undefined;
-  /** The first entry that stands in two rows. */
+  /** The first entry that two rows contain. */
   readonly twice: number | undefined;
-  /** The first entry of an epoch after which an older one wrote. */
+  /** The first entry of an epoch after which an older epoch wrote. */
   readonly olderEpoch: number | undefined;
   readonly epoch: number;
 }
@@ -36,7 +36,7 @@ export const NO_LOG: LogOutline = {
   epoch: 0,
 };
 
-/** The outline once `row` is behind what it has. */
+/** Returns the outline after appending `row`. */
 export function withRow(log: LogOutline, { last, entries, epoch, event }: LogRowFacts): LogOutline {
   const first = last - entries + 1;
   const follows = log.rows === 0 ? first : log.last + 1;

@@ -1,10 +1,10 @@
-// The outline of a thread's messages: read page by page, kept as a few numbers and the ids of calls.
+// Outlines a thread's messages: reads them page by page and keeps a few numbers and the ids of calls.
 
-/** `position`: its number among those of the thread, which begin at any number. */
+/** `position`: the message's number within the thread. Numbers may start anywhere. */
 export interface MessageFacts {
   readonly position: number;
   readonly bytes: number;
-  /** The ids of the tool calls that it makes. */
+  /** Ids of the tool calls that the message makes. */
   readonly calls: readonly string[];
 }
 
@@ -12,9 +12,9 @@ export interface MessagesOutline {
   readonly count: number;
   readonly bytes: number;
   readonly last: number;
-  /** The position before the first hole. */
+  /** The position before the first gap. */
   readonly hole: number | undefined;
-  /** The ids of all tool calls. */
+  /** Ids of all tool calls. */
   readonly calls: ReadonlySet<string>;
 }
 
@@ -26,7 +26,7 @@ export const NO_MESSAGES: MessagesOutline = {
   calls: new Set(),
 };
 
-/** The outline once `messages` are behind what it has. */
+/** Returns the outline after appending `messages`. */
 export function withMessages(before: MessagesOutline, messages: readonly MessageFacts[]): MessagesOutline {
   let { count, bytes, last, hole } = before;
   const calls = new Set(before.calls);

@@ -1,5 +1,5 @@
-// Outlines of threads out of the tables of SQLite and PostgreSQL, which differ in a few expressions. No text of a message or an
-// event leaves the database.
+// Outlines threads from the tables of SQLite and PostgreSQL, which differ in a few expressions. No text of a message or
+// an event leaves the database.
 
 import { openInterrupts } from "../../../agent/core/open-interrupts.ts";
 import { isSettled, type RunStatus, type ThreadStatus } from "../../../agent/core/records.ts";
@@ -18,24 +18,27 @@ import {
 import { type LogOutline, type LogRowFacts, NO_LOG, withRow } from "./log-outline.ts";
 import { type MessagesOutline, NO_MESSAGES, withMessages } from "./messages-outline.ts";
 
-/** Asks for rows; `?1` is the first value. */
+/** Queries rows. `?1` is the first value. */
 export type Ask = <Row>(sql: string, values?: readonly (string | number)[]) => Promise<Row[]>;
 
 /** Differences between the two databases. */
 export interface Dialect {
-  /** A page of keys behind an owner and an id. */
+  /** Selects a page of keys after an owner and an id. */
   readonly threads: string;
-  /** One thread: THREAD_COLUMNS. */
+  /** Selects one thread with THREAD_COLUMNS. */
   readonly thread: string;
-  /** The ids of the tool calls in `body` as a JSON list, or `body` itself where the database cannot read it. */
+  /** Ids of the tool calls in `body` as a JSON list, or `body` itself if the database cannot parse it. */
   readonly callsOf: string;
-  /** The first position of messages that are forgotten, but not yet deleted; SQL. */
+  /** SQL for the first position of messages that are removed but not yet deleted. */
   readonly cut: string;
-  /** True if the numbers of a thread's messages have no holes. PostgreSQL counts a message on that comes again and is left out. */
+  /**
+   * True if the numbers of a thread's messages have no gaps. PostgreSQL also uses up a number for a repeated message
+   * that it skips.
+   */
   readonly isDense: boolean;
-  /** A text that a user chose, as its column has it. */
+  /** Converts a text that a user chose to the form in its column. */
   text(value: string): string;
-  /** The id of a call as its column has it. */
+  /** Converts a call id from the form in its column. */
   callId(stored: string): string;
 }
 
@@ -44,7 +47,7 @@ interface ThreadRow {
   readonly message_count: number;
   readonly bytes: number;
   readonly updated_at: number;
-  /** Undefined where the runs themselves say it. */
+  /** Undefined if the runs themselves contain it. */
   readonly active?: string | null;
   readonly last?: number;
   readonly is_found?: boolean;
@@ -62,7 +65,7 @@ interface RunRow {
 }
 
 const PAGE = 100;
-/** Rows without their texts. */
+/** Number of rows without text per page. */
 const ROWS = 1_000;
 const THREAD = "owner = ?1 AND thread_id = ?2";
 
@@ -153,7 +156,7 @@ async function runsOf(ask: Ask, key: ThreadKey): Promise<RunRow[]> {
   return found;
 }
 
-/** `expired`: when runs had ended whose events are no longer kept. */
+/** `expired`: runs that ended at this time or earlier have no events any more. */
 function factsOf(run: RunRow, log: LogOutline, expired: number): RunFacts {
   const { id, status, has_request, has_events, ended_at, last_seq } = run;
   const isKept = ended_at === null || ended_at > expired;
@@ -239,7 +242,7 @@ async function questionsOf(
   });
 }
 
-/** The open interrupts of the state's slot. `askedIn`: the texts of the run's events that ask. */
+/** Returns the open interrupts of the state's slot. `askedIn`: texts of the run's asking events. */
 export async function questionsIn(
   slot: unknown,
   runs: readonly RunFacts[],
@@ -263,7 +266,7 @@ type CallsOfRow = readonly string[] | { readonly tool_calls?: readonly { readonl
 const callIdsIn = (calls: CallsOfRow): readonly string[] =>
   "length" in calls ? calls : (calls.tool_calls ?? []).map(({ id }) => id);
 
-/** Pages of up to `size` rows, each behind the last row of the one before. */
+/** Yields pages of up to `size` rows, each starting after the last row of the previous page. */
 async function* pages<Row, Cursor = number>(
   start: Cursor,
   read: (after: Cursor) => Promise<Row[]>,
@@ -304,7 +307,7 @@ export async function* sqlDue(
     yield documents.filter((each) => each.due <= time || !each.isFound);
   }
 
-  /** A tenant's turn finds its documents, and the entries of its users' documents beside them. Other collections have no turns. */
+  /** A tenant's turn finds its documents, and the entries for its users' documents. Other collections have no turns. */
   async function isFound(
     { collection, key, due }: Pick<Row, "collection" | "key" | "due">,
     at: number | null,

@@ -1,6 +1,6 @@
-// Where collections of documents are in memory. Documents of a thread count for its size and are deleted with it. Collections of
-// users and of their agents share a bound, past which a tenant loses the collection that it used least recently. All others stay
-// until the process ends.
+// Keeps collections of documents in memory. Documents of a thread count towards its size and are deleted with it.
+// Collections of users and of their agents share a limit. Beyond it, a tenant loses its least recently used collection.
+// All others stay until the process ends.
 
 import type { Collection, OwnedCollection } from "../../../agent/core/documents.ts";
 import type { Shelf } from "../../../agent/core/items.ts";
@@ -14,14 +14,14 @@ const MAX_BYTES = 64 * 1024 * 1024;
 const MAX_COLLECTIONS = 10_000;
 
 export interface MemoryCollections {
-  /** Undefined when the collection's thread does not exist. Do not change an empty one: pass it to `keep`. */
+  /** Returns undefined if the collection's thread does not exist. Do not change an empty collection: pass it to `keep`. */
   itemsOf(collection: Collection): Items | undefined;
   keep(collection: Collection, items: Items): void;
-  /** The thread that a collection belongs to. */
+  /** Returns the thread that a collection belongs to. */
   threadOf(collection: Collection): ThreadEntry | undefined;
-  /** The shelves of the owner's agents. */
+  /** Returns the shelves of the owner's agents. */
   shelves(owner: Owner): Shelf[];
-  /** The tenant's collection and its users' collections of a kind. */
+  /** Returns the collections of a kind that belong to the tenant and its users. */
   ofTenant(kind: string, tenant: string): OwnedCollection[];
 }
 
@@ -82,22 +82,22 @@ type ThreadShelf = Shelf & { readonly of: { readonly thread: string } };
 const isOfThread = (collection: Collection): collection is ThreadShelf =>
   "of" in collection && "thread" in collection.of;
 
-/** The tenant of a user's or an agent's collection: these are bounded. */
+/** Returns the tenant of a user's or an agent's collection. These collections are limited. */
 function boundTenantOf(collection: Collection): string | undefined {
   if ("of" in collection) return collection.owner.tenant;
   return collection.user === undefined ? undefined : collection.tenant;
 }
 
-/** JSON, so that no two names collide. */
+/** Encodes the name as JSON, so that no two names collide. */
 function nameOf(collection: Collection): string {
   if (!("of" in collection)) return JSON.stringify([collection.kind, collection.tenant, collection.user]);
   const { owner, of, kind } = collection;
   return JSON.stringify([kind, owner.tenant, owner.user, of]);
 }
 
-/** The parts of the name of a user's or an agent's collection. */
+/** Returns the parts of the name of a user's or an agent's collection. */
 function partsOf(name: string) {
-  // Only `nameOf` makes these.
+  // Only `nameOf` creates these.
   const [kind, , user, of] = JSON.parse(name) as [string, string, string, of?: { agent: string }];
   return { kind, user, of };
 }
@@ -107,7 +107,7 @@ interface Weighed {
   readonly bytes: number;
 }
 
-/** The collections of users and agents, by tenant. Past the bounds `losers` says whose collection is dropped. */
+/** The collections of users and agents, by tenant. Beyond the limits, `losers` decides whose collection is dropped. */
 class OwnedCollections {
   /** A tenant's collections, least recently used first. */
   readonly #tenants = new Map<string, Map<string, Weighed>>();
@@ -128,7 +128,7 @@ class OwnedCollections {
     return [...(this.#tenants.get(tenant)?.keys() ?? [])];
   }
 
-  /** Keeps nothing of an empty collection. */
+  /** Stores nothing for an empty collection. */
   set(tenant: string, name: string, items: Items): void {
     this.#delete(tenant, name);
     if (items.size === 0) return;

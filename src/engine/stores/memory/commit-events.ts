@@ -1,4 +1,4 @@
-// Writes events of a run and what they mean: messages, state, and the end of the run. Every change is weighed.
+// Writes events of a run and their effects: messages, state, and the end of the run. Counts the bytes of every change.
 
 import type { Message, UserMessage } from "../../../agent/core/message.ts";
 import { storedMessage } from "../../../agent/core/stored-json.ts";
@@ -11,7 +11,7 @@ import { headAfterEnd } from "../thread-head.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import type { LiveRun, RunEntry, Slot, ThreadEntry } from "./records.ts";
 
-/** Adds a message, which is the thread's from then on, and frozen. One that it has already is passed over. */
+/** Adds a message, which then belongs to the thread and is frozen. Skips a message that the thread already has. */
 function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message, bytes: number): void {
   const known = idsOf(thread);
   if (known.has(message.id)) return;
@@ -20,7 +20,7 @@ function addMessage(memory: MemoryThreads, thread: ThreadEntry, message: Message
   weighMessages(memory, thread, bytes);
 }
 
-/** The ids of a thread's messages, kept until it is compressed. */
+/** Returns the ids of a thread's messages, cached until the thread is compressed. */
 export function idsOf(thread: ThreadEntry): Set<string> {
   thread.ids ??= new Set(thread.messages.map((message) => message.id));
   return thread.ids;
@@ -43,21 +43,21 @@ function slotAfter(before: Slot | undefined, write: StateWrite): Slot | undefine
   return { value: merge(before?.value, patch), bytes: (before?.bytes ?? 0) + growth(before?.value, patch) };
 }
 
-/** The thread owns its first messages from then on. */
+/** Takes ownership of the thread's first messages. */
 export function fill(memory: MemoryThreads, thread: ThreadEntry, { messages, state }: NewThread): void {
   for (const message of messages ?? []) addMessage(memory, thread, message, sizeOf(message));
   for (const [key, value] of Object.entries(state ?? {}))
     setSlot(memory, thread, { write: "set_state", key, value });
 }
 
-/** Gives a new thread its messages, which are frozen; `bytes` is their size. */
+/** Gives a new thread its messages, which are frozen. `bytes` is their size. */
 export function adopt(memory: MemoryThreads, thread: ThreadEntry, messages: Message[], bytes: number): void {
   thread.messages = messages;
   thread.messageCount = messages.length;
   weighMessages(memory, thread, bytes);
 }
 
-/** Forgets the message and all after it. No run may be active. */
+/** Removes the message and all later ones. No run may be active. */
 export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: string): void {
   const gone = thread.messages.splice(thread.messages.findIndex(({ id }) => id === messageId));
   thread.messageCount = thread.messages.length;
@@ -65,7 +65,7 @@ export function rewind(memory: MemoryThreads, thread: ThreadEntry, messageId: st
   weighMessages(memory, thread, -gone.reduce((bytes, message) => bytes + sizeOf(message), 0));
 }
 
-/** Forgets messages and state. */
+/** Removes messages and state. */
 export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
   weighContent(memory, thread, -thread.contentBytes);
   thread.messages = [];
@@ -77,7 +77,7 @@ export function empty(memory: MemoryThreads, thread: ThreadEntry): void {
 
 export const sizeOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value) ?? "");
 
-/** The bytes that a patch adds to a value. Its cost depends on the patch, not on the value. */
+/** Returns the bytes that a patch adds to a value. The cost depends on the patch, not on the value. */
 function growth(value: unknown, patch: Readonly<Record<string, unknown>>): number {
   const old: object = Object(value);
   let bytes = 0;
@@ -98,12 +98,12 @@ function weighContent(memory: MemoryThreads, thread: ThreadEntry, bytes: number)
   memory.weigh(thread, bytes);
 }
 
-/** A run's first entries wake its readers one by one; later ones together, once per tick of the event loop. */
+/** Number of first entries of a run that wake readers one by one. Later entries wake them once per tick of the event loop. */
 const FIRST_ENTRIES = 16;
 
 /**
- * Writes all of `batch`, or throws and writes nothing. Throws `unavailable` when there is no room; the end of
- * a run is written always.
+ * Writes all of `batch`, or throws and writes nothing. Throws `unavailable` if there is no room. The end of a run is
+ * always written.
  */
 export function commit(memory: MemoryThreads, run: LiveRun, batch: readonly PendingEvent[]): void {
   const { thread, log, work } = run;
@@ -134,7 +134,7 @@ function carryOut(memory: MemoryThreads, run: LiveRun, write: EventWrite): void 
   else setSlot(memory, run.thread, write);
 }
 
-/** Out of the inbox, if it waited there, and into the thread. */
+/** Moves the message from the inbox, if it was there, to the thread. */
 function takeIn(memory: MemoryThreads, run: LiveRun, { id, text }: MessageText): void {
   const { inbox } = run.work;
   if (inbox.some((left) => left.id === id))

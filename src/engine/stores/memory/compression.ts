@@ -6,7 +6,7 @@ import { deepFreeze } from "../../../lib/json.ts";
 import { Log } from "../log.ts";
 import type { RunEntry, Slot, ThreadEntry } from "./records.ts";
 
-/** The first line of a compressed text. The events of all runs follow it, one in a line: JSON has no line breaks. */
+/** First line of a compressed text. The events of all runs follow, one per line: JSON contains no line breaks. */
 interface Head {
   readonly messages: ThreadEntry["messages"];
   readonly state: [string, Slot][];
@@ -15,23 +15,23 @@ interface Head {
 
 interface CompressedRun {
   readonly run: Omit<RunEntry, "thread" | "work" | "log">;
-  /** Epoch and event of its entries; absent when they were dropped. */
+  /** Epoch and event name of its entries. Absent if the entries were dropped. */
   readonly marks?: Pick<LogEntry, "epoch" | "event">[];
 }
 
-/** The content of `thread`, on which no run is active or waits, as one text. Changes nothing. */
+/** Returns the content of `thread` as one text. No run may be active or waiting on it. Changes nothing. */
 export function compress({ messages, state, runs }: ThreadEntry): string {
   const head: Head = { messages, state: [...(state ?? [])], runs: runs.map(compressRun) };
   const events = runs.flatMap(({ log }) => log?.entries.map(({ json }) => json) ?? []);
   const text = [JSON.stringify(head), ...events].join("\n");
-  // A string takes less than a buffer with all its objects.
+  // A string takes less memory than a buffer with all its objects.
   return deflateRawSync(text, { level: 1 }).toString("latin1");
 }
 
-/** Gives `thread` back what was compressed. Its logs keep `keep` entries. */
+/** Restores the compressed content to `thread`. Its logs keep `keep` entries. */
 export function uncompress(thread: ThreadEntry, compressed: string, keep: number): void {
   const [first = "", ...events] = inflateRawSync(Buffer.from(compressed, "latin1")).toString().split("\n");
-  // `compress` has written it.
+  // Written by `compress`.
   const head = JSON.parse(first) as Head;
   for (const message of head.messages) deepFreeze(message);
   thread.messages = head.messages;
@@ -45,7 +45,7 @@ export function uncompress(thread: ThreadEntry, compressed: string, keep: number
   });
 }
 
-/** JSON leaves these out. */
+/** Fields that JSON omits. */
 const ABSENT = {
   key: undefined,
   resumes: undefined,

@@ -1,4 +1,5 @@
-// Which due documents are picked next: tenants take turns, and a tenant's turn begins when its first document is due.
+// Decides which due documents are picked next. Tenants take turns, and a tenant's turn begins when its first document
+// is due.
 
 import {
   type Collection,
@@ -12,7 +13,7 @@ import type { MemoryCollections } from "./collections.ts";
 import type { DocumentEntry } from "./records.ts";
 
 export interface MemorySchedule extends Pick<Documents, "pick"> {
-  /** A document of the collection is due at `time`. */
+  /** Records that a document of the collection is due at `time`. */
   add(collection: Collection, time: number): void;
 }
 
@@ -22,7 +23,7 @@ export function memorySchedule(
   { itemsOf, ofTenant }: MemoryCollections,
   { now: clock }: { readonly now: () => number },
 ): MemorySchedule {
-  /** The time of the next turn, by kind and tenant. */
+  /** Time of the next turn, by kind and tenant. */
   const kinds = new Map<string, Map<string, number>>();
 
   return {
@@ -58,7 +59,7 @@ export function memorySchedule(
     else tenants.delete(tenant);
   }
 
-  /** Longest waiting first. */
+  /** Returns the waiting tenants, longest-waiting first. */
   function waiting(kind: string, isDue: IsDue): string[] {
     return [...(kinds.get(kind) ?? [])]
       .filter(([, time]) => isDue(time))
@@ -70,7 +71,7 @@ export function memorySchedule(
     return [...(itemsOf(collection)?.values() ?? [])].filter(({ due }) => isDue(due));
   }
 
-  /** Infinity when nothing will be due. */
+  /** Returns Infinity if nothing will be due. */
   function nextDue(kind: string, tenant: string): number {
     let next = Number.POSITIVE_INFINITY;
     for (const collection of ofTenant(kind, tenant))
@@ -79,5 +80,5 @@ export function memorySchedule(
   }
 }
 
-/** Longest due first. */
+/** Earliest first. */
 export const byDue = (a: DocumentEntry, b: DocumentEntry) => a.due - b.due || (a.key < b.key ? -1 : 1);

@@ -24,11 +24,11 @@ import { byDue, memorySchedule } from "./document-schedule.ts";
 import type { MemoryThreads } from "./memory-threads.ts";
 import { type DocumentEntry, type Items, weightOf } from "./records.ts";
 
-/** Approximate bytes of a document beside its text. */
+/** Approximate bytes of a document in addition to its text. */
 const DOCUMENT_BYTES = 200;
 
 export interface MemoryDocuments extends Documents {
-  /** The shelves of the owner's agents. */
+  /** Returns the shelves of the owner's agents. */
   shelves(owner: Owner): Shelf[];
 }
 
@@ -126,7 +126,7 @@ export function memoryDocuments(memory: MemoryThreads): MemoryDocuments {
   };
 }
 
-/** The bytes of the bodies of documents that are not written. */
+/** Returns the bytes of the bodies of documents that are not written. */
 function bytesOfOthers(items: Items = new Map(), writes: readonly DocumentWrite[]): number {
   const written = new Set(writes.map(({ key }) => key));
   let bytes = 0;

@@ -1,4 +1,4 @@
-// The event log in memory: an append is a push, a read is a cursor.
+// The event log in memory: an append is a push, and a read is a cursor.
 
 import type { Cursor, EventLog, RunKey } from "../../../agent/core/stores.ts";
 import { eventsExpired, noSuchRun } from "../errors.ts";

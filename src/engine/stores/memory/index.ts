@@ -1,4 +1,4 @@
-// Everything in the memory of this process, gone with it. Bounded by time and by bytes.
+// Keeps all data in this process's memory and loses it when the process ends. Limited by time and by bytes.
 
 import type { AllStores } from "../all-stores.ts";
 import { createDeferredCalls } from "../deferred-calls.ts";
@@ -16,12 +16,12 @@ import { memoryOwners } from "./owners.ts";
 
 export interface MemoryStoreOptions extends StoreOptions {
   /**
-   * Roughly how many bytes all threads together may take. At the limit the least recently used thread is dropped, never one with an
-   * active or waiting run. When no thread can be dropped, every addition is refused with `unavailable`; only the end of a run is
-   * always written. Documents of users and their agents have a limit of their own.
+   * Approximate maximum bytes of all threads together. At the limit, the least recently used thread is dropped, but
+   * never one with an active or waiting run. If no thread can be dropped, every addition is refused with `unavailable`;
+   * only the end of a run is always written. Documents of users and their agents have a separate limit.
    */
   readonly maxBytes?: number;
-  /** Maximum bytes of idle threads that are not compressed. The least recently used are compressed. */
+  /** Maximum bytes of uncompressed idle threads. The least recently used are compressed. */
   readonly uncompressedBytes?: number;
 }
 

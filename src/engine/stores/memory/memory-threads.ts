@@ -1,8 +1,9 @@
-// Every thread in memory: its owner, its size, and which one is compressed or dropped when memory is full or its time is over.
+// All threads in memory: their owners and sizes, and the order in which they are compressed, or dropped when memory is
+// full or they expire.
 //
-// A thread with an active or waiting run is never dropped. A tenant that has a quarter of the memory loses its own threads when it
-// needs more; otherwise the tenant that has the most does. Within a tenant, the least recently used threads go first, and threads
-// that wait for a person's answer last.
+// A thread with an active or waiting run is never dropped. A tenant that uses a quarter of the memory loses its own
+// threads if it needs more. Otherwise the tenant that uses the most loses threads. Within a tenant, the least recently
+// used threads go first, and threads that wait for a person's answer go last.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import { losers } from "../../../agent/core/shares.ts";
@@ -27,19 +28,19 @@ import {
 import { ThreadLists } from "./thread-lists.ts";
 
 export interface Bounds {
-  /** Bytes of all threads. */
+  /** Maximum bytes of all threads. */
   readonly maxBytes: number;
-  /** Bytes of idle threads that are not compressed. */
+  /** Maximum bytes of uncompressed idle threads. */
   readonly uncompressedBytes: number;
 }
 
-/** A thread that weighs more is not compressed: it would keep everybody waiting. */
+/** Maximum bytes of a thread to compress. A larger one would delay everyone else. */
 const MAX_COMPRESSED_BYTES = 256 * 1024;
 
 /** The threads of a tenant. */
 interface TenantEntry {
   bytes: number;
-  /** Threads that may be dropped, least recently used first. */
+  /** Droppable threads, least recently used first. */
   readonly idle: Set<ThreadEntry>;
   readonly interrupted: Set<ThreadEntry>;
 }
@@ -51,16 +52,16 @@ export class MemoryThreads {
   readonly #bounds: Bounds;
   readonly #threads = new OwnerMap<ThreadEntry>();
   readonly #lists = new ThreadLists();
-  /** Threads that may be dropped, least recently used first. */
+  /** Droppable threads, least recently used first. */
   readonly #idle = new Set<ThreadEntry>();
   readonly #interrupted = new Set<ThreadEntry>();
   readonly #tenants = new Map<string, TenantEntry>();
-  /** Droppable threads that are not compressed, in the same order, and their bytes. */
+  /** Droppable uncompressed threads in the same order, and their bytes. */
   readonly #uncompressed = new Set<ThreadEntry>();
   #uncompressedBytes = 0;
-  /** By the hashes of their tokens. */
+  /** Deferred calls by token hash. */
   readonly #deferred = new Map<string, DeferredEntry>();
-  /** Runs that have ended and whose log is still here, in the order of their end. */
+  /** Ended runs whose log is still stored, in the order in which they ended. */
   readonly #ended = new Set<RunEntry>();
   #bytes = 0;
   #closed = false;
@@ -88,7 +89,7 @@ export class MemoryThreads {
     return this.find(owner, threadId)?.runs.findLast((run) => run.id === runId);
   }
 
-  /** The run that `lease` is for. Throws `lease_lost`. */
+  /** Returns the run of `lease`. Throws `lease_lost`. */
   leased(lease: Lease): LiveRun {
     this.assertOpen();
     const thread = this.#threads.get(lease.owner, lease.thread_id);
@@ -108,19 +109,19 @@ export class MemoryThreads {
     return this.#deferred.get(tokenHash);
   }
 
-  /** The calls of all threads whose results come later. */
+  /** Yields the deferred calls of all threads. */
   deferredCalls(): Iterable<DeferredEntry> {
     this.assertOpen();
     return this.#deferred.values();
   }
 
-  /** All of the owner's, or those below the thread `parent`; oldest change first. Some may be due. */
+  /** Returns the owner's threads, or those below the thread `parent`, oldest change first. Some may have expired. */
   threadsOf(owner: Owner, parent?: string): readonly ThreadEntry[] {
     this.assertOpen();
     return this.#lists.of(owner, parent);
   }
 
-  /** Up to `limit` of those who have threads, as `ownerText` has them, in order: those behind `after` and before `before`. */
+  /** Returns up to `limit` owners of threads as `ownerText`, in order, after `after` and before `before`. */
   ownersBetween(after: string, before: string, limit: number): string[] {
     this.assertOpen();
     return this.#lists.ownersBetween(after, before, limit);
@@ -142,13 +143,13 @@ export class MemoryThreads {
     this.#count(thread, -thread.bytes);
   }
 
-  /** Number of threads that wait for an answer, and whose parent does not wait with them. */
+  /** Returns the number of threads that wait for an answer while their parent does not. */
   countInterrupted(): number {
     const asking = [...this.#interrupted].filter(({ parent }) => parent?.background ?? true);
     return asking.length;
   }
 
-  /** Call it after every use and every change of what a thread is at. Its parts can be relied on until the next turn. */
+  /** Call it after every use and every status change. The thread's parts stay valid until the next tick of the event loop. */
   touch(thread: ThreadEntry): void {
     thread.usedAt = this.limits.now();
     this.#take(thread);
@@ -165,7 +166,7 @@ export class MemoryThreads {
     this.#compressOthers(thread);
   }
 
-  /** The thread was changed at `at`. */
+  /** Records that the thread was changed at `at`. */
   change(thread: ThreadEntry, at: number): void {
     if (thread.updatedAt !== at) this.#lists.move(thread, at);
   }
@@ -177,8 +178,8 @@ export class MemoryThreads {
   }
 
   /**
-   * Drops threads other than `except` until there is room for more of the tenant's. Throws, when what is left cannot be
-   * dropped, `limit_exceeded` for a tenant that has its share of the memory, otherwise `unavailable`.
+   * Drops threads other than `except` until there is room for the tenant. If nothing can be dropped, throws
+   * `limit_exceeded` for a tenant that uses its full share of the memory, and `unavailable` otherwise.
    */
   makeRoom(tenant: string, except?: ThreadEntry): void {
     const { maxBytes } = this.#bounds;
@@ -192,7 +193,7 @@ export class MemoryThreads {
     }
   }
 
-  /** Keeps the events of a run that has ended until they are due. */
+  /** Keeps the events of an ended run until they expire. */
   retain(run: RunEntry): void {
     this.#ended.add(run);
   }
@@ -231,7 +232,7 @@ export class MemoryThreads {
     for (const call of thread.deferred?.values() ?? []) this.forgetCall(call);
   }
 
-  /** Deletes expired threads and events. Its cost depends on these alone. */
+  /** Deletes expired threads and events. The cost depends only on how many have expired. */
   sweep(): void {
     for (const run of this.#ended) {
       if (!this.eventsAreDue(run)) break;
@@ -244,7 +245,7 @@ export class MemoryThreads {
       }
   }
 
-  /** Readers who wait get `unavailable`. */
+  /** Waiting readers get `unavailable`. */
   close(): void {
     this.#closed = true;
     this.calls.close();
@@ -258,7 +259,7 @@ export class MemoryThreads {
     return undefined;
   }
 
-  /** Bytes more, or fewer, of the thread's tenant. */
+  /** Adds or subtracts bytes of the thread's tenant. */
   #count({ owner: { tenant } }: ThreadEntry, bytes: number): void {
     const entry = this.#tenants.get(tenant) ?? { bytes: 0, idle: new Set(), interrupted: new Set() };
     entry.bytes += bytes;
@@ -267,7 +268,7 @@ export class MemoryThreads {
     else this.#tenants.delete(tenant);
   }
 
-  /** Out of every order of what may be dropped. */
+  /** Removes the thread from every order of droppable threads. */
   #take(thread: ThreadEntry): void {
     this.#idle.delete(thread);
     this.#interrupted.delete(thread);
@@ -290,7 +291,7 @@ export class MemoryThreads {
     const compressed = { text: compress(thread), bytes: thread.bytes };
     for (const run of thread.runs) {
       this.#ended.delete(run);
-      // A reader looks it up again when it needs the next entries.
+      // A reader looks up the log again when it needs the next entries.
       run.log?.drop();
     }
     thread.compressed = compressed;
@@ -324,7 +325,7 @@ export class MemoryThreads {
 function hasItsShare(bytes: number, maxBytes: number): AppError {
   return new AppError(
     "limit_exceeded",
-    `Your tenant's threads take ${bytes} of the ${maxBytes} bytes of memory for threads (\`retention.memory_bytes\`), which is its share, and every one of them is in use. Try again later.`,
+    `Your tenant's threads use ${bytes} of the ${maxBytes} bytes of memory for threads (\`retention.memory_bytes\`), which is its share, and all of them are in use. Try again later.`,
     { details: { limit: "retention.memory_bytes", of: "tenant", most: Math.floor(maxBytes / 4) } },
   );
 }

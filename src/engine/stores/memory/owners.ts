@@ -1,4 +1,4 @@
-// Who has threads in memory.
+// Lists the owners of threads in memory.
 
 import type { OwnerIndex } from "../owners.ts";
 import type { MemoryDocuments } from "./documents.ts";

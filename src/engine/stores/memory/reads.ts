@@ -1,4 +1,4 @@
-// Threads, runs and deferred calls as memory has them.
+// Reads threads, runs and deferred calls in memory.
 
 import type { Message } from "../../../agent/core/message.ts";
 import { jsonCopy } from "../../../lib/json.ts";
@@ -11,7 +11,7 @@ import { pageOfThreads, toThread } from "./threads.ts";
 
 type Reads = Pick<Kernel<unknown>, "runs" | "threads" | "deferredCalls">;
 
-/** `hold` begins the lease of a thread's active run again. */
+/** `hold` restarts the lease of a thread's active run. */
 export function memoryReads(memory: MemoryThreads, hold: (thread: ThreadEntry) => void): Reads {
   return { runs: runReads(memory, hold), threads: threadReads(memory), deferredCalls: callReads(memory) };
 }
@@ -117,7 +117,7 @@ function threadReads(memory: MemoryThreads): Reads["threads"] {
       const from = indexAfter(messages, after);
       const texts: string[] = [];
       for (let left = bytes; texts.length < limit && from + texts.length < messages.length; ) {
-        // To write a large message only to see that it does not fit would take as long as the page.
+        // Serializing a large message only to find that it does not fit would take as long as the page.
         if (texts.length > 0 && left <= 0) break;
         const text = JSON.stringify(messages[from + texts.length]);
         left -= Buffer.byteLength(text);
@@ -142,7 +142,7 @@ function callReads(memory: MemoryThreads): Reads["deferredCalls"] {
   };
 }
 
-/** Where the messages after `after` begin. Throws `not_found`. */
+/** Returns the index after the message `after`. Throws `not_found`. */
 function indexAfter(messages: readonly Message[], after: string | undefined): number {
   if (after === undefined) return 0;
   const index = messages.findIndex(({ id }) => id === after);
@@ -150,7 +150,7 @@ function indexAfter(messages: readonly Message[], after: string | undefined): nu
   return index + 1;
 }
 
-/** The place of the run that began next after the run `after`: `""` is the beginning, undefined the end. */
+/** Returns the position of the run that began next after the run `after`. `""` means the beginning; undefined means the end. */
 function numberAfter({ runs, begunCount }: ThreadEntry, after: string | undefined): number | undefined {
   if (after === undefined) return begunCount;
   if (after === "") return 1;

@@ -1,4 +1,4 @@
-// Threads and runs as they lie in memory.
+// Threads and runs as stored in memory.
 
 import type { DeferredCall } from "../../../agent/core/deferred-calls.ts";
 import type { ListedDocument } from "../../../agent/core/documents.ts";
@@ -11,7 +11,7 @@ import type { Owner } from "../../../protocol/ids.ts";
 import type { Log } from "../log.ts";
 import type { ThreadHead } from "../thread-head.ts";
 
-/** Roughly what a thread takes besides its content. */
+/** Approximate bytes of a thread in addition to its content. */
 export const THREAD_BYTES = 600;
 
 export interface Slot {
@@ -28,14 +28,14 @@ export interface ThreadEntry {
   agent: string | undefined;
   title: string | undefined;
   metadata: Thread["metadata"];
-  /** Its status when no run is active or waits. */
+  /** The thread's status when no run is active or waiting. */
   outcome: Exclude<Thread["status"], "busy">;
   updatedAt: number;
-  /** Last read or written. */
+  /** Time of the last read or write. */
   usedAt: number;
-  /** Frozen, each of them. */
+  /** Each message is frozen. */
   messages: Message[];
-  /** The ids of `messages`, once they were asked for. */
+  /** The ids of `messages`, once requested. */
   ids: Set<string> | undefined;
   state: Map<string, Slot> | undefined;
   /** Oldest first. */
@@ -43,23 +43,23 @@ export interface ThreadEntry {
   head: ThreadHead;
   /** True if a process may write the active run. */
   isHeld: boolean;
-  /** How many of its runs were ever begun. */
+  /** Number of its runs that ever began. */
   begunCount: number;
-  /** Calls whose results come later, by their ids. They are never compressed. */
+  /** Deferred calls by id. They are never compressed. */
   deferred: Map<string, DeferredEntry> | undefined;
-  /** They are never compressed either. */
+  /** Never compressed either. */
   collections: Map<Shelf["kind"], Items> | undefined;
   messageCount: number;
-  /** Bytes of the messages as JSON, also when they are compressed. */
+  /** Bytes of the messages as JSON, even while compressed. */
   messageBytes: number;
-  /** Its bytes now, and the part of its messages and state when they are not compressed. */
+  /** Current bytes, and the bytes of its messages and state when uncompressed. */
   bytes: number;
   contentBytes: number;
-  /** In place of `messages`, `state` and `runs`; with what it weighs without it. */
+  /** Replaces `messages`, `state` and `runs` while compressed. `bytes` is the thread's size without it. */
   compressed: { readonly text: string; readonly bytes: number } | undefined;
 }
 
-/** Values that only a run needs that has not ended. */
+/** Values that only an unfinished run needs. */
 export interface Work {
   readonly request: RunRequest;
   readonly requestBytes: number;
@@ -77,7 +77,7 @@ export interface RunEntry {
   readonly createdAt: number;
   status: RunRecord["status"];
   attempt: number;
-  /** 1, 2, 3 … in the order in which the thread's runs were begun; absent before that. */
+  /** 1, 2, 3 … in the order in which the thread's runs began. Absent before that. */
   begun: number | undefined;
   usage: RunRecord["usage"];
   stopReason: string | undefined;
@@ -85,7 +85,7 @@ export interface RunEntry {
   error: RunRecord["error"];
   endedAt: number | undefined;
   work: Work | undefined;
-  /** Gone some time after the end; `lastSeq` stays. */
+  /** Removed some time after the end; `lastSeq` stays. */
   log: Log | undefined;
   lastSeq: number;
 }
@@ -99,7 +99,7 @@ export interface DeferredEntry {
 }
 
 export interface DocumentEntry extends ListedDocument {
-  /** Infinity: never. */
+  /** Infinity means never. */
   readonly due: number;
   readonly bytes: number;
 }
@@ -135,7 +135,7 @@ export function toRecord(run: RunEntry): RunRecord {
   };
 }
 
-/** Bytes of a thread's documents. */
+/** Returns the bytes of a thread's documents. */
 export function collectionBytes({ collections }: ThreadEntry): number {
   let bytes = 0;
   for (const items of collections?.values() ?? []) bytes += weightOf(items);

@@ -1,5 +1,5 @@
-// The lists of threads in memory: of each owner by their newest change, and of the owners by name. Positions are found by binary
-// search, so the cost of a list depends on what is read of it.
+// The lists of threads in memory: each owner's threads by their most recent change, and the owners by name. Positions
+// are found by binary search, so that the cost of a page depends only on its length.
 
 import type { Owner } from "../../../protocol/ids.ts";
 import { isBefore } from "../owners.ts";
@@ -7,11 +7,11 @@ import type { Position } from "../page.ts";
 import { ownerText } from "../row-keys.ts";
 import type { ThreadEntry } from "./records.ts";
 
-/** While a thread is in here, only `move` sets its `updatedAt`. */
+/** While a thread is in these lists, only `move` may set its `updatedAt`. */
 export class ThreadLists {
-  /** By `ownerText`, of owners who have threads. */
+  /** Lists by `ownerText`, for owners that have threads. */
   readonly #ofOwners = new Map<string, OwnList>();
-  /** The same owners, in the order of their bytes. */
+  /** The same owners in byte order. */
   readonly #owners: string[] = [];
 
   add(thread: ThreadEntry): void {
@@ -40,12 +40,12 @@ export class ThreadLists {
     list?.add(thread);
   }
 
-  /** All of the owner's, or those below the thread `parent`; oldest change first. */
+  /** Returns the owner's threads, or those below the thread `parent`, oldest change first. */
   of(owner: Owner, parent: string | undefined): readonly ThreadEntry[] {
     return this.#ofOwners.get(ownerText(owner))?.of(parent) ?? [];
   }
 
-  /** Up to `limit` owners, as `ownerText` has them, in order: those behind `after` and before `before`. */
+  /** Returns up to `limit` owners as `ownerText`, in order, after `after` and before `before`. */
   ownersBetween(after: string, before: string, limit: number): string[] {
     const from = countBefore(this.#owners, (owner) => !isBefore(after, owner));
     return this.#owners.slice(from, from + limit).filter((owner) => isBefore(owner, before));
@@ -87,7 +87,7 @@ class OwnList {
   }
 }
 
-/** How many of `ordered` were changed before `place`. The id settles equal times. */
+/** Returns how many of `ordered` were changed before `place`. The id decides between equal times. */
 export function changedBefore(ordered: readonly ThreadEntry[], { updatedAt, id }: Position): number {
   return countBefore(
     ordered,
@@ -104,13 +104,16 @@ function take(ordered: ThreadEntry[], thread: ThreadEntry): void {
   if (ordered[at] === thread) ordered.splice(at, 1);
 }
 
-/** How many of a sorted list come before the place: `isBefore` holds for the first ones, and for none after them. */
+/**
+ * Returns how many items of a sorted list come before the position. `isBefore` must be true for the first items and
+ * false for all others.
+ */
 function countBefore<T>(sorted: readonly T[], isBefore: (each: T) => boolean): number {
   let low = 0;
   let high = sorted.length;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
-    // Between the two there is one.
+    // There is an item between the two.
     if (isBefore(sorted[middle] as T)) low = middle + 1;
     else high = middle;
   }

@@ -1,4 +1,4 @@
-// Threads in memory. Returned values are copies: no caller can change the stored ones.
+// Threads in memory. Returned values are copies, so that no caller can change stored data.
 
 import type { Thread } from "../../../agent/core/records.ts";
 import type { NewThread, Page, ThreadQuery } from "../../../agent/core/stores.ts";
@@ -65,7 +65,7 @@ export function describe(
 
 const weightOf = ({ title, metadata }: ThreadEntry) => Buffer.byteLength(JSON.stringify([title, metadata]));
 
-/** In as many ticks of the event loop as it takes: a filter may pass over all of the owner's threads. */
+/** Uses as many ticks of the event loop as needed, because a filter may skip all of the owner's threads. */
 export async function pageOfThreads(
   memory: MemoryThreads,
   owner: Owner,
@@ -80,7 +80,7 @@ export async function pageOfThreads(
     while (left > 0 && found.length <= limit && !isTickSpent()) {
       const thread = threads[--left];
       if (!thread) break;
-      // A thread that changes until the page is full stands where it was found.
+      // A thread that changes before the page is full keeps its position on the page.
       last = { updatedAt: thread.updatedAt, id: thread.id };
       if (fits(thread) && !memory.isDue(thread)) found.push({ thread: toThread(thread), place: last });
     }

@@ -1,4 +1,4 @@
-// Carries out the writes of a decision, and keeps staged messages.
+// Carries out the writes of a decision, and stores staged messages.
 
 import { type Message, NO_USAGE } from "../../../agent/core/message.ts";
 import { storedMessage } from "../../../agent/core/stored-json.ts";
@@ -13,13 +13,13 @@ import type { MemoryThreads } from "./memory-threads.ts";
 import { collectionBytes, isLive, type LiveRun, runOf, type ThreadEntry } from "./records.ts";
 import { describe, newThread } from "./threads.ts";
 
-/** Approximate bytes of a run beside its request and its events. */
+/** Approximate bytes of a run in addition to its request and its events. */
 const RUN_BYTES = 600;
 
 interface Writes extends Pick<Kernel<unknown>, "stage" | "unstage"> {
-  /** Returns the thread after it. */
+  /** Returns the thread after the write. */
   carryOut(found: ThreadEntry | undefined, owner: Owner, write: Write, at: number): ThreadEntry | undefined;
-  /** The lease of its run begins again. */
+  /** Restarts the lease of the thread's run. */
   hold(thread: ThreadEntry): void;
 }
 

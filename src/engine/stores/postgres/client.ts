@@ -1,4 +1,4 @@
-// The connections to PostgreSQL, and what it means when it refuses, or does not answer.
+// Connects to PostgreSQL, and interprets its refusals and silences.
 
 import { hash } from "node:crypto";
 import pg, { type Client, type ClientBase, type ClientConfig, type Pool } from "pg";
@@ -9,16 +9,16 @@ import { checkSessions, NO_SESSIONS } from "./sessions.ts";
 
 export interface Access {
   readonly url: string;
-  /** Connections at most, beside the one on which notifications come. */
+  /** Maximum number of connections, in addition to the one for notifications. */
   readonly pool: number;
   readonly deadlineMs: number;
-  /** Time of silence after which PostgreSQL rolls a transaction back, in ms. */
+  /** Milliseconds of silence after which PostgreSQL rolls back a transaction. */
   readonly silenceMs: number;
 }
 
 const INT8 = 20;
 
-/** Whole numbers are numbers: every one in the tables is small enough. */
+/** Parses whole numbers as numbers: every value in the tables is small enough. */
 const types = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     oid === INT8 && format !== "binary"
@@ -34,7 +34,7 @@ const configOf = ({ url, deadlineMs }: Access): ClientConfig => ({
   types,
 });
 
-/** Throws `unavailable` when there is no PostgreSQL within the deadline, or its schema cannot be used. */
+/** Throws `unavailable` if PostgreSQL is unreachable within the deadline, or if its schema cannot be used. */
 export async function openPool(access: Access): Promise<Pool> {
   const pool = new pg.Pool({
     ...configOf(access),
@@ -43,7 +43,7 @@ export async function openPool(access: Access): Promise<Pool> {
     max: access.pool,
     onConnect: (client) => prepare(client, access),
   });
-  // Callers get the error of their statement; the pool opens another connection.
+  // Callers get the error of their statement. The pool opens another connection.
   pool.on("error", ignore);
   pool.on("connect", (client) => client.on("error", ignore));
   try {
@@ -59,7 +59,7 @@ export async function openPool(access: Access): Promise<Pool> {
   }
 }
 
-/** One more, for notifications. The caller connects and ends it. */
+/** Creates one more connection, for notifications. The caller connects and ends it. */
 export function newClient(access: Access): Client {
   const client = new pg.Client({ ...configOf(access), application_name: "skein notifications" });
   client.on("error", ignore);
@@ -67,7 +67,7 @@ export function newClient(access: Access): Client {
 }
 
 async function prepare(client: ClientBase, { silenceMs }: Access): Promise<void> {
-  // A database or a role may have stricter transactions by default, which end each other.
+  // A database or role may default to stricter transactions, which abort each other.
   await client.query(
     `SET search_path = skein; SET default_transaction_isolation = 'read committed'; SET idle_in_transaction_session_timeout = ${silenceMs}`,
   );
@@ -86,7 +86,7 @@ async function checked(pool: Pool, access: Access): Promise<void> {
       );
     const { encoding } =
       (await client.query("SELECT current_setting('server_encoding') AS encoding")).rows[0] ?? {};
-    // SQL_ASCII keeps the bytes as they come.
+    // SQL_ASCII keeps bytes unchanged.
     if (encoding !== "UTF8" && encoding !== "SQL_ASCII")
       throw new AppError(
         "config_invalid",
@@ -101,16 +101,16 @@ async function checked(pool: Pool, access: Access): Promise<void> {
   }
 }
 
-/** Closes the socket at once: the server on the other end may never answer. */
+/** Closes the socket at once, because the server may never answer. */
 export function destroy(client: ClientBase): void {
-  // Not among its types; its own pool does the same.
+  // Missing in its types. Its own pool does the same.
   const { connection } = client as unknown as { connection?: { stream: { destroy(): void } } };
   connection?.stream.destroy();
 }
 
 const names = new Map<string, string>();
 
-/** Under which a connection keeps a statement that it has seen before. There are as many as the program has. */
+/** Name under which a connection keeps a prepared statement. The number of names is the number of statements in the program. */
 export function statementName(sql: string): string {
   const known = names.get(sql);
   if (known) return known;
@@ -119,7 +119,7 @@ export function statementName(sql: string): string {
   return name;
 }
 
-/** The address without its secrets. */
+/** Returns the address without its secrets. */
 export function placeOf(url: string): string {
   return url.replace(/^\w+:\/\/(.*@)?/, "").replace(/\?.*/, "");
 }
@@ -128,29 +128,35 @@ function ignore(): void {}
 
 // PostgreSQL's errors, by their codes.
 /**
- * The same may be taken a moment later: it starts or stops, another transaction was in the way, a thread was just deleted, or another
- * connection must be used.
+ * The same statement may succeed a moment later. PostgreSQL is starting or stopping, another transaction interfered, a
+ * thread was just deleted, or another connection is needed.
  */
 const PASSES = /^(08|40|57P|53300|55P03|23503|25P03|25006|57014|0A000|26000|42P05)/;
-/** Once an operator, or time, has cured it: disk, memory and connections, the system below, rights, an object in use. */
+/**
+ * The statement may succeed once an operator, or time, has resolved the cause: disk, memory, connections, the operating
+ * system, permissions, or an object in use.
+ */
 const LASTS = /^(53|55|57|58|28|42501|3D000|XX000)/;
-/** The statement may succeed on another connection: the server is a replica now, or this one's prepared statements are not its own. */
+/**
+ * The statement may succeed on another connection: the server became a replica, or this connection lost its prepared
+ * statements.
+ */
 const SPOILT = /^(25006|0A000|26000|42P05)/;
 /**
- * Codes of failures that usually pass, with their meaning when they do not. A prepared statement is lost where connections share
- * sessions.
+ * Codes of failures that usually pass, with their meaning if they persist. Prepared statements get lost if connections
+ * share sessions.
  */
 const PERSISTENT: readonly [start: RegExp, meaning: string][] = [
-  [/^25006/, "PostgreSQL takes no writes at present. Try again later."],
+  [/^25006/, "PostgreSQL does not accept writes now. Try again later."],
   [/^(26000|42P05)/, NO_SESSIONS],
 ];
 const ENDED: ReadonlySet<unknown> = new Set(["FATAL", "PANIC"]);
 
-/** Failures that only an operator can fix: the start of the code, and its meaning. */
+/** Failures that only an operator can fix: prefix of the code, and meaning. */
 const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^53/, "PostgreSQL is full. Try again later."],
-  [/^(28|42501|3D000)/, "PostgreSQL does not let this server in."],
-  [/^(55|57|58|XX000)/, "PostgreSQL takes no statements at present. Try again later."],
+  [/^(28|42501|3D000)/, "PostgreSQL refuses access to this server."],
+  [/^(55|57|58|XX000)/, "PostgreSQL does not accept statements now. Try again later."],
 ];
 
 export const isAnswer = (error: unknown): error is Error & { severity: unknown; code?: unknown } =>
@@ -158,11 +164,11 @@ export const isAnswer = (error: unknown): error is Error & { severity: unknown; 
 
 const codeOf = (error: unknown) => (isAnswer(error) ? String(error.code) : undefined);
 
-/** PostgreSQL has answered, and its connection may be used again. */
+/** True if PostgreSQL has answered, so that its connection can be used again. */
 export const leavesConnection = (error: unknown) =>
   isAnswer(error) && !ENDED.has(error.severity) && !SPOILT.test(String(error.code));
 
-/** When the same may succeed. Any other error is trouble on the way to PostgreSQL. */
+/** Returns when the same statement may succeed. Any other error is a problem on the way to PostgreSQL. */
 export function chanceOf(error: unknown): Chance {
   const code = codeOf(error);
   if (code === undefined || PASSES.test(code)) return "soon";

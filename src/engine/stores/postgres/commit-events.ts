@@ -1,9 +1,9 @@
-// Writes the events of runs together with their effects; nothing else does. Waits for an unreachable PostgreSQL for as long as
-// a lease lasts.
+// Writes the events of runs together with their effects; no other file does. Waits for an unreachable PostgreSQL for as
+// long as a lease lasts.
 //
-// Events that only extend logs are written for all runs of this process with one statement, one at a time: while it is on its
-// way, more gather for the next. They are on disk before they are shown: no viewer sees what a crash of PostgreSQL may take
-// back.
+// Events that only extend logs are written with one statement for all runs of this process. One statement runs at a
+// time, and meanwhile further events gather for the next. Events are on disk before they are shown, so that a crash of
+// PostgreSQL takes back nothing that a viewer has seen.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
 import type { Lease } from "../../../agent/core/stores.ts";
@@ -48,7 +48,7 @@ interface TurnRow {
   readonly batch: number;
 }
 
-/** The entries of the log, and the number of its last one. */
+/** The entries of the log, and the number of the last one. */
 interface AppendResult {
   readonly written: readonly PendingEvent[];
   readonly last: number;
@@ -84,7 +84,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     },
   };
 
-  /** Events that change the thread, in a transaction of its own. */
+  /** Writes events that change the thread, in a separate transaction. */
   async function change({ lease, number, confirmed, pending }: RunBatch): Promise<AppendResult> {
     const thread = [ownerText(lease.owner), lease.thread_id] as const;
     const ends = hasEnd(pending);
@@ -128,7 +128,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     return result;
   }
 
-  /** Messages out of the inbox, if they waited there. */
+  /** Removes messages from the inbox if they were there. */
   function takeIn(tx: Transaction, lease: Lease, messages: readonly MessageText[]): void {
     if (messages.length === 0) return;
     const ids = messages.map(({ id }) => JSON.stringify(id));
@@ -145,7 +145,7 @@ export function createEventCommitter(services: Services): EventCommitter<undefin
     ]);
   }
 
-  /** Waits for nothing: what is left over goes the next time. */
+  /** Does not wait. Leftover rows are deleted the next time. */
   function dropOld(lease: Lease, before: number, last: number): void {
     const surplus = last - limits.eventsPerRun;
     const isDue = Math.floor(last / DROP_EVERY) > Math.floor(before / DROP_EVERY);
@@ -167,10 +167,10 @@ interface Gathered {
   readonly written: PromiseWithResolvers<AppendResult>;
 }
 
-/** Batches in one statement at most. */
+/** Maximum number of batches in one statement. */
 const MAX_BATCHES = 500;
 
-/** Writes batches of many runs, in the order in which they come. Throws `lease_lost`, `unavailable`. */
+/** Writes batches of many runs in order. Throws `lease_lost` or `unavailable`. */
 function createLogAppender({ database, runFeed }: Services) {
   let gathered: Gathered[] = [];
   let isSending = false;
@@ -184,7 +184,7 @@ function createLogAppender({ database, runFeed }: Services) {
 
   async function send(): Promise<void> {
     isSending = true;
-    // All that this tick of the event loop brings goes together.
+    // Gathers everything that this tick of the event loop produces.
     await new Promise((resolve) => setImmediate(resolve));
     while (gathered.length > 0) {
       const some = gathered.slice(0, MAX_BATCHES);
@@ -227,8 +227,8 @@ function createLogAppender({ database, runFeed }: Services) {
 }
 
 /**
- * Adds rows to the logs of runs, where the lease is still the caller's and PostgreSQL has not lost what it had confirmed;
- * returns the runs' numbers and last entries, also of what an earlier call has written whose answer was lost.
+ * Adds rows to the logs of runs if the lease is still the caller's and PostgreSQL has not lost confirmed entries.
+ * Returns the runs' numbers and last entries. Includes entries that an earlier call with a lost response has written.
  */
 const APPEND = `
 WITH given AS (

@@ -1,4 +1,4 @@
-// Parts that the stores on one PostgreSQL share.
+// The parts shared by the stores on one PostgreSQL.
 
 import type { Limits } from "../options.ts";
 import type { Pages } from "../shared/event-pages.ts";
@@ -9,7 +9,7 @@ import type { Database } from "./database.ts";
 import type { Lifetime } from "./lifetime.ts";
 
 export interface StoreContext {
-  /** Its `now` is for the times that events show; PostgreSQL itself goes by its own. */
+  /** `now` provides the times shown in events. PostgreSQL itself uses its own clock. */
   readonly limits: Limits;
   readonly database: Database;
   readonly lifetime: Lifetime;

@@ -1,8 +1,9 @@
-// Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline: a short one, or inside a run as
-// long as a lease lasts; there a refusal that may pass is retried as well. It begins when PostgreSQL is asked: those whose turn has not come yet wait while it answers others.
+// Statements and transactions on PostgreSQL. A failure on the way is retried until a deadline. The deadline is short,
+// except inside a run, where it is as long as a lease and transient refusals are retried as well. It starts when the
+// statement is sent: callers that wait for their turn are not affected.
 //
-// A transaction sends its statements without waiting for the answers to those before, so it costs two round trips: one for what
-// is decided upon, one for what is written.
+// A transaction sends its statements without waiting for earlier results. It takes two round trips: one for the reads
+// that a decision needs, and one for the writes.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient, QueryResultRow } from "pg";
@@ -14,35 +15,35 @@ import { chanceOf, destroy, isAnswer, leavesConnection, noAnswer, refusal, state
 import { type Leave, Line, Locks } from "./lines.ts";
 import { lockNumber } from "./locks.ts";
 
-/** Between two attempts, at first and at most. */
+/** Milliseconds between two attempts: initial value and maximum. */
 const PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 const PING_MS = 1_000;
 
-/** The time: parameter `n` of a statement, or PostgreSQL's clock when that is null. */
+/** SQL for the time: parameter `n` of a statement, or PostgreSQL's clock if that is null. */
 export const timeOf = (n: number) =>
   `coalesce($${n}::float8::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
-/** The same, read once for the whole statement, so that an index can be searched for it. */
+/** Like `timeOf`, but read once per statement, so that an index can be searched for it. */
 export const momentOf = (n: number) => `(SELECT ${timeOf(n)})`;
 
-/** A statement's rows. */
+/** Returns a statement's rows. */
 export type Ask = <Row>(sql: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 export interface Transaction {
   /** Sends a statement at once. */
   readonly rows: Ask;
-  /** The same of one that changes something. If it fails, so does the transaction. */
+  /** Sends a statement that changes data. If it fails, the transaction fails. */
   write(sql: string, values?: readonly unknown[]): void;
-  /** The same, for what it returns. It must be awaited after the transaction only. */
+  /** Like `write`, but resolves with the returned rows. Await it only after the transaction. */
   writing<Row>(sql: string, values?: readonly unknown[]): Promise<Row[]>;
 }
 
 export interface DatabaseOptions {
   readonly deadlineMs: number;
-  /** How long it is waited inside a run. */
+  /** Maximum milliseconds to wait inside a run. */
   readonly patienceMs: number;
-  /** The clock of all processes, instead of PostgreSQL's own. */
+  /** Common clock of all processes, instead of PostgreSQL's own. */
   readonly now: (() => number) | undefined;
 }
 
@@ -71,19 +72,19 @@ export class Database {
     return this.#options.now?.() ?? null;
   }
 
-  /** One statement, which must allow to be repeated. Throws `unavailable`. */
+  /** Runs one statement, which must be safe to repeat. Throws `unavailable`. */
   query<Row>(sql: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.#repeatedly(this.deadlines.ms, (client) => ask<Row>(client, sql, values));
   }
 
-  /** The same, with a deadline long enough for a restart of PostgreSQL. */
+  /** Like `query`, with a deadline long enough for a restart of PostgreSQL. */
   queryUntilLeaseEnds<Row>(sql: string, values: readonly unknown[]): Promise<Row[]> {
     return this.deadlines.inRun(() => this.query<Row>(sql, values));
   }
 
   /**
-   * `work`, while no other caller of this process with the same lock works: who waits for a lock holds no connection. Throws
-   * `unavailable` when PostgreSQL answers none of them.
+   * Runs `work` while no other caller in this process with the same lock is working. Waiting for a lock uses no
+   * connection. Throws `unavailable` if PostgreSQL answers none of these callers.
    */
   async oneByOne<T>(lock: string, work: () => Promise<T>): Promise<T> {
     this.assertOpen();
@@ -104,8 +105,9 @@ export class Database {
   }
 
   /**
-   * All that `work` writes, or nothing if it throws; once, also when the answer was lost. Transactions of one `lock` come one
-   * after the other. `work` may be called again; it must only wait for `rows`. Throws `unavailable`.
+   * Commits everything that `work` writes, or nothing if it throws. Commits once, even if the response is lost.
+   * Transactions with the same `lock` run one after the other. `work` may be called again, and must only await `rows`.
+   * Throws `unavailable`.
    */
   transaction<T>(lock: readonly string[], work: (tx: Transaction) => Promise<T>): Promise<T> {
     const number = lockNumber(...lock);
@@ -149,21 +151,21 @@ export class Database {
     });
   }
 
-  /** Proves a write. Throws `unavailable`, after a second without an answer. */
+  /** Proves that writes work. Throws `unavailable` after a second without an answer. */
   async ping(): Promise<void> {
     this.assertOpen();
     const ms = Math.min(PING_MS, this.#options.deadlineMs);
-    // It is kept, as every other change: a full disk may show itself at the end of a transaction.
+    // Stored like every other change, because a full disk may only show at the end of a transaction.
     const values = [randomId(), this.clock()];
     await this.#repeatedly(ms, (client) =>
       ask(client, `INSERT INTO commits VALUES ($1, ${timeOf(2)})`, values),
     );
   }
 
-  /** Calls that wait for an answer get `unavailable`. */
+  /** Waiting calls get `unavailable`. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    // A connection that hangs is not waited for.
+    // Does not wait for a hanging connection.
     await withTimeout(this.#options.deadlineMs, this.#pool.end()).catch(() => {});
   }
 
@@ -175,9 +177,9 @@ export class Database {
       await ended;
       throw failure;
     }
-    // A server that fails to commit answers with what it did instead.
+    // A server that fails to commit reports what it did instead.
     const { command } = await ended;
-    if (hasWritten && command !== "COMMIT") throw new Error("PostgreSQL has rolled a transaction back.");
+    if (hasWritten && command !== "COMMIT") throw new Error("PostgreSQL rolled back a transaction.");
   }
 
   async #repeatedly<T>(ms: number, work: (client: PoolClient) => Promise<T>): Promise<T> {
@@ -197,11 +199,11 @@ export class Database {
         const chance = chanceOf(error);
         if (!this.deadlines.isWorthwhile(chance)) throw refusal(error);
         this.outages.begin();
-        // PostgreSQL's last answer says most: a failure without an answer may only mean that the time is over.
+        // PostgreSQL's last answer is the most specific. A failure without an answer may only mean that time is up.
         if (told === undefined || isAnswer(error)) told = error;
         const left = until === undefined ? 0 : until - performance.now();
         if (left < PAUSE_MS) throw chance === "later" ? refusal(error) : noAnswer(told);
-        // Who began first gives up first.
+        // The caller that began first gives up first.
         await sleep(Math.min(pause * (0.5 + Math.random()), left - PAUSE_MS / 2));
       }
     }
@@ -241,10 +243,10 @@ export class Database {
   }
 }
 
-/** An error that the work of a transaction has thrown itself. */
+/** An error that a transaction's own work has thrown. */
 class Thrown extends Error {
   constructor(cause: unknown) {
-    super("The transaction was given up.", { cause });
+    super("The transaction was abandoned.", { cause });
   }
 }
 
@@ -252,7 +254,7 @@ async function ask<Row>(client: PoolClient, sql: string, values: readonly unknow
   const { rows } = await client.query<QueryResultRow>(
     values.length === 0 ? { text: sql } : { name: statementName(sql), text: sql, values: [...values] },
   );
-  // The statement says what it returns.
+  // The statement determines what it returns.
   return rows as Row[];
 }
 

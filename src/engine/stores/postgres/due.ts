@@ -1,4 +1,4 @@
-// Which threads are due: those with runs that no process holds, and those with deferred calls that can continue.
+// Finds due threads: those with runs that no process holds, and those with deferred calls that can continue.
 
 import { hasResult, isAwaited } from "../../../agent/core/deferred-calls.ts";
 import { latestLeaseEnd } from "../clock-set-back.ts";
@@ -8,7 +8,7 @@ import { statesThat } from "../rows.ts";
 import type { StoreContext } from "./context.ts";
 import { momentOf, timeOf } from "./database.ts";
 
-/** Threads that are looked at together. */
+/** Number of threads to check together. */
 const BATCH_SIZE = 32;
 const THREAD = "owner = $1 AND thread_id = $2";
 
@@ -21,7 +21,7 @@ interface DueRow {
 export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eachDue" | "dueCalls"> {
   const { database, limits, lifetime } = context;
   const { leaseMs } = limits;
-  /** Free threads with calls that are due, tenants in turn. A result is due within a lease, or the clock was set back. */
+  /** Selects free threads with due calls, tenants in turn. A result is due within a lease; otherwise the clock was set back. */
   const dueThreads = `
     SELECT owner, thread_id, turn, due FROM (
       SELECT owner, thread_id, min(since) AS due,
@@ -44,7 +44,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
       while (found.length < limit && performance.now() < until) {
         const rows = await claimed(Math.min(BATCH_SIZE, limit - found.length), except, found.length > 0);
         if (rows.length === 0) break;
-        // A thread that cannot be looked at now is claimed again later. Runs that were found already must be returned.
+        // A thread that cannot be checked now is claimed again later. Runs found so far must be returned.
         const looks = await Promise.allSettled(rows.map((row) => lookAt(row, look)));
         for (const each of looks)
           if (each.status === "fulfilled" && each.value !== undefined) found.push(each.value);
@@ -73,7 +73,7 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
     },
   };
 
-  /** Claims threads to look at, for this caller alone for a lease. Throws `unavailable`, unless something was found. */
+  /** Claims threads to check, exclusively for one lease. Throws `unavailable`, unless a thread was already found. */
   async function claimed(limit: number, except: readonly string[], isAnyFound: boolean): Promise<DueRow[]> {
     try {
       return await database.transaction(["due runs"], async (tx) => {
@@ -112,8 +112,8 @@ export function postgresDue(context: StoreContext): Pick<Kernel<ThreadKey>, "eac
 const NOW = momentOf(1);
 
 /**
- * The thread of each tenant that waits longest; the tenant first that waits longest since it was served. A thread that is due later
- * than `$5` ms from now comes first, as does a tenant that was served later than now: the clock was set back.
+ * Selects each tenant's longest-waiting thread, starting with the tenant that was served least recently. A thread due
+ * later than `$5` ms from now comes first, and so does a tenant served later than now: the clock was set back.
  */
 const CLAIM = `
 WITH first AS (
@@ -134,6 +134,6 @@ taken AS (
   RETURNING turns.owner, turns.thread_id, turns.due, chosen.place)
 SELECT owner, thread_id, due FROM taken ORDER BY place`;
 
-/** Takes the time. */
+/** Requires the time as a parameter. */
 const IS_DUE = `(calls.state IN (${statesThat(hasResult)})
   OR calls.state IN (${statesThat(isAwaited)}) AND calls.expires_at <= ${timeOf(1)})`;

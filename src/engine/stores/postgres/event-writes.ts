@@ -1,4 +1,4 @@
-// Events of a run on their way into the tables, with what they mean: messages, state, and the end of the run. All of it is
+// Writes the events of a run and their effects to the tables: messages, state, and the end of the run. Everything is
 // part of a transaction.
 
 import type { ThreadStatus } from "../../../agent/core/records.ts";
@@ -11,7 +11,7 @@ import { ownerText, rowKey, type ThreadKey } from "../row-keys.ts";
 import { problemOf } from "../rows.ts";
 import type { Transaction } from "./database.ts";
 
-/** Rows of the log as the statements take them: the numbers of their last entries, the events' names, the texts. */
+/** Returns rows of the log in the form that statements take: numbers of their last entries, event names, texts. */
 export function columnsOf(pending: readonly PendingEvent[], before: number) {
   let seq = before;
   const rows = rowsOf(pending).map(({ event, body, count }) => {
@@ -38,7 +38,7 @@ export function insertEvents(
   );
 }
 
-/** Messages with an id that the thread has already are left out. */
+/** Skips messages whose id is already in the thread. */
 export function addMessages(tx: Transaction, thread: ThreadKey, messages: readonly MessageText[]): void {
   if (messages.length === 0) return;
   tx.write(
@@ -74,7 +74,7 @@ function forgetState(tx: Transaction, thread: ThreadKey, keys: readonly string[]
   ]);
 }
 
-/** The values that the writes merge something into, as they are. */
+/** Returns the current values that the writes merge into. */
 export async function patchedState(
   tx: Transaction,
   thread: ThreadKey,
@@ -89,7 +89,7 @@ export async function patchedState(
   return new Map(rows.map(({ key, value }) => [JSON.parse(key) as string, JSON.parse(value)]));
 }
 
-/** The values after the writes; `before` is what `patchedState` returns. `undefined`: the value is deleted. */
+/** Returns the values after the writes. `before` is the result of `patchedState`. `undefined` means that the value is deleted. */
 export function stateAfter(
   before: ReadonlyMap<string, unknown>,
   writes: readonly EventWrite[],
@@ -105,7 +105,7 @@ export function stateAfter(
   return after;
 }
 
-/** The run has ended, with the entry `last`; what waits in its inbox goes. */
+/** Records that the run has ended with the entry `last`, and empties its inbox. */
 export function endRun(
   tx: Transaction,
   run: RunKey,
@@ -121,7 +121,7 @@ export function endRun(
   tx.write("DELETE FROM inbox WHERE owner = $1 AND thread_id = $2 AND run_id = $3", rowKey(run));
 }
 
-/** The thread's status after its active run has ended so. */
+/** Sets the thread's status after its active run has ended with this outcome. */
 export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, outcome: ThreadStatus): void {
   tx.write("UPDATE threads SET outcome = $3 WHERE owner = $1 AND id = $2", [
     ownerText(owner),
@@ -130,12 +130,12 @@ export function setOutcome(tx: Transaction, { owner, thread_id }: RunKey, outcom
   ]);
 }
 
-/** A thread has changed, at `at`. */
+/** Records that a thread changed at `at`. */
 export function touch(tx: Transaction, thread: ThreadKey, at: number): void {
   tx.write("UPDATE threads SET updated_at = $3, used_at = $3 WHERE owner = $1 AND id = $2", [...thread, at]);
 }
 
-/** No run is active on the thread any more: its next one may be taken, or else nothing needs to be looked at. */
+/** Records that no run is active on the thread. Its next run may be taken; without one, the thread need not be checked. */
 export function freeThread(tx: Transaction, thread: ThreadKey, at: number): void {
   tx.write(
     `DELETE FROM turns WHERE owner = $1 AND thread_id = $2

@@ -1,9 +1,9 @@
-// Carries out statements of `sql/`: all reads of a change in one round trip, all writes in another.
+// Executes statements of `sql/`: all reads of a change in one round trip, and all writes in another.
 
 import type { Executor, RowsOf } from "../sql/executor.ts";
 import type { Database } from "./database.ts";
 
-/** Changes of one `lock` come one after the other, and begin with `settings`. */
+/** Changes with the same `lock` run one after the other, and begin with `settings`. */
 export function executorOn(database: Database, lock: readonly string[], settings?: string): Executor {
   return {
     clock: () => database.clock(),
@@ -13,7 +13,7 @@ export function executorOn(database: Database, lock: readonly string[], settings
       database.transaction(lock, async (tx) => {
         if (settings !== undefined) void tx.rows(settings);
         const rows = asked.map((statement) => (statement ? tx.rows(statement.sql, statement.values) : []));
-        // They are in the order of what was asked.
+        // The rows are in the order of the statements.
         const { writes, result } = decide((await Promise.all(rows)) as RowsOf<typeof asked>);
         for (const { sql, values } of writes) tx.write(sql, values);
         return result;

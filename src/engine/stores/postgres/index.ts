@@ -1,5 +1,5 @@
-// Everything in one PostgreSQL database, for any number of processes. When a method resolves, its changes are on disk and all
-// processes see them. Only the counters of quotas may lose the last moments in a crash of PostgreSQL.
+// Keeps all data in one PostgreSQL database, for any number of processes. When a method resolves, its changes are on
+// disk and all processes see them. Only the counters of quotas may lose the last moments if PostgreSQL crashes.
 
 import type { Documents } from "../../../agent/core/documents.ts";
 import { randomId } from "../../../lib/random-id.ts";
@@ -29,27 +29,27 @@ import { createLifetime } from "./lifetime.ts";
 import { Notifications } from "./notifications.ts";
 import { postgresQuotas } from "./quotas.ts";
 
-/** Times are PostgreSQL's own, unless `now` is given: a clock of all processes' own. */
+/** Times are PostgreSQL's own, unless `now` provides a common clock for all processes. */
 export interface PostgresStoreOptions extends StoreOptions {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
-  /** Connections at most, beside the one on which notifications come; default: 10. */
+  /** Maximum number of connections, in addition to the one for notifications. Defaults to 10. */
   readonly pool?: number;
   /**
-   * Time after which a call to a slow or unreachable PostgreSQL throws `unavailable`, in ms; default: 3 s. Every call made inside a
-   * run waits as long as a lease lasts: `leaseMs`.
+   * Milliseconds after which a call to a slow or unreachable PostgreSQL throws `unavailable`. Defaults to 3000. Calls
+   * made inside a run wait for `leaseMs`.
    */
   readonly deadlineMs?: number;
 }
 
-/** Threads stay until they are deleted, unless `threadTtlMs` is given; events stay for a day. */
+/** Threads stay until they are deleted, unless `threadTtlMs` is set. Events stay for a day. */
 const KEPT = { threadTtlMs: Number.POSITIVE_INFINITY, eventRetentionMs: 86_400_000 };
 const DEADLINE_MS = 3_000;
 const POOL = 10;
-/** Maximum time for which a process that stops within a transaction delays others, in ms. */
+/** Maximum milliseconds for which a process that stops within a transaction delays others. */
 const SILENCE_MS = 1_000;
 
-/** Throws `unavailable` when PostgreSQL cannot be reached, or its schema is a newer version's. */
+/** Throws `unavailable` if PostgreSQL cannot be reached, or if its schema belongs to a newer version. */
 export async function createPostgresStores({
   url,
   pool: most = POOL,
@@ -73,7 +73,7 @@ export async function createPostgresStores({
   }
 }
 
-/** Values that all processes of a database share. The first process sets them. */
+/** Returns values that all processes of a database share. The first process sets them. */
 async function namesOf(database: Database): Promise<NonNullable<AllStores["shared"]>> {
   const rows = await database.query<{ name: string; value: string }>(
     `INSERT INTO shared VALUES ('deployment', $1), ('secret', $2)
@@ -133,7 +133,10 @@ function assemble(
   }
 }
 
-/** The documents alone, for programs that only manage API keys, with connections of their own. Throws as `createPostgresStores` does. */
+/**
+ * Opens only the documents, with separate connections, for programs that manage API keys. Throws the same errors as
+ * `createPostgresStores`.
+ */
 export async function openPostgresKeys(
   url: string,
   now?: () => number,

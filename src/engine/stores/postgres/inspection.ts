@@ -1,4 +1,4 @@
-// Reads the tables in one transaction that can write nothing, and sees the database as it was when that began.
+// Reads the tables in one read-only transaction, which sees the database as it was at its start.
 
 import { AppError } from "../../../agent/core/errors.ts";
 import type { Inspection } from "../check/facts.ts";
@@ -15,7 +15,7 @@ const DIALECT: Dialect = {
         SELECT 1 FROM runs WHERE runs.owner = ?1 AND runs.thread_id = ?2 AND status IN ('running', 'pending')) AS is_found
     FROM threads LEFT JOIN turns ON turns.owner = threads.owner AND turns.thread_id = threads.id
     WHERE threads.owner = ?1 AND id = ?2`,
-  // PostgreSQL reads no JSON with NUL characters or halves of surrogate pairs.
+  // PostgreSQL cannot parse JSON with NUL characters or unpaired surrogates.
   callsOf: String.raw`CASE WHEN body ~ '\\u(0000|d[89a-f])' THEN body ELSE
     (SELECT json_agg(each.call->'id')::text FROM json_array_elements(body::json->'tool_calls') AS each(call)) END`,
   cut: "9000000000000000",
@@ -24,7 +24,7 @@ const DIALECT: Dialect = {
   callId: (stored) => JSON.parse(stored) as string,
 };
 
-/** Throws `unavailable` for a PostgreSQL that cannot be read, or has no tables of this version. */
+/** Throws `unavailable` for a PostgreSQL that cannot be read, or that has no tables of this version. */
 export async function inspectPostgres(url: string, { eventsMs }: { eventsMs: number }): Promise<Inspection> {
   const client = newClient({ url, pool: 1, deadlineMs: DEADLINE_MS, silenceMs: 0 });
   const ask: Ask = async <Row>(sql: string, values: readonly (string | number)[] = []) => {
@@ -41,7 +41,7 @@ export async function inspectPostgres(url: string, { eventsMs }: { eventsMs: num
     return {
       isOfOneMoment: true,
       ...sqlThreads(ask, DIALECT, { eventsMs, now }),
-      // Its foreign keys let no row stay without what it belongs to.
+      // Foreign keys prevent orphaned rows.
       async *remains() {},
       remain: async () => false,
       due: (time) => sqlDue(ask, { time, now }),

@@ -1,5 +1,5 @@
-// Threads, runs and deferred calls in PostgreSQL. A change of a thread is a transaction with the thread's lock. A write that only
-// the epoch of a lease fences is one statement.
+// Threads, runs and deferred calls in PostgreSQL. A change of a thread is a transaction with the thread's lock. A write
+// that only the epoch of a lease fences is one statement.
 
 import type { Lease } from "../../../agent/core/stores.ts";
 import { threadExists } from "../errors.ts";
@@ -27,14 +27,14 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async change(thread, lookups, decide) {
       const { after, busyThreads } = lookups;
-      // Events that wait to be written come first.
+      // Writes waiting events first.
       if (after) await writer.finish(after);
       await lifetime.visit(thread);
       const tenant = tenantText(ownerOf(thread[0]).tenant);
       const room = `room ${tenant}`;
       const change = () =>
         inTransaction(thread, after, async (tx) => {
-          // Threads of a tenant are counted by one at a time.
+          // Only one transaction at a time counts a tenant's threads.
           if (busyThreads) void tx.rows("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [room]);
           const clock = database.clock();
           const loaded = await loadView(tx, thread, lookups, { clock, tenant });
@@ -58,7 +58,8 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
 
     async stage(thread, token, messages) {
       await database.transaction(["thread", ...thread], async (tx) => {
-        // Others may be staging for the same thread, or have died: whose comes first is decided when it is created.
+        // Another process may be staging the same thread, or may have died. The creation of the thread decides which
+        // one succeeds.
         const [other] = await tx.rows("SELECT 1 FROM threads WHERE owner = $1 AND id = $2", thread);
         if (other) throw threadExists(thread[1]);
         tx.write(
@@ -102,7 +103,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     ...postgresReads(context),
   };
 
-  /** Returns the lease that is given, and how far its log is. */
+  /** Returns the acquired lease, and the position of its log. */
   async function write<R>(
     tx: Transaction,
     thread: ThreadKey,
@@ -124,7 +125,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     return { lease, seq: turn?.last_seq ?? 0 };
   }
 
-  /** The holder of `after` has no more to write. */
+  /** Waits until the holder of `after` has nothing more to write. */
   async function inTransaction<T>(
     thread: ThreadKey,
     after: Lease | undefined,
@@ -137,7 +138,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
     }
   }
 
-  /** The log of a run that is cancelled while it waits: it may have followers. */
+  /** Announces the log of a run that is cancelled while it waits, because it may have followers. */
   function tellOfEnd(tx: Transaction, thread: ThreadKey, writes: readonly Write[]): void {
     const cancelled = writes.find((each) => each.write === "cancel_run");
     if (!cancelled) return;
@@ -150,7 +151,7 @@ export function postgresKernel(context: StoreContext): Kernel<ThreadKey> {
   }
 }
 
-/** Under which a run that never began has ended. */
+/** Lease under which a run that never began has ended. */
 const firstLease = ([owner, thread_id]: ThreadKey, run_id: string): Lease => ({
   owner: ownerOf(owner),
   thread_id,

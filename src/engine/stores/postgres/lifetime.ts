@@ -1,27 +1,30 @@
-// Deletes what has expired: threads, if they have a time to live, and the events of runs that have ended. Only one process does
-// so at a time.
+// Deletes expired data: threads, if they have a time to live, and the events of ended runs. Only one process does so at
+// a time.
 
 import { LRUCache } from "lru-cache";
 import type { Limits } from "../options.ts";
 import { type ThreadKey, threadText } from "../row-keys.ts";
 import { type Database, timeOf } from "./database.ts";
 
-/** Fraction of their time to live for which threads are kept longer, so that not every use must be written. */
+/** Fraction of the time to live for which threads are kept longer, so that not every use must be written. */
 const RESERVE = 0.1;
-/** Threads that were used recently: they need not be checked. */
+/** Maximum number of recently used threads to remember. They need no check. */
 const LATELY_USED = 10_000;
 const LONGEST_MS = 365 * 86_400_000;
 /** Number of rows to delete in one transaction. */
 const CHUNK = 100;
-/** How long a copy may take for its next slice, and for its end. */
+/** Milliseconds for a copy to add its next slice or to end. */
 const STAGED_MS = 600_000;
-/** How long a change may be repeated whose answer was lost. */
+/** Milliseconds for which a change with a lost response can be repeated. */
 const COMMITS_MS = 600_000;
 
 export interface Lifetime {
-  /** A thread is about to be read or written: restarts its time to live, unless it has expired; then it is deleted. */
+  /** Call it before a thread is read or written. Restarts its time to live, or deletes it if it has expired. */
   visit(thread: ThreadKey): Promise<void>;
-  /** SQL: the time of a thread of `threads` is up. `clock`, `idle` and `interrupted` are the parameters that `times` gives. */
+  /**
+   * SQL condition: the thread's time to live is over. `clock`, `idle` and `interrupted` are the parameters that `times`
+   * returns.
+   */
   hasEnded(clock: number, idle: number, interrupted: number): string;
   times(): [clock: number | null, idle: number | null, interrupted: number | null];
   /** Deletes expired data now and every `sweepMs`, until `stop`. */
@@ -95,7 +98,7 @@ export function createLifetime(database: Database, limits: Limits): Lifetime {
     }
   }
 
-  /** Returns how many rows it has dropped. */
+  /** Returns the number of deleted rows. */
   function sweepSome({ sql, values }: Sweep): Promise<number> {
     return database.transaction(["sweeping"], async (tx) => {
       const [row] = await tx.writing<{ n: number }>(sql, values);

@@ -1,18 +1,18 @@
-// The lines in which callers of this process wait before they ask PostgreSQL: for a connection, and for a lock that another of
-// them has. Who waits for a lock has no connection meanwhile: however many changes wait for each other, the others find one free.
+// Queues in which callers of this process wait before they use PostgreSQL: for a connection, and for a lock that
+// another caller holds. A caller that waits for a lock uses no connection, so others always find a free one.
 //
-// A caller waits for as long as the line moves: PostgreSQL answers those before it. In a line there are as many as there are
-// requests and runs at work, which are limited where they come in.
+// A caller waits as long as the queue moves, that is, as long as PostgreSQL answers earlier callers. The length of a
+// queue is limited by the number of requests and runs, which are limited where they enter.
 
 import { withTimeout } from "../shared/outages.ts";
 
-/** Ends a turn. `isAnswered`: PostgreSQL has answered during it. */
+/** Ends a turn. `isAnswered`: true if PostgreSQL answered during it. */
 export type Leave = (isAnswered: boolean) => void;
 
 export class Line {
   readonly #atOnce: number;
   #inside = 0;
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting = new Set<PromiseWithResolvers<void>>();
   #movedAt = Number.NEGATIVE_INFINITY;
 
@@ -24,7 +24,7 @@ export class Line {
     return this.#inside === 0;
   }
 
-  /** Waits for a turn, of which there are `atOnce`. Throws when none has been answered for `ms`. */
+  /** Waits for one of the `atOnce` turns. Throws if PostgreSQL has answered no turn for `ms` milliseconds. */
   async enter(ms: number): Promise<Leave> {
     if (this.#inside < this.#atOnce) this.#inside++;
     else await this.#turn(ms);
@@ -59,11 +59,11 @@ export class Line {
   }
 }
 
-/** A line for each lock. */
+/** One queue per lock. */
 export class Locks {
   readonly #lines = new Map<string, Line>();
 
-  /** As `Line.enter`, one at a time. */
+  /** Like `Line.enter`, one caller at a time. */
   async enter(lock: string, ms: number): Promise<Leave> {
     const line = this.#lines.get(lock) ?? new Line(1);
     this.#lines.set(lock, line);

@@ -1,8 +1,9 @@
-// Locks that only one transaction of all processes holds at a time. Two names may share a number: then one waits needlessly.
+// Locks that only one transaction across all processes can hold at a time. Two names may share a number; one of them
+// then waits needlessly.
 
 import { hash } from "node:crypto";
 
-/** The number of an advisory lock, as PostgreSQL takes it: a text, since it has 64 bits. */
+/** Returns the number of an advisory lock as text, because it has 64 bits. */
 export function lockNumber(...name: readonly string[]): string {
   const digest = hash("sha256", JSON.stringify(["skein", ...name]), "buffer");
   return digest.readBigInt64BE(0).toString();

@@ -1,5 +1,5 @@
-// Messages between processes, on one channel of PostgreSQL. Messages are delivered at most once. Messages that are sent while the
-// connection is broken are missed; `onGap` is called when it is back.
+// Messages between processes on one channel of PostgreSQL, delivered at most once. Messages sent while the connection
+// is broken are missed. `onGap` is called when it is back.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "pg";
@@ -9,28 +9,28 @@ import { type Access, destroy, newClient } from "./client.ts";
 import type { Database } from "./database.ts";
 
 const CHANNEL = "skein";
-/** PostgreSQL takes less than 8000 bytes. A longer text is sent in parts. */
+/** PostgreSQL accepts less than 8000 bytes. A longer text is sent in parts. */
 const PART_BYTES = 7_000;
-/** How often PostgreSQL is asked whether it is still there: otherwise nothing would ever be sent. */
+/** Milliseconds between two probes of the connection, on which nothing is sent otherwise. */
 const PROBE_MS = 5_000;
 const PAUSE_MS = 50;
 const LONGEST_PAUSE_MS = 1_000;
-/** Texts that wait to be told. Later messages are dropped. */
+/** Maximum number of waiting texts. Later messages are dropped. */
 const MAX_WAITING = 10_000;
 
 export interface Listener {
-  /** From another process. */
+  /** Called with a message from another process. */
   onMessage(text: string): void;
-  /** Something may have been missed. */
+  /** Called when a message may have been missed. */
   onGap(): void;
 }
 
 export class Notifications {
   readonly #access: Access;
   readonly #database: Database;
-  /** Names the sender, so that a process ignores its own messages. */
+  /** Identifies the sender, so that a process ignores its own messages. */
   readonly #name = randomId();
-  /** By the first letter of what they hear. */
+  /** Listeners by the first letter of their messages. */
   readonly #listeners = new Map<string, Listener>();
   readonly #parts = new Map<string, string[]>();
   #waiting: string[] = [];
@@ -43,18 +43,18 @@ export class Notifications {
     this.#database = database;
   }
 
-  /** Messages of a `kind`, which is one letter, go to `listener`, the only one. */
+  /** Delivers messages of a one-letter `kind` to `listener`, the only one for that kind. */
   listen(kind: string, listener: Listener): void {
     this.#listeners.set(kind, listener);
   }
 
-  /** Resolves when it listens; keeps listening until it is closed. Throws when it cannot. */
+  /** Resolves when it listens, and keeps listening until closed. Throws if it cannot listen. */
   async start(): Promise<void> {
     await this.#connect();
     this.#probe = setInterval(() => void this.#check(), PROBE_MS).unref();
   }
 
-  /** The payloads that say `text` under `kind`, for a statement that calls pg_notify itself with `channel`. */
+  /** Returns the payloads that carry `text` under `kind`, for a statement that calls pg_notify itself with `channel`. */
   payloads(kind: string, text: string): string[] {
     const id = Buffer.byteLength(text) > PART_BYTES ? randomId() : "";
     const parts = id === "" ? [text] : partsOf(text);
@@ -63,7 +63,7 @@ export class Notifications {
 
   readonly channel = CHANNEL;
 
-  /** Waits for nothing, and fails silently. */
+  /** Does not wait, and fails silently. */
   tell(kind: string, text: string): void {
     if (this.#waiting.length >= MAX_WAITING || this.#isClosed) return;
     if (this.#waiting.length === 0) setImmediate(() => this.#send());
@@ -111,7 +111,7 @@ export class Notifications {
         for (const listener of this.#listeners.values()) listener.onGap();
         return;
       } catch {
-        // Requests tell that PostgreSQL is away.
+        // Requests report that PostgreSQL is unreachable.
         await sleep(pause * (0.75 + Math.random() / 2), undefined, { ref: false });
       }
     }
@@ -131,7 +131,7 @@ export class Notifications {
     if (whole !== undefined) this.#listeners.get(kind)?.onMessage(whole);
   }
 
-  /** Parts come one after the other, as they were sent. */
+  /** Parts arrive one after the other, in the order in which they were sent. */
   #joined(id: string, part: string, isLast: boolean): string | undefined {
     const parts = [...(this.#parts.get(id) ?? []), part];
     if (isLast) this.#parts.delete(id);

@@ -1,5 +1,5 @@
-// Quotas in tables, for all processes that use them. Changes of one tenant come one after the other. Usage survives the death of
-// any process. A crash of PostgreSQL's machine may lose the last moments.
+// Quotas in tables, for all processes that share them. Changes of one tenant run one after the other. Usage survives
+// the death of any process. A crash of PostgreSQL's machine may lose the last moments.
 
 import { takeRequest } from "../../quotas/rules.ts";
 import { type QuotaStore, SCOPES } from "../../quotas/store.ts";
@@ -12,7 +12,7 @@ import { executorOn } from "./executor.ts";
 import { postgresSpending } from "./spending.ts";
 
 export function postgresQuotas(database: Database): QuotaStore {
-  // A change is over before it is on the disk.
+  // A change completes before it is on disk.
   const of = (tenant: string) =>
     executorOn(database, ["quotas", tenant], "SET LOCAL synchronous_commit = off");
 
@@ -44,7 +44,7 @@ export function postgresQuotas(database: Database): QuotaStore {
   };
 }
 
-/** One row at least. */
+/** Returns at least one row. */
 const RATES = `
   SELECT now, name, ends FROM (SELECT ${POSTGRES.time(2)} AS now) AS moment
   LEFT JOIN rates ON ${POSTGRES.among("name", 1)}`;

@@ -1,4 +1,4 @@
-// Threads, runs and deferred calls as the tables have them.
+// Reads threads, runs and deferred calls from the tables.
 
 import type { UserMessage } from "../../../agent/core/message.ts";
 import type { QueueStats, StopMode } from "../../../agent/core/stores.ts";
@@ -17,7 +17,7 @@ const THREAD = "owner = $1 AND thread_id = $2";
 
 /** Maximum number of messages in a page. */
 const MAX_ROWS = 1000;
-/** Before every position there is: no date is later. */
+/** Before every possible position: no date is later. */
 const NEWEST = { updatedAt: 8.64e15, id: "" };
 
 export function postgresReads({

@@ -1,5 +1,5 @@
-// The tables of format 1, and the check that a database has them. All are in the schema `skein`, so that a
-// database may be shared with other programs. Texts that users choose are stored as JSON, which has no NUL characters.
+// The tables of format 1, and the check that a database has them. All are in the schema `skein`, so that other programs
+// can share the database. Texts that users choose are stored as JSON, which contains no NUL characters.
 
 import type { ClientBase } from "pg";
 import { AppError } from "../../../agent/core/errors.ts";
@@ -22,10 +22,10 @@ const TYPES: Types = {
   },
 };
 
-// `turns` has a row for each thread with an active or waiting run: the active run, who may write it, its last entry and the
-// batch that wrote it, and when the thread must be checked. `due` and `turn` order those that wait for a process; `served` is
-// when a thread of each tenant was last taken. `staged` has messages of threads that are being copied, `commits` the changes of
-// the last minute.
+// `turns` has one row per thread with an active or waiting run. It contains the active run, its holder, its last entry
+// with the batch that wrote it, and the next check. `due` and `turn` order the waiting threads. `served` is the time at
+// which a thread of each tenant was last taken. `staged` contains messages of threads that are being copied, `commits`
+// the changes of the last minute.
 const TABLES = `
 CREATE TABLE format (version integer NOT NULL, readable_from integer NOT NULL);
 CREATE TABLE shared (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
@@ -74,21 +74,24 @@ ${quotaTables(TYPES)}
 CREATE TABLE rates (name text COLLATE "C" PRIMARY KEY, ends double precision NOT NULL);
 `;
 
-/** `readableFrom` stays until something is no longer written that its version reads, or is relied on that it does not write: CONTRIBUTING.md. */
+/**
+ * `readableFrom` stays until this version stops writing data that the old version reads, or relies on data that the old
+ * version does not write: see CONTRIBUTING.md.
+ */
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 /**
- * The oldest major version of PostgreSQL that is accepted. The statements need 11, for `hashtextextended`; 12 is the first one
- * that plans a `WITH` that only reads together with the rest of its statement, as when due threads are claimed.
+ * Oldest supported major version of PostgreSQL. The statements need version 11 for `hashtextextended`. Version 12 is
+ * the first that plans a read-only `WITH` together with the rest of its statement, as in the claim of due threads.
  */
 export const OLDEST_VERSION = 12;
 
 /**
- * Makes the tables in an empty schema, one process at a time, and records the format. Throws `unavailable` for a database of a format
- * that this process cannot use, and leaves it as it is.
+ * Creates the tables in an empty schema, one process at a time, and records the format. Throws `unavailable` for a
+ * database whose format this process cannot use, and leaves it unchanged.
  */
 export async function prepareSchema(client: ClientBase, deadlineMs: number): Promise<void> {
-  // A process that starts is busy, and no thread waits for this transaction: it may say nothing for longer than others.
+  // A starting process is busy and no thread waits for this transaction, so it may stay silent for longer than others.
   await client.query(`BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${deadlineMs}`);
   try {
     await client.query("SELECT pg_advisory_xact_lock($1)", [lockNumber("schema")]);
@@ -103,7 +106,7 @@ export async function prepareSchema(client: ClientBase, deadlineMs: number): Pro
 }
 
 const WITHOUT_FORMAT =
-  "The schema `skein` of the PostgreSQL database has tables of another program, or lacks tables of Skein's format. Use another database, or drop the schema if it is not needed: DROP SCHEMA skein CASCADE.";
+  "The schema `skein` of the PostgreSQL database contains tables of another program, or lacks tables of Skein's format. Use another database, or drop the schema if it is not needed: DROP SCHEMA skein CASCADE.";
 const OURS = [...TABLES.matchAll(/CREATE TABLE (\w+)/g)].map(([, name = ""]) => name);
 
 async function tablesIn(client: ClientBase): Promise<ReadonlySet<string>> {
@@ -139,15 +142,18 @@ async function formatOf(client: ClientBase, tables: ReadonlySet<string>): Promis
   return format;
 }
 
-/** Throws `unavailable` when there are no tables, or this version cannot read them. Changes nothing. */
+/** Throws `unavailable` if there are no tables, or if this version cannot read them. Changes nothing. */
 export async function assertFormat(client: ClientBase): Promise<void> {
   const tables = await tablesIn(client);
   if (tables.size === 0)
-    throw new AppError("unavailable", "The PostgreSQL database has no tables of a format of Skein.");
+    throw new AppError("unavailable", "The PostgreSQL database contains no tables of Skein.");
   join("The PostgreSQL database", await formatOf(client, tables), FORMAT);
 }
 
-/** Unless it is there: its maker need not be the server's user, who then needs no right on the database. */
+/**
+ * Creates the schema unless it exists. Another user may have created it; the server's user then needs no rights on the
+ * database.
+ */
 async function createSchema(client: ClientBase): Promise<void> {
   const { rows } = await client.query(
     "SELECT to_regnamespace('skein') IS NOT NULL AS is_there, current_user AS name, current_database() AS database",

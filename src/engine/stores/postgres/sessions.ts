@@ -1,5 +1,5 @@
-// Checks that PostgreSQL keeps a session for each connection. A pooler that does not gives every transaction another one: settings,
-// prepared statements and notifications are then lost without a word.
+// Checks that PostgreSQL keeps one session per connection. Some poolers give every transaction another session.
+// Settings, prepared statements and notifications are then lost silently.
 
 import { once } from "node:events";
 import type { ClientBase } from "pg";
@@ -9,7 +9,7 @@ import { withTimeout } from "../shared/outages.ts";
 
 interface Sessions {
   readonly client: ClientBase;
-  /** Another connection, which is open. */
+  /** A second, open connection. */
   readonly another: ClientBase;
   readonly deadlineMs: number;
 }
@@ -23,7 +23,7 @@ export async function checkSessions(sessions: Sessions): Promise<void> {
 export const NO_SESSIONS =
   "A pooler in front of PostgreSQL keeps no sessions. Set `pool_mode = session`, or give an address without a pooler.";
 
-/** A connection that is idle while another one is in a transaction keeps its own process of PostgreSQL. */
+/** True if an idle connection keeps its own PostgreSQL process while another connection is in a transaction. */
 async function keepsProcess({ client, another }: Sessions): Promise<boolean> {
   const before = await processOf(client);
   await another.query("BEGIN");

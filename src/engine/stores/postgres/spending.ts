@@ -1,4 +1,4 @@
-// Budgets and usage in tables. A call is counted at once, where SQLite counts several calls together.
+// Budgets and usage in tables. Counts each call at once, whereas SQLite counts several calls together.
 
 import { dayOf, firstKeptDay, hasOwnRow, monthOf } from "../../quotas/rules.ts";
 import {
@@ -25,13 +25,13 @@ interface DayCounter {
   readonly day: string;
 }
 
-/** `of` changes the rows of a tenant. */
+/** `of` returns the executor that changes a tenant's rows. */
 export function postgresSpending(database: Database, of: (tenant: string) => Executor): SpendingStore {
   return { ...sqlAccounting(POSTGRES, of), settle: settling(database, of) };
 }
 
 function settling(database: Database, of: (tenant: string) => Executor): SpendingStore["settle"] {
-  /** The day on which old rows were last deleted. */
+  /** Day on which old rows were last deleted. */
   let cleared = "";
 
   return async (owner, id, spending) => {
@@ -74,7 +74,7 @@ function settling(database: Database, of: (tenant: string) => Executor): Spendin
         );
       }),
     );
-    // Not before the commit: a transaction may begin again.
+    // Set after the commit, because a transaction may start again.
     cleared = today;
   };
 }

@@ -1,4 +1,4 @@
-// A thread with what a decision asks for, read at one moment.
+// A thread with the values that a decision needs, all read at the same moment.
 
 import type { RunRequest } from "../../../agent/core/records.ts";
 import type { StopMode } from "../../../agent/core/stores.ts";
@@ -48,7 +48,7 @@ const one = (columns: string, table: string, which: string) =>
   `(SELECT row_to_json(found) FROM (SELECT ${columns} FROM ${table} WHERE ${THREAD} AND ${which} LIMIT 1) AS found)`;
 const all = (columns: string, table: string, order: string) =>
   `(SELECT coalesce(json_agg(${columns} ORDER BY ${order}), '[]') FROM ${table} AS found WHERE ${THREAD}`;
-/** The next run: the active one, or else the first that waits. */
+/** The next run: the active one, or else the first waiting one. */
 const NEXT = `id = coalesce((SELECT run_id FROM turns WHERE ${THREAD}),
   (SELECT id FROM runs WHERE ${THREAD} AND status = 'pending' ORDER BY place LIMIT 1))`;
 
@@ -69,11 +69,11 @@ const SELECT_VIEW = `SELECT ${timeOf(3)} AS now,
 
 export interface Loading {
   readonly clock: number | null;
-  /** Whose threads are counted. */
+  /** The tenant whose threads are counted. */
   readonly tenant: string;
 }
 
-/** With `lookups.next` the lease cannot be renewed until the transaction ends. */
+/** With `lookups.next`, the lease cannot be renewed until the transaction ends. */
 export async function loadView(
   tx: Transaction,
   thread: ThreadKey,
@@ -127,7 +127,7 @@ function headOf([owner, id]: ThreadKey, { turn, queue }: ViewRow): ThreadHead {
 
 const storedOf = (row: StoredRow): StoredRun => ({
   record: toRecord(row),
-  // Every run that has not ended still has its request, as it was sent.
+  // Every unfinished run still has its request as it was sent.
   request: row.request === null ? undefined : (JSON.parse(row.request) as RunRequest),
 });
 

@@ -1,4 +1,4 @@
-// Carries out the writes of a decision, as a part of a transaction.
+// Carries out the writes of a decision as part of a transaction.
 
 import { NO_USAGE } from "../../../agent/core/message.ts";
 import type { RunKey } from "../../../agent/core/stores.ts";
@@ -16,7 +16,7 @@ const RUN = `${THREAD} AND id = $3`;
 export interface WriteContext {
   readonly tx: Transaction;
   readonly thread: ThreadKey;
-  /** As it is before the write. */
+  /** The thread's head before the write. */
   readonly head: ThreadHead | undefined;
   readonly at: number;
   readonly leaseMs: number;

@@ -195,8 +195,8 @@ const REFUSALS: readonly [start: RegExp, meaning: string][] = [
   [/^MISCONF /, "Redis cannot write to its disk. Try again later."],
   [/^NOREPLICAS /, "Redis has lost its replicas. Try again later."],
   [/^BUSY /, "Redis is busy. Try again later."],
-  [/^(NOAUTH|WRONGPASS|NOPERM|ERR The user executing the script) /, "Redis does not let this server in."],
-  [/^(?!ERR)[A-Z]+ /, "Redis takes no commands at present. Try again later."],
+  [/^(NOAUTH|WRONGPASS|NOPERM|ERR The user executing the script) /, "Redis refuses access to this server."],
+  [/^(?!ERR)[A-Z]+ /, "Redis does not accept commands now. Try again later."],
 ];
 
 /** Redis has answered, with a refusal. */
@@ -224,7 +224,7 @@ export function refusal(error: unknown): unknown {
 
 export function missingReplicas(count: number): AppError {
   const whom = count === 1 ? "Redis's replica does" : `${count} replicas of Redis do`;
-  return new AppError("unavailable", `${whom} not have what was written. Try again later.`);
+  return new AppError("unavailable", `${whom} not have the written data yet. Try again later.`);
 }
 
 export function noAnswer(cause: unknown): AppError {

@@ -9,7 +9,7 @@ import { DEPLOYMENT, FORMAT_KEY } from "./keys.ts";
 const FORMAT: Format = { version: 1, readableFrom: 1 };
 
 const WITHOUT_FORMAT =
-  "Redis has keys of Skein, but no record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
+  "Redis contains keys of Skein without a record of their format (`sk:{format}`). Restore a whole backup, or use another database or an empty one.";
 
 /** Records that this process uses the Redis. Throws `unavailable` when this process cannot read its format. */
 export async function joinRedis(redis: Pick<Connection, "ask" | "run">): Promise<void> {
@@ -38,7 +38,7 @@ function formatIn(text: string): Format {
     return { version: Number(version), readableFrom: Number(readableFrom) };
   throw new AppError(
     "unavailable",
-    "The key `sk:{format}` in Redis is no record of a format of Skein. Use another database, or an empty one.",
+    "The key `sk:{format}` in Redis contains no format of Skein. Use another database, or an empty one.",
   );
 }
 

@@ -119,7 +119,7 @@ async function steadily<T>(redis: Redis | Cluster, tag: string, read: () => Prom
   }
 }
 
-const REMAINS = "No thread is there to which this belongs: ";
+const REMAINS = "The thread that this belongs to does not exist: ";
 const remaining = (key: string) => `${REMAINS}${key}`;
 
 async function threadOf(

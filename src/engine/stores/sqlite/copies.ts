@@ -22,7 +22,7 @@ export async function copyOpened(file: DatabaseSync, path: string): Promise<void
     } catch (error) {
       if (!isBusy(error) && !(isSqlite(error) && error.errcode === 0)) throw error;
       if (attempt === COPY_ATTEMPTS)
-        throw new AppError("unavailable", "The database is being written to without a pause; copy it later.");
+        throw new AppError("unavailable", "The database is being written to continuously. Copy it later.");
       await sleep(COPY_PAUSE_MS);
     }
   }

@@ -83,7 +83,7 @@ function inspection(
         for (const { quick_check: text } of await each<{ quick_check: string }>("PRAGMA quick_check"))
           if (text !== "ok") yield `SQLite says: ${text}.`;
       for (const row of await ask<{ table: string; parent: string }>("PRAGMA foreign_key_check"))
-        yield `A row of \`${row.table}\` belongs to one of \`${row.parent}\` that is not there.`;
+        yield `A row of \`${row.table}\` refers to a row of \`${row.parent}\` that does not exist.`;
     },
     remain: async () => true,
     due: (time) => sqlDue(ask, { time, now }),

@@ -5,7 +5,7 @@ import { AppError } from "../../../agent/core/errors.ts";
 /** Node loads SQLite, and warns of it, with the first file that is opened: programs may do without. */
 export const loadSqlite = () => process.getBuiltinModule("node:sqlite");
 
-/** Primary codes; the bits above say more. */
+/** Primary codes. Higher bits contain details. */
 const SQLITE_BUSY = 5;
 const SQLITE_NOMEM = 7;
 const SQLITE_READONLY = 8;

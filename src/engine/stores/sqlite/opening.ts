@@ -121,7 +121,7 @@ function identityOf(path: string): string | undefined {
 function notInPlace(path: string): AppError {
   return new AppError(
     "unavailable",
-    `The database \`${path}\` was removed or replaced while this server has it open. What is written now is lost: start the server again.`,
+    `The database \`${path}\` was removed or replaced while this server has it open. New data is lost. Restart the server.`,
   );
 }
 
